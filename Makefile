@@ -1,0 +1,59 @@
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup setup-dev demo index ui test lint types unit docs bench clean
+
+setup: $(VENV)/.base
+setup-dev: $(VENV)/.dev
+
+$(VENV)/.base: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+# Index the sample folder, ask it two questions, say where the UI is.
+demo: export RAG_HOME := .rag/demo
+demo: setup
+	$(BIN)/rag-assets index sample=docs/sample
+	@echo
+	@echo '$$ rag-assets search "顧客登録で顧客名が重複したときのエラーは"'
+	@$(BIN)/rag-assets search "顧客登録で顧客名が重複したときのエラーは" -k 3
+	@echo
+	@echo '$$ rag-assets search "How much did U.S. pesticide imports sell for?"'
+	@$(BIN)/rag-assets search "How much did U.S. pesticide imports sell for?" -k 3
+	@echo
+	@echo 'The Dagster UI on it:   RAG_HOME=$(RAG_HOME) $(BIN)/rag-assets ui     then open http://127.0.0.1:3000'
+	@echo 'Your own files:         $(BIN)/rag-assets index FOLDER...'
+
+ui: setup
+	$(BIN)/rag-assets ui
+
+# Everything that needs no GPU and no key.
+test: lint types unit
+
+lint: setup-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup-dev
+	$(BIN)/mypy
+
+unit: setup-dev
+	$(BIN)/python -m pytest
+
+# Write docs/data-model.md from the declared tables.
+docs: setup-dev
+	$(BIN)/python -m benchmarks.data_model > docs/data-model.md
+
+bench: setup-dev
+	$(BIN)/python -m benchmarks.retrieval
+	$(BIN)/python -m benchmarks.indexing
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

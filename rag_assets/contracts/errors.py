@@ -1,0 +1,58 @@
+"""Every exception that rag_assets raises on purpose.
+
+What stays out: failures of single documents, which are rows of `parse_failures`, not exceptions.
+
+```
+RagAssetsError
+├── SettingsError          a setting is missing, unknown or out of range
+├── SourceError            a source cannot be listed or read as a whole
+├── ParseError             one document cannot be parsed (becomes a row of `parse_failures`)
+├── StoreError             a stored table is missing, damaged or refused
+│   └── SchemaError        rows do not satisfy the declared schema of their table
+├── ModelError             a language model or an embedder cannot be had or failed
+└── QueryError             a search cannot be answered as asked
+```
+"""
+
+from rag_assets.contracts.causes import FailureCause
+
+
+class RagAssetsError(Exception):
+    """Root of the tree; its message is one clear line for a person."""
+
+
+class SettingsError(RagAssetsError):
+    """A setting is missing, unknown or out of range."""
+
+
+class SourceError(RagAssetsError):
+    """A source cannot be listed or read as a whole."""
+
+
+class ParseError(RagAssetsError):
+    """One document cannot be parsed.
+
+    Args:
+        cause: Why, as recorded in `parse_failures.cause`.
+        message: One line that names the place and what was found there.
+    """
+
+    def __init__(self, cause: FailureCause, message: str) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+class StoreError(RagAssetsError):
+    """A stored table is missing, damaged or refused."""
+
+
+class SchemaError(StoreError):
+    """Rows do not satisfy the declared schema of their table."""
+
+
+class ModelError(RagAssetsError):
+    """A language model or an embedder cannot be had or failed."""
+
+
+class QueryError(RagAssetsError):
+    """A search cannot be answered as asked."""
