@@ -39,7 +39,7 @@ class Table:
     def describe(self, column: str) -> str:
         """Description of a column."""
         metadata = self.schema.field(column).metadata or {}
-        return metadata[b"description"].decode()
+        return str(metadata[b"description"], "utf-8")
 
 
 def column(name: str, data_type: pa.DataType, description: str, *, nullable: bool = False) -> pa.Field:
@@ -214,6 +214,10 @@ PAGE_SUMMARIES = Table(
 TABLES: dict[str, Table] = {
     table.name: table for table in (DOCUMENTS, PAGES, BLOCKS, CHUNKS, PARSE_FAILURES, FILE_SUMMARIES, PAGE_SUMMARIES)
 }
+
+
+EMBEDDED_TEXT = "embedded_text"  # column that writers give: what is embedded and analysed for full-text search
+COMPUTED_COLUMNS = ("search_text", "row_sha256")  # columns that the vector store computes
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,115 @@
+"""Bring shards of stored tables in step with their inputs, computing only what changed.
+
+One step of the pipeline is one call: for each shard it is told what every document should be computed from, keeps the
+rows whose inputs are what they were, has the others computed, drops those that are gone, and writes.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rag_assets.contracts.tables import Table
+from rag_assets.store.lake import Lake
+
+Rows = Mapping[str, pa.Table]  # new rows by table name
+Compute = Callable[[Sequence[str]], Rows]  # document ids of one shard -> their rows
+
+
+@dataclass
+class StepReport:
+    """What a step did, summed over shards.
+
+    Attributes:
+        computed: Documents computed.
+        kept: Documents whose rows were kept.
+        removed: Documents whose rows were dropped because they are gone.
+        written: Files written.
+        row_counts: Rows of each shard, by table name and shard.
+    """
+
+    computed: int = 0
+    kept: int = 0
+    removed: int = 0
+    written: int = 0
+    row_counts: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+def stale_documents(lake: Lake, tables: Sequence[Table], shard: str, wanted: Mapping[str, str]) -> list[str]:
+    """Documents of a shard whose rows in any of the tables were computed from something else, in order of id."""
+    stored = [lake.inputs(table, shard) for table in tables]
+    return sorted(name for name, key in wanted.items() if any(inputs.get(name) != key for inputs in stored))
+
+
+def update_shard(
+    lake: Lake, tables: Sequence[Table], shard: str, wanted: Mapping[str, str], compute: Compute, report: StepReport
+) -> None:
+    """Bring one shard of tables that are computed together in step.
+
+    Args:
+        lake: Where the tables are.
+        tables: The tables that `compute` gives rows for.
+        shard: The shard.
+        wanted: Digest of what each document of the shard is to be computed from.
+        compute: Gives, for some documents of the shard, the rows of every table. Not called where nothing changed.
+        report: Added to.
+    """
+    stale = stale_documents(lake, tables, shard, wanted)
+    gone = {name for table in tables for name in lake.inputs(table, shard)} - wanted.keys()
+    fresh = compute(stale) if stale else {}
+    for table in tables:
+        if stale or gone:
+            replace_documents(
+                lake, table, shard, fresh.get(table.name), {name: wanted[name] for name in stale}, gone, report
+            )
+        else:
+            report.row_counts.setdefault(table.name, {})[shard] = lake.row_count(table, shard)
+    report.computed += len(stale)
+    report.removed += len(gone)
+    report.kept += len(wanted) - len(stale)
+
+
+def replace_documents(
+    lake: Lake,
+    table: Table,
+    shard: str,
+    rows: pa.Table | None,
+    inputs: Mapping[str, str],
+    gone: Iterable[str],
+    report: StepReport,
+) -> None:
+    """Replace the rows of some documents of a shard and drop those of others; all else stays.
+
+    Args:
+        lake: Where the table is.
+        table: The table.
+        shard: The shard.
+        rows: New rows of the documents in `inputs`; None for none.
+        inputs: What the new rows were computed from, by document.
+        gone: Documents to drop.
+        report: Added to.
+    """
+    dropped = {*inputs, *gone}
+    old_rows = lake.read(table, [shard])
+    if dropped:
+        old_rows = old_rows.filter(pc.invert(pc.is_in(old_rows["document_id"], pa.array(dropped, pa.string()))))
+    all_rows = (
+        old_rows
+        if rows is None
+        else pa.concat_tables([old_rows, rows.select(old_rows.column_names).cast(old_rows.schema)])
+    )
+    kept_inputs = {name: key for name, key in lake.inputs(table, shard).items() if name not in dropped}
+    result = lake.write(table, shard, all_rows, {**kept_inputs, **inputs})
+    report.written += result.written
+    report.row_counts.setdefault(table.name, {})[shard] = result.row_count
+
+
+def invalidate_documents(lake: Lake, tables: Sequence[Table], shard: str, documents: Iterable[str]) -> None:
+    """Forget what some documents were computed from, so that the next update computes them anew; rows stay."""
+    names = set(documents)
+    for table in tables:
+        inputs = lake.inputs(table, shard)
+        if names & inputs.keys():
+            forgotten = {name: ("forced" if name in names else key) for name, key in inputs.items()}
+            lake.write(table, shard, lake.read(table, [shard]), forgotten)

@@ -1,0 +1,234 @@
+"""The system of record: Parquet files, one for each table and shard, in numbered versions that are never overwritten.
+
+`<root>/<table>/<shard>/<version>.parquet`. A file carries, beside its rows, the *inputs* that they were computed from:
+a digest for each document, also for those that gave no row. So a shard's file says by itself what is done.
+
+What stays out: which versions readers see (`rag_assets.store.snapshots`), and how rows are computed.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rag_assets.contracts.errors import SchemaError, StoreError
+from rag_assets.contracts.tables import Table
+
+SHARD_COUNT = 64
+SHARDS: tuple[str, ...] = tuple(f"{index:02x}" for index in range(SHARD_COUNT))
+
+_INPUTS = b"rag_assets:inputs"
+_log = logging.getLogger(__name__)
+
+Versions = Mapping[str, int]
+
+
+def shard_of(document_id: str) -> str:
+    """Shard of a document: SHA-256 of its id modulo the number of shards, as two hexadecimal digits."""
+    return SHARDS[int.from_bytes(hashlib.sha256(document_id.encode()).digest()) % SHARD_COUNT]
+
+
+@dataclass(frozen=True)
+class ShardWrite:
+    """What writing a shard did.
+
+    Attributes:
+        version: Version that now is the latest; 0 where the shard has never held anything.
+        written: Whether a new file was made; False where rows and inputs are what was stored.
+        row_count: Rows of the shard.
+    """
+
+    version: int
+    written: bool
+    row_count: int
+
+
+class Lake:
+    """Reads and writes the stored tables below one folder.
+
+    Args:
+        root: Folder of the tables; made at the first write.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def check_shard_count(self) -> None:
+        """Write down the number of shards, or refuse a folder that was written with another number.
+
+        Raises:
+            StoreError: The stored number differs.
+        """
+        path = self.root / "shards.json"
+        if not path.exists():
+            write_atomically(path, json.dumps({"shard_count": SHARD_COUNT}).encode())
+            return
+        stored = json.loads(path.read_bytes())["shard_count"]
+        if stored != SHARD_COUNT:
+            raise StoreError(f"{path}: expected {SHARD_COUNT} shards, found {stored}; index into a new home")
+
+    def latest(self, table: Table) -> dict[str, int]:
+        """Latest version of each shard that has one."""
+        folder = self.root / table.name
+        if not folder.is_dir():
+            return {}
+        found = {entry.name: max(self._versions(table, entry.name), default=0) for entry in os.scandir(folder)}
+        return {shard: version for shard, version in sorted(found.items()) if version}
+
+    def paths(self, table: Table, versions: Versions | None = None) -> list[Path]:
+        """Files of a table, in shard order: the latest ones, or those of given versions."""
+        chosen = self.latest(table) if versions is None else versions
+        return [self._path(table, shard, version) for shard, version in sorted(chosen.items())]
+
+    def read(
+        self,
+        table: Table,
+        shards: Iterable[str] | None = None,
+        columns: Sequence[str] | None = None,
+        versions: Versions | None = None,
+    ) -> pa.Table:
+        """Rows of some shards, or of all, in shard and key order.
+
+        Args:
+            table: The table.
+            shards: Shards to read; all where None.
+            columns: Columns to read; all where None.
+            versions: Version of each shard; the latest ones where None.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        schema = table.schema if columns is None else pa.schema([table.schema.field(name) for name in columns])
+        chosen = self.latest(table) if versions is None else versions
+        wanted = chosen if shards is None else {shard: chosen[shard] for shard in shards if shard in chosen}
+        parts = [self._read_file(path, columns) for path in self.paths(table, wanted)]
+        return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
+
+    def inputs(self, table: Table, shard: str) -> dict[str, str]:
+        """Digest of what each document of a shard was computed from, by `document_id`."""
+        version = max(self._versions(table, shard), default=0)
+        if not version:
+            return {}
+        metadata = self._file_schema(self._path(table, shard, version)).metadata or {}
+        stored: dict[str, str] = json.loads(metadata.get(_INPUTS, b"{}"))
+        return stored
+
+    def row_count(self, table: Table, shard: str) -> int:
+        """Rows of a shard."""
+        version = max(self._versions(table, shard), default=0)
+        return pq.read_metadata(self._path(table, shard, version)).num_rows if version else 0
+
+    def write(self, table: Table, shard: str, rows: pa.Table, inputs: Mapping[str, str]) -> ShardWrite:
+        """Make the rows of a shard those given.
+
+        Args:
+            table: The table.
+            shard: The shard; every row must be of it.
+            rows: All rows of the shard, in any order.
+            inputs: Digest of what each document was computed from, documents without rows included.
+
+        Raises:
+            SchemaError: The rows do not fit the declared schema, or a key stands twice.
+            StoreError: Another process wrote the shard at the same time.
+        """
+        rows = self._conform(table, shard, rows)
+        schema = table.schema.with_metadata({_INPUTS: json.dumps(dict(sorted(inputs.items()))).encode()})
+        version = max(self._versions(table, shard), default=0)
+        if not version and not inputs:
+            return ShardWrite(0, written=False, row_count=0)
+        if version:
+            path = self._path(table, shard, version)
+            if self._file_schema(path).equals(schema, check_metadata=True) and self.read(table, [shard]).equals(rows):
+                return ShardWrite(version, written=False, row_count=rows.num_rows)
+        self._commit(self._path(table, shard, version + 1), rows.cast(schema))
+        return ShardWrite(version + 1, written=True, row_count=rows.num_rows)
+
+    def prune(self, table: Table, kept: Iterable[Versions]) -> int:
+        """Remove the files that are neither the latest of their shard nor among kept versions.
+
+        Returns:
+            Number of files removed.
+        """
+        pinned = {(shard, version) for versions in kept for shard, version in versions.items()}
+        removed = 0
+        for shard, last in self.latest(table).items():
+            for version in self._versions(table, shard):
+                if version != last and (shard, version) not in pinned:
+                    self._path(table, shard, version).unlink(missing_ok=True)
+                    removed += 1
+            for leftover in (self.root / table.name / shard).glob("*.tmp"):
+                leftover.unlink(missing_ok=True)
+        return removed
+
+    def _conform(self, table: Table, shard: str, rows: pa.Table) -> pa.Table:
+        if set(rows.column_names) != set(table.schema.names):
+            raise SchemaError(f"{table.name}: expected columns {table.schema.names}, found {rows.column_names}")
+        try:
+            rows = rows.select(table.schema.names).cast(table.schema)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
+            raise SchemaError(f"{table.name}, shard {shard}: {error}") from error
+        if table.sharded and pc.any(pc.not_equal(rows["shard"], shard)).as_py():
+            raise SchemaError(f"{table.name}, shard {shard}: rows of another shard")
+        rows = rows.sort_by([(name, "ascending") for name in table.key]).combine_chunks()
+        keys = rows.select(list(table.key)).group_by(list(table.key)).aggregate([([], "count_all")])
+        if keys.num_rows != rows.num_rows:
+            repeated = keys.filter(pc.greater(keys["count_all"], 1)).to_pylist()[0]
+            raise SchemaError(f"{table.name}, shard {shard}: duplicate key {[repeated[name] for name in table.key]}")
+        return rows
+
+    def _commit(self, path: Path, rows: pa.Table) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{uuid.uuid4().hex}.tmp")
+        try:
+            pq.write_table(rows, aside, compression="zstd")
+            with aside.open("rb") as written:
+                os.fsync(written.fileno())
+            os.link(aside, path)  # unlike a rename, refuses to replace what another process wrote
+        except FileExistsError as error:
+            raise StoreError(f"{path}: another process wrote this shard at the same time; run again") from error
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def _versions(self, table: Table, shard: str) -> list[int]:
+        try:
+            names = [path.name for path in (self.root / table.name / shard).iterdir()]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return sorted(int(stem) for stem, dot, end in (n.partition(".") for n in names) if end == "parquet" and stem)
+
+    def _path(self, table: Table, shard: str, version: int) -> Path:
+        return self.root / table.name / shard / f"{version:08d}.parquet"
+
+    def _file_schema(self, path: Path) -> pa.Schema:
+        try:
+            return pq.read_schema(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise StoreError(f"{path}: not a readable Parquet file: {error}") from error
+
+    def _read_file(self, path: Path, columns: Sequence[str] | None) -> pa.Table:
+        try:
+            return pq.ParquetFile(path).read(columns=None if columns is None else list(columns))
+        except (OSError, pa.ArrowInvalid) as error:
+            raise StoreError(f"{path}: not a readable Parquet file: {error}") from error
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a small file so that readers see all of it or what was there before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,77 @@
+"""Rows of the serving tables, made from stored tables: what search needs of a passage or a summary in one place."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from rag_assets.contracts.causes import SummaryFormat
+from rag_assets.contracts.fingerprint import code_fingerprint
+from rag_assets.contracts.tables import (
+    CHUNK_INDEX,
+    CHUNKS,
+    COMPUTED_COLUMNS,
+    DOCUMENTS,
+    EMBEDDED_TEXT,
+    FILE_SUMMARIES,
+    PAGE_SUMMARIES,
+    SUMMARY_INDEX,
+    TEXT,
+)
+from rag_assets.store.lake import Lake
+
+_FACTS = ["document_id", "folder", "format", "modified_at", "title"]
+
+
+def serving_fingerprint() -> str:
+    """Digest of the code that serving rows depend on."""
+    return code_fingerprint(__name__, "rag_assets.store.vectors", "rag_assets.store.terms")
+
+
+def chunk_rows(lake: Lake, shard: str) -> pa.Table:
+    """Rows of the serving table `chunks` for a shard, without vectors."""
+    facts = _facts(lake, shard)
+    columns = [field.name for field in CHUNK_INDEX.fields if field.name in CHUNKS.schema.names]
+    records = []
+    for row in lake.read(CHUNKS, [shard], [*columns, "context"]).to_pylist():
+        context = row.pop("context")
+        records.append({**row, **facts[row["document_id"]], EMBEDDED_TEXT: f"{context}\n{row['text']}"})
+    return _table(records, CHUNK_INDEX.fields)
+
+
+def summary_rows(lake: Lake, shard: str) -> pa.Table:
+    """Rows of the serving table `summaries` for a shard, without vectors."""
+    facts = _facts(lake, shard)
+    records = []
+    for content_format, row in _summaries(lake, shard):
+        document = {name: value for name, value in facts[row["document_id"]].items() if name != "title"}
+        subject = row.get("page_id") or row["document_id"]
+        records.append(
+            {
+                **document,
+                "summary_id": f"{content_format}:{subject}",
+                "content_format": content_format,
+                "document_id": row["document_id"],
+                "page_id": row.get("page_id"),
+                "shard": shard,
+                "language": row["language"],
+                "text": row["text"],
+                EMBEDDED_TEXT: row["text"],
+            }
+        )
+    return _table(records, SUMMARY_INDEX.fields)
+
+
+def _facts(lake: Lake, shard: str) -> Mapping[str, dict[str, object]]:
+    return {row["document_id"]: row for row in lake.read(DOCUMENTS, [shard], _FACTS).to_pylist()}
+
+
+def _summaries(lake: Lake, shard: str) -> Iterator[tuple[SummaryFormat, dict[str, str]]]:
+    for content_format, table in ((SummaryFormat.FILE, FILE_SUMMARIES), (SummaryFormat.PAGE, PAGE_SUMMARIES)):
+        for row in lake.read(table, [shard]).to_pylist():
+            yield content_format, row
+
+
+def _table(records: Sequence[Mapping[str, object]], fields: Sequence[pa.Field]) -> pa.Table:
+    given = [field for field in fields if field.name not in COMPUTED_COLUMNS]
+    schema = pa.schema([*given, pa.field(EMBEDDED_TEXT, TEXT, nullable=False)])
+    return pa.Table.from_pylist(list(records), schema=schema)

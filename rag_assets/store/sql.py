@@ -1,0 +1,64 @@
+"""The published tables as DuckDB views, for analysts: stored tables by name, and the queries of `sql/` on top."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+
+from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.tables import TABLES
+from rag_assets.store.lake import Lake
+from rag_assets.store.snapshots import Snapshot
+
+
+def sql_folder() -> Path:
+    """Folder of the SQL files: inside an installed package, or at the top of a checkout."""
+    package = Path(__file__).parent.parent
+    installed = package / "sql"
+    return installed if installed.is_dir() else package.parent / "sql"
+
+
+def read_queries(folder: Path) -> Mapping[str, str]:
+    """SQL files of a folder by name, in the order in which views may build on each other."""
+    return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.sql"))}
+
+
+def open_database(lake: Lake, snapshot: Snapshot | None) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection with a view for each stored table and each file of `sql/`.
+
+    It reads the files of the snapshot and nothing else: no other path, no network, no extension.
+
+    Args:
+        lake: Where the stored tables are.
+        snapshot: The version to read; None gives empty tables.
+
+    Raises:
+        StoreError: A view cannot be made.
+    """
+    connection = duckdb.connect()
+    root = str(lake.root).replace("'", "''")
+    connection.execute(f"SET allowed_directories = ['{root}']")
+    connection.execute("SET enable_external_access = false")
+    try:
+        for name, table in TABLES.items():
+            versions = snapshot.tables.get(name, {}) if snapshot else {}
+            files = [str(path) for path in lake.paths(table, versions)]
+            if files:
+                listed = ", ".join("'" + path.replace("'", "''") + "'" for path in files)
+                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}])")  # noqa: S608 - own paths
+            else:
+                connection.register(f"_{name}", table.schema.empty_table())
+                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")  # noqa: S608 - declared names
+        for name, query in read_queries(sql_folder()).items():
+            connection.execute(f"CREATE VIEW {name} AS {strip_comments(query)}")
+    except duckdb.Error as error:
+        connection.close()
+        raise StoreError(f"SQL views: {error}") from error
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def strip_comments(query: str) -> str:
+    """A query without its leading comment lines and closing semicolon."""
+    return re.sub(r"\A(?:\s*--[^\n]*\n)*", "", query).rstrip().removesuffix(";")

@@ -1,0 +1,32 @@
+-- Each document with its state: what it is, whether it was parsed, what it gave, and why it failed if it did.
+SELECT
+    d.document_id,
+    d.source_name,
+    d.folder,
+    d.file_name,
+    d.format,
+    d.status,
+    f.cause AS failure_cause,
+    f.message AS failure_message,
+    coalesce(f.failure_count, 0) AS failure_count,
+    d.title,
+    d.language,
+    d.page_count,
+    coalesce(c.chunk_count, 0) AS chunk_count,
+    d.length_chars,
+    d.size_bytes,
+    d.modified_at
+FROM documents AS d
+LEFT JOIN (
+    SELECT document_id, count(*) AS chunk_count FROM chunks GROUP BY document_id
+) AS c USING (document_id)
+LEFT JOIN (
+    SELECT
+        document_id,
+        count(*) AS failure_count,
+        arg_min(cause, failure_index) AS cause,
+        arg_min(message, failure_index) AS message
+    FROM parse_failures
+    GROUP BY document_id
+) AS f USING (document_id)
+ORDER BY d.document_id;

@@ -1,0 +1,16 @@
+-- The largest tables found inside documents, with their place and column names.
+SELECT
+    b.document_id,
+    b.page_number,
+    p.page_name,
+    b.cell_range,
+    len(b.rows) - b.header_row_count AS row_count,
+    len(b.rows[1].cells) AS column_count,
+    list_aggregate(list_distinct(flatten(list_transform(b.rows[1:b.header_row_count], lambda r: r.cells))), 'string_agg', ', ')
+        AS header_cells,
+    b.section
+FROM blocks AS b
+JOIN pages AS p USING (page_id)
+WHERE b.kind = 'table' AND len(b.rows) > 0
+ORDER BY row_count * column_count DESC, b.block_id
+LIMIT 100;

@@ -1,0 +1,148 @@
+"""Listing sources: what is taken, what is left out, and what documents are called."""
+
+import os
+import unicodedata
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from rag_assets.contracts.errors import SettingsError, SourceError
+from rag_assets.settings import SourceSettings, load_settings
+from rag_assets.sources.listing import list_source, matches, parse_source
+
+DEFAULTS = SourceSettings()
+
+
+def ids(
+    location: str, include: tuple[str, ...] = DEFAULTS.include, exclude: tuple[str, ...] = DEFAULTS.exclude
+) -> list[str]:
+    return [file.document_id for file in list_source(parse_source(location), include, exclude)]
+
+
+def write(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+
+
+def test_names_of_every_kind_are_listed(tmp_path: Path) -> None:
+    names = ["a'b\"c.xlsx", "with space #1.pdf", "絵文字😀.md", "x%20y.txt", "深/い/所.docx", "[1]*?.csv"]
+    write(tmp_path / "specs", *names)
+    assert ids(str(tmp_path / "specs")) == sorted(f"specs/{name}" for name in names)
+
+
+def test_decomposed_kana_become_composed_in_the_id_and_the_file_is_still_found(tmp_path: Path) -> None:
+    decomposed = unicodedata.normalize("NFD", "データ.xlsx")
+    write(tmp_path / "specs", decomposed)
+    [file] = list_source(parse_source(str(tmp_path / "specs")), DEFAULTS.include, DEFAULTS.exclude)
+    assert file.document_id == "specs/データ.xlsx"
+    assert Path(file.path).read_bytes() == b"x"
+
+
+def test_two_files_whose_names_differ_in_unicode_form_only_are_two_documents(tmp_path: Path) -> None:
+    write(tmp_path / "specs", "ガ.txt", unicodedata.normalize("NFD", "ガ.txt"))
+    found = ids(str(tmp_path / "specs"))
+    assert len(set(found)) == 2
+    assert "specs/ガ.txt" in found
+
+
+def test_a_name_that_is_no_utf8_is_listed_and_readable(tmp_path: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    with open(os.path.join(os.fsencode(tmp_path), b"specs", b"\x83e\x83X\x83g.txt"), "wb") as file:  # noqa: PTH118, PTH123
+        file.write(b"x")
+    [found] = list_source(parse_source(str(tmp_path / "specs")), DEFAULTS.include, DEFAULTS.exclude)
+    found.document_id.encode()
+    with open(found.path, "rb") as opened:  # noqa: PTH123
+        assert opened.read() == b"x"
+
+
+def test_temporary_and_hidden_files_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "specs", "~$open.xlsx", "sub/~$open.xlsx", ".hidden", ".git/config", "Thumbs.db", "kept.xlsx")
+    assert ids(str(tmp_path / "specs")) == ["specs/kept.xlsx"]
+
+
+def test_links_are_followed_inside_the_root_only(tmp_path: Path) -> None:
+    write(tmp_path / "specs", "real/a.txt")
+    write(tmp_path / "outside", "secret.txt")
+    (tmp_path / "specs/inner").symlink_to(tmp_path / "specs/real")
+    (tmp_path / "specs/leak").symlink_to(tmp_path / "outside")
+    (tmp_path / "specs/leak.txt").symlink_to(tmp_path / "outside/secret.txt")
+    (tmp_path / "specs/real/loop").symlink_to(tmp_path / "specs")
+    (tmp_path / "specs/broken.txt").symlink_to(tmp_path / "specs/nowhere.txt")
+    assert ids(str(tmp_path / "specs")) == ["specs/inner/a.txt", "specs/real/a.txt"]
+
+
+def test_include_and_exclude(tmp_path: Path) -> None:
+    write(tmp_path / "specs", "a.xlsx", "b.pdf", "old/c.xlsx", "old/deep/d.xlsx")
+    assert ids(str(tmp_path / "specs"), ("**/*.xlsx",), ("old/**",)) == ["specs/a.xlsx"]
+    assert ids(str(tmp_path / "specs"), ("*.xlsx", "old/*/*.xlsx"), ()) == ["specs/a.xlsx", "specs/old/deep/d.xlsx"]
+
+
+@pytest.mark.parametrize(
+    ("glob", "path", "expected"),
+    [
+        ("**", "a/b.txt", True),
+        ("*", "a/b.txt", False),
+        ("a/**", "a/b/c", True),
+        ("**/c", "c", True),
+        ("a[1].txt", "a[1].txt", True),
+        ("?.txt", "あ.txt", True),
+    ],
+)
+def test_globs(glob: str, path: str, expected: bool) -> None:
+    assert matches(path, [glob]) is expected
+
+
+def test_the_fingerprint_follows_size_and_time(tmp_path: Path) -> None:
+    write(tmp_path / "specs", "a.txt")
+    source = parse_source(str(tmp_path / "specs"))
+
+    def fingerprint() -> str:
+        return list_source(source, DEFAULTS.include, DEFAULTS.exclude)[0].fingerprint
+
+    first = fingerprint()
+    assert fingerprint() == first
+    os.utime(tmp_path / "specs/a.txt", ns=(1, 1))
+    assert fingerprint() != first
+
+
+def test_a_missing_root_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no such folder: .*gone"):
+        ids(str(tmp_path / "gone"))
+
+
+def test_sources_are_named_after_their_folder_or_as_told(tmp_path: Path) -> None:
+    assert parse_source(f"{tmp_path}/仕様/").name == "仕様"
+    assert parse_source(f"spec={tmp_path}").name == "spec"
+    assert parse_source("s3://bucket/specs/").location == "s3://bucket/specs"
+    (tmp_path / "a=b").mkdir()
+    assert parse_source(f"{tmp_path}/a=b").location == f"{tmp_path}/a=b"
+    with pytest.raises(SettingsError, match="NAME="):
+        parse_source("/")
+
+
+def test_an_fsspec_source_is_listed() -> None:
+    memory = fsspec.filesystem("memory")
+    memory.pipe({"/bucket/specs/仕様 #1.md": b"# a", "/bucket/specs/sub/b.csv": b"a,b", "/bucket/other.txt": b"x"})
+    try:
+        files = list_source(parse_source("memory://bucket/specs"), DEFAULTS.include, DEFAULTS.exclude)
+        assert [file.document_id for file in files] == ["specs/sub/b.csv", "specs/仕様 #1.md"]
+        assert [file.size_bytes for file in files] == [3, 3]
+        assert not files[0].local
+        with pytest.raises(SourceError):
+            ids("memory://bucket/nowhere")
+    finally:
+        memory.rm("/bucket", recursive=True)
+
+
+def test_several_sources_in_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_SOURCES", "/data/a:s3://bucket/b:name=/data/c")
+    assert load_settings().sources == ("/data/a", "s3://bucket/b", "name=/data/c")
+
+
+def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_CHUNKING__SIZE_TOKENS", "many")
+    with pytest.raises(SettingsError, match="chunking.size_tokens"):
+        load_settings()

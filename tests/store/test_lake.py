@@ -1,0 +1,142 @@
+"""The lake: schemas are enforced, versions are never overwritten, a crash leaves nothing behind."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rag_assets.contracts.errors import SchemaError, StoreError
+from rag_assets.contracts.tables import FILE_SUMMARIES
+from rag_assets.store.incremental import StepReport, invalidate_documents, update_shard
+from rag_assets.store.lake import SHARD_COUNT, Lake, shard_of
+
+
+def summaries(shard: str, **texts: str) -> pa.Table:
+    records = [
+        {
+            "document_id": name,
+            "shard": shard,
+            "language": "ja",
+            "method": "extractive",
+            "length_chars": len(text),
+            "text": text,
+        }
+        for name, text in texts.items()
+    ]
+    return pa.Table.from_pylist(records, schema=FILE_SUMMARIES.schema)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path / "lake")
+
+
+def test_rows_come_back_in_key_order_whatever_order_they_were_given_in(lake: Lake) -> None:
+    lake.write(FILE_SUMMARIES, "0a", summaries("0a", b="二", a="一"), {"a": "1", "b": "1"})
+    assert lake.read(FILE_SUMMARIES)["document_id"].to_pylist() == ["a", "b"]
+    assert lake.inputs(FILE_SUMMARIES, "0a") == {"a": "1", "b": "1"}
+
+
+def test_writing_the_same_rows_and_inputs_makes_no_file(lake: Lake) -> None:
+    first = lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="一"), {"a": "1"})
+    again = lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="一"), {"a": "1"})
+    assert (first.version, first.written) == (1, True)
+    assert (again.version, again.written) == (1, False)
+    changed_inputs = lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="一"), {"a": "2"})
+    assert (changed_inputs.version, changed_inputs.written) == (2, True)
+
+
+def test_an_older_version_is_readable_after_a_newer_one_was_written(lake: Lake) -> None:
+    lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="old"), {"a": "1"})
+    before = lake.latest(FILE_SUMMARIES)
+    lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="new"), {"a": "2"})
+    assert lake.read(FILE_SUMMARIES, versions=before)["text"].to_pylist() == ["old"]
+    assert lake.read(FILE_SUMMARIES)["text"].to_pylist() == ["new"]
+    assert lake.prune(FILE_SUMMARIES, [before]) == 0
+    assert lake.prune(FILE_SUMMARIES, []) == 1
+    with pytest.raises(StoreError, match="00000001.parquet"):
+        lake.read(FILE_SUMMARIES, versions=before)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (summaries("0b", a="x"), "rows of another shard"),
+        (pa.concat_tables([summaries("0a", a="x"), summaries("0a", a="y")]), "duplicate key"),
+        (summaries("0a", a="x").drop_columns("text"), "expected columns"),
+        (summaries("0a", a="x").set_column(5, "text", pa.array([None], pa.string())), "non-nullable"),
+        (summaries("0a", a="x").set_column(4, "length_chars", pa.array(["many"])), "length_chars|Failed to parse"),
+    ],
+    ids=["shard", "key", "columns", "null", "type"],
+)
+def test_rows_that_do_not_fit_are_refused(lake: Lake, rows: pa.Table, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        lake.write(FILE_SUMMARIES, "0a", rows, {"a": "1"})
+    assert lake.latest(FILE_SUMMARIES) == {}
+
+
+def test_of_two_writers_of_one_version_the_second_is_refused(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Lake(lake.root)
+    lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="first"), {"a": "1"})
+    write_table = pq.write_table
+
+    def racing(table: pa.Table, path: Path, **options: str) -> None:
+        monkeypatch.setattr(pq, "write_table", write_table)
+        other.write(FILE_SUMMARIES, "0a", summaries("0a", a="other"), {"a": "2"})
+        write_table(table, path, **options)
+
+    monkeypatch.setattr(pq, "write_table", racing)
+    with pytest.raises(StoreError, match="another process"):
+        lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="mine"), {"a": "3"})
+    assert lake.read(FILE_SUMMARIES)["text"].to_pylist() == ["other"]
+    assert not list(lake.root.rglob("*.tmp"))
+
+
+def test_a_damaged_file_is_named(lake: Lake) -> None:
+    lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="x"), {"a": "1"})
+    [path] = lake.paths(FILE_SUMMARIES)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(StoreError, match="00000001.parquet"):
+        lake.read(FILE_SUMMARIES)
+
+
+def test_another_number_of_shards_is_refused(lake: Lake) -> None:
+    lake.check_shard_count()
+    (lake.root / "shards.json").write_text('{"shard_count": 16}')
+    with pytest.raises(StoreError, match="16"):
+        lake.check_shard_count()
+
+
+def test_shards_are_spread_and_stable() -> None:
+    names = [f"仕様/{number}.xlsx" for number in range(6400)]
+    counts = [sum(shard_of(name) == f"{shard:02x}" for name in names) for shard in range(SHARD_COUNT)]
+    assert min(counts) > 60
+    assert shard_of("specs/api/token.xlsx") == shard_of("specs/api/token.xlsx") == "14"
+
+
+def test_only_changed_documents_are_computed_and_gone_ones_dropped(lake: Lake) -> None:
+    asked: list[list[str]] = []
+
+    def step(**wanted: str) -> StepReport:
+        report = StepReport()
+
+        def compute(documents: object) -> dict[str, pa.Table]:
+            names = list(documents)  # type: ignore[call-overload]
+            asked.append(names)
+            return {FILE_SUMMARIES.name: summaries("0a", **{name: f"{name} of {wanted[name]}" for name in names})}
+
+        update_shard(lake, [FILE_SUMMARIES], "0a", wanted, compute, report)
+        return report
+
+    step(a="1", b="1", c="1")
+    report = step(a="1", b="2", d="1")
+    assert asked == [["a", "b", "c"], ["b", "d"]]
+    assert (report.computed, report.kept, report.removed) == (2, 1, 1)
+    assert lake.read(FILE_SUMMARIES)["text"].to_pylist() == ["a of 1", "b of 2", "d of 1"]
+    report = step(a="1", b="2", d="1")
+    assert len(asked) == 2
+    assert report.written == 0
+    invalidate_documents(lake, [FILE_SUMMARIES], "0a", ["a"])
+    step(a="1", b="2", d="1")
+    assert asked[-1] == ["a"]
