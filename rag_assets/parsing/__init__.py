@@ -1,0 +1,1 @@
+"""From files to pages, blocks and passages."""

@@ -1,0 +1,236 @@
+"""Parsed documents as rows of the stored tables, and back."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+
+from rag_assets.contracts.causes import BlockKind, DocumentStatus, PageKind
+from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
+from rag_assets.parsing.chunking import Chunk
+from rag_assets.parsing.content import Block, Page, ParsedDocument, Row
+from rag_assets.parsing.language import detect_language
+from rag_assets.sources.listing import SourceFile
+from rag_assets.store.lake import Lake, shard_of
+
+Record = dict[str, Any]
+
+
+def document_record(file: SourceFile, content_sha256: str | None, parsed: ParsedDocument) -> Record:
+    """Row of `documents`."""
+    texts = [page_text(page) for page in parsed.pages]
+    failed = any(failure.page_number is None for failure in parsed.failures)
+    return {
+        **file_facts(file, content_sha256),
+        "format": parsed.format,
+        "status": DocumentStatus.FAILED if failed else DocumentStatus.PARSED,
+        "title": parsed.title or PurePosixPath(file.document_id).stem,
+        "language": _main_language(texts),
+        "page_count": len(parsed.pages),
+        "length_chars": sum(map(len, texts)),
+    }
+
+
+def file_facts(file: SourceFile, content_sha256: str | None) -> Record:
+    """Columns of `documents` that come from the listing."""
+    path = PurePosixPath(file.document_id)
+    return {
+        "document_id": file.document_id,
+        "shard": shard_of(file.document_id),
+        "source_name": file.source_name,
+        "uri": file.uri,
+        "folder": str(path.parent),
+        "file_name": path.name,
+        "content_sha256": content_sha256,
+        "size_bytes": file.size_bytes,
+        "modified_at": file.modified_at,
+        "fingerprint": file.fingerprint,
+    }
+
+
+def page_records(document_id: str, parsed: ParsedDocument) -> list[Record]:
+    """Rows of `pages`."""
+    records = []
+    for page in parsed.pages:
+        text = page_text(page)
+        width, height = page.size or (None, None)
+        records.append(
+            {
+                "page_id": f"{document_id}#{page.number}",
+                "document_id": document_id,
+                "shard": shard_of(document_id),
+                "page_number": page.number,
+                "page_name": page.name,
+                "kind": page.kind,
+                "hidden": page.hidden,
+                "language": detect_language(text),
+                "width_points": width,
+                "height_points": height,
+                "length_chars": len(text),
+                "text": text,
+            }
+        )
+    return records
+
+
+def block_records(document_id: str, parsed: ParsedDocument) -> list[Record]:
+    """Rows of `blocks`."""
+    return [
+        {
+            "block_id": f"{document_id}#{page.number}.b{index}",
+            "page_id": f"{document_id}#{page.number}",
+            "document_id": document_id,
+            "shard": shard_of(document_id),
+            "page_number": page.number,
+            "block_index": index,
+            "kind": block.kind,
+            "text": block.text,
+            "section": list(block.section),
+            "cell_range": block.cell_range,
+            "box": None if block.box is None else list(block.box),
+            "header_row_count": block.header_row_count,
+            "rows": [
+                {
+                    "cells": list(row.cells),
+                    "cell_range": row.cell_range,
+                    "box": None if row.box is None else list(row.box),
+                }
+                for row in block.rows
+            ],
+        }
+        for page in parsed.pages
+        for index, block in enumerate(page.blocks)
+    ]
+
+
+def failure_records(document_id: str, parsed: ParsedDocument) -> list[Record]:
+    """Rows of `parse_failures`."""
+    return [
+        {
+            "document_id": document_id,
+            "shard": shard_of(document_id),
+            "failure_index": index,
+            "page_number": failure.page_number,
+            "cause": failure.cause,
+            "message": failure.message,
+            "traceback_id": failure.traceback_id,
+        }
+        for index, failure in enumerate(parsed.failures)
+    ]
+
+
+def chunk_records(document_id: str, page: Page, chunks: Iterable[Chunk]) -> list[Record]:
+    """Rows of `chunks`."""
+    return [
+        {
+            "chunk_id": f"{document_id}#{page.number}.{chunk.index}",
+            "page_id": f"{document_id}#{page.number}",
+            "document_id": document_id,
+            "shard": shard_of(document_id),
+            "page_number": page.number,
+            "page_name": page.name,
+            "chunk_index": chunk.index,
+            "context": chunk.context,
+            "text": chunk.text,
+            "language": chunk.language,
+            "cell_range": chunk.cell_range,
+            "box": None if chunk.box is None else list(chunk.box),
+            "block_indexes": list(chunk.block_indexes),
+            "length_tokens": chunk.length_tokens,
+        }
+        for chunk in chunks
+    ]
+
+
+def rows(schema: pa.Schema, records: Sequence[Record]) -> pa.Table:
+    """Records as a table of a schema; characters that UTF-8 cannot hold become `?`."""
+    return pa.Table.from_pylist([_encodable(record) for record in records], schema=schema)
+
+
+def parsed_records(document_id: str, parsed: ParsedDocument) -> Mapping[str, list[Record]]:
+    """Rows of `pages`, `blocks` and `parse_failures`, by table name."""
+    return {
+        PAGES.name: page_records(document_id, parsed),
+        BLOCKS.name: block_records(document_id, parsed),
+        PARSE_FAILURES.name: failure_records(document_id, parsed),
+    }
+
+
+def page_text(page: Page) -> str:
+    """Text of a page in reading order."""
+    return "\n".join(block.text for block in page.blocks if block.text)
+
+
+def load_pages(lake: Lake, shard: str, documents: Sequence[str]) -> dict[str, tuple[str, list[Page]]]:
+    """Stored pages with their blocks.
+
+    Args:
+        lake: The stored tables.
+        shard: Shard of the documents.
+        documents: Ids of the documents.
+
+    Returns:
+        Title and pages in order, by `document_id`; a document that is not stored is left out.
+    """
+    wanted = pa.array(documents, pa.string())
+    blocks: dict[tuple[str, int], list[Block]] = {}
+    for record in _of_documents(lake.read(BLOCKS, [shard]), wanted):
+        blocks.setdefault((record["document_id"], record["page_number"]), []).append(_block(record))
+    columns = ["document_id", "page_number", "page_name", "kind", "hidden", "width_points", "height_points"]
+    found = {
+        record["document_id"]: (record["title"], list[Page]())
+        for record in _of_documents(lake.read(DOCUMENTS, [shard], ["document_id", "title"]), wanted)
+    }
+    for record in _of_documents(lake.read(PAGES, [shard], columns), wanted):
+        size = None if record["width_points"] is None else (record["width_points"], record["height_points"])
+        name, number = record["document_id"], record["page_number"]
+        page = Page(
+            number,
+            PageKind(record["kind"]),
+            tuple(blocks.get((name, number), ())),
+            record["page_name"],
+            record["hidden"],
+            size,
+        )
+        found[name][1].append(page)
+    return found
+
+
+def _of_documents(table: pa.Table, documents: pa.Array) -> list[Record]:
+    import pyarrow.compute as pc
+
+    records: list[Record] = table.filter(pc.is_in(table["document_id"], documents)).to_pylist()
+    return records
+
+
+def _block(record: Record) -> Block:
+    return Block(
+        kind=BlockKind(record["kind"]),
+        text=record["text"],
+        section=tuple(record["section"]),
+        cell_range=record["cell_range"],
+        box=None if record["box"] is None else (record["box"][0], record["box"][1], record["box"][2], record["box"][3]),
+        header_row_count=record["header_row_count"],
+        rows=tuple(
+            Row(tuple(row["cells"]), row["cell_range"], None if row["box"] is None else tuple(row["box"]))
+            for row in record["rows"]
+        ),
+    )
+
+
+def _main_language(texts: Iterable[str]) -> str:
+    joined = "\n".join(texts)
+    return detect_language(joined[:20_000])
+
+
+def _encodable(value: Any) -> Any:
+    match value:
+        case str():
+            return str(value).encode("utf-8", "replace").decode("utf-8")
+        case list():
+            return [_encodable(item) for item in value]
+        case dict():
+            return {key: _encodable(item) for key, item in value.items()}
+        case _:
+            return value
