@@ -1,0 +1,109 @@
+"""Assets that readers see: the serving tables `chunk_index` and `summary_index`, and the published `snapshot`."""
+
+from collections.abc import Callable
+
+import dagster as dg
+import pyarrow as pa
+
+from rag_assets.contracts.tables import (
+    CHUNK_INDEX,
+    CHUNKS,
+    DOCUMENTS,
+    FILE_SUMMARIES,
+    PAGE_SUMMARIES,
+    SUMMARY_INDEX,
+    TABLES,
+    VectorTable,
+)
+from rag_assets.defs.io import serving_spec
+from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
+from rag_assets.defs.resources import HomeResource, Progress
+from rag_assets.home import Home
+from rag_assets.store.lake import Lake
+from rag_assets.store.publish import publish
+from rag_assets.store.serving import chunk_rows, serving_fingerprint, summary_rows
+
+_RETRY = dg.RetryPolicy(max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL)
+
+
+@dg.multi_asset(
+    name="index_chunks",
+    specs=[serving_spec("chunk_index", CHUNK_INDEX, [CHUNKS.name, DOCUMENTS.name], serving_fingerprint())],
+    partitions_def=SHARD_PARTITIONS,
+    backfill_policy=BACKFILL_POLICY,
+    retry_policy=_RETRY,
+    pool="lancedb_write",
+)
+def index_chunks(
+    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Embeds passages that changed and writes them to the serving table."""
+    return _sync(context, home.open(), "chunk_index", CHUNK_INDEX, chunk_rows, progress.step("embed chunks"))
+
+
+@dg.multi_asset(
+    name="index_summaries",
+    specs=[
+        serving_spec(
+            "summary_index",
+            SUMMARY_INDEX,
+            [FILE_SUMMARIES.name, PAGE_SUMMARIES.name, DOCUMENTS.name],
+            serving_fingerprint(),
+        )
+    ],
+    partitions_def=SHARD_PARTITIONS,
+    backfill_policy=BACKFILL_POLICY,
+    retry_policy=_RETRY,
+    pool="lancedb_write",
+)
+def index_summaries(
+    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Embeds summaries that changed and writes them to the serving table."""
+    return _sync(context, home.open(), "summary_index", SUMMARY_INDEX, summary_rows, progress.step("embed summaries"))
+
+
+def _sync(
+    context: dg.AssetExecutionContext,
+    base: Home,
+    asset: str,
+    table: VectorTable,
+    make_rows: Callable[[Lake, str], pa.Table],
+    progress: Callable[[int, int], None],
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    shards = {shard: make_rows(base.lake, shard) for shard in context.partition_keys}
+    result = base.vectors.sync(table, shards, base.embedder, progress)
+    for shard, rows in shards.items():
+        metadata = {"dagster/partition_row_count": rows.num_rows}
+        context.add_asset_metadata(metadata, asset_key=asset, partition_key=shard)
+    return dg.MaterializeResult(
+        asset_key=asset,
+        metadata={
+            "dagster/row_count": base.vectors.count(table.name),
+            "rows_written": result.upserted,
+            "rows_deleted": result.deleted,
+            "rows_unchanged": result.unchanged,
+            "texts_embedded": result.embedded,
+            "embedder": base.embedder.name,
+            "lancedb_version": result.version,
+        },
+    )
+
+
+@dg.asset(
+    deps=[*TABLES, "chunk_index", "summary_index"],
+    group_name="serving",
+    kinds={"lancedb", "parquet"},
+    owners=["team:rag_assets"],
+    description="The version that readers see; they move to it once the blocking checks have passed.",
+    pool="lancedb_write",
+)
+def snapshot(home: HomeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Compacts the serving tables and publishes what is stored now."""
+    base = home.open()
+    published = publish(
+        base.lake, base.vectors, base.snapshots, base.pipeline, base.embedder, base.settings.operation.kept_snapshots
+    )
+    return dg.MaterializeResult(
+        metadata={"snapshot": published.number, "published_at": published.published_at, **published.row_counts}
+    )

@@ -1,0 +1,88 @@
+"""Checks on the assets. Those on structure block publishing; those on content warn and name what to look at."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+import pyarrow.compute as pc
+
+from rag_assets.contracts.tables import (
+    CHUNK_INDEX,
+    CHUNKS,
+    DOCUMENTS,
+    FILE_SUMMARIES,
+    PAGE_SUMMARIES,
+    PARSE_FAILURES,
+    SUMMARY_INDEX,
+    TABLES,
+)
+from rag_assets.defs.resources import HomeResource
+from rag_assets.store.integrity import key_problems, reference_problems, schema_problems, serving_problems
+
+_SHOWN = 20
+
+
+def _result(asset: str, name: str, problems: list[str], severity: dg.AssetCheckSeverity) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=asset,
+        check_name=name,
+        passed=not problems,
+        severity=severity,
+        description="; ".join(problems[:_SHOWN]) or None,
+        metadata={"problems": len(problems)},
+    )
+
+
+def _structure_check(table_name: str) -> dg.AssetChecksDefinition:
+    names = ("schema_as_declared", "keys_unique", "references_resolve")
+    specs = [dg.AssetCheckSpec(name, asset=table_name, blocking=True) for name in names]
+
+    @dg.multi_asset_check(name=f"{table_name}_structure", specs=specs)
+    def structure(home: HomeResource) -> Iterator[dg.AssetCheckResult]:
+        lake, table = home.open().lake, TABLES[table_name]
+        for name, find in zip(names, (schema_problems, key_problems, reference_problems), strict=True):
+            yield _result(table_name, name, find(lake, table), dg.AssetCheckSeverity.ERROR)
+
+    return structure
+
+
+@dg.asset_check(
+    asset="chunk_index", blocking=True, description="Every passage of every document is in the serving table."
+)
+def every_chunk_indexed(home: HomeResource) -> dg.AssetCheckResult:
+    """Compares stored and served passages."""
+    base = home.open()
+    stored = base.lake.read(CHUNKS, columns=["chunk_id"])["chunk_id"].to_pylist()
+    problems = serving_problems({"chunks": stored}, base.vectors.column(CHUNK_INDEX.name, CHUNK_INDEX.key).to_pylist())
+    return _result("chunk_index", "every_chunk_indexed", problems, dg.AssetCheckSeverity.ERROR)
+
+
+@dg.asset_check(asset="summary_index", blocking=True, description="Every summary is in the serving table.")
+def every_summary_indexed(home: HomeResource) -> dg.AssetCheckResult:
+    """Compares stored and served summaries."""
+    base = home.open()
+    files = base.lake.read(FILE_SUMMARIES, columns=["document_id"])["document_id"].to_pylist()
+    pages = base.lake.read(PAGE_SUMMARIES, columns=["page_id"])["page_id"].to_pylist()
+    expected = {"file": [f"file_summary:{key}" for key in files], "page": [f"page_summary:{key}" for key in pages]}
+    problems = serving_problems(expected, base.vectors.column(SUMMARY_INDEX.name, SUMMARY_INDEX.key).to_pylist())
+    return _result("summary_index", "every_summary_indexed", problems, dg.AssetCheckSeverity.ERROR)
+
+
+@dg.asset_check(asset=PARSE_FAILURES.name, description="The share of documents that cannot be parsed is small.")
+def failed_share(home: HomeResource) -> dg.AssetCheckResult:
+    """Warns above the share that the settings allow, and names the documents and causes."""
+    base = home.open()
+    documents = base.lake.read(DOCUMENTS, columns=["document_id", "status"])
+    failed = documents.filter(pc.equal(documents["status"], "failed"))["document_id"].to_pylist()
+    share = len(failed) / max(1, documents.num_rows)
+    causes = base.lake.read(PARSE_FAILURES, columns=["document_id", "cause"]).to_pylist()
+    cause_of = {row["document_id"]: row["cause"] for row in reversed(causes)}
+    named = [f"{name}: {cause_of.get(name, 'unknown')}" for name in failed]
+    return dg.AssetCheckResult(
+        passed=share <= base.settings.operation.failed_share,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"{len(failed)} of {documents.num_rows} documents failed: " + "; ".join(named[:_SHOWN]),
+        metadata={"failed": len(failed), "share": share, "documents": named[:200]},
+    )
+
+
+CHECKS = [*map(_structure_check, TABLES), every_chunk_indexed, every_summary_indexed, failed_share]

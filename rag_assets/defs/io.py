@@ -1,0 +1,123 @@
+"""What the UI is told of the tables that a step wrote: rows, schema, lineage, a preview."""
+
+from collections.abc import Iterable, Mapping
+
+import dagster as dg
+import pyarrow as pa
+
+from rag_assets.contracts.tables import Table, VectorTable
+from rag_assets.store.incremental import StepReport
+from rag_assets.store.lake import Lake
+
+_PREVIEW_ROWS = 5
+_PREVIEW_CHARS = 60
+
+
+def table_schema(fields: Iterable[pa.Field]) -> dg.TableSchema:
+    """Columns as Dagster shows them."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                field.name,
+                str(field.type),
+                description=(field.metadata or {}).get(b"description", b"").decode(),
+                constraints=dg.TableColumnConstraints(nullable=field.nullable),
+            )
+            for field in fields
+        ]
+    )
+
+
+def table_spec(table: Table, deps: Iterable[str], group: str, code_version: str) -> dg.AssetSpec:
+    """Asset of a stored table."""
+    return dg.AssetSpec(
+        table.name,
+        deps=list(deps),
+        description=table.description,
+        group_name=group,
+        kinds={"parquet"},
+        owners=["team:rag_assets"],
+        code_version=code_version,
+        metadata={"dagster/column_schema": table_schema(table.fields), "dagster/table_name": table.name},
+    )
+
+
+def serving_spec(name: str, table: VectorTable, deps: Iterable[str], code_version: str) -> dg.AssetSpec:
+    """Asset of a serving table."""
+    return dg.AssetSpec(
+        name,
+        deps=list(deps),
+        description=table.description,
+        group_name="serving",
+        kinds={"lancedb"},
+        owners=["team:rag_assets"],
+        code_version=code_version,
+        metadata={"dagster/column_schema": table_schema(table.fields), "dagster/table_name": f"lancedb.{table.name}"},
+    )
+
+
+def lineage(columns: Mapping[str, tuple[str, str]]) -> dg.TableColumnLineage:
+    """Column lineage: which column of which asset each column comes from."""
+    return dg.TableColumnLineage(
+        deps_by_column={
+            column: [dg.TableColumnDep(asset_key=dg.AssetKey(asset), column_name=source)]
+            for column, (asset, source) in columns.items()
+        }
+    )
+
+
+def materialized(
+    context: dg.AssetExecutionContext,
+    lake: Lake,
+    table: Table,
+    report: StepReport,
+    shown: Iterable[str],
+    columns: Mapping[str, tuple[str, str]],
+    **facts: float,
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Result of a step for one of its tables.
+
+    Args:
+        context: Of the step.
+        lake: Where the table is.
+        table: The table.
+        report: What the step did.
+        shown: Columns of the preview.
+        columns: Where columns come from, as for `lineage`.
+        facts: Further figures to show.
+    """
+    counts = report.row_counts.get(table.name, {})
+    for shard in context.partition_keys:
+        metadata = {"dagster/partition_row_count": counts.get(shard, 0)}
+        context.add_asset_metadata(metadata, asset_key=table.name, partition_key=shard)
+    return dg.MaterializeResult(
+        asset_key=table.name,
+        metadata={
+            "dagster/row_count": sum(lake.row_count(table, shard) for shard in lake.latest(table)),
+            "documents_computed": report.computed,
+            "documents_kept": report.kept,
+            "documents_removed": report.removed,
+            "files_written": report.written,
+            **facts,
+            "preview": dg.MetadataValue.md(preview(lake, table, context.partition_keys, list(shown))),
+            **({"dagster/column_lineage": lineage(columns)} if columns else {}),
+        },
+    )
+
+
+def preview(lake: Lake, table: Table, shards: Iterable[str], columns: list[str]) -> str:
+    """The first rows of some shards as a Markdown table."""
+    rows: list[dict[str, object]] = []
+    for shard in shards:
+        if len(rows) < _PREVIEW_ROWS and lake.row_count(table, shard):
+            rows += lake.read(table, [shard], columns).slice(0, _PREVIEW_ROWS - len(rows)).to_pylist()
+    lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
+    lines += ["| " + " | ".join(_cell(row[name]) for name in columns) + " |" for row in rows]
+    return "\n".join(lines) if rows else "no rows"
+
+
+def _cell(value: object) -> str:
+    text = " ".join(str("" if value is None else value).split())
+    text = text if len(text) <= _PREVIEW_CHARS else text[: _PREVIEW_CHARS - 1] + "…"
+    escaped = text.replace("\\", "\\\\").replace("|", "\\|")
+    return escaped.replace("<", "&lt;").replace("`", "&#96;").replace("[", "&#91;").replace("!", "&#33;")

@@ -1,0 +1,44 @@
+"""The jobs: indexing what changed, and reindexing chosen documents."""
+
+import dagster as dg
+from pydantic import Field
+
+from rag_assets.defs.partitions import SHARD_PARTITIONS, shard_range_tags
+from rag_assets.defs.resources import HomeResource
+from rag_assets.reindex import STEPS, force_documents
+
+INDEX_JOB = dg.define_asset_job(
+    "index_sources",
+    selection=dg.AssetSelection.all(),
+    partitions_def=SHARD_PARTITIONS,
+    description="Brings the knowledge base in step with its sources. Shards in which nothing changed cost nothing.",
+)
+
+
+class ReindexConfig(dg.Config):
+    """Which documents to compute anew."""
+
+    documents: list[str] = Field(description="Document ids or globs, as in `specs/**/*.xlsx`.")
+    steps: list[str] = Field(
+        default=list(STEPS),
+        description=f"Steps to force for them, of {', '.join(STEPS)}; later steps follow by themselves.",
+    )
+
+
+@dg.op(description="Forgets what the chosen documents were computed from and runs `index_sources` over their shards.")
+def force_and_index(context: dg.OpExecutionContext, config: ReindexConfig, home: HomeResource) -> list[str]:
+    """Returns the ids of the documents."""
+    from rag_assets.definitions import build_definitions
+
+    forced = force_documents(home.open().lake, config.documents, config.steps)
+    context.log.info("%d documents in %d shards", len(forced.documents), len(forced.shards))
+    if forced.shards:
+        job = build_definitions(home=home).resolve_job_def(INDEX_JOB.name)
+        job.execute_in_process(instance=context.instance, tags=shard_range_tags(forced.shards))
+    return list(forced.documents)
+
+
+@dg.job(description="Computes chosen documents anew, whether they changed or not, and publishes the result.")
+def reindex_documents() -> None:
+    """One op; see its config."""
+    force_and_index()

@@ -1,0 +1,91 @@
+"""The sensor and the schedule: both ask the same question and request one run over the shards that changed."""
+
+import json
+import time
+
+import dagster as dg
+
+from rag_assets.contracts.fingerprint import digest
+from rag_assets.defs.jobs import INDEX_JOB
+from rag_assets.defs.partitions import shard_range_tags
+from rag_assets.defs.resources import HomeResource
+from rag_assets.sources.changes import Changes
+
+_FIRST_WAIT_SECONDS = 60
+_LONGEST_WAIT_SECONDS = 3600
+_ACTIVE = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
+    """The sensor `changed_files`.
+
+    Args:
+        interval_seconds: Seconds between two looks at the sources.
+    """
+
+    @dg.sensor(
+        job=INDEX_JOB,
+        minimum_interval_seconds=interval_seconds,
+        description="Looks for new, changed and deleted files and requests one run over their shards. A state "
+        "whose run failed is requested again after a growing wait.",
+    )
+    def changed_files(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SensorResult | dg.SkipReason:
+        base = home.open()
+        changes = base.changes(base.listing())
+        if not changes.shards:
+            return dg.SkipReason(_nothing(changes))
+        if context.instance.get_runs_count(dg.RunsFilter(job_name=INDEX_JOB.name, statuses=_ACTIVE)):
+            return dg.SkipReason(f"{len(changes.shards)} shards changed; a run of {INDEX_JOB.name} is still active")
+        state = digest(*changes.new, "", *changes.changed, "", *changes.gone, "", *changes.unfinished_shards)
+        before = json.loads(context.cursor or "{}")
+        attempt = before["attempt"] + 1 if before.get("state") == state else 1
+        if attempt > 1 and time.time() < before["not_before"]:
+            return dg.SkipReason(f"{len(changes.shards)} shards changed; attempt {attempt} waits")
+        wait = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
+        cursor = json.dumps({"state": state, "attempt": attempt, "not_before": time.time() + wait})
+        return dg.SensorResult(run_requests=[_request(changes, f"{state}:{attempt}:{int(time.time())}")], cursor=cursor)
+
+    return changed_files
+
+
+def build_schedule(cron: str) -> dg.ScheduleDefinition:
+    """The schedule `look_for_changes`.
+
+    Args:
+        cron: When to look.
+    """
+
+    @dg.schedule(
+        job=INDEX_JOB,
+        cron_schedule=cron,
+        description="Looks for new, changed and deleted files and requests one run over their shards.",
+    )
+    def look_for_changes(home: HomeResource) -> dg.RunRequest | dg.SkipReason:
+        base = home.open()
+        changes = base.changes(base.listing())
+        if not changes.shards:
+            return dg.SkipReason(_nothing(changes))
+        return _request(changes, None)
+
+    return look_for_changes
+
+
+def _request(changes: Changes, run_key: str | None) -> dg.RunRequest:
+    tags = {
+        **shard_range_tags(changes.shards),
+        "rag_assets/new": str(len(changes.new)),
+        "rag_assets/changed": str(len(changes.changed)),
+        "rag_assets/gone": str(len(changes.gone)),
+    }
+    return dg.RunRequest(run_key=run_key, tags=tags)
+
+
+def _nothing(changes: Changes) -> str:
+    unreachable = "".join(f"; {problem}" for problem in changes.unreachable.values())
+    return f"nothing changed in {changes.unchanged} documents{unreachable}"

@@ -1,0 +1,180 @@
+"""One knowledge base on disk: where its parts lie, and the one place where stores and models are built from settings.
+
+```
+<RAG_HOME>/
+  lake/          stored tables, Parquet            (rag_assets.store.lake)
+  vectors/       serving tables, LanceDB           (rag_assets.store.vectors)
+  snapshots/     published versions                (rag_assets.store.snapshots)
+  models/        the embedder, exported once
+  sources.json   sources named on the command line
+```
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import astuple
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.contracts.errors import QueryError, StoreError
+from rag_assets.contracts.fingerprint import digest
+from rag_assets.settings import Settings
+from rag_assets.sources.changes import (
+    Changes,
+    Listing,
+    find_changes,
+    list_sources,
+    read_sources,
+    stored_documents,
+)
+from rag_assets.sources.listing import Source
+from rag_assets.store.lake import Lake
+from rag_assets.store.snapshots import Snapshots
+
+if TYPE_CHECKING:
+    from rag_assets.contracts.ports import Embedder
+    from rag_assets.parsing.parse import ParsingLimits
+    from rag_assets.query import KnowledgeBase
+    from rag_assets.store.vectors import VectorStore
+
+
+class Home:
+    """A knowledge base and its settings.
+
+    Args:
+        settings: All settings; `settings.home` is its folder.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.path = settings.home.expanduser().absolute()
+
+    @cached_property
+    def lake(self) -> Lake:
+        """The stored tables."""
+        return Lake(self.path / "lake")
+
+    @cached_property
+    def snapshots(self) -> Snapshots:
+        """The published versions."""
+        return Snapshots(self.path / "snapshots")
+
+    @cached_property
+    def vectors(self) -> "VectorStore":
+        """The serving tables."""
+        from rag_assets.store.vectors import VectorStore
+
+        return VectorStore(str(self.path / "vectors"))
+
+    @cached_property
+    def embedder(self) -> "Embedder":
+        """The embedder that the settings name."""
+        from rag_assets.models.embedders import load_embedder
+
+        chosen = self.settings.embedding
+        return load_embedder(chosen.provider, chosen.model, chosen.threads, self.path / "models")
+
+    @property
+    def registered_sources(self) -> Path:
+        """File of the sources that were named on the command line."""
+        return self.path / "sources.json"
+
+    def sources(self) -> tuple[Source, ...]:
+        """The sources of the settings and the registered ones."""
+        return read_sources(self.settings.sources, self.registered_sources)
+
+    def listing(self, *, allow_empty: bool = False) -> Listing:
+        """What the sources hold now."""
+        counts: dict[str, int] = {}
+        for state in stored_documents(self.lake).values():
+            counts[str(state["source_name"])] = counts.get(str(state["source_name"]), 0) + 1
+        chosen = self.settings.source
+        return list_sources(self.sources(), chosen.include, chosen.exclude, counts, allow_empty=allow_empty)
+
+    def changes(self, listing: Listing) -> Changes:
+        """What an index run would do."""
+        numbers = self.snapshots.numbers()
+        newest = self.snapshots.load(numbers[-1]) if numbers else None
+        return find_changes(self.lake, listing, newest, self.pipeline)
+
+    @cached_property
+    def pipeline(self) -> str:
+        """Digest of the code and settings that stored tables depend on."""
+        from rag_assets.enrich.summary_tables import summary_fingerprint
+        from rag_assets.parsing.parse import parser_fingerprint
+        from rag_assets.store.serving import serving_fingerprint
+
+        enrichment = self.settings.enrichment
+        return digest(
+            parser_fingerprint(),
+            *astuple(self.parsing_limits),
+            self.chunking_fingerprint,
+            summary_fingerprint(
+                enrichment.file_summary_chars, enrichment.page_file_chars, enrichment.page_summary_chars
+            ),
+            serving_fingerprint(),
+        )
+
+    @cached_property
+    def chunking_fingerprint(self) -> str:
+        """Digest of the code and settings that chunks depend on."""
+        from rag_assets.parsing.chunks import chunking_fingerprint
+
+        chunking = self.settings.chunking
+        return chunking_fingerprint(self.embedder.name, chunking.size_tokens, chunking.overlap_share)
+
+    @property
+    def parsing_limits(self) -> "ParsingLimits":
+        """Limits within which one file is parsed."""
+        from rag_assets.parsing.parse import ParsingLimits
+
+        chosen = self.settings.parsing
+        return ParsingLimits(
+            timeout_seconds=chosen.timeout_seconds,
+            memory_bytes=chosen.memory_bytes,
+            file_bytes=chosen.file_bytes,
+            expanded_bytes=chosen.expanded_bytes,
+            archive_entries=chosen.archive_entries,
+            cells=chosen.cells,
+            pages=chosen.pages,
+        )
+
+    @property
+    def parsing_workers(self) -> int:
+        """Parsing processes."""
+        import os
+
+        return self.settings.parsing.workers or len(os.sched_getaffinity(0))
+
+    def knowledge_base(self) -> "KnowledgeBase":
+        """The published version, for searching.
+
+        Raises:
+            QueryError: Nothing is published yet, or it was indexed with another embedder.
+        """
+        from rag_assets.query import KnowledgeBase
+
+        snapshot = self.snapshots.current()
+        if snapshot is None:
+            raise QueryError(f"nothing is indexed in {self.path}; run `rag-assets index FOLDER` first")
+        if snapshot.embedder != self.embedder.name:
+            raise QueryError(
+                f"{self.path} was indexed with {snapshot.embedder}, the settings name {self.embedder.name}; "
+                "run `rag-assets index`"
+            )
+        return KnowledgeBase(self.vectors, self.embedder, snapshot.vector_tables)
+
+    def lock(self) -> AbstractContextManager[object]:
+        """Held while indexing from the command line, so that two runs do not race.
+
+        Raises:
+            StoreError: Another process holds it.
+        """
+        from filelock import FileLock, Timeout
+
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.path / "index.lock")
+        try:
+            return lock.acquire(timeout=0)
+        except Timeout as error:
+            raise StoreError(f"another `rag-assets index` is running on {self.path}") from error
