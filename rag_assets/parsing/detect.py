@@ -1,0 +1,290 @@
+"""What a file is, told from its bytes; the extension decides only between text formats and names damaged files.
+
+What stays out: whether the file can be read, which is for the parser of its format to say.
+"""
+
+import io
+import re
+import zipfile
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+
+class DocumentFormat(StrEnum):
+    """Formats that have a parser."""
+
+    XLSX = "xlsx"
+    XLSM = "xlsm"
+    XLSB = "xlsb"
+    XLS = "xls"
+    DOCX = "docx"
+    PPTX = "pptx"
+    PDF = "pdf"
+    HTML = "html"
+    MD = "md"
+    CSV = "csv"
+    TSV = "tsv"
+    TXT = "txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What a file is.
+
+    Attributes:
+        name: Short name for `documents.format`: a member of `DocumentFormat`, or the name of another format, as in
+            `png`; `unknown` where the bytes tell nothing.
+        format: The format, or None where there is no parser for it.
+        encrypted: Whether the file is an Office document inside an encrypted container.
+        description: Words for a message, as in `a PNG image`.
+    """
+
+    name: str
+    format: DocumentFormat | None
+    encrypted: bool = False
+    description: str = ""
+
+
+_EXTENSIONS = {
+    **{f".{item.value}": item for item in DocumentFormat},
+    ".xltx": DocumentFormat.XLSX,
+    ".xltm": DocumentFormat.XLSM,
+    ".xlt": DocumentFormat.XLS,
+    ".docm": DocumentFormat.DOCX,
+    ".dotx": DocumentFormat.DOCX,
+    ".dotm": DocumentFormat.DOCX,
+    ".pptm": DocumentFormat.PPTX,
+    ".ppsx": DocumentFormat.PPTX,
+    ".ppsm": DocumentFormat.PPTX,
+    ".potx": DocumentFormat.PPTX,
+    ".htm": DocumentFormat.HTML,
+    ".xhtml": DocumentFormat.HTML,
+    ".markdown": DocumentFormat.MD,
+    ".tab": DocumentFormat.TSV,
+    ".text": DocumentFormat.TXT,
+    ".log": DocumentFormat.TXT,
+}
+_TEXT_FORMATS = {DocumentFormat.HTML, DocumentFormat.MD, DocumentFormat.CSV, DocumentFormat.TSV, DocumentFormat.TXT}
+
+_OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+_OTHER_MAGIC: tuple[tuple[bytes, str, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "png", "a PNG image"),
+    (b"\xff\xd8\xff", "jpeg", "a JPEG image"),
+    (b"GIF8", "gif", "a GIF image"),
+    (b"BM", "bmp", "a BMP image"),
+    (b"II*\x00", "tiff", "a TIFF image"),
+    (b"MM\x00*", "tiff", "a TIFF image"),
+    (b"\xd7\xcd\xc6\x9a", "wmf", "a WMF image"),
+    (b"MZ", "exe", "a Windows program"),
+    (b"\x7fELF", "elf", "a Linux program"),
+    (b"\xca\xfe\xba\xbe", "class", "a Java class or a macOS program"),
+    (b"\xcf\xfa\xed\xfe", "macho", "a macOS program"),
+    (b"\x1f\x8b", "gz", "a gzip archive"),
+    (b"BZh", "bz2", "a bzip2 archive"),
+    (b"\xfd7zXZ\x00", "xz", "an xz archive"),
+    (b"7z\xbc\xaf\x27\x1c", "7z", "a 7-Zip archive"),
+    (b"Rar!\x1a\x07", "rar", "a RAR archive"),
+    (b"SQLite format 3\x00", "sqlite", "an SQLite database"),
+    (b"PAR1", "parquet", "a Parquet file"),
+    (b"OggS", "ogg", "an Ogg audio or video file"),
+    (b"ID3", "mp3", "an MP3 audio file"),
+    (b"\x00\x00\x01\x00", "ico", "an icon"),
+    (b"8BPS", "psd", "a Photoshop image"),
+    (b"{\\rtf", "rtf", "a Rich Text document"),
+    (b"%!PS", "ps", "a PostScript document"),
+)
+_PRINTABLE_MAGIC = {b"BM", b"MZ", b"BZh", b"PAR1", b"ID3", b"GIF8", b"OggS", b"8BPS"}
+
+_CONTENT_TYPES: tuple[tuple[bytes, DocumentFormat], ...] = (
+    (b"ms-excel.sheet.binary.macroEnabled.main", DocumentFormat.XLSB),
+    (b"ms-excel.sheet.macroEnabled.main+xml", DocumentFormat.XLSM),
+    (b"ms-excel.template.macroEnabled.main+xml", DocumentFormat.XLSM),
+    (b"spreadsheetml.sheet.main+xml", DocumentFormat.XLSX),
+    (b"spreadsheetml.template.main+xml", DocumentFormat.XLSX),
+    (b"wordprocessingml.document.main+xml", DocumentFormat.DOCX),
+    (b"wordprocessingml.template.main+xml", DocumentFormat.DOCX),
+    (b"ms-word.document.macroEnabled.main+xml", DocumentFormat.DOCX),
+    (b"ms-word.template.macroEnabledTemplate.main+xml", DocumentFormat.DOCX),
+    (b"presentationml.presentation.main+xml", DocumentFormat.PPTX),
+    (b"presentationml.slideshow.main+xml", DocumentFormat.PPTX),
+    (b"presentationml.template.main+xml", DocumentFormat.PPTX),
+    (b"ms-powerpoint.presentation.macroEnabled.main+xml", DocumentFormat.PPTX),
+    (b"ms-powerpoint.slideshow.macroEnabled.main+xml", DocumentFormat.PPTX),
+)
+_ZIP_PARTS: tuple[tuple[bytes, DocumentFormat], ...] = (
+    (b"xl/workbook.bin", DocumentFormat.XLSB),
+    (b"xl/", DocumentFormat.XLSX),
+    (b"word/", DocumentFormat.DOCX),
+    (b"ppt/", DocumentFormat.PPTX),
+)
+_ZIP_MIME_TYPES: tuple[tuple[bytes, str, str], ...] = (
+    (b"opendocument.spreadsheet", "ods", "an OpenDocument spreadsheet"),
+    (b"opendocument.text", "odt", "an OpenDocument text"),
+    (b"opendocument.presentation", "odp", "an OpenDocument presentation"),
+    (b"epub+zip", "epub", "an EPUB book"),
+)
+_OLE_STREAMS: tuple[tuple[str, str], ...] = (
+    ("EncryptedPackage", "encrypted"),
+    ("Workbook", "xls"),
+    ("Book", "xls"),
+    ("WordDocument", "doc"),
+    ("PowerPoint Document", "ppt"),
+    ("VisioDocument", "vsd"),
+    ("__properties_version1.0", "msg"),
+)
+_OLE_NAMES = {
+    "doc": "a legacy Word document (.doc)",
+    "ppt": "a legacy PowerPoint presentation (.ppt)",
+    "vsd": "a legacy Visio drawing (.vsd)",
+    "msg": "an Outlook message (.msg)",
+}
+_HTML_START = re.compile(
+    rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+_XML_START = re.compile(rb"\s*<\?xml\b")
+_CONTENT_TYPES_BYTES = 1 << 20
+
+
+def detect_format(data: bytes, file_name: str) -> Detection:
+    """Tell the format of a file.
+
+    Args:
+        data: All bytes of the file.
+        file_name: Its name; the extension decides between text formats, and what a damaged file was meant to be.
+
+    Returns:
+        What the file is. Never raises for any bytes.
+    """
+    extension = PurePosixPath(file_name.replace("\\", "/")).suffix.lower()
+    named = _EXTENSIONS.get(extension)
+    if not data:
+        return _supported(named or DocumentFormat.TXT)
+    if data.startswith(_OLE_MAGIC):
+        return _detect_ole(data, named)
+    if data.startswith(_ZIP_MAGIC):
+        return _detect_zip(data, named)
+    if b"%PDF-" in data[:1024]:
+        return _supported(DocumentFormat.PDF)
+    textual = looks_textual(data)
+    other = _detect_magic(data, textual=textual)
+    if other:
+        return other
+    if textual:
+        return _detect_text(data, named)
+    return _supported(named) if named else Detection("unknown", None, description="of no known format")
+
+
+def looks_textual(data: bytes) -> bool:
+    """Whether the first bytes can be text in some encoding: no control bytes, or UTF-16."""
+    head = data[:4096]
+    if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+        return True
+    if b"\x00" in head:
+        encoding = "utf-16-be" if head[::2].count(0) > head[1::2].count(0) else "utf-16-le"
+        text = head.decode(encoding, errors="replace")
+        return sum(not (character.isprintable() or character.isspace()) for character in text) <= len(text) * 0.01
+    controls = sum(head.count(byte) for byte in range(32) if byte not in b"\t\n\r\x0b\x0c\x1b\x1a")
+    return controls <= len(head) * 0.01
+
+
+def _supported(found: DocumentFormat) -> Detection:
+    return Detection(found.value, found)
+
+
+def _unsupported(name: str, description: str) -> Detection:
+    return Detection(name, None, description=description)
+
+
+def _detect_magic(data: bytes, *, textual: bool) -> Detection | None:
+    for magic, name, description in _OTHER_MAGIC:
+        if data.startswith(magic) and not (textual and magic in _PRINTABLE_MAGIC):
+            return _unsupported(name, description)
+    if data[4:8] == b"ftyp":
+        return _unsupported("mp4", "an MP4 or HEIF media file")
+    if data[:4] == b"RIFF" and data[8:12] in (b"WEBP", b"WAVE", b"AVI "):
+        return _unsupported(data[8:12].decode().strip().lower(), "a RIFF media file")
+    return None
+
+
+def _detect_text(data: bytes, named: DocumentFormat | None) -> Detection:
+    head = data[:8192].replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe")
+    if named in _TEXT_FORMATS - {DocumentFormat.TXT}:
+        return _supported(named)
+    if _HTML_START.match(head):
+        return _supported(DocumentFormat.HTML)
+    if head[:256].lower().startswith(b"mime-version:") or b"content-type: multipart/related" in head[:1024].lower():
+        return _unsupported("mhtml", "a web archive (MHTML)")
+    if _XML_START.match(head) and named is not DocumentFormat.TXT:
+        if b"Excel.Sheet" in head:
+            return _unsupported("xml", "an Excel 2003 XML workbook")
+        return _unsupported("xml", "an XML file")
+    if named is not None and named not in _TEXT_FORMATS:
+        return _supported(named)
+    return _supported(DocumentFormat.TXT)
+
+
+def _detect_zip(data: bytes, named: DocumentFormat | None) -> Detection:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = b"\n".join(info.filename.replace("\\", "/").encode() for info in archive.infolist())
+            types = _read_entry(archive, "[Content_Types].xml")
+            mime_type = _read_entry(archive, "mimetype")
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, EOFError):
+        names, types, mime_type = data, b"", b""
+    for marker, found in _CONTENT_TYPES:
+        if marker.lower() in types.lower():
+            return _supported(found)
+    for marker, name, description in _ZIP_MIME_TYPES:
+        if marker in mime_type:
+            return _unsupported(name, description)
+    for marker, found in _ZIP_PARTS:
+        if marker in names:
+            return _supported(found)
+    if named and named not in _TEXT_FORMATS and names is data:
+        return _supported(named)
+    return _unsupported("zip", "a zip archive that is no Office document")
+
+
+def _read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
+    """The first bytes of an entry; nothing where it is missing or damaged."""
+    import zlib
+
+    try:
+        with archive.open(name) as entry:
+            return entry.read(_CONTENT_TYPES_BYTES)
+    except (KeyError, RuntimeError, zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError):
+        return b""
+
+
+def _detect_ole(data: bytes, named: DocumentFormat | None) -> Detection:
+    found = [kind for name, kind in _OLE_STREAMS if _has_stream(data, name)]
+    if "encrypted" in found:
+        meant = named if named and named not in _TEXT_FORMATS else DocumentFormat.XLSX
+        return Detection(meant.value, meant, encrypted=True)
+    if "xls" in found and (named in (DocumentFormat.XLS, None) or found[0] == "xls"):
+        other = next((kind for kind in found if kind in _OLE_NAMES), None)
+        if named is DocumentFormat.XLS or other is None:
+            return _supported(DocumentFormat.XLS)
+    for kind in found:
+        if kind in _OLE_NAMES:
+            return _unsupported(kind, _OLE_NAMES[kind])
+    if named is DocumentFormat.XLS or "xls" in found:
+        return _supported(DocumentFormat.XLS)
+    return _unsupported("ole", "an OLE container of no known kind")
+
+
+def _has_stream(data: bytes, name: str) -> bool:
+    """Whether a directory entry of this name stands at a place where directory entries can stand.
+
+    The directory is searched for rather than walked: its chains are what damaged files have wrong.
+    """
+    needle = name.encode("utf-16-le") + b"\x00\x00"
+    length = len(needle).to_bytes(2, "little")
+    position = data.find(needle)
+    while position != -1:
+        if position % 128 == 0 and data[position + 64 : position + 66] == length:
+            return True
+        position = data.find(needle, position + 1)
+    return False

@@ -1,0 +1,175 @@
+"""The zip container of an Office Open XML file: size checks before expansion, part names, hardened XML parsing.
+
+What stays out: what the parts mean (`excel_cells`, `excel_drawings`).
+"""
+
+import posixpath
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import IO
+from urllib.parse import unquote
+
+from lxml import etree
+
+from rag_assets.contracts.causes import FailureCause
+from rag_assets.contracts.errors import ParseError
+
+_RATIO_CHECKED_FROM_BYTES = 64 << 20
+_MAXIMUM_RATIO = 400
+_PROLOGUE_BYTES = 4096
+_DAMAGE = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relationship of a part to another part of the archive.
+
+    Attributes:
+        kind: Last segment of the relationship type, as in `worksheet` or `drawing`.
+        target: Normalised part name of the target.
+    """
+
+    kind: str
+    target: str
+
+
+class Archive:
+    """A checked zip archive whose parts are found whatever the case and slashes of their names.
+
+    Args:
+        data: The bytes of the file.
+        maximum_entries: Entries of the archive.
+        maximum_bytes: Expanded size of all entries in bytes.
+
+    Raises:
+        ParseError: MALFORMED where the bytes are no readable archive; TOO_LARGE where it is over a limit;
+            ENCRYPTED where its entries are.
+    """
+
+    def __init__(self, data: bytes, maximum_entries: int, maximum_bytes: int) -> None:
+        try:
+            self._zip = zipfile.ZipFile(BytesIO(data))
+        except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
+            raise ParseError(FailureCause.MALFORMED, f"no readable zip archive: {error}") from error
+        entries = self._zip.infolist()
+        if len(entries) > maximum_entries:
+            message = f"{len(entries)} archive entries, limit {maximum_entries}"
+            raise ParseError(FailureCause.TOO_LARGE, message)
+        size = sum(entry.file_size for entry in entries)
+        if size > maximum_bytes:
+            raise ParseError(FailureCause.TOO_LARGE, f"{size} bytes expanded, limit {maximum_bytes}")
+        if size > _RATIO_CHECKED_FROM_BYTES and size > _MAXIMUM_RATIO * max(len(data), 1):
+            raise ParseError(FailureCause.TOO_LARGE, f"{len(data)} bytes expand to {size} bytes")
+        if any(entry.flag_bits & 1 for entry in entries):
+            raise ParseError(FailureCause.ENCRYPTED, "encrypted archive entries")
+        self._entries = {_key(entry.filename): entry for entry in entries if not entry.is_dir()}
+
+    def _entry(self, part: str) -> zipfile.ZipInfo:
+        entry = self._entries.get(_key(part))
+        if entry is None:
+            raise ParseError(FailureCause.MALFORMED, f"part {part} is missing")
+        return entry
+
+    def has(self, part: str) -> bool:
+        """Whether the archive holds a part."""
+        return _key(part) in self._entries
+
+    def read(self, part: str) -> bytes:
+        """The bytes of a part.
+
+        Raises:
+            ParseError: MALFORMED where the part is missing or damaged.
+        """
+        try:
+            return self._zip.read(self._entry(part))
+        except _DAMAGE as error:
+            raise ParseError(FailureCause.MALFORMED, f"part {part} is damaged: {error}") from error
+
+    def tree(self, part: str) -> etree._Element:
+        """Root element of an XML part.
+
+        Raises:
+            ParseError: MALFORMED where the part is missing, damaged, no XML, or carries a document type.
+        """
+        data = self.read(part)
+        _refuse_document_type(part, data)
+        parser = etree.XMLParser(
+            resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True
+        )
+        try:
+            return etree.fromstring(data, parser)
+        except (etree.XMLSyntaxError, ValueError) as error:
+            raise ParseError(FailureCause.MALFORMED, f"part {part}: {error}") from error
+
+    def elements(self, part: str, names: tuple[str, ...]) -> Iterator[etree._Element]:
+        """Elements with certain local names, each complete, in document order; each is emptied after use.
+
+        Raises:
+            ParseError: MALFORMED where the part is missing, damaged, no XML, or carries a document type.
+        """
+        entry = self._entry(part)
+        try:
+            with self._zip.open(entry) as stream:
+                _refuse_document_type(part, stream.read(_PROLOGUE_BYTES))
+            with self._zip.open(entry) as stream:
+                yield from _stream(stream, names)
+        except etree.XMLSyntaxError as error:
+            raise ParseError(FailureCause.MALFORMED, f"part {part}: {error}") from error
+        except _DAMAGE as error:
+            raise ParseError(FailureCause.MALFORMED, f"part {part} is damaged: {error}") from error
+
+    def relations(self, part: str) -> dict[str, Relation]:
+        """Relationships of a part by their ids; external ones are left out."""
+        folder, name = posixpath.split(part)
+        rels = posixpath.join(folder, "_rels", f"{name}.rels")
+        if not self.has(rels):
+            return {}
+        found = {}
+        for element in self.tree(rels):
+            target = element.get("Target")
+            if not isinstance(element.tag, str) or not target or element.get("TargetMode") == "External":
+                continue
+            kind = (element.get("Type") or "").rsplit("/", 1)[-1]
+            found[element.get("Id") or ""] = Relation(kind, _resolve(folder, target))
+        return found
+
+
+def _stream(stream: IO[bytes], names: tuple[str, ...]) -> Iterator[etree._Element]:
+    events = etree.iterparse(
+        stream,
+        events=("end",),
+        tag=tuple(f"{{*}}{name}" for name in names),
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+    )
+    for _, element in events:
+        yield element
+        element.clear()
+        parent = element.getparent()
+        while parent is not None and element.getprevious() is not None:
+            del parent[0]
+
+
+def local_name(element: etree._Element) -> str:
+    """Name of an element without its namespace; empty for comments and instructions."""
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def _key(part: str) -> str:
+    return part.replace("\\", "/").lstrip("/").lower()
+
+
+def _resolve(folder: str, target: str) -> str:
+    target = unquote(target.replace("\\", "/"))
+    return posixpath.normpath(target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target))
+
+
+def _refuse_document_type(part: str, data: bytes) -> None:
+    if b"<!DOCTYPE" in data[:_PROLOGUE_BYTES] or b"<!ENTITY" in data[:_PROLOGUE_BYTES]:
+        raise ParseError(FailureCause.MALFORMED, f"part {part} carries a document type declaration")

@@ -1,0 +1,173 @@
+"""Texts of a sheet that stand outside drawn tables: headings, paragraphs, list items and tables without lines.
+
+What stays out: tables with lines (`excel_rooms`, `excel_tables`), sections above blocks (`excel_sections`).
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.parsing.content import Block
+from rag_assets.parsing.excel_cells import Area
+from rag_assets.parsing.excel_tables import Band, Box, make_bands, table_block
+
+_NUMBERED = re.compile(
+    r"(?:\d{1,3}(?:[.．]\d{1,3})+[.．]?|\d{1,3}[.．]|第[\d一二三四五六七八九十]{1,3}[章節部条項]|[（(]\d{1,3}(?:[-.]\d{1,3})*[)）])"
+    r"[\s　]*(?=\S)(?![\d,])"
+)
+_MARKED = re.compile(r"[■□●◆◇▼▽★【＜〈《]")
+_LISTED = re.compile(r"(?:[・※*•]|[-‐–][\s　]|[①-⑳]|[（(]?[0-9a-zA-Zア-ン]{1,2}[)）.．](?!\d))[\s　]*\S")
+_VERSION = re.compile(r"(?:第|ver|version|rev)?[\s.]*[\d.．]+\s*版?$", re.IGNORECASE)
+_SENTENCE_END = ("。", "．", "、", "，", ":", "：", ";")
+_HEADING_CHARS = 60
+
+
+def outside_blocks(boxes: Sequence[Box], gap_columns: int) -> list[Block]:
+    """Blocks from texts outside drawn tables.
+
+    Args:
+        boxes: Their boxes, all with text.
+        gap_columns: Empty columns that two texts of one block may have between them.
+    """
+    groups = group_boxes(boxes, gap_columns)
+    if gap_columns == 0:
+        groups = _join_spaced_columns(groups)
+    return [block for group in groups for block in _group_blocks(group)]
+
+
+def _join_spaced_columns(groups: list[list[Box]]) -> list[list[Box]]:
+    """Join groups that one empty column parts, where one is a single column and both cover the same rows."""
+    by_rows: dict[tuple[int, int], list[tuple[Area, list[Box]]]] = {}
+    for group in groups:
+        area = _around(group)
+        members = by_rows.setdefault((area.top, area.bottom), [])
+        single = area.left == area.right or (members and members[-1][0].left == members[-1][0].right)
+        if members and single and area.bottom > area.top and area.left - members[-1][0].right == 2:
+            members[-1] = (area, members[-1][1] + group)
+        else:
+            members.append((area, group))
+    return [group for members in by_rows.values() for _, group in members]
+
+
+def _around(boxes: Sequence[Box]) -> Area:
+    return Area(
+        min(box.area.top for box in boxes),
+        min(box.area.left for box in boxes),
+        max(box.area.bottom for box in boxes),
+        max(box.area.right for box in boxes),
+    )
+
+
+def group_boxes(boxes: Sequence[Box], gap_columns: int) -> list[list[Box]]:
+    """Group boxes that stand in the same or in touching rows, with few empty columns between them."""
+    groups: list[list[Box]] = []
+    names: list[int] = []
+    above: list[tuple[int, int, int, int]] = []
+
+    def find(number: int) -> int:
+        while names[number] != number:
+            names[number] = names[names[number]]
+            number = names[number]
+        return number
+
+    for band in make_bands(boxes) if boxes else []:
+        open_runs = sorted(run for run in above if run[2] >= band.top - 1)
+        lefts = [run[0] for run in open_runs]
+        reach = list(accumulate((run[1] for run in open_runs), max))
+        runs = []
+        for run in _runs(band.starting, gap_columns):
+            left, right = run[0].area.left, max(box.area.right for box in run)
+            number = len(groups)
+            groups.append(list(run))
+            names.append(number)
+            place = bisect_right(lefts, right + gap_columns)
+            while place and reach[place - 1] >= left - gap_columns:
+                place -= 1
+                if open_runs[place][1] >= left - gap_columns:
+                    first, second = sorted((find(open_runs[place][3]), find(number)))
+                    if first != second:
+                        groups[first].extend(groups[second])
+                        names[second] = first
+            runs.append((left, right, max(box.area.bottom for box in run), number))
+        above = [run for run in open_runs if run[2] >= band.top] + runs
+    return [group for number, group in enumerate(groups) if names[number] == number]
+
+
+def _runs(boxes: Sequence[Box], gap_columns: int) -> list[list[Box]]:
+    runs: list[list[Box]] = []
+    right = -1
+    for box in boxes:
+        if runs and box.area.left - right - 1 <= gap_columns:
+            runs[-1].append(box)
+        else:
+            runs.append([box])
+        right = max(right, box.area.right) if len(runs[-1]) > 1 else box.area.right
+    return runs
+
+
+def _group_blocks(group: list[Box]) -> list[Block]:
+    bands = make_bands(group)
+    start = next((index for index, band in enumerate(bands) if len(band.starting) > 1), len(bands))
+    end = next((index for index in range(len(bands), start, -1) if not _is_note(bands[index - 1])), start)
+    table = table_block(bands[start:end]) if _is_table(bands[start:end]) else None
+    if table is None:
+        return _lines(bands)
+    return [*_lines(bands[:start]), table, *_lines(bands[end:])]
+
+
+def _is_note(band: Band) -> bool:
+    return len(band.starting) == 1 and band.starting[0].text.startswith(("※", "*", "注", "（注", "(注"))
+
+
+def _is_table(bands: list[Band]) -> bool:
+    """Whether texts stand in columns: at least two rows and columns, and every other place taken."""
+    if len(bands) < 2:
+        return False
+    lefts = {box.area.left for band in bands for box in band.starting}
+    count = sum(len(band.starting) for band in bands)
+    shared = len(set(bands[0].lefts) & {left for band in bands[1:] for left in band.lefts})
+    return len(lefts) > 1 and shared > 1 and count >= 1.6 * len(bands) and count >= 0.4 * len(lefts) * len(bands)
+
+
+def _lines(bands: list[Band]) -> list[Block]:
+    """Headings, and paragraphs of touching lines."""
+    blocks: list[Block] = []
+    open_lines: list[Band] = []
+    for band in bands:
+        if is_heading(band.starting):
+            blocks.extend(_paragraph(open_lines))
+            open_lines = []
+            blocks.append(Block(BlockKind.HEADING, _line(band), cell_range=_label([band])))
+        else:
+            open_lines.append(band)
+    return [*blocks, *_paragraph(open_lines)]
+
+
+def is_heading(boxes: Sequence[Box]) -> bool:
+    """Whether a line of texts is a heading: short, one line, and numbered, marked or bold."""
+    text = " ".join(box.text for box in boxes)
+    if not boxes or len(text) > _HEADING_CHARS or "\n" in text or text.endswith(_SENTENCE_END) or len(boxes) > 2:
+        return False
+    if _NUMBERED.match(text) or _MARKED.match(text):
+        return True
+    if _VERSION.match(text) or not any(sign.isalpha() for sign in text):
+        return False
+    return len(boxes) == 1 and boxes[0].bold and not _LISTED.match(text)
+
+
+def _paragraph(bands: list[Band]) -> list[Block]:
+    if not bands:
+        return []
+    lines = [_line(band) for band in bands]
+    kind = BlockKind.LIST_ITEM if all(_LISTED.match(line) for line in lines) else BlockKind.PARAGRAPH
+    return [Block(kind, "\n".join(lines), cell_range=_label(bands))]
+
+
+def _line(band: Band) -> str:
+    return " ".join(box.text for box in band.starting)
+
+
+def _label(bands: list[Band]) -> str:
+    return _around([box for band in bands for box in band.starting]).label

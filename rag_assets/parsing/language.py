@@ -1,0 +1,198 @@
+"""The language of a text, and its sentences, by rules that need no model.
+
+What stays out: words and morphemes.
+"""
+
+import re
+from functools import cache
+from typing import Any
+
+_SAMPLE_CHARS = 4000
+_LATIN_SAMPLE_CHARS = 1000
+_LATIN_MINIMUM = 20
+_CONFIDENCE = 0.8
+_JAPANESE_WEIGHT = 3
+_RARE_SHARE = 0.01
+_KANA = re.compile("[\u3041-\u309f\u30a1-\u30fa\u30fd-\u30ff\uff66-\uff9d]")
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff々〇]")
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
+_WORD = re.compile("[A-Za-z\u00c0-\u024f']+")
+_SCRIPTS = (
+    ("ko", re.compile("[\uac00-\ud7a3]")),
+    ("th", re.compile("[\u0e01-\u0e5b]")),
+    ("el", re.compile("[\u0370-\u03ff]")),
+    ("he", re.compile("[\u05d0-\u05ea]")),
+)
+_OTHER_LETTER = re.compile(r"[^\W\d_]")
+_ENGLISH_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "the of and to in a is that for it on with as are be this by from at or an was not have which can will has "
+        "their all if we you one been were but they more when there who how what into its "
+        "than other may should",
+    )
+)
+_ENGLISH_SHARE = 0.12
+
+_ENDS = "。！？!?｡．.…"
+_ALWAYS_ENDS = "。！？｡"
+_CLOSERS = "」』）)】〕》〉”’\"'］]｝}"
+_PAIRS = {
+    "「": "」",
+    "『": "』",
+    "（": "）",
+    "(": ")",
+    "【": "】",
+    "〔": "〕",
+    "《": "》",
+    "“": "”",
+    "［": "］",
+    "[": "]",
+}
+_BRACKET_CHARS = 400
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\[\"'“])(?:[A-Z]|(?:[A-Za-z]\.)+[A-Za-z]|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|cf|approx|al|fig|figs|eq|eqs"
+    r"|sec|ch|vol|no|nos|pp|p|ed|eds|inc|ltd|co|corp|dept|est|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|ver|rev"
+    r"|ref|refs|tab|app|incl|resp|min|max)$",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"(?:^|\n)\s*\(?[0-9A-Za-z]{1,3}$")
+
+
+def detect_language(text: str) -> str:
+    """Main language of a text.
+
+    Scripts decide wherever they can. Ideographs without kana are Japanese as long as CP932 has practically all of them,
+    else Chinese. Of Latin texts, English is told by its commonest words, others by langdetect with a fixed seed.
+
+    Args:
+        text: Any text; its beginning is looked at.
+
+    Returns:
+        ISO 639-1 code, as in `ja`; `und` where there are too few letters or no language stands out.
+    """
+    sample = text[:_SAMPLE_CHARS]
+    kana, han = len(_KANA.findall(sample)), len(_HAN.findall(sample))
+    latin = len(_LATIN.findall(sample))
+    for code, script in _SCRIPTS:
+        count = len(script.findall(sample))
+        if count > max(kana + han, latin, 1):
+            return code
+    if (kana or han) and _JAPANESE_WEIGHT * (kana + han) >= latin:
+        return "ja" if kana * 20 >= han or _is_japanese_han(sample) else "zh"
+    letters = len(_OTHER_LETTER.findall(sample))
+    if letters < _LATIN_MINIMUM:
+        return "und"
+    words = [word.lower() for word in _WORD.findall(sample)]
+    if latin * 2 > letters and sum(word in _ENGLISH_WORDS for word in words) >= _ENGLISH_SHARE * len(words):
+        return "en"
+    return _detect_by_profile(sample[:_LATIN_SAMPLE_CHARS])
+
+
+def _is_japanese_han(text: str) -> bool:
+    characters = _HAN.findall(text)
+    rare = 0
+    for character in characters:
+        try:
+            character.encode("cp932")
+        except UnicodeEncodeError:
+            rare += 1
+    return rare <= _RARE_SHARE * len(characters)
+
+
+@cache
+def _profiles() -> Any:
+    from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory
+
+    factory = DetectorFactory()
+    factory.load_profile(PROFILES_DIRECTORY)
+    return factory
+
+
+def _detect_by_profile(text: str) -> str:
+    from langdetect.lang_detect_exception import LangDetectException
+
+    detector = _profiles().create()
+    detector.seed = 0
+    detector.append(text)
+    try:
+        candidates = detector.get_probabilities()
+    except LangDetectException:
+        return "und"
+    if not candidates or candidates[0].prob < _CONFIDENCE:
+        return "und"
+    return str(candidates[0].lang).partition("-")[0]
+
+
+def split_sentences(text: str, language: str) -> list[str]:
+    """Sentences of a text.
+
+    A line break ends a sentence. Full stops inside brackets and quotation marks, in numbers, after abbreviations,
+    initials and item numbers do not.
+
+    Args:
+        text: Any text.
+        language: Its language; in Japanese and Chinese, `!`, `?` and `．` end a sentence without a space after them.
+
+    Returns:
+        Sentences in order, trimmed, none empty; together they hold every character of the text but white space.
+    """
+    sentences: list[str] = []
+    for line in text.splitlines():
+        start = position = 0
+        while position < len(line):
+            character = line[position]
+            if character in _PAIRS:
+                position = _after_bracket(line, position)
+                continue
+            position += 1
+            if character not in _ENDS:
+                continue
+            position = _after_run(line, position)
+            if _ends_sentence(line, start, position, spaceless=language in ("ja", "zh")):
+                sentences.append(line[start:position])
+                start = position
+        sentences.append(line[start:])
+    return [sentence.strip() for sentence in sentences if sentence.strip()]
+
+
+def _after_bracket(line: str, position: int) -> int:
+    """Place behind the bracket that closes the one at `position`; just behind that one where none does soon."""
+    expected = [_PAIRS[line[position]]]
+    for index in range(position + 1, min(len(line), position + _BRACKET_CHARS)):
+        if line[index] == expected[-1]:
+            expected.pop()
+            if not expected:
+                return index + 1
+        elif line[index] in _PAIRS:
+            expected.append(_PAIRS[line[index]])
+    return position + 1
+
+
+def _after_run(line: str, position: int) -> int:
+    """Place behind further end marks and the brackets and quotation marks that close."""
+    while position < len(line) and line[position] in _ENDS:
+        position += 1
+    while position < len(line) and line[position] in _CLOSERS:
+        position += 1
+    return position
+
+
+def _ends_sentence(line: str, start: int, position: int, *, spaceless: bool) -> bool:
+    marks = re.search(f"[{re.escape(_ENDS)}]+[{re.escape(_CLOSERS)}]*$", line[start:position])
+    ended = marks[0] if marks else ""
+    if position >= len(line) or any(mark in _ALWAYS_ENDS for mark in ended):
+        return True
+    following = line[position]
+    before = line[start : position - len(ended)]
+    if spaceless and ended[0] in "!?．" and not following.isspace():
+        return not (following.isdigit() or following.isascii())
+    if not following.isspace():
+        return False
+    rest = line[position:].lstrip()
+    if ended[0] == "." and ended[:2] != "..":
+        quoted = ended[-1] in "\"”’'"
+        if not before.strip() or (not quoted and (_ABBREVIATION.search(before) or _NUMBERED.search(before))):
+            return False
+        return not rest[:1].islower()
+    return ended[0] in "!?！？．" or (ended[0] in "….." and rest[:1].isupper())

@@ -1,0 +1,154 @@
+"""From the bytes of one file to its pages: the choice of the parser, and failures as values.
+
+What stays out: processes, time and memory (`pool`), and every format's own reading.
+"""
+
+import hashlib
+import importlib.metadata
+import logging
+import re
+import uuid
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from rag_assets.contracts.causes import FailureCause
+from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing.content import Failure, ParsedDocument
+from rag_assets.parsing.detect import Detection, DocumentFormat, detect_format
+
+logger = logging.getLogger(__name__)
+
+_LIBRARIES = ("lxml", "markdown-it-py", "msoffcrypto-tool", "olefile", "pypdfium2", "python-calamine")
+_MESSAGE_CHARS = 300
+_IMPORT = re.compile(rb"^\s*from rag_assets\.parsing\.(\w+) import", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsingLimits:
+    """Limits within which one file is parsed; meanings as in `ParsingSettings`.
+
+    Attributes:
+        timeout_seconds: Wall time for one file.
+        memory_bytes: Memory that a parsing process may take.
+        file_bytes: Size of a file.
+        expanded_bytes: Size of a zip-based file, expanded.
+        archive_entries: Entries of a zip-based file.
+        cells: Cells of a sheet.
+        pages: Pages, sheets or slides of a file.
+    """
+
+    timeout_seconds: float
+    memory_bytes: int
+    file_bytes: int
+    expanded_bytes: int
+    archive_entries: int
+    cells: int
+    pages: int
+
+
+def parse_bytes(data: bytes, file_name: str, limits: ParsingLimits) -> ParsedDocument:
+    """Parse one file.
+
+    Args:
+        data: All bytes of the file.
+        file_name: Its name; see `detect_format` for what the extension is used for.
+        limits: Limits on the file; time and memory are watched by `pool.parse_files` alone.
+
+    Returns:
+        Pages and failures. A file that cannot be parsed gives no pages and one failure; nothing is raised for it.
+    """
+    detection = detect_format(data, file_name)
+    try:
+        document = _dispatch(data, detection, limits)
+    except ParseError as error:
+        return ParsedDocument(detection.name, failures=(Failure(error.cause, _one_line(str(error))),))
+    except MemoryError:
+        return ParsedDocument(detection.name, failures=(Failure(FailureCause.MEMORY, "memory ran out"),))
+    except Exception as error:  # noqa: BLE001 - third-party parsers raise anything on damaged files; it becomes a row
+        return ParsedDocument(detection.name, failures=(_unexpected(error, file_name),))
+    failures = document.failures
+    if not failures and not any(block.text.strip() for page in document.pages for block in page.blocks):
+        failures = (Failure(FailureCause.NO_TEXT, "the file holds no text"),)
+    return replace(document, format=detection.name, failures=failures)
+
+
+def _dispatch(data: bytes, detection: Detection, limits: ParsingLimits) -> ParsedDocument:
+    if len(data) > limits.file_bytes:
+        raise ParseError(FailureCause.TOO_LARGE, f"{len(data)} bytes, limit {limits.file_bytes}")
+    if not data:
+        raise ParseError(FailureCause.NO_TEXT, "the file is empty")
+    if detection.encrypted:
+        raise ParseError(FailureCause.ENCRYPTED, f"an encrypted {detection.name} document: a password is needed")
+    match detection.format:
+        case DocumentFormat.XLSX | DocumentFormat.XLSM | DocumentFormat.XLSB | DocumentFormat.XLS:
+            from rag_assets.parsing.excel import ExcelLimits, parse_excel
+
+            excel_limits = ExcelLimits(
+                cells=limits.cells,
+                pages=limits.pages,
+                expanded_bytes=limits.expanded_bytes,
+                archive_entries=limits.archive_entries,
+            )
+            return parse_excel(data, excel_limits)
+        case DocumentFormat.PDF:
+            from rag_assets.parsing.pdf import parse_pdf
+
+            return parse_pdf(data, limits.pages)
+        case DocumentFormat.DOCX:
+            from rag_assets.parsing.word import parse_docx
+
+            return parse_docx(data, limits.archive_entries, limits.expanded_bytes)
+        case DocumentFormat.PPTX:
+            from rag_assets.parsing.slides import parse_pptx
+
+            return parse_pptx(data, limits.archive_entries, limits.expanded_bytes, limits.pages)
+        case DocumentFormat.HTML | DocumentFormat.MD:
+            from rag_assets.parsing.markup import parse_html, parse_markdown
+
+            return parse_html(data) if detection.format is DocumentFormat.HTML else parse_markdown(data)
+        case DocumentFormat.CSV | DocumentFormat.TSV:
+            from rag_assets.parsing.text import parse_delimited
+
+            return parse_delimited(data, detection.format, limits.cells)
+        case DocumentFormat.TXT:
+            from rag_assets.parsing.text import parse_text
+
+            return parse_text(data)
+        case None:
+            raise ParseError(FailureCause.UNSUPPORTED_FORMAT, f"no reader for this file: it is {detection.description}")
+
+
+def _unexpected(error: Exception, file_name: str) -> Failure:
+    traceback_id = uuid.uuid4().hex[:12]
+    logger.warning("%s: parsing failed, traceback %s", file_name, traceback_id, exc_info=error)
+    message = f"the parser failed with {type(error).__name__}: {error}"
+    return Failure(FailureCause.MALFORMED, _one_line(message), traceback_id=traceback_id)
+
+
+def _one_line(message: str) -> str:
+    line = " ".join(message.split())
+    return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
+
+
+@cache
+def parser_fingerprint() -> str:
+    """Identity of the parsing algorithm: source of the modules that `parse_bytes` can reach here, and its libraries.
+
+    Returns:
+        16 hexadecimal digits.
+    """
+    folder = Path(__file__).parent
+    sources: dict[str, bytes] = {}
+    waiting = ["parse"]
+    while waiting:
+        name = waiting.pop()
+        if name not in sources:
+            sources[name] = (folder / f"{name}.py").read_bytes()
+            waiting.extend(imported.decode() for imported in _IMPORT.findall(sources[name]))
+    digest = hashlib.sha256()
+    for name, source in sorted(sources.items()):
+        digest.update(f"{name}\0".encode() + source + b"\0")
+    for library in _LIBRARIES:
+        digest.update(f"{library}=={importlib.metadata.version(library)}\0".encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,232 @@
+"""What the styles and the numbering of a Word document say about a paragraph: heading level, list, caption, label.
+
+What stays out: the text (`word`).
+"""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from lxml import etree
+
+from rag_assets.parsing.excel_archive import Archive
+
+_HEADING_NAME = re.compile(r"^(?:heading|見出し)\s*([1-9])$", re.IGNORECASE)
+_TITLE_NAMES = {"title", "表題"}
+_CAPTION_NAMES = {"caption", "図表番号"}
+_DEEPEST_LEVEL = 9
+_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"))
+_ROMAN_UNITS = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
+_KANA_ORDER = "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン"
+_IROHA_ORDER = "イロハニホヘトチリヌルヲワカヨタレソツネナラムウヰノオクヤマケフコエテアサキユメミシヱヒモセス"
+_IDEOGRAPHS = "〇一二三四五六七八九"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What a paragraph's properties say, those of its styles included.
+
+    Attributes:
+        level: Level of the heading, from 1; 0 for other paragraphs.
+        is_caption: Whether it is a caption.
+        numbering: Identifier of its numbering; empty where it has none.
+        numbering_level: Level in the numbering, from 0.
+    """
+
+    level: int = 0
+    is_caption: bool = False
+    numbering: str = ""
+    numbering_level: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A level of a numbering.
+
+    Attributes:
+        start: First number.
+        number_format: As in `decimal`.
+        pattern: Label with `%1` to `%9` for the numbers of the levels.
+    """
+
+    start: int = 1
+    number_format: str = "decimal"
+    pattern: str = ""
+
+
+class Styles:
+    """Styles and numbering of a document; labels must be asked for in the order of the text.
+
+    Args:
+        archive: The document's archive.
+        parts: Names of the parts `styles` and `numbering`, where there are any.
+    """
+
+    def __init__(self, archive: Archive, parts: dict[str, str]) -> None:
+        self._levels: dict[str, dict[int, _Level]] = {}
+        self._abstract: dict[str, str] = {}
+        self._restarts: dict[str, dict[int, int]] = {}
+        self._counts: dict[str, dict[int, int]] = defaultdict(dict)
+        self._style_levels: dict[tuple[str, str], int] = {}
+        if archive.has(parts.get("numbering", "")):
+            self._read_numbering(archive.tree(parts["numbering"]))
+        self._styles: dict[str, Style] = {}
+        if archive.has(parts.get("styles", "")):
+            elements = {
+                attribute(style, "styleId"): style for style in archive.tree(parts["styles"]).iterfind("{*}style")
+            }
+            self._styles = {identifier: self._resolve(identifier, elements, 0) for identifier in elements}
+
+    def of(self, properties: etree._Element | None) -> Style:
+        """What the properties of a paragraph say."""
+        if properties is None:
+            return Style()
+        stated = properties.find("{*}pStyle")
+        style = self._styles.get(attribute(stated, "val"), Style()) if stated is not None else Style()
+        outline = properties.find("{*}outlineLvl")
+        if outline is not None:
+            style = replace(style, level=_outline_level(outline))
+        numbering = properties.find("{*}numPr/{*}numId")
+        if numbering is not None:
+            level = integer(properties.find("{*}numPr/{*}ilvl"), style.numbering_level)
+            style = replace(style, numbering=_numbering(numbering), numbering_level=level)
+        return style
+
+    def label(self, style: Style) -> str:
+        """Number of the next paragraph of a style, as in `1.2`; empty for bullets and for none."""
+        abstract = self._abstract.get(style.numbering, "")
+        levels = self._levels.get(abstract)
+        if not levels:
+            return ""
+        counts, depth = self._counts[abstract], style.numbering_level
+        restarts = self._restarts.get(style.numbering, {})
+        if depth in restarts:
+            counts[depth] = restarts.pop(depth)
+        else:
+            counts[depth] = counts.get(depth, levels.get(depth, _Level()).start - 1) + 1
+        for deeper in [level for level in counts if level > depth]:
+            del counts[deeper]
+
+        def number(match: re.Match[str]) -> str:
+            level = int(match[1]) - 1
+            known = levels.get(level, _Level())
+            return _format_number(counts.get(level, known.start), known.number_format)
+
+        current = levels.get(depth, _Level())
+        return (
+            "" if current.number_format in ("bullet", "none") else re.sub(r"%([1-9])", number, current.pattern).strip()
+        )
+
+    def _resolve(self, identifier: str, elements: dict[str, etree._Element], depth: int) -> Style:
+        element = elements.get(identifier)
+        if element is None or depth > 20:
+            return Style()
+        based_on = element.find("{*}basedOn")
+        style = self._resolve(attribute(based_on, "val"), elements, depth + 1) if based_on is not None else Style()
+        stated = element.find("{*}name")
+        name = attribute(stated, "val").lower() if stated is not None else ""
+        outline = element.find("{*}pPr/{*}outlineLvl")
+        if heading := _HEADING_NAME.match(name):
+            style = replace(style, level=int(heading[1]))
+        elif name in _TITLE_NAMES:
+            style = replace(style, level=1)
+        elif outline is not None:
+            style = replace(style, level=_outline_level(outline))
+        numbering = element.find("{*}pPr/{*}numPr/{*}numId")
+        if numbering is not None:
+            style = replace(style, numbering=_numbering(numbering))
+        level = element.find("{*}pPr/{*}numPr/{*}ilvl")
+        linked = self._style_levels.get((self._abstract.get(style.numbering, ""), identifier))
+        if linked is not None or level is not None:
+            style = replace(style, numbering_level=linked if linked is not None else integer(level, 0))
+        return replace(style, is_caption=style.is_caption or name in _CAPTION_NAMES)
+
+    def _read_numbering(self, root: etree._Element) -> None:
+        for abstract in root.iterfind("{*}abstractNum"):
+            identifier = attribute(abstract, "abstractNumId")
+            levels = self._levels.setdefault(identifier, {})
+            for level in abstract.iterfind("{*}lvl"):
+                depth = _integer_attribute(level, "ilvl")
+                levels[depth] = _Level(
+                    integer(level.find("{*}start"), 1),
+                    _value(level.find("{*}numFmt")) or "decimal",
+                    _value(level.find("{*}lvlText")),
+                )
+                if style := _value(level.find("{*}pStyle")):
+                    self._style_levels[identifier, style] = depth
+        for number in root.iterfind("{*}num"):
+            identifier = attribute(number, "numId")
+            self._abstract[identifier] = _value(number.find("{*}abstractNumId"))
+            self._restarts[identifier] = {
+                _integer_attribute(override, "ilvl"): integer(start, 1)
+                for override in number.iterfind("{*}lvlOverride")
+                if (start := override.find("{*}startOverride")) is not None
+            }
+
+
+def attribute(element: etree._Element, name: str) -> str:
+    """Value of an attribute in whatever namespace; empty where it is missing."""
+    for key, value in element.attrib.items():
+        if str(key).rpartition("}")[2] == name:
+            return str(value)
+    return ""
+
+
+def integer(element: etree._Element | None, default: int) -> int:
+    """The `val` of an element as a whole number, at most 1000; the default where it is missing or no number."""
+    value = _value(element)
+    return min(int(value), 1000) if value.isascii() and value.isdigit() and len(value) < 10 else default
+
+
+def _value(element: etree._Element | None) -> str:
+    return attribute(element, "val") if element is not None else ""
+
+
+def _integer_attribute(element: etree._Element, name: str) -> int:
+    value = attribute(element, name)
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
+
+
+def _outline_level(outline: etree._Element) -> int:
+    level = integer(outline, _DEEPEST_LEVEL) + 1
+    return level if level <= _DEEPEST_LEVEL else 0
+
+
+def _numbering(element: etree._Element) -> str:
+    value = attribute(element, "val")
+    return "" if value == "0" else value
+
+
+def _format_number(number: int, number_format: str) -> str:
+    match number_format:
+        case "upperLetter" | "lowerLetter":
+            letter = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
+            return letter.upper() if number_format == "upperLetter" else letter
+        case "upperRoman" | "lowerRoman":
+            return _roman(number).upper() if number_format == "upperRoman" else _roman(number)
+        case "decimalZero":
+            return f"{number:02}"
+        case "decimalFullWidth" | "decimalFullWidth2":
+            return str(number).translate({ord("0") + digit: ord("０") + digit for digit in range(10)})
+        case "decimalEnclosedCircle" if 1 <= number <= 20:
+            return chr(ord("①") + number - 1)
+        case "aiueo" | "aiueoFullWidth" | "iroha" | "irohaFullWidth":
+            order = _KANA_ORDER if number_format.startswith("aiueo") else _IROHA_ORDER
+            return order[(number - 1) % len(order)]
+        case "japaneseCounting" | "ideographDigital" | "chineseCounting" if 1 <= number < 100:
+            return _ideographic(number)
+        case _:
+            return str(number)
+
+
+def _roman(number: int) -> str:
+    letters = ""
+    for value, letter in (*_ROMAN, *_ROMAN_UNITS):
+        count, number = divmod(number, value)
+        letters += letter * count
+    return letters
+
+
+def _ideographic(number: int) -> str:
+    tens, units = divmod(number, 10)
+    return ("" if tens < 2 else _IDEOGRAPHS[tens]) + ("十" if tens else "") + (_IDEOGRAPHS[units] if units else "")

@@ -1,0 +1,214 @@
+"""The parsing process: reads jobs from its pipe, parses within hard limits of the kernel, answers on the same pipe.
+
+What stays out: which process gets which file, and the watch over time and memory from outside, which are `pool`.
+
+Started by `pool` as `python -c`, not through multiprocessing: nothing of the parent's `__main__` is imported again, so
+it works from scripts, notebooks, pytest and Dagster steps alike.
+"""
+
+import contextlib
+import gc
+import hashlib
+import io
+import logging
+import os
+import pickle
+import resource
+import sys
+import threading
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.parsing.content import Block, Failure, Page, ParsedDocument, Row
+from rag_assets.parsing.parse import ParsingLimits, parse_bytes
+
+ANSWER_BYTES = 256 << 20
+CRASH_OUTPUT_BYTES = 1 << 16
+_CPU_GRACE_SECONDS = 5
+_LOG_RECORDS = 20
+_COLLECTION_THRESHOLDS = (100_000, 50, 100)
+_LOG_CHARS = 8000
+_WORDS = (BlockKind, FailureCause, PageKind)
+_ANSWER_TYPES = {
+    (value.__module__, value.__qualname__): value for value in (Block, Failure, Page, ParsedDocument, Row, *_WORDS)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ParseJob:
+    """A file to parse.
+
+    Attributes:
+        document_id: Identifier of the document.
+        path: Where its bytes lie on this machine.
+        content_sha256: SHA-256 that the bytes must have, hexadecimal; None where it is not known.
+    """
+
+    document_id: str
+    path: Path | str
+    content_sha256: str | None = None
+
+    @property
+    def file_name(self) -> str:
+        """Name that carries the extension: the path may be that of a temporary copy."""
+        return self.document_id if PurePosixPath(self.document_id).suffix else Path(self.path).name
+
+    @property
+    def stated_format(self) -> str:
+        """Format by the extension, for files whose bytes were not looked at."""
+        return PurePosixPath(self.file_name).suffix.lstrip(".").lower() or "unknown"
+
+
+def serve(descriptor: int, lifeline: int, limits: ParsingLimits) -> None:
+    """Answer jobs until the pipe closes.
+
+    Args:
+        descriptor: File descriptor of the pipe of jobs and answers.
+        lifeline: File descriptor that is closed when the parent is gone.
+        limits: Limits for every file.
+    """
+    threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
+    _limit_process(limits.memory_bytes)
+    # A document is many small values and no cycles: looking for garbage every 700 of them takes half the time.
+    gc.set_threshold(*_COLLECTION_THRESHOLDS)
+    sys.addaudithook(_refuse_network)
+    records = _collect_log_records()
+    connection = Connection(descriptor)
+    connection.send_bytes(b"ready")
+    while True:
+        try:
+            job: ParseJob = pickle.loads(connection.recv_bytes())  # noqa: S301 - sent by the parent
+        except EOFError:
+            return
+        _limit_processor_time(limits.timeout_seconds)
+        _forget_output()
+        document = parse_job(job, limits)
+        connection.send_bytes(_encode_answer(document, list(records)))
+        records.clear()
+        del document
+
+
+def parse_job(job: ParseJob, limits: ParsingLimits) -> ParsedDocument:
+    """Read and parse one file; whatever is wrong with it becomes a failure."""
+    path = Path(job.path)
+    name = job.stated_format
+    try:
+        size = path.stat().st_size
+        if size > limits.file_bytes:
+            return _failed(name, FailureCause.TOO_LARGE, f"{size} bytes, limit {limits.file_bytes}")
+        data = path.read_bytes()
+    except OSError as error:
+        return _failed(name, FailureCause.UNREADABLE, f"the file cannot be read: {error.strerror or error}")
+    except MemoryError:
+        return _failed(name, FailureCause.MEMORY, "memory ran out while the file was read")
+    if job.content_sha256 and hashlib.sha256(data).hexdigest() != job.content_sha256:
+        return _failed(name, FailureCause.UNREADABLE, "the file changed after it was listed")
+    return parse_bytes(data, job.file_name, limits)
+
+
+def decode_answer(answer: bytes) -> tuple[ParsedDocument, list[tuple[int, str]]]:
+    """Document and log records of an answer; only the types of `content` are accepted from a parsing process.
+
+    Raises:
+        pickle.UnpicklingError: The answer holds anything else.
+    """
+    document, records = _AnswerUnpickler(io.BytesIO(answer)).load()
+    if not isinstance(document, ParsedDocument):
+        raise pickle.UnpicklingError(f"expected a ParsedDocument, found {type(document).__name__}")
+    return document, records
+
+
+class _AnswerUnpickler(pickle.Unpickler):
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        if (module_name, global_name) in _ANSWER_TYPES:
+            return _ANSWER_TYPES[module_name, global_name]
+        raise pickle.UnpicklingError(f"a parsing process sent a {module_name}.{global_name}")
+
+
+def _encode_answer(document: ParsedDocument, records: list[tuple[int, str]]) -> bytes:
+    try:
+        answer = _pickle(document, records)
+    except MemoryError:
+        answer = b""
+    if 0 < len(answer) <= ANSWER_BYTES:
+        return answer
+    message = f"the text takes {len(answer)} bytes, limit {ANSWER_BYTES}" if answer else "memory ran out"
+    cause = FailureCause.TOO_LARGE if answer else FailureCause.MEMORY
+    return _pickle(_failed(document.format, cause, message), records)
+
+
+def _pickle(document: ParsedDocument, records: list[tuple[int, str]]) -> bytes:
+    """Pickle with words as calls of their type: by default Python 3.11 writes them as `getattr`, which is refused."""
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = dict.fromkeys(_WORDS, lambda word: (type(word), (word.value,)))
+    pickler.dump((document, records))
+    return buffer.getvalue()
+
+
+def _failed(name: str, cause: FailureCause, message: str) -> ParsedDocument:
+    return ParsedDocument(name, failures=(Failure(cause, message),))
+
+
+def _die_with_parent(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    os._exit(0)
+
+
+def _limit_process(memory_bytes: int) -> None:
+    """Limits of the kernel: no core, no file beyond the crash output, no more private memory than allowed.
+
+    RLIMIT_DATA counts private writable memory alone; RLIMIT_AS would count every mapped library as well.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (CRASH_OUTPUT_BYTES, CRASH_OUTPUT_BYTES))
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+
+
+def _limit_processor_time(timeout_seconds: float) -> None:
+    """Have the kernel end this process should the parent not come to it: twice the timeout in processor seconds."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = int(usage.ru_utime + usage.ru_stime + 2 * timeout_seconds) + _CPU_GRACE_SECONDS
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, hard))
+
+
+def _forget_output() -> None:
+    """Empty the file that takes standard output and error, so that what stands there is about the current file."""
+    sys.stdout.flush()
+    with contextlib.suppress(OSError):
+        os.ftruncate(2, 0)
+        os.lseek(2, 0, os.SEEK_SET)
+
+
+def _refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
+    del arguments
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"):
+        raise PermissionError(f"parsing has no network: {event}")
+
+
+class _RecordHandler(logging.Handler):
+    """Keeps the first log records of a file, to be logged by the parent."""
+
+    def __init__(self, records: list[tuple[int, str]]) -> None:
+        super().__init__(logging.WARNING)
+        self._records = records
+        self.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if len(self._records) < _LOG_RECORDS:
+            self._records.append((record.levelno, self.format(record)[:_LOG_CHARS]))
+
+
+def _collect_log_records() -> list[tuple[int, str]]:
+    """Send the package's own log records to the parent and drop those of other libraries."""
+    records: list[tuple[int, str]] = []
+    package = logging.getLogger("rag_assets")
+    package.addHandler(_RecordHandler(records))
+    package.propagate = False
+    logging.getLogger().addHandler(logging.NullHandler())
+    return records

@@ -1,0 +1,65 @@
+"""Workbooks built in memory for the spreadsheet tests."""
+
+import zipfile
+from collections.abc import Callable, Mapping
+from io import BytesIO
+
+import openpyxl
+from openpyxl.styles import Border, PatternFill, Side
+from openpyxl.worksheet.worksheet import Worksheet
+
+from rag_assets.parsing.content import Block
+from rag_assets.parsing.excel import ExcelLimits, parse_excel
+
+LIMITS = ExcelLimits(cells=200_000, pages=100, expanded_bytes=200 << 20, archive_entries=1_000)
+COLOUR = PatternFill("solid", fgColor="FF99CCFF")
+_LINE = Side(style="thin")
+
+
+def build(fill: Callable[[Worksheet], None]) -> bytes:
+    """A workbook of one sheet."""
+    workbook = openpyxl.Workbook()
+    assert workbook.active is not None
+    fill(workbook.active)
+    buffer = BytesIO()
+    workbook.save(buffer)
+    return buffer.getvalue()
+
+
+def blocks_of(fill: Callable[[Worksheet], None]) -> tuple[Block, ...]:
+    """Blocks of the only sheet of a workbook."""
+    return parse_excel(build(fill), LIMITS).pages[0].blocks
+
+
+def draw_box(sheet: Worksheet, reference: str, text: object = None, *, coloured: bool = False) -> None:
+    """Draw a line around cells that are not merged, and put a text into the first."""
+    cells = sheet[reference] if ":" in reference else ((sheet[reference],),)
+    for row in cells:
+        for cell in row:
+            cell.border = Border(
+                left=_LINE if cell is row[0] else None,
+                right=_LINE if cell is row[-1] else None,
+                top=_LINE if row is cells[0] else None,
+                bottom=_LINE if row is cells[-1] else None,
+            )
+            if coloured:
+                cell.fill = COLOUR
+    cells[0][0].value = text
+
+
+def use_graph_paper(sheet: Worksheet) -> None:
+    """Make columns as narrow as on graph paper."""
+    for column in range(1, 60):
+        sheet.column_dimensions[openpyxl.utils.get_column_letter(column)].width = 2.5
+
+
+def with_parts(data: bytes, parts: Mapping[str, str | bytes]) -> bytes:
+    """The same archive with parts added or replaced."""
+    buffer = BytesIO()
+    with zipfile.ZipFile(BytesIO(data)) as source, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
+        for entry in source.infolist():
+            if entry.filename not in parts:
+                target.writestr(entry, source.read(entry))
+        for name, content in parts.items():
+            target.writestr(name, content)
+    return buffer.getvalue()

@@ -1,0 +1,244 @@
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import openpyxl
+import pytest
+from excel_building import LIMITS, build, with_parts
+from openpyxl.worksheet.worksheet import Worksheet
+
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing.content import ParsedDocument
+from rag_assets.parsing.excel import ExcelLimits, parse_excel
+
+DATA = Path(__file__).parents[1] / "data" / "excel"
+SHEET = "xl/worksheets/sheet1.xml"
+_RELATIONS = '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{}</Relationships>'
+_RELATION = '<Relationship Id="{}" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{}" {}/>'
+
+
+def parse(name: str) -> ParsedDocument:
+    return parse_excel((DATA / name).read_bytes(), LIMITS)
+
+
+def with_strings(strings: str, **parts: str) -> bytes:
+    """A workbook with a table of shared strings, and parts replaced."""
+    relations = "".join(
+        _RELATION.format(f"rId{number}", kind, f'Target="{target}"')
+        for number, (kind, target) in enumerate(
+            [("worksheet", "worksheets/sheet1.xml"), ("sharedStrings", "sharedStrings.xml")], 1
+        )
+    )
+    added = {"xl/_rels/workbook.xml.rels": _RELATIONS.format(relations), "xl/sharedStrings.xml": strings}
+    return with_parts(build(one_cell), {**added, **parts})
+
+
+def one_cell(sheet: Worksheet) -> None:
+    sheet["A1"] = "値"
+
+
+def test_pages_are_sheets_in_order_with_hidden_ones_marked() -> None:
+    workbook = openpyxl.Workbook()
+    for name, state in [("二", "hidden"), ("三", "veryHidden")]:
+        workbook.create_sheet(name).sheet_state = state
+    buffer = BytesIO()
+    workbook.save(buffer)
+    document = parse_excel(buffer.getvalue(), LIMITS)
+    assert [(page.number, page.name, page.hidden) for page in document.pages] == [
+        (1, "Sheet", False),
+        (2, "二", True),
+        (3, "三", True),
+    ]
+    assert {page.kind for page in document.pages} == {PageKind.SHEET}
+    assert not any(page.blocks for page in document.pages)
+
+
+def test_design_document_gives_forms_tables_sections_and_drawings() -> None:
+    document = parse("customer_search_design.xlsx")
+    assert (document.format, document.title, len(document.pages), document.failures) == ("xlsx", None, 7, ())
+    page = document.pages[5]
+    tables = [block for block in page.blocks if block.kind is BlockKind.TABLE]
+    edits = tables[-1]
+    assert edits.cell_range == "E82:AH86"
+    assert edits.section == ("2. B010101（顧客検索）", "2.5. 出力データ定義", "2.5.2. 編集仕様")
+    assert edits.header_row_count == 2
+    assert [row.cells for row in edits.rows][1:3] == [
+        ("No.", "項目ID", "項目名", "電文/テーブル名", "項目名", "編集仕様", "備考"),
+        ("1", "clientId", "顧客ID", "顧客", "顧客ID", "", ""),
+    ]
+    condition = next(block for block in tables if block.text.startswith("検索条件"))
+    assert "顧客.顧客名 LIKE 顧客名%（入力値） AND 顧客.業種コード = 業種コード（入力値）" in condition.text
+
+
+def test_running_header_is_searched_once() -> None:
+    document = parse("customer_search_design.xlsx")
+    headers = [page.blocks[0] for page in document.pages[1:6]]
+    assert [header.kind for header in headers] == [BlockKind.TABLE, *[BlockKind.HEADER] * 4]
+    assert {header.cell_range for header in headers} == {"A1:AI3"}
+    assert headers[0].rows[2].cells[:4] == (
+        "サブシステム名",
+        "顧客管理システム",
+        "成果物名",
+        "システム機能設計書(Webサービス)",
+    )
+
+
+def test_connectors_join_the_texts_of_shapes() -> None:
+    diagram = parse("flow_chart.xlsx").pages[0].blocks[-1]
+    assert (diagram.kind, diagram.cell_range) == (BlockKind.DIAGRAM, "A6:E18")
+    assert diagram.text.splitlines() == [
+        *("開始", "処理A", "判断", "処理B", "終了"),
+        *("開始 → 処理A", "処理A → 判断", "判断 → 処理B", "判断 → 終了", "処理B → 終了"),
+    ]
+
+
+def test_shapes_in_groups_lie_in_their_share_of_the_group() -> None:
+    def shape(number: int, text: str, x: int) -> str:
+        return (
+            f'<xdr:sp><xdr:nvSpPr><xdr:cNvPr id="{number}" name=""/></xdr:nvSpPr><xdr:spPr><a:xfrm>'
+            f'<a:off x="{x}" y="0"/><a:ext cx="100" cy="100"/></a:xfrm></xdr:spPr>'
+            f"<xdr:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></xdr:txBody></xdr:sp>"
+        )
+
+    drawing = (
+        '<xdr:wsDr xmlns:xdr="http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing" '
+        'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><xdr:twoCellAnchor>'
+        "<xdr:from><xdr:col>1</xdr:col><xdr:row>2</xdr:row></xdr:from>"
+        "<xdr:to><xdr:col>4</xdr:col><xdr:row>3</xdr:row></xdr:to><xdr:grpSp><xdr:grpSpPr><a:xfrm>"
+        '<a:chOff x="0" y="0"/><a:chExt cx="400" cy="100"/></a:xfrm></xdr:grpSpPr>'
+        f"{shape(2, '右', 300)}{shape(1, '左', 0)}</xdr:grpSp></xdr:twoCellAnchor></xdr:wsDr>"
+    )
+    relation = _RELATION.format("rId1", "drawing", 'Target="../drawings/drawing1.xml"')
+    data = with_parts(
+        build(one_cell),
+        {"xl/drawings/drawing1.xml": drawing, "xl/worksheets/_rels/sheet1.xml.rels": _RELATIONS.format(relation)},
+    )
+    _, diagram = parse_excel(data, LIMITS).pages[0].blocks
+    assert (diagram.text, diagram.cell_range) == ("左\n右", "B3:E4")
+
+
+def test_old_format_is_read() -> None:
+    document = parse("legacy_sample.xls")
+    heading, table = document.pages[0].blocks
+    assert document.format == "xls"
+    assert (table.cell_range, table.header_row_count) == ("B5:C11", 1)
+    assert table.rows[1].cells == ("2019", "120")
+    assert table.section == (heading.text,) == ("Number of freshwater ducks per year",)
+
+
+def test_default_password_opens() -> None:
+    assert parse("default_password.xls").pages[0].blocks[0].text == "test cell value"
+
+
+def test_password_is_asked_for() -> None:
+    with pytest.raises(ParseError, match="a password is needed") as caught:
+        parse("password.xlsx")
+    assert caught.value.cause is FailureCause.ENCRYPTED
+
+
+def test_comments_are_notes() -> None:
+    notes = [block for block in parse("comments.xlsx").pages[0].blocks if block.kind is BlockKind.NOTE]
+    assert [(note.cell_range, note.text.splitlines()[0]) for note in notes] == [("E5", "Test3")]
+
+
+def test_phonetic_guides_and_escapes_stay_out_of_texts() -> None:
+    strings = (
+        '<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><r><t>顧客</t></r><r><t>名</t></r>'
+        '<rPh sb="0" eb="2"><t>コキャク</t></rPh></si><si><t>一_x000D_\n二&#9;三</t></si></sst>'
+    )
+    sheet = (
+        '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData><row r="1">'
+        '<c r="A1" t="s"><v>0</v></c></row><row r="3"><c r="A3" t="s"><v>1</v></c></row></sheetData></worksheet>'
+    )
+    document = parse_excel(with_strings(strings, **{SHEET: sheet}), LIMITS)
+    assert [block.text for block in document.pages[0].blocks] == ["顧客名", "一\n二\t三"]
+
+
+@pytest.mark.parametrize(
+    ("title", "kept"),
+    [("顧客管理 設計書", "顧客管理 設計書"), ("Sheet1", None), ("Microsoft Excel", None), (" ", None)],
+)
+def test_title_is_taken_only_where_a_person_wrote_one(title: str, kept: str | None) -> None:
+    workbook = openpyxl.Workbook()
+    workbook.properties.title = title
+    buffer = BytesIO()
+    workbook.save(buffer)
+    assert parse_excel(buffer.getvalue(), LIMITS).title == kept
+
+
+def test_one_damaged_sheet_is_a_failure_of_its_page() -> None:
+    workbook = openpyxl.Workbook()
+    workbook.create_sheet("good")["A1"] = "値"
+    buffer = BytesIO()
+    workbook.save(buffer)
+    document = parse_excel(with_parts(buffer.getvalue(), {SHEET: "<worksheet><sheetData>"}), LIMITS)
+    assert [page.name for page in document.pages] == ["good"]
+    (failure,) = document.failures
+    assert (failure.cause, failure.page_number) == (FailureCause.MALFORMED, 1)
+    assert failure.message.startswith('sheet "Sheet": ')
+
+
+def _limits(**changes: int) -> ExcelLimits:
+    values = {"cells": 100, "pages": 3, "expanded_bytes": 1 << 20, "archive_entries": 50}
+    return ExcelLimits(**{**values, **changes})
+
+
+@pytest.mark.parametrize(
+    "limits", [_limits(cells=2), _limits(expanded_bytes=500), _limits(archive_entries=3), _limits(pages=0)]
+)
+def test_limits_are_kept(limits: ExcelLimits) -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet.append([1, 2, 3])
+
+    with pytest.raises(ParseError) as caught:
+        parse_excel(build(fill), limits)
+    assert caught.value.cause is FailureCause.TOO_LARGE
+
+
+def test_bomb_is_refused_before_it_expands() -> None:
+    data = with_parts(build(one_cell), {"xl/bomb.xml": b" " * (100 << 20)})
+    with pytest.raises(ParseError, match="bytes expand to") as caught:
+        parse_excel(data, LIMITS)
+    assert caught.value.cause is FailureCause.TOO_LARGE
+
+
+@pytest.mark.parametrize("part", [SHEET, "xl/sharedStrings.xml", "xl/workbook.xml"])
+def test_entities_are_refused(part: str) -> None:
+    bomb = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b SYSTEM "file:///etc/passwd">]><x>&a;&b;</x>'
+    with pytest.raises(ParseError) as caught:
+        parse_excel(with_strings(**{"strings": "<sst/>", part: bomb}), LIMITS)
+    assert caught.value.cause is FailureCause.MALFORMED
+
+
+def test_external_references_are_not_followed() -> None:
+    relation = _RELATION.format("rId1", "drawing", 'Target="http://127.0.0.1:9/drawing.xml" TargetMode="External"')
+    outside = _RELATION.format("rId2", "drawing", 'Target="../../../../etc/passwd"')
+    rels = {"xl/worksheets/_rels/sheet1.xml.rels": _RELATIONS.format(relation + outside)}
+    document = parse_excel(with_parts(build(one_cell), rels), LIMITS)
+    assert [block.text for block in document.pages[0].blocks] == ["値"]
+
+
+def _archive(names: list[str]) -> bytes:
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in names:
+            archive.writestr(name, "<x/>")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "cause"),
+    [
+        (b"", FailureCause.MALFORMED),
+        (b"no workbook", FailureCause.MALFORMED),
+        (b"PK\x03\x04 broken", FailureCause.MALFORMED),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 broken", FailureCause.MALFORMED),
+        (_archive(["word/document.xml"]), FailureCause.UNSUPPORTED_FORMAT),
+        (_archive(["xl/workbook.xml"]), FailureCause.MALFORMED),
+    ],
+)
+def test_what_is_no_workbook_is_refused(data: bytes, cause: FailureCause) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_excel(data, LIMITS)
+    assert caught.value.cause is cause

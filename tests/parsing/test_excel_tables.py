@@ -1,0 +1,204 @@
+from excel_building import blocks_of, draw_box, use_graph_paper
+from openpyxl.comments import Comment
+from openpyxl.styles import Font
+from openpyxl.worksheet.worksheet import Worksheet
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.parsing.excel_sections import heading_level
+
+
+def test_graph_paper_table_has_logical_columns_and_two_header_rows() -> None:
+    def fill(sheet: Worksheet) -> None:
+        use_graph_paper(sheet)
+        for reference, text in [("B2:C3", "No."), ("D2:K3", "項目名"), ("L2:S2", "編集元")]:
+            draw_box(sheet, reference, text, coloured=True)
+        for reference, text in [("L3:O3", "表"), ("P3:S3", "列")]:
+            draw_box(sheet, reference, text, coloured=True)
+        for row, (name, table, column) in enumerate([("顧客ID", "顧客", "ID"), ("顧客名", "顧客", "名称")], 4):
+            draw_box(sheet, f"B{row}:C{row}", row - 3)
+            draw_box(sheet, f"D{row}:K{row}", name)
+            draw_box(sheet, f"L{row}:O{row}", table)
+            draw_box(sheet, f"P{row}:S{row}", column)
+
+    (table,) = blocks_of(fill)
+    assert (table.kind, table.cell_range, table.header_row_count) == (BlockKind.TABLE, "B2:S5", 2)
+    assert [row.cells for row in table.rows] == [
+        ("No.", "項目名", "編集元", "編集元"),
+        ("No.", "項目名", "表", "列"),
+        ("1", "顧客ID", "顧客", "ID"),
+        ("2", "顧客名", "顧客", "名称"),
+    ]
+    assert [row.cell_range for row in table.rows] == ["B2:S2", "B3:S3", "B4:S4", "B5:S5"]
+    assert table.text == "No. | 項目名 | 編集元\n |  | 表 | 列\n1 | 顧客ID | 顧客 | ID\n2 | 顧客名 | 顧客 | 名称"
+
+
+def test_merged_value_stands_in_each_row_and_once_in_the_text() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, values in enumerate([("分類", "値"), ("性別", "男"), (None, "女")], 1):
+            for column, value in zip("AB", values, strict=True):
+                draw_box(sheet, f"{column}{row}", value, coloured=row == 1)
+        sheet.merge_cells("A2:A3")
+
+    (table,) = blocks_of(fill)
+    assert [row.cells for row in table.rows] == [("分類", "値"), ("性別", "男"), ("性別", "女")]
+    assert table.text.count("性別") == 1
+
+
+def test_form_has_no_header_rows_and_keeps_empty_values_apart() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, (first, value, second, other) in enumerate(
+            [("PJ名", None, "作成", "TIS"), ("版", "1.0", "変更", None)], 1
+        ):
+            draw_box(sheet, f"A{row}", first, coloured=True)
+            draw_box(sheet, f"B{row}", value)
+            draw_box(sheet, f"C{row}", second, coloured=True)
+            draw_box(sheet, f"D{row}", other)
+
+    (table,) = blocks_of(fill)
+    assert table.header_row_count == 0
+    assert table.rows[0].cells == ("PJ名", "", "作成", "TIS")
+    assert table.text == "PJ名 |  | 作成 | TIS\n版 | 1.0 | 変更"
+
+
+def test_tables_side_by_side_and_below_are_told_apart() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for column, row in [("A", 1), ("E", 1), ("A", 6)]:
+            start = ord(column) - 64
+            for offset, values in enumerate([("name", "count"), ("x", 1), ("y", 2)]):
+                for place, value in enumerate(values):
+                    sheet.cell(row + offset, start + place, value)
+
+    assert [block.cell_range for block in blocks_of(fill)] == ["A1:B3", "E1:F3", "A6:B8"]
+    assert all(block.header_row_count == 1 for block in blocks_of(fill))
+
+
+def test_empty_columns_between_columns_do_not_part_a_table() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, values in enumerate([("id", "name", "size"), (1, "x", 5), (2, "y", 6)], 1):
+            for column, value in zip((1, 3, 5), values, strict=True):
+                sheet.cell(row, column, value)
+
+    (table,) = blocks_of(fill)
+    assert (table.cell_range, table.header_row_count) == ("A1:E3", 1)
+    assert table.rows[2].cells == ("2", "y", "6")
+
+
+def test_table_below_a_table_it_touches_begins_at_its_own_header() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for reference, text in [("A1:B1", "表"), ("C1:D1", "列"), ("A3:D3", "条件")]:
+            draw_box(sheet, reference, text, coloured=True)
+        draw_box(sheet, "A2:B2", "顧客")
+        draw_box(sheet, "C2:D2", "ID")
+        draw_box(sheet, "A4:D5", "A = 1")
+        sheet["B5"] = "AND B = 2"
+
+    first, second = blocks_of(fill)
+    assert (first.cell_range, second.cell_range) == ("A1:D2", "A3:D5")
+    assert [row.cells for row in second.rows] == [("条件",), ("A = 1\nAND B = 2",)]
+    assert second.header_row_count == 1
+
+
+def test_data_without_lines_belongs_to_names_with_lines() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for column in "ABC":
+            draw_box(sheet, f"{column}1", f"name {column}", coloured=True)
+            sheet[f"{column}2"], sheet[f"{column}3"] = f"{column} two", f"{column} three"
+
+    (table,) = blocks_of(fill)
+    assert (table.cell_range, table.header_row_count, len(table.rows)) == ("A1:C3", 1, 3)
+
+
+def test_group_of_rows_is_no_header() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for column in "ABC":
+            draw_box(sheet, f"{column}1", f"name {column}", coloured=True)
+            draw_box(sheet, f"{column}3", f"value {column}")
+        draw_box(sheet, "A2:C2", "group", coloured=True)
+
+    (table,) = blocks_of(fill)
+    assert table.header_row_count == 1
+    assert table.rows[1].cells == ("group",) * 3
+
+
+def test_numbered_headings_make_sections() -> None:
+    def fill(sheet: Worksheet) -> None:
+        use_graph_paper(sheet)
+        sheet["B2"], sheet["C3"], sheet["D4"] = "2. 検索", "2.1. 入力", "条件を入力する。"
+        sheet["C6"], sheet["D7"] = "2.2. 出力", "結果を示す。"
+
+    found = [(block.kind.value, block.text, block.section) for block in blocks_of(fill)]
+    assert found == [
+        ("heading", "2. 検索", ()),
+        ("heading", "2.1. 入力", ("2. 検索",)),
+        ("paragraph", "条件を入力する。", ("2. 検索", "2.1. 入力")),
+        ("heading", "2.2. 出力", ("2. 検索",)),
+        ("paragraph", "結果を示す。", ("2. 検索", "2.2. 出力")),
+    ]
+
+
+def test_numbers_in_brackets_nest() -> None:
+    assert [heading_level(text) for text in ("(2) 成果物", "(2-1) 設計書", "（３）", "2.3.1. 項目", "■注意")] == [
+        ("bracket", 1),
+        ("bracket", 2),
+        ("bracket", 1),
+        ("number", 3),
+        ("■", 1),
+    ]
+
+
+def test_table_of_contents_makes_no_sections() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"] = "目次"
+        for row, text in enumerate(["1. 概要", "1.1. 範囲", "2. 詳細", "2.1. 入力"], 3):
+            sheet.cell(row, 1, text)
+
+    blocks = blocks_of(fill)
+    assert not any(block.kind is BlockKind.HEADING for block in blocks)
+    assert not any(block.section for block in blocks)
+
+
+def test_title_above_a_table_is_its_section() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"] = "売上一覧"
+        sheet["A1"].font = Font(bold=True)
+        for row, values in enumerate([("月", "額"), ("4月", 10), ("5月", 20)], 3):
+            for column, value in enumerate(values, 1):
+                sheet.cell(row, column, value)
+
+    heading, table = blocks_of(fill)
+    assert heading.kind is BlockKind.HEADING
+    assert table.section == ("売上一覧",)
+
+
+def test_values_are_shown_and_never_taken_for_missing_ones() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet.append(["kind", "value"])
+        for name, value in [("na", "NA"), ("null", "NULL"), ("yes", True), ("error", "#N/A"), ("int", 3.0)]:
+            sheet.append([name, value])
+        sheet.append(["share", 0.25])
+        sheet["B7"].number_format = "0%"
+
+    (table,) = blocks_of(fill)
+    assert [row.cells[1] for row in table.rows[1:]] == ["NA", "NULL", "TRUE", "#N/A", "3", "25%"]
+
+
+def test_comment_is_a_note_at_its_cell() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["B2"] = "値"
+        sheet["B2"].comment = Comment("記入例", "someone")
+
+    note = next(block for block in blocks_of(fill) if block.kind is BlockKind.NOTE)
+    assert (note.text, note.cell_range) == ("記入例", "B2")
+
+
+def test_long_list_is_one_table() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet.append(["no", "name", "note"])
+        for number in range(1, 3_000):
+            sheet.append([number, f"name {number}", None if number % 3 else "x"])
+
+    (table,) = blocks_of(fill)
+    assert (table.cell_range, table.header_row_count, len(table.rows)) == ("A1:C3000", 1, 3_000)
+    assert table.rows[2_999].cells == ("2999", "name 2999", "")
+    assert table.rows[2_999].cell_range == "A3000:C3000"
+    assert table.text.splitlines()[2_997] == "2997 | name 2997 | x"

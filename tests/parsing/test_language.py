@@ -1,0 +1,56 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.parsing.language import detect_language, split_sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("これはテストです。", "ja"),
+        ("基本設計書", "ja"),
+        ("取引先マスタ TORIHIKISAKI_MST の項目定義", "ja"),
+        ("ﾊﾝｶｸｶﾅ", "ja"),
+        ("安徽省建设用地使用标准", "zh"),
+        ("한국어 문장입니다", "ko"),
+        ("The quick brown fox jumps over the lazy dog and is not seen by it.", "en"),
+        ("Le système de gestion des documents est utilisé par les services de la mairie", "fr"),
+        ("Das System wird von den Abteilungen für ihre Dokumente verwendet", "de"),
+        ("Это русский текст, написанный для проверки", "ru"),
+        ("ABC-01", "und"),
+        ("12345 67", "und"),
+        ("", "und"),
+    ],
+)
+def test_language(text: str, expected: str) -> None:
+    assert detect_language(text) == expected
+
+
+def test_language_is_deterministic() -> None:
+    text = "Documenti e sistemi information management totale"
+    assert len({detect_language(text) for _ in range(10)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "sentences"),
+    [
+        ("ja", ["「今日は雨。明日は晴れ。」と彼は言った。", "次の文です。"]),
+        ("ja", ["本当ですか？", "はい！", "（注：3.14を使う。例外あり。）終わり"]),
+        ("ja", ["バージョン1.2.3を使用する．", "次に進む．"]),
+        ("ja", ["「閉じない括弧。", "次の文。"]),
+        ("en", ["Dr. Smith paid 3.50 dollars.", " See Fig. 2 for e.g. details.", " U.S. law applies."]),
+        ("en", ['He said "No."', " Then he left!", " Why?"]),
+        ("en", ["Wait... then go.", " J. Smith et al. agree."]),
+        ("en", ["1. First item.", "\n2. Second item."]),
+    ],
+)
+def test_sentences(language: str, sentences: list[str]) -> None:
+    assert split_sentences("".join(sentences), language) == [sentence.strip() for sentence in sentences]
+
+
+@given(st.text(alphabet="ab 。.「」()？!1\n", max_size=60), st.sampled_from(["ja", "en", "und"]))
+def test_sentences_keep_every_character(text: str, language: str) -> None:
+    sentences = split_sentences(text, language)
+    assert "".join("".join(sentences).split()) == "".join(text.split())
+    assert all(sentence == sentence.strip() != "" for sentence in sentences)

@@ -1,0 +1,293 @@
+import io
+from collections.abc import Callable
+from typing import Any
+
+import docx
+import pptx
+import pytest
+from docx.enum.text import WD_BREAK
+from docx.oxml import parse_xml
+from pptx.chart.data import CategoryChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.util import Pt
+
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing.content import Block, ParsedDocument
+from rag_assets.parsing.markup import parse_html, parse_markdown
+from rag_assets.parsing.slides import parse_pptx
+from rag_assets.parsing.word import parse_docx
+from rag_assets.parsing.word_styles import _format_number
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+HEADING, PARAGRAPH, LIST_ITEM = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM
+
+
+def saved(document: Any) -> bytes:
+    buffer = io.BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
+
+
+def read_docx(build: Callable[[Any], None]) -> ParsedDocument:
+    document = docx.Document()
+    build(document)
+    return parse_docx(saved(document), 1000, 1 << 26)
+
+
+def shapes(blocks: tuple[Block, ...]) -> list[tuple[BlockKind, str]]:
+    return [(block.kind, block.text) for block in blocks]
+
+
+def test_docx_headings_lists_and_sections() -> None:
+    def build(document: Any) -> None:
+        document.core_properties.title = "受注管理 基本設計書"
+        document.add_heading("概要", 1)
+        document.add_paragraph("本文です。")
+        document.add_heading("目的", 2)
+        document.add_paragraph("項目", style="List Bullet")
+        document.add_heading("範囲", 1)
+        document.add_paragraph("図1 構成", style="Caption")
+
+    document = read_docx(build)
+    (page,) = document.pages
+    assert (document.title, page.kind) == ("受注管理 基本設計書", PageKind.BODY)
+    assert [(block.kind, block.text, block.section) for block in page.blocks] == [
+        (HEADING, "概要", ()),
+        (PARAGRAPH, "本文です。", ("概要",)),
+        (HEADING, "目的", ("概要",)),
+        (LIST_ITEM, "項目", ("概要", "目的")),
+        (HEADING, "範囲", ()),
+        (BlockKind.CAPTION, "図1 構成", ("範囲",)),
+    ]
+
+
+def test_docx_tables_with_spans() -> None:
+    def build(document: Any) -> None:
+        table = document.add_table(rows=3, cols=3)
+        for index, name in enumerate(("項目", "型", "説明")):
+            table.cell(0, index).text = name
+        table.cell(1, 0).merge(table.cell(2, 0)).text = "共通"
+        table.cell(1, 1).merge(table.cell(1, 2)).text = "文字列"
+        table.cell(2, 1).text = "数値"
+        nested = table.cell(2, 2).add_table(rows=1, cols=2)
+        nested.cell(0, 0).text, nested.cell(0, 1).text = "内", "側"
+
+    (block,) = read_docx(build).pages[0].blocks
+    assert [row.cells for row in block.rows] == [
+        ("項目", "型", "説明"),
+        ("共通", "文字列", "文字列"),
+        ("共通", "数値", "内 側"),
+    ]
+    assert block.header_row_count == 1
+    assert block.text == "項目 | 型 | 説明\n共通 | 文字列 | 文字列\n共通 | 数値 | 内 側"
+
+
+def test_docx_pages_follow_breaks() -> None:
+    def build(document: Any) -> None:
+        document.add_paragraph("first")
+        document.add_paragraph().add_run().add_break(WD_BREAK.PAGE)
+        document.add_paragraph("second")
+
+    pages = read_docx(build).pages
+    assert [(page.number, page.kind, page.blocks[0].text) for page in pages] == [
+        (1, PageKind.PAGE, "first"),
+        (2, PageKind.PAGE, "second"),
+    ]
+
+
+def test_docx_text_that_hides() -> None:
+    def build(document: Any) -> None:
+        document.sections[0].header.paragraphs[0].text = "社外秘"
+        paragraph = document.add_paragraph("本文")
+        document.add_comment(paragraph.runs, text="確認すること", author="a")
+        box = "<w:txbxContent><w:p><w:r><w:t>枠の中</w:t></w:r></w:p></w:txbxContent>"
+        ruby = "<w:rt><w:r><w:t>よみ</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>漢字</w:t></w:r></w:rubyBase>"
+        for xml in (
+            f'<w:r {W}><w:pict><v:shape xmlns:v="urn:schemas-microsoft-com:vml">{box}</v:shape></w:pict></w:r>',
+            f"<w:del {W}><w:r><w:delText>消した</w:delText></w:r></w:del>",
+            f"<w:ins {W}><w:r><w:t>足した</w:t></w:r></w:ins>",
+            f"<w:r {W}><w:ruby>{ruby}</w:ruby></w:r>",
+        ):
+            paragraph._p.append(parse_xml(xml))
+        document.element.body.insert(
+            0, parse_xml(f"<w:sdt {W}><w:sdtContent><w:p><w:r><w:t>部品</w:t></w:r></w:p></w:sdtContent></w:sdt>")
+        )
+
+    assert shapes(read_docx(build).pages[0].blocks) == [
+        (BlockKind.HEADER, "社外秘"),
+        (PARAGRAPH, "部品"),
+        (PARAGRAPH, "本文足した漢字"),
+        (BlockKind.DIAGRAM, "枠の中"),
+        (BlockKind.NOTE, "確認すること"),
+    ]
+
+
+def test_docx_numbering_is_shown() -> None:
+    def build(document: Any) -> None:
+        numbering = document.part.numbering_part.element
+        numbering.insert(
+            0,
+            parse_xml(
+                f'<w:abstractNum {W} w:abstractNumId="77">'
+                '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="第%1章"/></w:lvl>'
+                '<w:lvl w:ilvl="1"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1.%2"/></w:lvl>'
+                "</w:abstractNum>"
+            ),
+        )
+        numbering.append(parse_xml(f'<w:num {W} w:numId="77"><w:abstractNumId w:val="77"/></w:num>'))
+        for text, level in (("概要", 0), ("目的", 1), ("範囲", 1), ("方式", 0), ("構成", 1)):
+            properties = document.add_paragraph(text)._p.get_or_add_pPr()
+            properties.append(parse_xml(f'<w:numPr {W}><w:ilvl w:val="{level}"/><w:numId w:val="77"/></w:numPr>'))
+
+    texts = [block.text for block in read_docx(build).pages[0].blocks]
+    assert texts == ["第1章 概要", "1.1 目的", "1.2 範囲", "第2章 方式", "2.1 構成"]
+
+
+@pytest.mark.parametrize(
+    ("number", "number_format", "expected"),
+    [
+        (4, "lowerRoman", "iv"),
+        (1994, "upperRoman", "MCMXCIV"),
+        (28, "upperLetter", "BB"),
+        (3, "decimalEnclosedCircle", "③"),
+        (12, "decimalFullWidth", "１２"),
+        (2, "aiueoFullWidth", "イ"),
+        (3, "iroha", "ハ"),
+        (21, "japaneseCounting", "二十一"),
+        (10, "japaneseCounting", "十"),
+        (7, "somethingElse", "7"),
+    ],
+)
+def test_number_formats(number: int, number_format: str, expected: str) -> None:
+    assert _format_number(number, number_format) == expected
+
+
+def test_pptx_slides() -> None:
+    presentation = pptx.Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[1])
+    slide.shapes.title.text = "導入計画"
+    slide.placeholders[1].text = "準備\n実施"
+    low = slide.shapes.add_textbox(Pt(50), Pt(500), Pt(100), Pt(20))
+    low.text_frame.text = "下の枠"
+    table = slide.shapes.add_table(2, 2, Pt(50), Pt(400), Pt(200), Pt(40)).table
+    for row, column, text in ((0, 0, "月"), (0, 1, "作業"), (1, 0, "四月")):
+        table.cell(row, column).text = text
+    slide.notes_slide.notes_text_frame.text = "話すこと"
+    group = slide.shapes.add_group_shape()
+    group.shapes.add_textbox(Pt(400), Pt(520), Pt(50), Pt(10)).text_frame.text = "組の中"
+    second = presentation.slides.add_slide(presentation.slide_layouts[5])
+    second._element.set("show", "0")
+    data: Any = CategoryChartData()  # type: ignore[no-untyped-call]
+    data.categories = ["東京", "大阪"]
+    data.add_series("売上", (1, 2))
+    second.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, Pt(100), Pt(100), data)
+
+    first_page, second_page = parse_pptx(saved(presentation), 1000, 1 << 26, 10).pages
+    assert (first_page.kind, first_page.size, first_page.hidden) == (PageKind.SLIDE, (720.0, 540.0), False)
+    assert shapes(first_page.blocks) == [
+        (HEADING, "導入計画"),
+        (LIST_ITEM, "準備"),
+        (LIST_ITEM, "実施"),
+        (BlockKind.TABLE, "月 | 作業\n四月 | "),
+        (PARAGRAPH, "下の枠"),
+        (PARAGRAPH, "組の中"),
+        (BlockKind.NOTE, "話すこと"),
+    ]
+    assert first_page.blocks[3].header_row_count == 1
+    assert first_page.blocks[4].box == (50.0, 500.0, 150.0, 520.0)
+    assert first_page.blocks[4].section == ("導入計画",)
+    assert second_page.hidden
+    assert "東京" in second_page.blocks[0].text
+    assert "売上" in second_page.blocks[0].text
+
+
+def test_pptx_slides_are_limited() -> None:
+    presentation = pptx.Presentation()
+    for _ in range(3):
+        presentation.slides.add_slide(presentation.slide_layouts[6])
+    with pytest.raises(ParseError) as caught:
+        parse_pptx(saved(presentation), 1000, 1 << 26, 2)
+    assert caught.value.cause is FailureCause.TOO_LARGE
+
+
+MARKDOWN = """---
+title: 手順書
+---
+# 準備
+
+一行目
+二行目 *強調*
+
+- a
+- b
+
+| 列 | 値 |
+|---|---|
+| 甲 | 1 |
+
+```
+code
+```
+"""
+HTML = """<html><head><title>設計書</title><style>a{}</style><script>var x=1</script></head><body><nav>メニュー</nav>
+<h1>概要</h1><p>本文<b>太字</b>の
+続き。<br>改行</p>素の文<div>枠<h2>詳細</h2><ul><li>甲<ul><li>乙</li></ul></li></ul></div>
+<table><caption>表1</caption><tr><th>A</th><th colspan=2>B</th></tr><tr><td rowspan=2>1</td><td>2</td><td>3</td></tr>
+<tr><td>x</td><td>y</td></tr></table><details><summary>要約</summary>中身</details><img src="http://example.com/a.png">
+<table><tr><td><h3>割付</h3></td><td>右</td></tr></table></body></html>"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp932", "utf-16"])
+def test_html(encoding: str) -> None:
+    document = parse_html(HTML.encode(encoding))
+    (page,) = document.pages
+    assert (document.title, page.kind) == ("設計書", PageKind.BODY)
+    assert [(block.kind, block.text, block.section[-1:]) for block in page.blocks] == [
+        (BlockKind.HEADER, "メニュー", ()),
+        (HEADING, "概要", ()),
+        (PARAGRAPH, "本文太字の続き。\n改行", ("概要",)),
+        (PARAGRAPH, "素の文", ("概要",)),
+        (PARAGRAPH, "枠", ("概要",)),
+        (HEADING, "詳細", ("概要",)),
+        (LIST_ITEM, "甲", ("詳細",)),
+        (LIST_ITEM, "乙", ("詳細",)),
+        (BlockKind.CAPTION, "表1", ("詳細",)),
+        (BlockKind.TABLE, "A | B | B\n1 | 2 | 3\n1 | x | y", ("詳細",)),
+        (PARAGRAPH, "要約", ("詳細",)),
+        (PARAGRAPH, "中身", ("詳細",)),
+        (HEADING, "割付", ("詳細",)),
+        (PARAGRAPH, "右", ("割付",)),
+    ]
+
+
+def test_html_states_its_charset() -> None:
+    data = '<meta charset="euc-jp"><p>売上の集計</p>'.encode("euc_jp")
+    assert parse_html(data).pages[0].blocks[0].text == "売上の集計"
+
+
+@pytest.mark.parametrize("opening", ["<div>", "<b>", "<table><tr><td>", "<ul><li>"])
+def test_html_that_is_nested_too_deep_is_said_to_be(opening: str) -> None:
+    document = parse_html((f"<p>前</p>{opening * 3000}中").encode())
+    assert document.pages[0].blocks[0].text == "前"
+    assert [failure.cause for failure in document.failures] == [FailureCause.MALFORMED]
+
+
+def test_nested_html_is_read() -> None:
+    document = parse_html((f"{'<div>' * 200}中{'</div>' * 200}<p>後</p>").encode())
+    assert [block.text for block in document.pages[0].blocks] == ["中", "後"]
+    assert not document.failures
+
+
+def test_markdown() -> None:
+    document = parse_markdown(MARKDOWN.encode())
+    assert document.title == "手順書"
+    assert shapes(document.pages[0].blocks) == [
+        (BlockKind.NOTE, "title: 手順書"),
+        (HEADING, "準備"),
+        (PARAGRAPH, "一行目二行目 強調"),
+        (LIST_ITEM, "a"),
+        (LIST_ITEM, "b"),
+        (BlockKind.TABLE, "列 | 値\n甲 | 1"),
+        (PARAGRAPH, "code"),
+    ]

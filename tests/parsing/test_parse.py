@@ -1,0 +1,159 @@
+import json
+import logging
+import zipfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.parsing import parse
+from rag_assets.parsing.content import ParsedDocument
+from rag_assets.parsing.parse import ParsingLimits, parse_bytes, parser_fingerprint
+from rag_assets.parsing.pool import ParseJob, parse_files
+
+CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing"
+LIMITS = ParsingLimits(
+    timeout_seconds=30.0,
+    memory_bytes=1 << 30,
+    file_bytes=1 << 26,
+    expanded_bytes=1 << 28,
+    archive_entries=2000,
+    cells=1_000_000,
+    pages=1000,
+)
+
+PARSED: tuple[FailureCause, ...] = ()
+# What each category may come to, besides pages with text. Several files that other readers found malformed are read.
+ALLOWED = {
+    "encrypted": {FailureCause.ENCRYPTED},
+    "malformed": {FailureCause.MALFORMED, FailureCause.NO_TEXT, FailureCause.ENCRYPTED},
+    "hostile": {FailureCause.TOO_LARGE, FailureCause.NO_TEXT, FailureCause.MALFORMED},
+    "fuzzed_but_readable": {FailureCause.NO_TEXT},
+    "scanned_pdf": {FailureCause.NO_TEXT},
+    "slow": {FailureCause.NO_TEXT},
+    "xlsx_empty": {FailureCause.NO_TEXT, FailureCause.MALFORMED},
+}
+
+
+def test_every_file_of_the_corpus() -> None:
+    if not CORPUS.is_dir():
+        pytest.skip("the development set is not beside the checkout")
+    manifest = [json.loads(line) for line in (CORPUS / "manifest.jsonl").read_text().splitlines()]
+    found = [ParseJob(item["path"], CORPUS / "files" / item["path"], item["sha256"]) for item in manifest]
+    results = {job.document_id: document for job, document in parse_files(found, workers=2, limits=LIMITS)}
+    assert len(results) == len(manifest) == 128
+    default_password = {item["path"] for item in manifest if item.get("password") == "VelvetSweatshop"}
+    for path, document in results.items():
+        category = path.split("/")[0]
+        causes = {failure.cause for failure in document.failures}
+        assert causes <= ALLOWED.get(category, set()), (path, document.failures)
+        assert causes or has_text(document), path
+        if category == "encrypted" and path not in default_password:
+            assert causes == {FailureCause.ENCRYPTED}, path
+        if category not in ALLOWED:
+            assert has_text(document), path
+    malformed = Counter(bool(doc.failures) for path, doc in results.items() if path.startswith("malformed/"))
+    assert malformed[True] >= 17
+
+
+def has_text(document: ParsedDocument) -> bool:
+    return any(block.text.strip() for page in document.pages for block in page.blocks)
+
+
+@pytest.mark.parametrize(
+    ("data", "file_name", "cause", "words"),
+    [
+        (b"", "a.docx", FailureCause.NO_TEXT, "empty"),
+        (b"  \n", "a.txt", FailureCause.NO_TEXT, "no text"),
+        (b"<html><script>x</script></html>", "a.html", FailureCause.NO_TEXT, "no text"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(9), "a.png", FailureCause.UNSUPPORTED_FORMAT, "it is a PNG image"),
+        (b"PK\x03\x04broken", "a.docx", FailureCause.MALFORMED, "zip"),
+        (b"%PDF-1.4 broken", "a.pdf", FailureCause.MALFORMED, "cannot be opened"),
+        (bytes([0, 1, 2, 0x80]) * 99, "a.xls", FailureCause.MALFORMED, ""),
+        (b"x" * (LIMITS.file_bytes + 1), "a.txt", FailureCause.TOO_LARGE, "limit"),
+    ],
+)
+def test_failures_are_values(data: bytes, file_name: str, cause: FailureCause, words: str) -> None:
+    (failure,) = parse_bytes(data, file_name, LIMITS).failures
+    assert failure.cause is cause
+    assert words in failure.message
+    assert "\n" not in failure.message
+
+
+def test_unexpected_exceptions_name_their_type(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*arguments: object) -> ParsedDocument:
+        raise IndexError("list index\nout of range")
+
+    monkeypatch.setattr(parse, "_dispatch", fail)
+    with caplog.at_level(logging.WARNING):
+        document = parse_bytes(b"x", "a.txt", LIMITS)
+    (failure,) = document.failures
+    assert (document.format, failure.cause) == ("txt", FailureCause.MALFORMED)
+    assert failure.message == "the parser failed with IndexError: list index out of range"
+    assert failure.traceback_id
+    assert failure.traceback_id in caplog.text
+
+
+def test_memory_error_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> ParsedDocument:
+        raise MemoryError
+
+    monkeypatch.setattr(parse, "_dispatch", fail)
+    assert parse_bytes(b"x", "a.txt", LIMITS).failures[0].cause is FailureCause.MEMORY
+
+
+def test_zip_limits_are_checked_before_anything_is_expanded(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.docx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("word/document.xml", b"<w>" + b" " * (1 << 24))
+    for limits in (replace(LIMITS, expanded_bytes=1 << 20), replace(LIMITS, archive_entries=1)):
+        (failure,) = parse_bytes(path.read_bytes(), path.name, limits).failures
+        assert failure.cause is FailureCause.TOO_LARGE
+
+
+def test_entities_are_not_expanded(tmp_path: Path) -> None:
+    bomb = (
+        '<?xml version="1.0"?><!DOCTYPE d [<!ENTITY a "aaaaaaaaaa">'
+        + "".join(f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(9))
+        + "]><document><body><p><r><t>&j;</t></r></p></body></document>"
+    )
+    path = tmp_path / "bomb.docx"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("word/document.xml", bomb)
+    (failure,) = parse_bytes(path.read_bytes(), path.name, LIMITS).failures
+    assert failure.cause is FailureCause.MALFORMED
+
+
+def test_kinds_of_text_files() -> None:
+    document = parse_bytes(b"# Title\n\ntext\n", "a.md", LIMITS)
+    (page,) = document.pages
+    assert (document.format, page.kind) == ("md", PageKind.BODY)
+    assert [block.kind for block in page.blocks] == [BlockKind.HEADING, BlockKind.PARAGRAPH]
+
+
+def test_fingerprint_follows_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(parse.__file__).parent
+    for path in folder.glob("*.py"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.setattr(parse, "__file__", str(tmp_path / "parse.py"))
+
+    def fingerprint() -> str:
+        parser_fingerprint.cache_clear()
+        return parser_fingerprint()
+
+    try:
+        before = fingerprint()
+        (tmp_path / "pool.py").write_text("changed = 1")
+        assert fingerprint() == before
+        for name in ("word_styles", "excel", "text", "pdf_lines", "parse"):
+            with (tmp_path / f"{name}.py").open("a") as file:
+                file.write("changed = 1\n")
+            assert fingerprint() != before, name
+            before = fingerprint()
+    finally:
+        parser_fingerprint.cache_clear()
