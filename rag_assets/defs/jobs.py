@@ -3,14 +3,13 @@
 import dagster as dg
 from pydantic import Field
 
-from rag_assets.defs.partitions import SHARD_PARTITIONS, shard_range_tags
+from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.reindex import STEPS, force_documents
 
 INDEX_JOB = dg.define_asset_job(
     "index_sources",
     selection=dg.AssetSelection.all(),
-    partitions_def=SHARD_PARTITIONS,
     description="Brings the knowledge base in step with its sources. Shards in which nothing changed cost nothing.",
 )
 

@@ -1,0 +1,59 @@
+"""Runs the index job as the sensor, the schedule and the command line do, on an instance in memory."""
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
+from rag_assets.definitions import build_definitions
+from rag_assets.defs.jobs import INDEX_JOB
+from rag_assets.defs.partitions import shard_range_tags
+from rag_assets.defs.resources import HomeResource
+from rag_assets.home import Home
+from rag_assets.settings import load_settings
+from rag_assets.sources.changes import Changes
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def run_index(home: Home, monkeypatch: pytest.MonkeyPatch, *, succeeds: bool = True) -> Changes:
+    """Index what changed; returns what had changed."""
+    monkeypatch.setenv("RAG_SOURCES", ":".join(home.settings.sources))
+    fresh = Home(home.settings)
+    changes = fresh.changes(fresh.listing())
+    if changes.shards:
+        job = build_definitions(home=HomeResource(home=str(home.path))).resolve_job_def(INDEX_JOB.name)
+        with dg.DagsterInstance.ephemeral() as instance:
+            result = job.execute_in_process(
+                instance=instance,
+                tags=shard_range_tags(changes.shards),
+                raise_on_error=False,
+                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            )
+        assert result.success is succeeds
+    return changes
+
+
+def rebuilt(home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A second knowledge base, indexed from nothing on the same sources."""
+    folder.mkdir()
+    (folder / "models").symlink_to((home.path / "models").resolve())
+    other = Home(load_settings(home=folder, sources=home.settings.sources))
+    run_index(other, monkeypatch)
+    return other
+
+
+def published(home: Home) -> Rows:
+    """All rows that readers see, by table, in order of their keys."""
+    snapshot = home.snapshots.current()
+    assert snapshot is not None
+    rows: Rows = {}
+    for name, table in TABLES.items():
+        stored = home.lake.read(table, versions=snapshot.tables[name])
+        rows[name] = sorted(stored.to_pylist(), key=lambda row: [row[column] for column in table.key])
+    for name, vector_table in VECTOR_TABLES.items():
+        served = home.vectors.open_at(name, snapshot.vector_tables[name]).to_arrow()
+        rows[f"lancedb.{name}"] = sorted(served.to_pylist(), key=lambda row: str(row[vector_table.key]))
+    return rows

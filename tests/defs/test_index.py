@@ -1,0 +1,266 @@
+"""The pipeline in step with its sources: what a change costs, what it leaves, what a failure leaves."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+from indexing import published, rebuilt, run_index
+
+from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES, TABLES
+from rag_assets.definitions import build_definitions
+from rag_assets.defs.resources import HomeResource
+from rag_assets.home import Home
+from rag_assets.store.lake import shard_of
+
+WORDS = ["顧客登録", "エラーコード", "E0004", "アクセストークン", "invoice", "latency budget", "受付番号", "料金表", "backup"]
+
+
+def write(home: Home, name: str, text: str) -> Path:
+    path = Path(home.settings.sources[0]) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def note(topic: str) -> str:
+    return f"# {topic}\n\n{topic} の手順を示す。担当者は {topic} を確認する。\n\n| 項目 | 値 |\n| --- | --- |\n| {topic} | 42 |\n"
+
+
+def files(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def cached_vectors(home: Home) -> int:
+    return sum(home.vectors.count(name) for name in home.vectors.names() if name.startswith("embeddings_"))
+
+
+def test_nothing_changed_costs_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home, "a.md", note("顧客登録"))
+    run_index(home, monkeypatch)
+    before = files(home.path)
+    changes = run_index(home, monkeypatch)
+    assert changes.shards == ()
+    assert changes.unchanged == 1
+    assert files(home.path) == before
+
+
+def test_a_touched_file_is_neither_parsed_nor_embedded_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(home, "a.md", note("顧客登録"))
+    run_index(home, monkeypatch)
+    pages, chunks = home.lake.latest(PAGES), home.lake.latest(CHUNKS)
+    os.utime(path, ns=(10**18, 10**18))
+    assert run_index(home, monkeypatch).changed == ("specs/a.md",)
+    assert (home.lake.latest(PAGES), home.lake.latest(CHUNKS)) == (pages, chunks)
+    assert run_index(home, monkeypatch).shards == ()
+
+
+def test_only_rows_of_the_changed_document_change(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    for index, word in enumerate(WORDS):
+        write(home, f"{index}.md", note(word))
+    run_index(home, monkeypatch)
+    before, versions = published(home), {table: home.lake.latest(table) for table in (PAGES, CHUNKS)}
+    write(home, "3.md", note("まったく別の話題"))
+    run_index(home, monkeypatch)
+    after = published(home)
+    for name, rows in after.items():
+        kept = [row for row in before[name] if row["document_id"] != "specs/3.md"]
+        assert [row for row in rows if row["document_id"] != "specs/3.md"] == kept, name
+        assert [row for row in rows if row["document_id"] == "specs/3.md"] != [
+            row for row in before[name] if row["document_id"] == "specs/3.md"
+        ] or not any(row["document_id"] == "specs/3.md" for row in rows), name
+    touched = shard_of("specs/3.md")
+    for table, old in versions.items():
+        assert {s for s, v in home.lake.latest(table).items() if old.get(s) != v} == {touched}
+    assert "まったく別の話題" in Home(home.settings).knowledge_base().search("まったく別の話題", k=1).hits[0].text
+
+
+def test_a_deleted_file_leaves_no_trace(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home, "kept.md", note("受付番号"))
+    gone = write(home, "gone.md", note("秘密の計画"))
+    run_index(home, monkeypatch)
+    gone.unlink()
+    assert run_index(home, monkeypatch).gone == ("specs/gone.md",)
+    for name, rows in published(home).items():
+        assert not [row for row in rows if "gone.md" in str(row) or "秘密の計画" in str(row)], name
+    hits = Home(home.settings).knowledge_base().search("秘密の計画", k=10).hits
+    assert {hit.document_id for hit in hits} == {"specs/kept.md"}
+
+
+def test_a_moved_file_is_not_embedded_again_but_for_its_name(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(home, "old/a.md", note("顧客登録"))
+    write(home, "b.md", note("料金表"))
+    run_index(home, monkeypatch)
+    vectors = cached_vectors(home)
+    (path.parents[1] / "new").mkdir()
+    shutil.move(path, path.parents[1] / "new" / "a.md")
+    changes = run_index(home, monkeypatch)
+    assert (changes.new, changes.gone) == (("specs/new/a.md",), ("specs/old/a.md",))
+    assert cached_vectors(home) == vectors
+    documents = {row["document_id"] for row in published(home)["lancedb.chunks"]}
+    assert documents == {"specs/new/a.md", "specs/b.md"}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_incremental_equals_full(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    rng = random.Random(seed)
+    root = Path(home.settings.sources[0])
+    for step in range(5):
+        for _ in range(rng.randint(1, 5)):
+            present = sorted(path for path in root.rglob("*.*") if path.is_file())
+            action = rng.choice(["add", "add", "change", "delete", "rename", "copy", "break"])
+            target = root / rng.choice(["", "深い/", "old/"]) / f"{rng.choice(WORDS)} {rng.randint(0, 99)}.md"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if action == "add" or not present:
+                target.write_text(note(rng.choice(WORDS)), encoding="utf-8")
+            elif action == "change":
+                rng.choice(present).write_text(note(f"{rng.choice(WORDS)} {step}"), encoding="utf-8")
+            elif action == "delete":
+                rng.choice(present).unlink()
+            elif action == "rename":
+                rng.choice(present).rename(target)
+            elif action == "copy":
+                shutil.copy2(rng.choice(present), target.with_name(f"copy {rng.randint(0, 99)}.md"))
+            else:
+                (root / f"{rng.randint(0, 9)}.xlsx").write_bytes(rng.randbytes(200))
+        run_index(home, monkeypatch)
+    incremental = published(home)
+    full = published(rebuilt(home, tmp_path / "full", monkeypatch))
+    assert incremental.keys() == full.keys()
+    for name, rows in full.items():
+        assert incremental[name] == rows, name
+
+
+def test_a_bad_file_is_a_row_and_stops_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home, "good.md", note("料金表"))
+    (Path(home.settings.sources[0]) / "bad.xlsx").write_bytes(b"PK\x03\x04 not a workbook")
+    (Path(home.settings.sources[0]) / "empty.pdf").write_bytes(b"")
+    run_index(home, monkeypatch)
+    causes = {row["document_id"]: row["cause"] for row in home.lake.read(PARSE_FAILURES).to_pylist()}
+    assert causes.keys() == {"specs/bad.xlsx", "specs/empty.pdf"}
+    statuses = {row["document_id"]: row["status"] for row in home.lake.read(DOCUMENTS).to_pylist()}
+    assert statuses == {"specs/good.md": "parsed", "specs/bad.xlsx": "failed", "specs/empty.pdf": "failed"}
+    assert run_index(home, monkeypatch).shards == ()
+
+
+def test_an_unmounted_source_loses_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(home, "a.md", note("料金表"))
+    run_index(home, monkeypatch)
+    before = published(home)
+    hidden = path.parent.with_name("hidden")
+    path.parent.rename(hidden)
+    changes = run_index(home, monkeypatch)
+    assert "no such folder" in changes.unreachable["specs"]
+    path.parent.mkdir()
+    changes = run_index(home, monkeypatch)
+    assert "holds no file now but 1 documents" in changes.unreachable["specs"]
+    assert changes.shards == ()
+    assert published(home) == before
+
+
+def test_broken_tables_are_not_published(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home, "a.md", note("料金表"))
+    run_index(home, monkeypatch)
+    before = home.snapshots.current()
+    shard = shard_of("specs/a.md")
+    rows = home.lake.read(CHUNKS, [shard])
+    column = rows.schema.get_field_index("page_id")
+    orphans = rows.set_column(column, rows.schema.field(column), pa.array(["specs/nowhere.md#1"] * rows.num_rows))
+    home.lake.write(CHUNKS, shard, orphans, home.lake.inputs(CHUNKS, shard))
+    run_index(home, monkeypatch, succeeds=False)
+    assert home.snapshots.current() == before
+    assert Home(home.settings).knowledge_base().search("料金表", k=1).hits[0].document_id == "specs/a.md"
+
+
+def test_readers_can_be_moved_back_to_an_earlier_version(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home, "a.md", note("料金表"))
+    run_index(home, monkeypatch)
+    write(home, "b.md", note("受付番号"))
+    run_index(home, monkeypatch)
+    home.snapshots.roll_back(1)
+    hits = Home(home.settings).knowledge_base().search("受付番号", k=10).hits
+    assert {hit.document_id for hit in hits} == {"specs/a.md"}
+    assert run_index(home, monkeypatch).shards == ()
+    home.snapshots.roll_back(2)
+    assert len(Home(home.settings).knowledge_base().search("受付番号", k=10).hits) == 2
+
+
+def test_a_killed_run_is_finished_by_the_next(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for index in range(24):
+        write(home, f"{index}.md", note(WORDS[index % len(WORDS)]) * 3)
+    environment = {**os.environ, "RAG_HOME": str(home.path), "RAG_SOURCES": home.settings.sources[0]}
+    command = [sys.executable, "-m", "rag_assets.cli", "index"]
+    for delay in (2.5, 4.5, 6.5):
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    run_index(home, monkeypatch)
+    assert published(home) == published(rebuilt(home, tmp_path / "full", monkeypatch))
+
+
+def test_a_fetched_file_is_indexed_like_a_local_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.pipe({"/bucket/remote/仕様 #1.md": note("料金表").encode()})
+    try:
+        remote = Home(home.settings.model_copy(update={"sources": ("memory://bucket/remote",)}))
+        monkeypatch.setattr("tempfile.tempdir", str(home.path))
+        run_index(remote, monkeypatch)
+        assert remote.lake.read(DOCUMENTS)["document_id"].to_pylist() == ["remote/仕様 #1.md"]
+        assert run_index(remote, monkeypatch).shards == ()
+        assert not list(home.path.glob("rag-assets-*"))
+    finally:
+        memory.rm("/bucket", recursive=True)
+
+
+def test_reindex_documents_computes_unchanged_documents_anew(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home, "a.md", note("料金表"))
+    write(home, "b.md", note("受付番号"))
+    run_index(home, monkeypatch)
+    before, rows = home.lake.latest(PAGES), published(home)
+    definitions = build_definitions(home=HomeResource(home=str(home.path)))
+    config = {"ops": {"force_and_index": {"config": {"documents": ["specs/a*"]}}}}
+    with dg.instance_for_test() as instance:
+        result = definitions.resolve_job_def("reindex_documents").execute_in_process(run_config=config, instance=instance)
+    assert result.output_for_node("force_and_index") == ["specs/a.md"]
+    assert {s for s, v in home.lake.latest(PAGES).items() if before[s] != v} == {shard_of("specs/a.md")}
+    assert published(home) == rows
+
+
+def test_vectors_of_gone_documents_can_be_restored_without_the_model(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(home, "a.md", note("料金表"))
+    write(home, "b.md", note("受付番号"))
+    run_index(home, monkeypatch)
+    before = published(home)["lancedb.chunks"]
+    content, stamp = path.read_bytes(), path.stat().st_mtime_ns
+    path.unlink()
+    run_index(home, monkeypatch)
+    path.write_bytes(content)
+    os.utime(path, ns=(stamp, stamp))
+    asked: list[int] = []
+    monkeypatch.setattr(type(home.embedder), "embed", lambda *_: asked.append(1))
+    run_index(home, monkeypatch)
+    assert asked == []
+    assert published(home)["lancedb.chunks"] == before
+
+
+def test_every_table_has_an_asset_that_explains_itself() -> None:
+    graph = build_definitions().resolve_asset_graph()
+    specs = {key.to_user_string(): node for key, node in ((k, graph.get(k)) for k in graph.get_all_asset_keys())}
+    assert specs.keys() == {*TABLES, "chunk_index", "summary_index", "snapshot"}
+    for name, node in specs.items():
+        assert node.description, name
+        assert node.group_name in {"parsing", "enrichment", "serving"}, name
+        assert node.owners, name
+        assert node.kinds & {"parquet", "lancedb"}, name
+        assert name == "snapshot" or "dagster/column_schema" in node.metadata, name
+
