@@ -65,7 +65,7 @@ class EmbeddingSettings(_Section):
 
 
 class EnrichmentSettings(_Section):
-    """Lengths of the summaries (METHODS: multi-vector search over office documents)."""
+    """Lengths of the summaries that the first step of two-step search reads."""
 
     file_summary_chars: int = Field(250, ge=50, le=4000, description="Length of a file summary in characters.")
     page_file_chars: int = Field(50, ge=0, le=1000, description="Of a page summary: characters on the file.")

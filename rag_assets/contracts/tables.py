@@ -250,7 +250,7 @@ class VectorTable:
         return pa.schema([*fields, vector])
 
 
-_SEARCH_TEXT = column("search_text", TEXT, "NFKC text that the full-text index holds: context, then text.")
+_SEARCH_TEXT = column("search_text", TEXT, "Terms that the full-text index holds, parted by blanks, of context and text.")
 _ROW_SHA256 = column("row_sha256", TEXT, "SHA-256 over the other columns and the embedder's name: tells what changed.")
 _FOLDER = column("folder", TEXT, "Source name and folders above the file, POSIX separators.")
 _FORMAT = column("format", TEXT, "Format of the file.")

@@ -1,0 +1,19 @@
+"""Search over a published knowledge base; knows nothing of Dagster."""
+
+from rag_assets.query.filters import NO_FILTERS, Filters, parse_filters
+from rag_assets.query.knowledge_base import MODES, Granularity, KnowledgeBase
+from rag_assets.query.results import Citation, Hit, SearchResult, Step, Trace
+
+__all__ = [
+    "MODES",
+    "NO_FILTERS",
+    "Citation",
+    "Filters",
+    "Granularity",
+    "Hit",
+    "KnowledgeBase",
+    "SearchResult",
+    "Step",
+    "Trace",
+    "parse_filters",
+]

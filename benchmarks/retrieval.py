@@ -1,0 +1,299 @@
+"""Retrieval quality of the product on the development sets, mode by mode, with 95 % bootstrap intervals.
+
+Every set goes through the product: folders are indexed by `rag-assets index` into a knowledge base of their own (a
+passage of a `corpus.jsonl` is a Markdown file), and searched through `KnowledgeBase`. The government pages have lost
+their PDFs, so that their texts go through chunker and vector store directly. Beside the figures stands what BM25
+reaches on the same set, as its README states. Run it with `python benchmarks/retrieval.py --data FOLDER`; with `--work`
+the knowledge bases are kept and only brought in step the next time.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rag_assets.contracts.causes import BlockKind, PageKind
+from rag_assets.contracts.tables import CHUNK_INDEX, COMPUTED_COLUMNS, EMBEDDED_TEXT
+from rag_assets.evaluation.metrics import Interval, bootstrap_interval, recall_at, reciprocal_rank_at
+from rag_assets.home import Home
+from rag_assets.parsing.chunking import chunk_page
+from rag_assets.parsing.content import Block, Page
+from rag_assets.query import MODES, KnowledgeBase
+from rag_assets.query.results import Hit, SearchResult
+from rag_assets.settings import load_settings
+from rag_assets.store.vectors import VectorStore
+
+DEPTH = 10
+SEED = 20
+Measure = Callable[[Sequence[str], set[str]], float]
+MEASURES: Mapping[str, Measure] = {
+    "R@1": partial(recall_at, k=1),
+    "R@2": partial(recall_at, k=2),
+    "R@5": partial(recall_at, k=5),
+    "MRR@10": partial(reciprocal_rank_at, k=DEPTH),
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Queries over one knowledge base.
+
+    Attributes:
+        name: What the table is headed by.
+        granularity: What a result is.
+        queries: Id and text of each.
+        relevant: For each query the relevant ids.
+        target: The id, among those of `relevant`, of a hit.
+        measures: Which measures are shown.
+        floor: What BM25 reaches, as the data's README states.
+    """
+
+    name: str
+    granularity: str
+    queries: Sequence[tuple[str, str]]
+    relevant: Mapping[str, set[str]]
+    target: Callable[[Hit], str]
+    measures: Sequence[str]
+    floor: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """Figures of one mode on one task, by measure."""
+
+    task: str
+    mode: str
+    figures: dict[str, Interval]
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def read_qrels(path: Path) -> dict[str, set[str]]:
+    relevant: dict[str, set[str]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        query, document, score = line.split("\t")
+        if int(score) > 0:
+            relevant.setdefault(query, set()).add(document)
+    return relevant
+
+
+def index_folder(path: Path, home: Path) -> None:
+    """Bring a knowledge base in step with a folder, by the product's own command."""
+    command = Path(sys.executable).with_name("rag-assets")
+    environment = {**os.environ, "RAG_HOME": str(home)}
+    done = subprocess.run(
+        [str(command), "index", f"data={path}"], env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        sys.exit(f"rag-assets index {path} failed:\n{done.stderr[-2000:]}")
+
+
+def open_home(home: Path) -> Home:
+    return Home(load_settings(home=home))
+
+
+def write_passages(corpus: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """One Markdown file a passage, named after its title, in a folder of its number: titles repeat."""
+    for number, passage in enumerate(corpus):
+        stem = re.sub(r"[\\/:*?\"<>|\0]", "_", passage["title"])[:60].strip(" .") or "untitled"
+        path = folder / f"{number:05d}" / f"{stem}.md"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"# {passage['title']}\n\n{passage['text']}\n", encoding="utf-8")
+
+
+def passage_task(
+    data: Path, work: Path, name: str, floor: Mapping[str, float], measures: Sequence[str]
+) -> tuple[KnowledgeBase, list[Task]]:
+    """A set of `corpus.jsonl`, every passage a file."""
+    folder = data / name
+    corpus = read_lines(folder / "corpus.jsonl")
+    files, home = work / name / "files", work / name / "home"
+    write_passages(corpus, files)
+    index_folder(files, home)
+
+    def target(hit: Hit) -> str:
+        return str(corpus[int(hit.document_id.split("/")[1])]["_id"])
+
+    queries = [(query["_id"], query["text"]) for query in read_lines(folder / "queries.jsonl")]
+    task = Task(name, "document", queries, read_qrels(folder / "qrels.tsv"), target, measures, floor)
+    return open_home(home).knowledge_base(), [task]
+
+
+def gov_pages_task(data: Path, work: Path) -> tuple[KnowledgeBase, list[Task]]:
+    """Pages of PDFs of which only the text is given: a document a PDF, a page a page."""
+    folder = data / "ja_text/gov_pages"
+    home = open_home(work / "ja_text/gov_pages/home")
+    embedder, chunking = home.embedder, home.settings.chunking
+    given = [field for field in CHUNK_INDEX.fields if field.name not in COMPUTED_COLUMNS]
+    records: list[dict[str, object]] = []
+    for passage in read_lines(folder / "corpus.jsonl"):
+        blocks = (Block(BlockKind.PARAGRAPH, passage["text"]),)
+        page = Page(passage["page"], PageKind.PAGE, blocks)
+        titles = [Path(passage["file"]).stem, re.sub(r" \(p\.\d+/\d+\)$", "", passage["title"])]
+        chunks = chunk_page(page, titles, embedder, chunking.size_tokens, chunking.overlap_share)
+        records += (
+            {
+                **dict.fromkeys(field.name for field in given),
+                "chunk_id": f"{passage['_id']}.{chunk.index}",
+                "page_id": passage["_id"],
+                "document_id": passage["file"],
+                "shard": "00",
+                "page_number": passage["page"],
+                "folder": "",
+                "format": "pdf",
+                "language": chunk.language,
+                "title": titles[1],
+                "text": chunk.text,
+                EMBEDDED_TEXT: f"{chunk.context}\n{chunk.text}",
+            }
+            for chunk in chunks
+        )
+    schema = pa.schema([*given, pa.field(EMBEDDED_TEXT, pa.string())])
+    store = VectorStore(work / "ja_text/gov_pages/vectors")
+    store.sync(CHUNK_INDEX, {"00": pa.Table.from_pylist(records, schema=schema)}, embedder)
+    base = KnowledgeBase(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)})
+    queries = [(query["_id"], query["text"]) for query in read_lines(folder / "queries.jsonl")]
+    relevant = read_qrels(folder / "qrels.tsv")
+    floor = {"R@5": 0.937, "MRR@10": 0.823}
+    task = Task(
+        "ja_text/gov_pages", "page", queries, relevant, lambda hit: hit.page_id, ("R@1", "R@5", "MRR@10"), floor
+    )
+    return base, [task]
+
+
+def excel_tasks(data: Path, work: Path) -> tuple[KnowledgeBase, list[Task]]:
+    """Design workbooks: test cases and README sentences ask for workbooks, test cases for their sheets as well."""
+    folder, path = data / "ja_excel", work / "ja_excel/home"
+    index_folder(folder / "docs", path)
+    home = open_home(path)
+    base = home.knowledge_base()
+    cases, sentences = (read_lines(folder / f"{kind}_queries.jsonl") for kind in ("testcase", "readme"))
+    measures = ("R@1", "R@5", "MRR@10")
+
+    def by_document(name: str, queries: Sequence[Mapping[str, Any]], floor: Mapping[str, float]) -> Task:
+        relevant = {query["_id"]: {f"data/{document}" for document in query["relevant"]} for query in queries}
+        asked = [(query["_id"], query["text"]) for query in queries]
+        return Task(f"ja_excel {name}", "document", asked, relevant, lambda hit: hit.document_id, measures, floor)
+
+    sheets = relevant_sheets(home, cases)
+    asked = [(case["_id"], case["text"]) for case in cases if sheets[case["_id"]]]
+    return base, [
+        by_document("test cases", cases, {"R@5": 0.420, "MRR@10": 0.501}),
+        Task("ja_excel test cases, sheets", "page", asked, sheets, lambda hit: hit.page_id, measures, {}),
+        by_document("README", sentences, {"R@5": 0.308, "MRR@10": 0.178}),
+    ]
+
+
+def relevant_sheets(home: Home, cases: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """For each test case the sheets of its relevant workbooks whose name its author's `place` states."""
+    snapshot = home.snapshots.current()
+    assert snapshot is not None
+    table = home.vectors.open_at(CHUNK_INDEX.name, snapshot.vector_tables[CHUNK_INDEX.name])
+    rows = table.search().select(["document_id", "page_id", "page_name"]).limit(None).to_arrow().to_pylist()
+    pages = {(row["document_id"], row["page_id"], row["page_name"] or "") for row in rows}
+    found: dict[str, set[str]] = {}
+    for case in cases:
+        names = [name.strip() for name in re.split(r"\([a-z]\)|[、\n]", case.get("place") or "") if name.strip()]
+        documents = {f"data/{document}" for document in case["relevant"]}
+        found[case["_id"]] = {
+            page_id
+            for document_id, page_id, page_name in pages
+            if document_id in documents and any(name in page_name for name in names)
+        }
+    return found
+
+
+LOADERS: Mapping[str, Callable[[Path, Path], tuple[KnowledgeBase, list[Task]]]] = {
+    "ja_excel": excel_tasks,
+    "ja_text/gov_pages": gov_pages_task,
+    "ja_text/jsquad": partial(
+        passage_task, name="ja_text/jsquad", floor={"R@5": 0.972}, measures=("R@1", "R@5", "MRR@10")
+    ),
+    "en_multihop/hotpotqa_100": partial(
+        passage_task,
+        name="en_multihop/hotpotqa_100",
+        floor={"R@2": 0.55, "R@5": 0.760, "MRR@10": 0.848},
+        measures=("R@2", "R@5", "MRR@10"),
+    ),
+    "en_multihop/musique_100": partial(
+        passage_task,
+        name="en_multihop/musique_100",
+        floor={"R@2": 0.35, "R@5": 0.459, "MRR@10": 0.703},
+        measures=("R@2", "R@5", "MRR@10"),
+    ),
+}
+
+
+def evaluate(base: KnowledgeBase, task: Task, modes: Sequence[str]) -> Iterator[Row]:
+    """Answer all queries of a task in each mode."""
+    for mode in modes:
+        name, _, summaries = mode.partition(":")
+        results: dict[str, SearchResult] = dict(
+            base.search_all(task.queries, name, DEPTH, granularity=task.granularity, summaries=summaries or "page")
+        )
+        rankings = {query: list(map(task.target, result.hits)) for query, result in results.items()}
+        figures = {
+            measure: bootstrap_interval(
+                [MEASURES[measure](rankings[query], task.relevant[query]) for query, _ in task.queries], seed=SEED
+            )
+            for measure in task.measures
+        }
+        yield Row(task.name, mode, figures)
+
+
+def print_table(task: Task, rows: Sequence[Row]) -> None:
+    print(f"\n{task.name}: {len(task.queries)} queries, {task.granularity} level")
+    print(f"{'':20}" + "".join(f"{measure:>24}" for measure in task.measures))
+    for row in rows:
+        cells = (f"{cell.mean:.3f} [{cell.low:.3f}, {cell.high:.3f}]" for cell in row.figures.values())
+        print(f"{row.mode:20}" + "".join(f"{cell:>24}" for cell in cells))
+    if task.floor:
+        cells = (f"{task.floor[name]:.3f}{'':15}" if name in task.floor else "" for name in task.measures)
+        print(f"{'BM25 (README)':20}" + "".join(f"{cell:>24}" for cell in cells))
+
+
+def modes_for(base_name: str) -> list[str]:
+    """The modes that a set can be searched by; pages given as text have no summaries."""
+    plain = [mode for mode in MODES if mode != "two_step"]
+    return plain if base_name == "ja_text/gov_pages" else [*plain, "two_step:page", "two_step:file"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="Folder of the development set.")
+    parser.add_argument("--work", type=Path, help="Folder that keeps the knowledge bases; else a temporary one.")
+    parser.add_argument("--set", dest="sets", action="append", choices=list(LOADERS), help="Only these sets.")
+    parser.add_argument("--json", action="store_true", help="Print JSON instead of tables.")
+    arguments = parser.parse_args()
+    if not arguments.data.is_dir():
+        sys.exit(f"no development set at {arguments.data}: give its folder with --data")
+    with tempfile.TemporaryDirectory() as temporary:
+        work = (arguments.work or Path(temporary)).absolute()
+        for name in arguments.sets or LOADERS:
+            if not (arguments.data / name).is_dir():
+                print(f"{name}: not in {arguments.data}, left out", file=sys.stderr)
+                continue
+            base, tasks = LOADERS[name](arguments.data.absolute(), work)
+            for task in tasks:
+                rows = list(evaluate(base, task, modes_for(name)))
+                if arguments.json:
+                    print(json.dumps({"floor": dict(task.floor), "rows": [asdict(row) for row in rows]}))
+                else:
+                    print_table(task, rows)
+
+
+if __name__ == "__main__":
+    main()

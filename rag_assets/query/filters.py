@@ -1,0 +1,138 @@
+"""Structured conditions on what is searched, and their one translation to Lance SQL.
+
+Values only ever reach SQL as quoted literals. What stays out: conditions on text, which are the search itself.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, date, datetime, timedelta
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.store.vectors import sql_in, sql_literal
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What a passage must satisfy: each field given, by any one of its values.
+
+    Attributes:
+        document: Document ids. `*` stands for any characters, `/` among them, `?` for one; an id that ends in `/`
+            stands for all that begins with it.
+        folder: Folders; what lies below a folder is in it.
+        format: Formats, as in `xlsx`.
+        language: Languages, ISO 639-1.
+        page_name: Names of sheets; `*` and `?` as above.
+        modified_from: Files changed at this time or later.
+        modified_before: Files changed before this time.
+    """
+
+    document: tuple[str, ...] = ()
+    folder: tuple[str, ...] = ()
+    format: tuple[str, ...] = ()
+    language: tuple[str, ...] = ()
+    page_name: tuple[str, ...] = ()
+    modified_from: datetime | None = None
+    modified_before: datetime | None = None
+
+    def to_sql(self, columns: Collection[str]) -> str | None:
+        """The condition in Lance SQL, over the columns that a table has; None where there is none.
+
+        Args:
+            columns: Columns of the table that is asked; a condition on another column is left to the table that has it.
+        """
+        conditions: list[str] = []
+        for column, values, translate in (
+            ("document_id", self.document, _matches),
+            ("folder", self.folder, _below),
+            ("format", self.format, _equals),
+            ("language", self.language, _equals),
+            ("page_name", self.page_name, _matches),
+        ):
+            if values and column in columns:
+                conditions.append(_any(column, values, translate))
+        if self.modified_from is not None:
+            conditions.append(f"modified_at >= {_timestamp(self.modified_from)}")
+        if self.modified_before is not None:
+            conditions.append(f"modified_at < {_timestamp(self.modified_before)}")
+        return " AND ".join(conditions) or None
+
+
+NO_FILTERS = Filters()
+_FIELDS = (*(item.name for item in fields(Filters) if not item.name.startswith("modified_")), "modified")
+
+
+def parse_filters(expressions: Iterable[str]) -> Filters:
+    """Read filters as typed: `FIELD=VALUE`, the same field again for a further value.
+
+    `modified` takes `FROM..TO`, either side may be missing, or one day: ISO dates (`TO` is included) or times, UTC
+    unless they state an offset.
+
+    Raises:
+        QueryError: A field is unknown, or a value cannot be read.
+    """
+    filters = NO_FILTERS
+    for expression in expressions:
+        name, separator, value = expression.partition("=")
+        name = name.strip()
+        if not separator or not value.strip():
+            raise QueryError(f"filter {expression!r}: expected FIELD=VALUE")
+        if name not in _FIELDS:
+            raise QueryError(f"filter {expression!r}: unknown field, expected one of {', '.join(_FIELDS)}")
+        if name == "modified":
+            filters = _with_range(filters, expression, value.strip())
+        else:
+            values: tuple[str, ...] = (*getattr(filters, name), value)
+            filters = replace(filters, **{name: values})  # type: ignore[arg-type]
+    return filters
+
+
+def _with_range(filters: Filters, expression: str, value: str) -> Filters:
+    start, separator, end = value.partition("..")
+    if not separator:
+        end = start
+    try:
+        return replace(
+            filters,
+            modified_from=_moment(start, end_of_day=False) if start else None,
+            modified_before=_moment(end, end_of_day=True) if end else None,
+        )
+    except (ValueError, OverflowError) as error:
+        raise QueryError(f"filter {expression!r}: expected dates or times as in 2024-01-31..2024-12-31") from error
+
+
+def _moment(text: str, *, end_of_day: bool) -> datetime:
+    if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+        day = date.fromisoformat(text) + timedelta(days=int(end_of_day))
+        return datetime(day.year, day.month, day.day, tzinfo=UTC)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _timestamp(moment: datetime) -> str:
+    return f"TIMESTAMP {sql_literal(moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=' '))}"
+
+
+def _any(column: str, values: tuple[str, ...], translate: Callable[[str, str], str]) -> str:
+    conditions = [translate(column, unicodedata.normalize("NFC", value)) for value in values]
+    return conditions[0] if len(conditions) == 1 else f"({' OR '.join(conditions)})"
+
+
+def _equals(column: str, value: str) -> str:
+    return sql_in(column, [value.strip().lower()])
+
+
+def _below(column: str, value: str) -> str:
+    folder = value.rstrip("/")
+    return f"({column} = {sql_literal(folder)} OR starts_with({column}, {sql_literal(folder + '/')}))"
+
+
+def _matches(column: str, value: str) -> str:
+    if value.endswith("/") and not {"*", "?"}.intersection(value):
+        return f"starts_with({column}, {sql_literal(value)})"
+    if not {"*", "?"}.intersection(value):
+        return f"{column} = {sql_literal(value)}"
+    # The backslash is LIKE's own escape character.
+    pattern = re.sub(r"[\\%_]", r"\\\g<0>", value).replace("*", "%").replace("?", "_")
+    return f"{column} LIKE {sql_literal(pattern)}"

@@ -1,0 +1,76 @@
+"""Putting several rankings of the same things into one. Pure functions over scores by id.
+
+Every function takes, for each ranking, the scores of the ids that it holds (higher is better) and returns fused scores;
+`ranked` orders them. What stays out: where rankings come from.
+
+Source: CombSUM and CombMNZ: E. Fox and J. Shaw, Combination of multiple searches, TREC-2, 1994. Borda: J. Aslam and
+M. Montague, Models for metasearch, SIGIR 2001. RRF: G. Cormack, C. Clarke and S. Büttcher, Reciprocal rank fusion
+outperforms Condorcet and individual rank learning methods, SIGIR 2009.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+Id = TypeVar("Id", bound=str)
+Ranking = Mapping[Id, float]
+
+
+def ranked(scores: Ranking[Id]) -> list[tuple[Id, float]]:
+    """Ids by falling score; equal scores by id."""
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+
+
+def min_max(scores: Ranking[Id]) -> dict[Id, float]:
+    """Scores scaled to 0 (lowest) up to 1 (highest); all 1 where they are equal."""
+    if not scores:
+        return {}
+    lowest, highest = min(scores.values()), max(scores.values())
+    if highest == lowest:
+        return dict.fromkeys(scores, 1.0)
+    return {key: (score - lowest) / (highest - lowest) for key, score in scores.items()}
+
+
+def comb_sum(rankings: Sequence[Ranking[Id]]) -> dict[Id, float]:
+    """Sum of the scores; a ranking that does not hold an id adds nothing. Scale scores before (`min_max`)."""
+    fused: dict[Id, float] = {}
+    for ranking in rankings:
+        for key, score in ranking.items():
+            fused[key] = fused.get(key, 0.0) + score
+    return fused
+
+
+def comb_mnz(rankings: Sequence[Ranking[Id]]) -> dict[Id, float]:
+    """Sum of the scores times the number of rankings that hold the id. Scale scores before (`min_max`)."""
+    return {key: score * sum(key in ranking for ranking in rankings) for key, score in comb_sum(rankings).items()}
+
+
+def borda(rankings: Sequence[Ranking[Id]]) -> dict[Id, float]:
+    """Sum of (m - rank), with m ids in all rankings together and ranks from 1.
+
+    Ids that a ranking does not hold share the points that it leaves, as in Aslam and Montague.
+    """
+    candidates = set().union(*rankings) if rankings else set()
+    count = len(candidates)
+    fused: dict[Id, float] = dict.fromkeys(candidates, 0.0)
+    for ranking in rankings:
+        ordered = ranked(ranking)
+        for rank, (key, _) in enumerate(ordered, start=1):
+            fused[key] += count - rank
+        absent = candidates.difference(ranking)
+        for key in absent:
+            fused[key] += (len(absent) - 1) / 2
+    return fused
+
+
+def reciprocal_rank(rankings: Sequence[Ranking[Id]], k: float = 60.0) -> dict[Id, float]:
+    """RRF: sum of 1 / (k + rank), ranks from 1.
+
+    Args:
+        rankings: The rankings.
+        k: How much the first ranks are levelled; 60 in the paper.
+    """
+    fused: dict[Id, float] = {}
+    for ranking in rankings:
+        for rank, (key, _) in enumerate(ranked(ranking), start=1):
+            fused[key] = fused.get(key, 0.0) + 1 / (k + rank)
+    return fused

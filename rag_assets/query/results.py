@@ -1,0 +1,200 @@
+"""What a search returns: hits with citations, and the trace of what was asked of which index."""
+
+import time
+from dataclasses import dataclass, field
+
+_PAGED_FORMATS = frozenset({"pdf", "pptx", "ppt"})
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A place that a person can open.
+
+    Attributes:
+        document_id: The file.
+        page_number: Page, sheet or slide, from 1.
+        page_name: Name of the sheet, or None.
+        cell_range: Cells, as in `B4:F20`, or None.
+        box: Left, top, right, bottom in points from the top left corner of the page, or None.
+        format: Format of the file.
+    """
+
+    document_id: str
+    page_number: int
+    page_name: str | None
+    cell_range: str | None
+    box: tuple[float, ...] | None
+    format: str
+
+    def __str__(self) -> str:
+        """As in `specs/token.xlsx › Login › B4:F20` or `report.pdf › p.3`."""
+        parts = [self.document_id]
+        if self.page_name:
+            parts.append(self.page_name)
+        elif self.format in _PAGED_FORMATS or self.page_number > 1:
+            parts.append(f"p.{self.page_number}")
+        if self.cell_range:
+            parts.append(self.cell_range)
+        return " › ".join(parts)
+
+    def to_json(self) -> dict[str, object]:
+        """The citation and its printed form, for JSON."""
+        return {
+            "label": str(self),
+            "document_id": self.document_id,
+            "page_number": self.page_number,
+            "page_name": self.page_name,
+            "cell_range": self.cell_range,
+            "box": list(self.box) if self.box is not None else None,
+        }
+
+
+@dataclass(frozen=True)
+class Hit:
+    """One result.
+
+    Attributes:
+        rank: From 1.
+        score: Higher is better; comparable within one result only.
+        document_id: The file.
+        page_id: Its page.
+        page_number: Page, sheet or slide, from 1.
+        page_name: Name of the sheet, or None.
+        chunk_id: The passage; of a page or document that is a result, its best passage.
+        text: Text of the passage as displayed.
+        title: Title of the document.
+        citation: Where it stands.
+    """
+
+    rank: int
+    score: float
+    document_id: str
+    page_id: str
+    page_number: int
+    page_name: str | None
+    chunk_id: str
+    text: str
+    title: str
+    citation: Citation
+
+    def to_json(self) -> dict[str, object]:
+        """The hit, for JSON."""
+        return {
+            "rank": self.rank,
+            "score": self.score,
+            "document_id": self.document_id,
+            "page_number": self.page_number,
+            "page_name": self.page_name,
+            "chunk_id": self.chunk_id,
+            "title": self.title,
+            "text": self.text,
+            "citation": self.citation.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that was done.
+
+    Attributes:
+        operation: What was done, as in `nearest`, `matching`, `fuse`.
+        index: Table that was asked, or None.
+        version: Version of that table, or None.
+        filter: Condition that rows had to satisfy, or None.
+        candidates: Rows that came back.
+        milliseconds: Wall time.
+    """
+
+    operation: str
+    index: str | None
+    version: int | None
+    filter: str | None
+    candidates: int
+    milliseconds: float
+
+    def to_json(self) -> dict[str, object]:
+        """The step, for JSON."""
+        return {
+            "operation": self.operation,
+            "index": self.index,
+            "version": self.version,
+            "filter": self.filter,
+            "candidates": self.candidates,
+            "milliseconds": round(self.milliseconds, 3),
+        }
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a search did.
+
+    Attributes:
+        steps: In the order done.
+        milliseconds: Wall time of the whole search.
+    """
+
+    steps: tuple[Step, ...]
+    milliseconds: float
+
+    def to_json(self) -> dict[str, object]:
+        """The trace, for JSON."""
+        return {"steps": [step.to_json() for step in self.steps], "milliseconds": round(self.milliseconds, 3)}
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The answer to one query.
+
+    Attributes:
+        query: As asked.
+        mode: How it was searched.
+        granularity: What a result is: `chunk`, `page` or `document`.
+        hits: By falling score; equal scores by chunk id.
+        trace: What was done.
+    """
+
+    query: str
+    mode: str
+    granularity: str
+    hits: tuple[Hit, ...]
+    trace: Trace
+
+    def to_json(self) -> dict[str, object]:
+        """One JSON object: query, mode, hits, trace."""
+        return {
+            "query": self.query,
+            "mode": self.mode,
+            "granularity": self.granularity,
+            "hits": [hit.to_json() for hit in self.hits],
+            "trace": self.trace.to_json(),
+        }
+
+    def target(self, hit: Hit) -> str:
+        """Id of what a hit is at this granularity."""
+        return {"chunk": hit.chunk_id, "page": hit.page_id, "document": hit.document_id}[self.granularity]
+
+
+@dataclass
+class TraceRecorder:
+    """Collects the steps of one search while it runs."""
+
+    steps: list[Step] = field(default_factory=list)
+    started: float = field(default_factory=time.perf_counter)
+
+    def add(
+        self,
+        operation: str,
+        began: float,
+        candidates: int,
+        *,
+        index: str | None = None,
+        version: int | None = None,
+        where: str | None = None,
+    ) -> None:
+        """Note a step that began at a `time.perf_counter` and is done now."""
+        elapsed = (time.perf_counter() - began) * 1000
+        self.steps.append(Step(operation, index, version, where, candidates, elapsed))
+
+    def finish(self) -> Trace:
+        """The trace."""
+        return Trace(tuple(self.steps), (time.perf_counter() - self.started) * 1000)

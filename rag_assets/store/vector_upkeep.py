@@ -1,0 +1,88 @@
+"""Upkeep of LanceDB tables: indices, the age from which old versions are dropped, and waiting for other writers."""
+
+import logging
+import time
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
+
+from lancedb.index import FTS, Bitmap, BTree, IvfFlat
+from lancedb.table import Table as LanceTable
+
+from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.tables import VectorTable
+
+_LOG = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
+
+_BITMAP_COLUMNS = frozenset({"shard", "folder", "format", "language", "content_format"})
+_BTREE_COLUMNS = frozenset({"document_id", "page_id"})
+_ATTEMPTS = 8
+
+
+def ensure_indices(opened: LanceTable, table: VectorTable, vector_index_rows: int) -> None:
+    """Make the indices that are missing; bringing them up to date is left to `optimize`."""
+    rows = opened.count_rows()
+    indexed = {column for index in opened.list_indices() for column in index.columns}
+    wanted: dict[str, FTS | Bitmap | BTree | IvfFlat] = {"search_text": full_text_index(), table.key: BTree()}
+    for field in table.fields:
+        if field.name in _BITMAP_COLUMNS:
+            wanted[field.name] = Bitmap()
+        elif field.name in _BTREE_COLUMNS:
+            wanted[field.name] = BTree()
+    if rows >= vector_index_rows:
+        wanted["vector"] = IvfFlat(distance_type="dot")
+    for column, config in wanted.items():
+        if column not in indexed and rows:
+            retried(partial(opened.create_index, column, config=config), opened)
+
+
+def full_text_index() -> FTS:
+    """Index over `search_text`: its terms are ready made, so that blanks alone part them."""
+    return FTS(
+        base_tokenizer="whitespace",
+        lower_case=False,
+        stem=False,
+        remove_stop_words=False,
+        ascii_folding=False,
+        max_token_length=None,
+        with_position=False,
+    )
+
+
+def age_to_drop(opened: LanceTable, keep_versions: Collection[int], grace: timedelta) -> timedelta:
+    """Age from which on versions are dropped: that of the oldest one to keep, if it is more than the grace.
+
+    Tags would pin single versions, but LanceDB refuses to clean up at all where an old version is tagged.
+    """
+    now = datetime.now().astimezone()
+    kept = [item["timestamp"].astimezone() for item in opened.list_versions() if item["version"] in keep_versions]
+    oldest = max((now - stamp for stamp in kept), default=timedelta(0))
+    return max(grace, oldest + timedelta(seconds=1) if kept else timedelta(0), timedelta(milliseconds=1))
+
+
+def retried(action: Callable[[], _Result], handle: LanceTable | None = None) -> _Result:
+    """Do something again, after growing pauses, as long as it conflicts with another writer's commit.
+
+    Args:
+        action: What to do.
+        handle: The table it works on, brought to the latest version before each further attempt: a handle stays at
+            the version it last saw, and so would conflict for ever.
+
+    Raises:
+        StoreError: It still conflicts after the last attempt.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            return action()
+        except (RuntimeError, OSError) as error:
+            if "conflict" not in str(error).lower():
+                raise
+            if attempt == _ATTEMPTS - 1:
+                raise StoreError(f"vector store: other writers were in the way {_ATTEMPTS} times: {error}") from error
+            _LOG.info("vector store: commit conflict, attempt %d", attempt + 1)
+            time.sleep(0.05 * 2**attempt)
+            if handle is not None:
+                handle.checkout_latest()  # type: ignore[no-untyped-call]
+    raise AssertionError

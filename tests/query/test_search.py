@@ -1,0 +1,282 @@
+"""The modes of search, end to end over LanceDB."""
+
+import ast
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from query_data import CHUNKS, BagOfWordsEmbedder, chunk, table
+
+import rag_assets.query
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.ports import EmbeddingKind
+from rag_assets.contracts.tables import CHUNK_INDEX, SUMMARY_INDEX
+from rag_assets.query import MODES, Filters, KnowledgeBase
+from rag_assets.store.vectors import VectorStore
+
+HOSTILE = [
+    '"',
+    "' OR 1=1 --",
+    "AND",
+    "OR NOT",
+    'title:"x" AND (y OR z)~2^3',
+    "a:b",
+    "[1 TO 5]",
+    "*",
+    "?",
+    "\\",
+    "🍣",
+    "👩‍👩‍👧",
+    "\0",
+    "顧客\0登録",
+    "\ud800",
+    "%_%",
+    "(((",
+    "{}",
+    "/regex/",
+    "\u202eRTL",
+    "x" * 100_000,
+    "顧客登録 token " * 10_000,
+]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
+def test_any_text_is_only_text(base: KnowledgeBase, mode: str, query: str) -> None:
+    if not query.replace("\0", " ").strip():
+        with pytest.raises(QueryError, match="the query is empty"):
+            base.search(query, mode)
+        return
+    result = base.search(query, mode, 3)
+    assert len(result.hits) <= 3
+    json.dumps(result.to_json())
+
+
+@pytest.mark.parametrize("mode", ["vector", "fulltext", "hybrid", "two_step"])
+def test_the_passage_that_says_it_comes_first(base: KnowledgeBase, mode: str) -> None:
+    result = base.search("顧客登録の画面", mode, 3)
+    assert result.hits[0].chunk_id == "specs/token.xlsx#1.0"
+    assert [hit.rank for hit in result.hits] == list(range(1, len(result.hits) + 1))
+    scores = [hit.score for hit in result.hits]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "chunk_id"),
+    [
+        ("E0004", "specs/token.xlsx#1.1"),
+        ("e0004とは", "specs/token.xlsx#1.1"),
+        ("Ｅ０００４", "specs/token.xlsx#1.1"),
+        ("client name", "specs/token.xlsx#2.0"),
+        ("clientname", "specs/token.xlsx#2.0"),
+        ("税", "notes/税.txt#1.0"),
+        ("AND", "notes/it's.md#1.0"),
+        ("RENEWAL contract", "notes/it's.md#1.0"),
+    ],
+)
+def test_full_text_finds_identifiers_short_words_and_words_that_look_like_operators(
+    base: KnowledgeBase, query: str, chunk_id: str
+) -> None:
+    assert base.search(query, "fulltext", 1).hits[0].chunk_id == chunk_id
+
+
+def test_full_text_leaves_out_what_shares_no_term(base: KnowledgeBase) -> None:
+    assert base.search("zzzz 醤油", "fulltext").hits == ()
+
+
+def test_hybrid_answers_where_no_term_is_known(base: KnowledgeBase) -> None:
+    assert len(base.search("🍣", "hybrid", 4).hits) == 4
+
+
+def test_the_json_form(base: KnowledgeBase) -> None:
+    result = base.search("エラーコード E0004", "hybrid", 1).to_json()
+    assert list(result) == ["query", "mode", "granularity", "hits", "trace"]
+    hits = result["hits"]
+    assert isinstance(hits, list)
+    score = hits[0].pop("score")
+    assert score == pytest.approx(2.0)
+    assert hits == [
+        {
+            "rank": 1,
+            "document_id": "specs/token.xlsx",
+            "page_number": 1,
+            "page_name": "画面",
+            "chunk_id": "specs/token.xlsx#1.1",
+            "title": "specs/token.xlsx",
+            "text": "エラーコード E0004 は重複を表す",
+            "citation": {
+                "label": "specs/token.xlsx › 画面 › B21:F30",
+                "document_id": "specs/token.xlsx",
+                "page_number": 1,
+                "page_name": "画面",
+                "cell_range": "B21:F30",
+                "box": None,
+            },
+        }
+    ]
+
+
+def test_citations_name_the_page_where_the_format_has_pages(base: KnowledgeBase) -> None:
+    hit = base.search("annual plan", "fulltext", 1).hits[0]
+    assert str(hit.citation) == "specs/old/plan.pdf › p.3"
+    assert hit.citation.box == (1.0, 2.0, 3.0, 4.0)
+    assert str(base.search("contract", "fulltext", 1).hits[0].citation) == "notes/it's.md"
+
+
+def test_the_trace_says_what_was_asked(base: KnowledgeBase) -> None:
+    trace = base.search("token", "hybrid", 2, Filters(format=("pdf",))).trace
+    assert [step.operation for step in trace.steps] == ["embed", "nearest", "matching", "fuse", "fetch"]
+    assert [step.filter for step in trace.steps[1:3]] == ["format IN ('pdf')"] * 2
+    assert [step.index for step in trace.steps[1:3]] == ["chunks"] * 2
+    assert trace.milliseconds >= max(step.milliseconds for step in trace.steps)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_filters_hold_in_every_mode(base: KnowledgeBase, mode: str) -> None:
+    hits = base.search("顧客登録 plan token 画面", mode, 10, Filters(document=("specs/old/",))).hits
+    assert {hit.document_id for hit in hits} == {"specs/old/plan.pdf"}
+
+
+@pytest.mark.parametrize(
+    ("summaries", "documents"), [("file", {"specs/old/plan.pdf"}), ("page", {"specs/old/plan.pdf"})]
+)
+def test_two_step_stays_within_the_places_that_summaries_chose(
+    base: KnowledgeBase, summaries: str, documents: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assets.query.two_step.CHOSEN", {"file_summary": 1, "page_summary": 1})
+    result = base.search("annual plan", "two_step", 10, summaries=summaries)
+    assert {hit.document_id for hit in result.hits} == documents
+    assert [step.index for step in result.trace.steps] == [None, "summaries", "chunks"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query": "  "}, "the query is empty"),
+        ({"mode": "magic"}, "unknown mode 'magic', expected one of vector, fulltext, hybrid, two_step"),
+        ({"k": 0}, "k is 0, expected 1 to 1000"),
+        ({"k": 1001}, "k is 1001, expected 1 to 1000"),
+        ({"granularity": "word"}, "unknown granularity 'word'"),
+        ({"summaries": "both"}, "unknown summaries 'both'"),
+    ],
+)
+def test_wrong_arguments_are_named(base: KnowledgeBase, arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        base.search(**{"query": "token", **arguments})  # type: ignore[arg-type]
+
+
+def test_pages_score_as_their_best_passage(base: KnowledgeBase) -> None:
+    chunks = base.search("顧客 エラー clientName token", "hybrid", 10)
+    pages = base.search("顧客 エラー clientName token", "hybrid", 10, granularity="page")
+    expected: dict[str, str] = {}
+    for hit in chunks.hits:
+        expected.setdefault(hit.page_id, hit.chunk_id)
+    assert [hit.chunk_id for hit in pages.hits] == list(expected.values())
+    assert [pages.target(hit) for hit in pages.hits] == list(expected)
+
+
+@pytest.mark.parametrize("mode", ["vector", "fulltext", "hybrid"])
+def test_documents_score_by_their_passages_each_at_half_the_weight_of_the_one_before(
+    base: KnowledgeBase, mode: str
+) -> None:
+    query = "顧客 エラー clientName token"
+    hits = base.search(query, mode, 10).hits
+    lowest, highest = hits[-1].score, hits[0].score
+    expected: dict[str, float] = {}
+    places: dict[str, int] = {}
+    for hit in hits:
+        place = places[hit.document_id] = places.get(hit.document_id, -1) + 1
+        scaled = (hit.score - lowest) / (highest - lowest)
+        expected[hit.document_id] = expected.get(hit.document_id, 0) + scaled / 2**place
+    documents = base.search(query, mode, 10, granularity="document")
+    assert {hit.document_id: hit.score for hit in documents.hits} == pytest.approx(expected)
+    assert [hit.score for hit in documents.hits] == sorted(expected.values(), reverse=True)
+
+
+def test_one_document_cannot_crowd_out_the_others(tmp_path: Path, embedder: BagOfWordsEmbedder) -> None:
+    store = VectorStore(tmp_path)
+    rows = [chunk("a/long.txt", 1, number, "token token token") for number in range(300)]
+    rows += [chunk(f"a/other{number}.txt", 1, 0, "token of something else entirely") for number in range(4)]
+    store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
+    base = KnowledgeBase(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
+    for mode in ("vector", "fulltext", "hybrid"):
+        hits = base.search("token", mode, 5, granularity="document").hits
+        assert [hit.document_id for hit in hits] == ["a/long.txt", *(f"a/other{number}.txt" for number in range(4))]
+
+
+def test_a_base_answers_from_its_version(store: VectorStore, embedder: BagOfWordsEmbedder) -> None:
+    base = KnowledgeBase(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
+    before = base.search("顧客登録", "hybrid", 10)
+    store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, [])}, embedder)
+    store.optimize(CHUNK_INDEX, keep_versions=[])
+    assert base.search("顧客登録", "hybrid", 10).hits == before.hits
+
+
+def test_nothing_indexed_is_said_plainly(tmp_path: Path, embedder: BagOfWordsEmbedder) -> None:
+    store = VectorStore(tmp_path)
+    with pytest.raises(QueryError, match="nothing is indexed yet"):
+        KnowledgeBase(store, embedder, {})
+    store.open(CHUNK_INDEX, embedder.dimension)
+    empty = KnowledgeBase(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
+    with pytest.raises(QueryError, match="nothing is indexed yet"):
+        empty.search("token")
+
+
+def test_two_step_without_summaries_is_said_plainly(store: VectorStore, embedder: BagOfWordsEmbedder) -> None:
+    base = KnowledgeBase(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
+    with pytest.raises(QueryError, match="needs summaries"):
+        base.search("token", "two_step")
+    store.sync(SUMMARY_INDEX, {"00": table(SUMMARY_INDEX, [])}, embedder)
+    versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX)}
+    with pytest.raises(QueryError, match="needs summaries"):
+        KnowledgeBase(store, embedder, versions).search("token", "two_step")
+
+
+def test_vectors_of_another_length_are_refused(store: VectorStore) -> None:
+    class Shorter(BagOfWordsEmbedder):
+        def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
+            return super().embed(texts, kind)[:, :8]
+
+    base = KnowledgeBase(store, Shorter(), {"chunks": store.optimize(CHUNK_INDEX)})
+    with pytest.raises(QueryError, match="vectors of length 8, the table chunks holds 64"):
+        base.search("token")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_many_queries_are_answered_like_one_and_embedded_together(
+    base: KnowledgeBase, embedder: BagOfWordsEmbedder, mode: str
+) -> None:
+    queries = [(f"q{number}", text) for number, text in enumerate(["顧客登録", "annual plan", "E0004"])]
+    embedder.calls.clear()
+    together = dict(base.search_all(queries, mode, 3))
+    assert embedder.calls == ([] if mode == "fulltext" else [3])
+    for query_id, text in queries:
+        assert together[query_id].hits == base.search(text, mode, 3).hits
+
+
+def test_a_wrong_query_among_many_is_named(base: KnowledgeBase) -> None:
+    with pytest.raises(QueryError, match="query q2: the query is empty"):
+        list(base.search_all([("q1", "token"), ("q2", " ")]))
+
+
+def test_results_do_not_depend_on_the_order_of_writing(tmp_path: Path, embedder: BagOfWordsEmbedder) -> None:
+    found = []
+    for name, rows in (("one", CHUNKS), ("two", CHUNKS[::-1])):
+        store = VectorStore(tmp_path / name)
+        store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
+        base = KnowledgeBase(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
+        found.append([base.search("の 画面 token", mode, 10).hits for mode in ("vector", "fulltext", "hybrid")])
+    assert found[0] == found[1]
+
+
+def test_query_imports_neither_dagster_nor_the_dagster_side() -> None:
+    for path in Path(rag_assets.query.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names.append(node.module or "")
+            for name in names:
+                assert not name.startswith(("dagster", "rag_assets.defs")), f"{path}: {name}"

@@ -1,0 +1,76 @@
+"""Every file of sql/ runs, on a knowledge base and on an empty one, and says what it does."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from rag_assets.home import Home
+from rag_assets.settings import load_settings
+from rag_assets.store.lake import Lake
+from rag_assets.store.sql import open_database, read_queries, sql_folder
+
+VIEWS = read_queries(sql_folder())
+
+
+@pytest.fixture(scope="module")
+def database(sample_home: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    home = Home(load_settings(home=sample_home))
+    with open_database(home.lake, home.snapshots.current()) as connection:
+        yield connection
+
+
+def rows(database: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, object]]:
+    found = database.execute(query)
+    names = [column[0] for column in found.description or []]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_runs_on_an_empty_knowledge_base(tmp_path: Path, name: str) -> None:
+    with open_database(Lake(tmp_path), None) as database:
+        found = database.execute(f"SELECT * FROM {name}").fetchall()
+    assert len(found) == (1 if name == "knowledge_base_size" else 0)
+
+
+def test_every_file_starts_with_what_it_does() -> None:
+    assert len(VIEWS) >= 5
+    for name, query in VIEWS.items():
+        assert query.startswith("-- "), name
+
+
+def test_document_status_has_a_row_for_each_document(database: duckdb.DuckDBPyConnection) -> None:
+    found = rows(database, "SELECT * FROM document_status")
+    assert len(found) == 10
+    assert {row["status"] for row in found} == {"parsed"}
+    [design] = [row for row in found if "B10103" in str(row["file_name"])]
+    assert (design["format"], design["language"], design["folder"]) == ("xlsx", "ja", "sample/設計書")
+    assert int(str(design["chunk_count"])) > 5
+
+
+def test_page_texts_hold_text_and_summary(database: duckdb.DuckDBPyConnection) -> None:
+    found = rows(database, "SELECT * FROM page_texts WHERE text LIKE '%重複登録エラー%'")
+    assert found
+    assert all(row["page_name"] and row["summary"] for row in found)
+
+
+def test_size_counts_sources_and_all(database: duckdb.DuckDBPyConnection) -> None:
+    sample, everything = rows(database, "SELECT * FROM knowledge_base_size")
+    assert (sample["source_name"], everything["source_name"]) == ("sample", "(all)")
+    assert sample["document_count"] == everything["document_count"] == 10
+    [chunks] = rows(database, "SELECT count(*) AS n FROM chunks")
+    assert everything["chunk_count"] == chunks["n"]
+
+
+def test_largest_tables_name_their_columns_and_place(database: duckdb.DuckDBPyConnection) -> None:
+    found = rows(database, "SELECT * FROM largest_tables")
+    areas = [int(str(row["row_count"])) * int(str(row["column_count"])) for row in found]
+    assert areas == sorted(areas, reverse=True)
+    assert any("項目名" in str(row["header_cells"]) and ":" in str(row["cell_range"]) for row in found)
+
+
+def test_failures_are_counted_by_cause(database: duckdb.DuckDBPyConnection) -> None:
+    whole = rows(database, "SELECT count(*) AS n FROM parse_failures")
+    counted = rows(database, "SELECT sum(failure_count)::BIGINT AS n FROM failures_by_cause")
+    assert (counted[0]["n"] or 0) == whole[0]["n"]
