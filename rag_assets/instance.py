@@ -50,6 +50,7 @@ def serve_ui(home: Home, host: str, port: int) -> int:
         [sys.executable, "-m", "dagster_webserver", "-m", _MODULE, "-h", host, "-p", str(port)],
         [sys.executable, "-m", "dagster._daemon", "run", "-m", _MODULE],
     )
+    _create_storage(environment)
     programs = [subprocess.Popen(command, env=environment) for command in commands]  # noqa: S603 - fixed programs
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -67,6 +68,13 @@ def serve_ui(home: Home, host: str, port: int) -> int:
                 program.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 program.kill()
+
+
+def _create_storage(environment: dict[str, str]) -> None:
+    """Make the databases of a new instance: two programs that make them at once get in each other's way."""
+    if not (Path(environment["DAGSTER_HOME"]) / "history").exists():
+        command = [sys.executable, "-m", "dagster", "instance", "info"]
+        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)  # noqa: S603 - fixed program
 
 
 def _interrupt(*_: object) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from rag_assets.cli import main
 from rag_assets.home import Home
 from rag_assets.settings import load_settings
 
@@ -43,6 +45,16 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def models_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the exported embedder, made once for all tests."""
     return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="session")
+def sample_home(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Path:
+    """Home of a knowledge base on the sample folder, indexed by the command line; not to be changed by tests."""
+    folder = tmp_path_factory.mktemp("sample")
+    (folder / "models").symlink_to(models_folder)
+    result = CliRunner().invoke(main, ["--home", str(folder), "index", f"sample={PROJECT / 'docs' / 'sample'}"])
+    assert result.exit_code == 0, result.output
+    return folder
 
 
 @pytest.fixture

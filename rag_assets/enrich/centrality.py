@@ -75,7 +75,7 @@ def select_diverse(
     scores: NDArray[np.float64],
     lengths: Sequence[int],
     budget: int,
-    redundancy: float = 0.6,
+    redundancy: float = 0.4,
 ) -> list[int]:
     """Choose central texts that fit a length, leaving out those too similar to one chosen already.
 

@@ -56,7 +56,7 @@ def outline(blocks: Sequence[Block]) -> Outline:
             case _:
                 for line in block.text.splitlines():
                     sentences += split_sentences(line, detect_language(line))
-    return Outline(_distinct(headings, 2), _distinct(columns, 2), _distinct(sentences, _SHORTEST_SENTENCE))
+    return Outline(_distinct(headings, 2), _distinct(columns, 1), _distinct(sentences, _SHORTEST_SENTENCE))
 
 
 def summarize_page(page: Page, file_head: str, page_chars: int) -> str:
@@ -91,7 +91,7 @@ def summarize_file(title: str, pages: Sequence[Page], file_chars: int) -> str:
     sentences = [sentence for found in outlines for sentence in _most_central(found.sentences, _PAGE_CANDIDATES)]
     whole = Outline(
         _distinct([heading for found in outlines for heading in found.headings], 2),
-        _distinct([column for found in outlines for column in found.columns], 2),
+        _distinct([column for found in outlines for column in found.columns], 1),
         _distinct(sentences, _SHORTEST_SENTENCE),
     )
     head = _SEPARATOR.join(part for part in (title[:file_chars], names) if part)

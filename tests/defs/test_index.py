@@ -20,7 +20,17 @@ from rag_assets.defs.resources import HomeResource
 from rag_assets.home import Home
 from rag_assets.store.lake import shard_of
 
-WORDS = ["顧客登録", "エラーコード", "E0004", "アクセストークン", "invoice", "latency budget", "受付番号", "料金表", "backup"]
+WORDS = [
+    "顧客登録",
+    "エラーコード",
+    "E0004",
+    "アクセストークン",
+    "invoice",
+    "latency budget",
+    "受付番号",
+    "料金表",
+    "backup",
+]
 
 
 def write(home: Home, name: str, text: str) -> Path:
@@ -230,13 +240,17 @@ def test_reindex_documents_computes_unchanged_documents_anew(home: Home, monkeyp
     definitions = build_definitions(home=HomeResource(home=str(home.path)))
     config = {"ops": {"force_and_index": {"config": {"documents": ["specs/a*"]}}}}
     with dg.instance_for_test() as instance:
-        result = definitions.resolve_job_def("reindex_documents").execute_in_process(run_config=config, instance=instance)
+        result = definitions.resolve_job_def("reindex_documents").execute_in_process(
+            run_config=config, instance=instance
+        )
     assert result.output_for_node("force_and_index") == ["specs/a.md"]
     assert {s for s, v in home.lake.latest(PAGES).items() if before[s] != v} == {shard_of("specs/a.md")}
     assert published(home) == rows
 
 
-def test_vectors_of_gone_documents_can_be_restored_without_the_model(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_of_gone_documents_can_be_restored_without_the_model(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(home, "a.md", note("料金表"))
     write(home, "b.md", note("受付番号"))
     run_index(home, monkeypatch)
@@ -263,4 +277,3 @@ def test_every_table_has_an_asset_that_explains_itself() -> None:
         assert node.owners, name
         assert node.kinds & {"parquet", "lancedb"}, name
         assert name == "snapshot" or "dagster/column_schema" in node.metadata, name
-

@@ -1,0 +1,68 @@
+"""The sensor and the schedule: what they request, when they wait, and what they do not."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from indexing import run_index
+
+from rag_assets.defs.resources import HomeResource
+from rag_assets.defs.sensors import build_schedule, build_sensor
+from rag_assets.home import Home
+from rag_assets.store.lake import shard_of
+
+
+@pytest.fixture
+def resource(home: Home, monkeypatch: pytest.MonkeyPatch) -> HomeResource:
+    monkeypatch.setenv("RAG_SOURCES", home.settings.sources[0])
+    return HomeResource(home=str(home.path))
+
+
+def test_the_sensor_requests_one_run_over_the_changed_shards(home: Home, resource: HomeResource) -> None:
+    for name in ("a.md", "b.md"):
+        (Path(home.settings.sources[0]) / name).write_text("# x\n\ntext", encoding="utf-8")
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = build_sensor(60)(dg.build_sensor_context(instance=instance, resources={"home": resource}))
+    assert isinstance(result, dg.SensorResult)
+    [request] = result.run_requests or []
+    shards = sorted({shard_of("specs/a.md"), shard_of("specs/b.md")})
+    assert request.tags["dagster/asset_partition_range_start"] == shards[0]
+    assert request.tags["dagster/asset_partition_range_end"] == shards[-1]
+    assert request.tags["rag_assets/new"] == "2"
+
+
+def test_nothing_changed_is_skipped(home: Home, resource: HomeResource, monkeypatch: pytest.MonkeyPatch) -> None:
+    (Path(home.settings.sources[0]) / "a.md").write_text("text", encoding="utf-8")
+    run_index(home, monkeypatch)
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = build_sensor(60)(dg.build_sensor_context(instance=instance, resources={"home": resource}))
+        assert isinstance(result, dg.SkipReason)
+        assert "nothing changed in 1 documents" in str(result.skip_message)
+        planned = build_schedule("0 * * * *")(
+            dg.build_schedule_context(instance=instance, resources={"home": resource})
+        )
+        assert isinstance(planned, dg.SkipReason)
+
+
+def test_a_state_that_fails_is_requested_again_after_a_growing_wait(
+    home: Home, resource: HomeResource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (Path(home.settings.sources[0]) / "a.md").write_text("text", encoding="utf-8")
+    now = 1_000_000.0
+    monkeypatch.setattr("rag_assets.defs.sensors.time.time", lambda: now)
+    sensor, cursor, requested = build_sensor(60), None, []
+    with dg.DagsterInstance.ephemeral() as instance:
+        for _ in range(20):
+            context = dg.build_sensor_context(instance=instance, resources={"home": resource}, cursor=cursor)
+            result = sensor(context)
+            if isinstance(result, dg.SensorResult):
+                cursor = result.cursor
+                [request] = result.run_requests or []
+                requested.append((now, request.run_key))
+            now += 60
+    waits = [after[0] - before[0] for before, after in pairwise(requested)]
+    assert waits == [60, 120, 240, 480]
+    assert len({key for _, key in requested}) == len(requested)
+    assert json.loads(cursor or "")["attempt"] == 5

@@ -1,0 +1,72 @@
+"""Extractive summaries: lengths, what they keep, and LexRank against a calculation by hand."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from rag_assets.contracts.causes import BlockKind, PageKind
+from rag_assets.enrich.centrality import lexrank, select_diverse, terms, tf_idf
+from rag_assets.enrich.summaries import summarize_file, summarize_page
+from rag_assets.parsing.content import Block, Page, Row
+
+HEADER = Row(("項目名", "型", "説明"))
+
+
+def page(number: int = 1, name: str | None = "入力データ定義") -> Page:
+    rows = tuple(Row((f"項目{n}", "文字列", f"顧客の属性その{n}を表す")) for n in range(30))
+    blocks = (
+        Block(BlockKind.HEADER, "社外秘"),
+        Block(BlockKind.HEADING, "1. 処理概要"),
+        Block(
+            BlockKind.PARAGRAPH,
+            "顧客名と業種コードを受け取り、顧客を登録する。登録した顧客の番号を返す。天気は晴れである。",
+        ),
+        Block(BlockKind.TABLE, "…", header_row_count=1, rows=(HEADER, *rows)),
+    )
+    return Page(number, PageKind.SHEET, blocks, name)
+
+
+def test_a_page_summary_keeps_headings_columns_and_central_sentences() -> None:
+    text = summarize_page(page(), "システム機能設計書", 200)
+    assert text.startswith("システム機能設計書 / 入力データ定義 / 1. 処理概要 / 項目名、型、説明 / ")
+    assert len(text) <= len("システム機能設計書 / ") + 200
+    assert "社外秘" not in text
+
+
+def test_a_file_summary_names_the_file_and_its_pages() -> None:
+    text = summarize_file("システム機能設計書", [page(1, "表紙"), page(2, "処理詳細")], 250)
+    assert text.startswith("システム機能設計書 / 表紙、処理詳細 / ")
+    assert 100 < len(text) <= 250
+
+
+def test_a_page_without_text_has_no_summary() -> None:
+    assert summarize_page(Page(1, PageKind.SHEET, (), "空"), "設計書", 200) == ""
+
+
+@pytest.mark.parametrize("chars", [50, 250, 1000])
+def test_a_summary_is_never_longer_than_asked(chars: int) -> None:
+    assert len(summarize_file("題" * 40, [page(n) for n in range(1, 40)], chars)) <= chars
+
+
+def test_one_long_sentence_is_cut_rather_than_lost() -> None:
+    long = Page(1, PageKind.BODY, (Block(BlockKind.PARAGRAPH, "語" * 500),))
+    assert summarize_page(long, "", 200) == "語" * 200
+
+
+def test_terms_are_words_and_bigrams() -> None:
+    assert terms("ＡＰＩの E0004：顧客登録") == ["api", "の", "e0004", "顧客", "客登", "登録"]
+
+
+def test_lexrank_equals_pagerank_of_the_similarity_graph() -> None:
+    texts = ["顧客を登録する", "顧客を登録して返す", "顧客の番号を返す", "天気は晴れである", "a customer is added"]
+    weights = tf_idf(texts)
+    graph = nx.from_numpy_array(weights @ weights.T)
+    values, vectors = np.linalg.eig(nx.google_matrix(graph, alpha=0.85).T)
+    dominant = np.real(vectors[:, values.real.argmax()])
+    assert lexrank(weights) == pytest.approx(dominant / dominant.sum(), abs=1e-6)
+
+
+def test_sentences_too_similar_to_a_chosen_one_are_passed_over() -> None:
+    weights = np.array([[1.0, 0.0], [0.9, np.sqrt(1 - 0.81)], [0.0, 1.0]])
+    assert select_diverse(weights, np.array([0.5, 0.3, 0.2]), [10, 10, 10], 30) == [0, 2]
+    assert select_diverse(weights, np.array([0.5, 0.3, 0.2]), [10, 10, 30], 30) == [0]

@@ -1,0 +1,134 @@
+"""Passages: sizes, overlap, table headers, positions, and that nothing is lost."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_assets.contracts.causes import BlockKind, PageKind
+from rag_assets.parsing.chunking import Chunk, chunk_page
+from rag_assets.parsing.content import Block, Page, Row
+
+
+class Characters:
+    """A tokenizer for tests: a character that is no white space is a token."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len("".join(text.split())) for text in texts]
+
+
+def chunks(*blocks: Block, size: int = 100, overlap: float = 0.1, name: str | None = None) -> list[Chunk]:
+    return chunk_page(Page(1, PageKind.SHEET, blocks, name), ["設計書"], Characters(), size, overlap)
+
+
+def paragraph(text: str, **place: str) -> Block:
+    return Block(BlockKind.PARAGRAPH, text, **place)  # type: ignore[arg-type]
+
+
+def table(rows: Sequence[Sequence[str]], headers: int = 1, first_row: int = 4, section: tuple[str, ...] = ()) -> Block:
+    body = tuple(Row(tuple(cells), f"B{first_row + index}:D{first_row + index}") for index, cells in enumerate(rows))
+    text = "\n".join(" | ".join(row) for row in rows)
+    return Block(BlockKind.TABLE, text, section, f"B{first_row}:D{first_row + len(rows) - 1}", None, headers, body)
+
+
+def test_a_short_page_is_one_passage_with_its_context() -> None:
+    [chunk] = chunks(paragraph("本文です。", cell_range="A1"), name="表紙")
+    assert (chunk.context, chunk.text, chunk.cell_range) == ("設計書 › 表紙", "本文です。", "A1")
+    assert chunk.length_tokens == len("設計書›表紙本文です。")
+    assert chunk.language == "ja"
+
+
+def test_every_row_stands_under_its_header_and_cites_its_cells() -> None:
+    rows = [["項目名", "型", "説明"], *([f"項目{n}", "X(10)", f"説明文その{n}"] for n in range(20))]
+    found = chunks(table(rows))
+    assert len(found) > 2
+    for chunk in found:
+        lines = chunk.text.splitlines()
+        assert lines[0] == "項目名 | 型 | 説明"
+        assert "項目名" not in "".join(lines[1:])
+    first = found[0]
+    assert first.cell_range == f"B5:D{4 + len(first.text.splitlines()) - 1}"
+    assert {line for chunk in found for line in chunk.text.splitlines()[1:]} == {" | ".join(row) for row in rows[1:]}
+
+
+def test_header_rows_are_joined_into_column_paths() -> None:
+    rows = [["入力", "入力", "出力"], ["必須", "任意", "出力"], ["○", "-", "文字列"]]
+    [chunk] = chunks(table(rows, headers=2))
+    assert chunk.text.splitlines()[0] == "入力 > 必須 | 入力 > 任意 | 出力"
+
+
+def test_a_row_longer_than_a_passage_names_the_column_of_each_part() -> None:
+    long = "。".join(f"説明の文その{n}" for n in range(40))
+    found = chunks(table([["項目名", "説明", "型"], ["顧客名", long, "X"]]))
+    assert len(found) > 3
+    assert found[0].text.startswith("項目名: 顧客名")
+    assert all(line.startswith(("項目名: ", "説明: ", "型: ")) for chunk in found for line in chunk.text.splitlines())
+    assert all(chunk.length_tokens <= 100 for chunk in found)
+
+
+def test_a_heading_stays_with_what_follows_it() -> None:
+    filler = paragraph("あ" * 70)
+    found = chunks(filler, Block(BlockKind.HEADING, "2. 処理概要"), paragraph("い" * 40))
+    assert [chunk.text.splitlines()[0][:3] for chunk in found] == ["あああ", "2. "]
+
+
+def test_the_next_passage_repeats_the_end_of_the_last() -> None:
+    sentences = "".join(f"これは第{n:02}文です。" for n in range(30))
+    found = chunks(paragraph(sentences), size=120, overlap=0.2)
+    assert len(found) > 2
+    for before, after in pairwise(found):
+        assert before.text.splitlines()[-2:] == after.text.splitlines()[:2]
+    assert chunks(paragraph(sentences), size=120, overlap=0.0)[1].text.splitlines()[0] not in found[0].text
+
+
+def test_running_headers_are_not_searched() -> None:
+    assert chunks(Block(BlockKind.HEADER, "社外秘")) == []
+
+
+def test_a_text_without_any_break_is_cut() -> None:
+    found = chunks(paragraph("漢" * 1000))
+    assert sum(chunk.text.count("漢") for chunk in found) == 1000
+    assert all(chunk.length_tokens <= 100 for chunk in found)
+
+
+def test_repeated_names_stand_in_the_context_once() -> None:
+    page = Page(1, PageKind.SHEET, (Block(BlockKind.PARAGRAPH, "x", ("1. 概要",)),), "1. 概要")
+    [chunk] = chunk_page(page, ["設計書_顧客", "設計書_顧客"], Characters(), 100, 0.1)
+    assert chunk.context == "設計書_顧客 › 1. 概要"
+
+
+def test_a_context_longer_than_its_share_is_cut() -> None:
+    page = Page(1, PageKind.SHEET, (Block(BlockKind.PARAGRAPH, "本文", ("章" * 60, "節" * 60)),), "名" * 60)
+    [chunk] = chunk_page(page, ["題" * 60], Characters(), 100, 0.1)
+    assert chunk.text == "本文"
+    assert 0 < len(chunk.context) <= 25
+
+
+texts = st.text(st.sampled_from("あア漢aZ09。.、 \n|:「」"), min_size=1, max_size=300)
+blocks = st.one_of(
+    st.builds(paragraph, texts),
+    st.builds(lambda text: Block(BlockKind.HEADING, text), texts),
+    st.builds(table, st.lists(st.lists(texts, min_size=3, max_size=3), min_size=1, max_size=8), st.integers(0, 2)),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(blocks, max_size=8), st.integers(40, 200))
+def test_no_passage_is_too_long_and_no_paragraph_is_lost(page: list[Block], size: int) -> None:
+    found = chunks(*page, size=size)
+    assert all(chunk.length_tokens <= size for chunk in found)
+    assert [chunk.index for chunk in found] == list(range(len(found)))
+    together = "".join("".join(chunk.text.split()) for chunk in found)
+    for block in page:
+        if block.kind is not BlockKind.TABLE:
+            missing = set("".join(block.text.split())) - set(together)
+            assert not missing
+    assert found == chunks(*page, size=size)
+
+
+@pytest.mark.parametrize("headers", [0, 1])
+def test_a_table_of_headers_only_is_still_searched(headers: int) -> None:
+    [chunk] = chunks(table([["項目名", "型", "説明"]], headers=headers))
+    assert chunk.text == "項目名 | 型 | 説明"

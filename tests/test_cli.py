@@ -1,0 +1,160 @@
+"""The command line as a person uses it: output, errors in one line, exit status."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_assets.cli import main
+
+TOKEN = "# アクセストークン\n\nトークンの有効期限は 3600 秒である。\n\n| コード | 意味 |\n| --- | --- |\n| E0004 | 権限がない |\n"
+
+
+@pytest.fixture(scope="module")
+def knowledge_base(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> tuple[Path, Path]:
+    """A home and its source folder, indexed by the command line."""
+    root = tmp_path_factory.mktemp("cli")
+    (root / "home").mkdir()
+    (root / "home" / "models").symlink_to(models_folder)
+    (root / "specs").mkdir()
+    (root / "specs" / "token.md").write_text(TOKEN, encoding="utf-8")
+    (root / "specs" / "prices.csv").write_text("item,price\nlatency probe,120\nbackup,80\n", encoding="utf-8")
+    (root / "specs" / "bad.pdf").write_bytes(b"%PDF-1.7 broken")
+    result = CliRunner().invoke(main, ["--home", str(root / "home"), "index", str(root / "specs")])
+    assert result.exit_code == 0, result.output
+    assert "not indexed: specs/bad.pdf: malformed" in result.output
+    return root / "home", root / "specs"
+
+
+def run(knowledge_base: tuple[Path, Path], *arguments: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["--home", str(knowledge_base[0]), *arguments], input=text)
+
+
+@pytest.mark.parametrize("mode", ["vector", "fulltext", "hybrid", "two_step"])
+def test_search_prints_the_documented_json(knowledge_base: tuple[Path, Path], mode: str) -> None:
+    result = run(knowledge_base, "search", "トークンの有効期限", "--mode", mode, "-k", "2", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    assert found.keys() >= {"query", "mode", "hits", "trace"}
+    hit = found["hits"][0]
+    assert hit.keys() >= {"rank", "score", "document_id", "page_number", "page_name", "chunk_id", "text", "citation"}
+    assert (hit["rank"], hit["document_id"]) == (1, "specs/token.md")
+    assert "3600" in hit["text"]
+
+
+def test_search_prints_citations(knowledge_base: tuple[Path, Path]) -> None:
+    result = run(knowledge_base, "search", "latency probe", "-k", "1")
+    assert result.output.startswith("1. specs/prices.csv")
+    assert "latency probe | 120" in result.output
+
+
+def test_filters_narrow_the_search(knowledge_base: tuple[Path, Path]) -> None:
+    result = run(knowledge_base, "search", "token", "--filter", "format=csv", "--json")
+    assert {hit["document_id"] for hit in json.loads(result.output)["hits"]} == {"specs/prices.csv"}
+    result = run(knowledge_base, "search", "token", "--filter", "nonsense=1")
+    assert result.exit_code == 1
+    assert "nonsense" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_batch_gives_a_trec_run(knowledge_base: tuple[Path, Path], tmp_path: Path) -> None:
+    queries = tmp_path / "queries.jsonl"
+    queries.write_text('{"_id": "q1", "text": "E0004"}\n{"_id": "q2", "text": "backup price"}\n', encoding="utf-8")
+    out = tmp_path / "out.trec"
+    arguments = ["search", "--queries", str(queries), "--run", str(out), "-k", "2", "--granularity", "document"]
+    result = run(knowledge_base, *arguments)
+    assert result.exit_code == 0, result.output
+    lines = [line.split(" ") for line in out.read_text("utf-8").splitlines()]
+    assert [(line[0], line[1], line[2], line[3], line[5]) for line in lines if line[3] == "1"] == [
+        ("q1", "Q0", "specs/token.md", "1", "rag_assets"),
+        ("q2", "Q0", "specs/prices.csv", "1", "rag_assets"),
+    ]
+
+
+def test_sql_reads_tables_and_views(knowledge_base: tuple[Path, Path]) -> None:
+    result = run(knowledge_base, "sql", "SELECT file_name, status FROM documents ORDER BY 1", "--csv")
+    assert list(csv.reader(io.StringIO(result.output)))[1:] == [
+        ["bad.pdf", "failed"],
+        ["prices.csv", "parsed"],
+        ["token.md", "parsed"],
+    ]
+    result = run(knowledge_base, "sql", "SELECT cause, document_count FROM failures_by_cause", "--json")
+    assert json.loads(result.output) == {"cause": "malformed", "document_count": 1}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_text('/etc/hostname')",
+        "COPY documents TO 'stolen.csv'",
+        "INSTALL httpfs",
+        "SELECT nothing FROM nowhere",
+    ],
+)
+def test_sql_touches_nothing_else(knowledge_base: tuple[Path, Path], query: str) -> None:
+    result = run(knowledge_base, "sql", query)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("rag-assets: ")
+    assert not Path("stolen.csv").exists()
+
+
+def test_status_tells_what_would_be_done_and_index_does_it(knowledge_base: tuple[Path, Path]) -> None:
+    added = knowledge_base[1] / "new.md"
+    added.write_text("# 新規\n\n監視間隔は 5 分。", encoding="utf-8")
+    status = json.loads(run(knowledge_base, "status", "--json").output)
+    assert (status["new"], status["changed"], status["gone"]) == (["specs/new.md"], [], [])
+    assert [row["document_id"] for row in status["failed"]] == ["specs/bad.pdf"]
+    summary = json.loads(run(knowledge_base, "index", "--json").output)
+    assert summary["new"] == ["specs/new.md"]
+    assert "5 分" in run(knowledge_base, "search", "監視間隔", "-k", "1").output
+    added.unlink()
+    assert json.loads(run(knowledge_base, "index", "--json").output)["gone"] == ["specs/new.md"]
+    assert json.loads(run(knowledge_base, "status", "--json").output)["unfinished_shards"] == []
+
+
+def test_errors_are_one_line_with_status_1(tmp_path: Path, knowledge_base: tuple[Path, Path]) -> None:
+    for arguments, words in (
+        (["--home", str(tmp_path), "search", "x"], "nothing is indexed"),
+        (["--home", str(tmp_path), "index", str(tmp_path / "nowhere")], "no such folder"),
+        (["--home", str(knowledge_base[0]), "search", "  "], "empty"),
+        (["--home", str(knowledge_base[0]), "index", "--forget", "nobody"], "no registered source"),
+        (["--home", str(knowledge_base[0]), "index", "--force", "nothing/*"], "no stored document matches"),
+    ):
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 1, arguments
+        assert words in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+def test_wrong_usage_is_status_2(tmp_path: Path) -> None:
+    for arguments in (["search"], ["search", "x", "--mode", "magic"], ["index"], ["sql"], ["--nonsense"]):
+        result = CliRunner().invoke(main, arguments, env={"RAG_HOME": str(tmp_path)})
+        assert result.exit_code == 2, arguments
+
+
+def test_two_runs_at_once_do_not_race(knowledge_base: tuple[Path, Path]) -> None:
+    from rag_assets.home import Home
+    from rag_assets.settings import load_settings
+
+    with Home(load_settings(home=knowledge_base[0])).lock():
+        result = run(knowledge_base, "index")
+    assert result.exit_code == 1
+    assert "another" in result.stderr
+
+
+def test_a_forgotten_source_takes_its_documents_along(tmp_path: Path, models_folder: Path) -> None:
+    base = (tmp_path / "home", tmp_path)
+    base[0].mkdir()
+    (base[0] / "models").symlink_to(models_folder)
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text(f"# {name}\n\ntext of {name}", encoding="utf-8")
+    assert run(base, "index", str(tmp_path / "one"), f"zwei={tmp_path / 'two'}").exit_code == 0
+    assert json.loads(run(base, "status", "--json").output)["rows"]["documents"] == 2
+    result = run(base, "index", "--forget", "one")
+    assert result.exit_code == 0, result.output
+    result = run(base, "sql", "SELECT document_id FROM documents", "--csv")
+    assert result.output.split() == ["document_id", "zwei/a.md"]
