@@ -47,9 +47,9 @@ types: setup-dev
 unit: setup-dev
 	$(BIN)/python -m pytest
 
-# Write docs/data-model.md from the declared tables.
+# Write the reference pages that follow from the code.
 docs: setup-dev
-	$(BIN)/python -m benchmarks.data_model > docs/data-model.md
+	$(BIN)/python docs/generate.py
 
 bench: setup-dev
 	$(BIN)/python -m benchmarks.retrieval

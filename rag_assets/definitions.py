@@ -21,7 +21,7 @@ def build_definitions(**overrides: Any) -> dg.Definitions:
         overrides: Resources by name that replace the ordinary ones.
     """
     operation = load_settings().operation
-    home = HomeResource(home="")
+    home = HomeResource(settings={})
     return dg.Definitions(
         assets=[parse, chunk, summarize_files, summarize_pages, index_chunks, index_summaries, snapshot],
         asset_checks=CHECKS,

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import dagster as dg
 from pydantic import Field
@@ -21,14 +21,16 @@ _log = logging.getLogger(__name__)
 class HomeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """The knowledge base on disk and its settings."""
 
-    home: str = Field("", description="Folder of the knowledge base; the setting `home` (`RAG_HOME`) where empty.")
+    settings: dict[str, Any] = Field(
+        default={}, description="Settings that take precedence over environment and file, as in `{home: /data/rag}`."
+    )
     allow_empty: bool = Field(
         default=False, description="Believe a source that suddenly holds no file, and remove its documents."
     )
 
     @cached_property
     def _home(self) -> Home:
-        return Home(load_settings(home=self.home) if self.home else load_settings())
+        return Home(load_settings(**self.settings))
 
     def open(self) -> Home:
         """The knowledge base."""

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -33,7 +34,7 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: Progress, *,
         StoreError: A step or a blocking check failed; what was computed is kept, nothing is published.
     """
     os.environ.update(instance_environment(home))
-    resource = HomeResource(home=str(home.path), allow_empty=allow_empty)
+    resource = HomeResource(settings=stated_settings(home), allow_empty=allow_empty)
     job = build_definitions(home=resource, progress=progress).resolve_job_def(INDEX_JOB.name)
     with dg.DagsterInstance.get() as instance:
         run_id = str(uuid.uuid4())
@@ -43,6 +44,11 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: Progress, *,
             )
         if not result.success:
             raise StoreError(f"run {result.run_id}: {_failure(result)}")
+
+
+def stated_settings(home: Home) -> dict[str, Any]:
+    """The settings of a knowledge base that are not defaults, without secrets, which stay in the environment."""
+    return home.settings.model_dump(mode="json", exclude_unset=True, exclude={"parsing": {"passwords"}})
 
 
 @contextmanager

@@ -97,6 +97,8 @@ class Lake:
     ) -> pa.Table:
         """Rows of some shards, or of all, in shard and key order.
 
+        A file that an earlier release wrote with other columns counts as empty, so that its rows are computed anew.
+
         Args:
             table: The table.
             shards: Shards to read; all where None.
@@ -109,7 +111,8 @@ class Lake:
         schema = table.schema if columns is None else pa.schema([table.schema.field(name) for name in columns])
         chosen = self.latest(table) if versions is None else versions
         wanted = chosen if shards is None else {shard: chosen[shard] for shard in shards if shard in chosen}
-        parts = [self._read_file(path, columns) for path in self.paths(table, wanted)]
+        paths = [path for path in self.paths(table, wanted) if self._is_declared(path, table)]
+        parts = [self._read_file(path, columns) for path in paths]
         return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
 
     def inputs(self, table: Table, shard: str) -> dict[str, str]:
@@ -117,7 +120,10 @@ class Lake:
         version = max(self._versions(table, shard), default=0)
         if not version:
             return {}
-        metadata = self._file_schema(self._path(table, shard, version)).metadata or {}
+        path = self._path(table, shard, version)
+        if not self._is_declared(path, table):
+            return {}
+        metadata = self._file_schema(path).metadata or {}
         stored: dict[str, str] = json.loads(metadata.get(_INPUTS, b"{}"))
         return stored
 
@@ -206,6 +212,10 @@ class Lake:
 
     def _path(self, table: Table, shard: str, version: int) -> Path:
         return self.root / table.name / shard / f"{version:08d}.parquet"
+
+    def _is_declared(self, path: Path, table: Table) -> bool:
+        declared: bool = self._file_schema(path).equals(table.schema)
+        return declared
 
     def _file_schema(self, path: Path) -> pa.Schema:
         try:

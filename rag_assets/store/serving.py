@@ -24,7 +24,8 @@ _FACTS = ["document_id", "folder", "format", "modified_at", "title"]
 
 def serving_fingerprint() -> str:
     """Digest of the code that serving rows depend on."""
-    return code_fingerprint(__name__, "rag_assets.store.vectors", "rag_assets.store.vector_cache", "rag_assets.store.terms")
+    modules = ("rag_assets.store.vectors", "rag_assets.store.vector_cache", "rag_assets.store.terms")
+    return code_fingerprint(__name__, *modules)
 
 
 def chunk_rows(lake: Lake, shard: str) -> pa.Table:

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pytest
 
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
 from rag_assets.definitions import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource
+from rag_assets.defs.runs import stated_settings
 from rag_assets.home import Home
 from rag_assets.settings import load_settings
 from rag_assets.sources.changes import Changes
@@ -18,13 +18,12 @@ from rag_assets.sources.changes import Changes
 Rows = dict[str, list[dict[str, Any]]]
 
 
-def run_index(home: Home, monkeypatch: pytest.MonkeyPatch, *, succeeds: bool = True) -> Changes:
+def run_index(home: Home, *, succeeds: bool = True) -> Changes:
     """Index what changed; returns what had changed."""
-    monkeypatch.setenv("RAG_SOURCES", ":".join(home.settings.sources))
     fresh = Home(home.settings)
     changes = fresh.changes(fresh.listing())
     if changes.shards:
-        job = build_definitions(home=HomeResource(home=str(home.path))).resolve_job_def(INDEX_JOB.name)
+        job = build_definitions(home=HomeResource(settings=stated_settings(home))).resolve_job_def(INDEX_JOB.name)
         with dg.DagsterInstance.ephemeral() as instance:
             result = job.execute_in_process(
                 instance=instance,
@@ -36,12 +35,12 @@ def run_index(home: Home, monkeypatch: pytest.MonkeyPatch, *, succeeds: bool = T
     return changes
 
 
-def rebuilt(home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def rebuilt(home: Home, folder: Path) -> Home:
     """A second knowledge base, indexed from nothing on the same sources."""
     folder.mkdir()
     (folder / "models").symlink_to((home.path / "models").resolve())
     other = Home(load_settings(home=folder, sources=home.settings.sources))
-    run_index(other, monkeypatch)
+    run_index(other)
     return other
 
 

@@ -9,15 +9,15 @@ import pytest
 from indexing import run_index
 
 from rag_assets.defs.resources import HomeResource
+from rag_assets.defs.runs import stated_settings
 from rag_assets.defs.sensors import build_schedule, build_sensor
 from rag_assets.home import Home
 from rag_assets.store.lake import shard_of
 
 
 @pytest.fixture
-def resource(home: Home, monkeypatch: pytest.MonkeyPatch) -> HomeResource:
-    monkeypatch.setenv("RAG_SOURCES", home.settings.sources[0])
-    return HomeResource(home=str(home.path))
+def resource(home: Home) -> HomeResource:
+    return HomeResource(settings=stated_settings(home))
 
 
 def test_the_sensor_requests_one_run_over_the_changed_shards(home: Home, resource: HomeResource) -> None:
@@ -33,9 +33,9 @@ def test_the_sensor_requests_one_run_over_the_changed_shards(home: Home, resourc
     assert request.tags["rag_assets/new"] == "2"
 
 
-def test_nothing_changed_is_skipped(home: Home, resource: HomeResource, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_changed_is_skipped(home: Home, resource: HomeResource) -> None:
     (Path(home.settings.sources[0]) / "a.md").write_text("text", encoding="utf-8")
-    run_index(home, monkeypatch)
+    run_index(home)
     with dg.DagsterInstance.ephemeral() as instance:
         result = build_sensor(60)(dg.build_sensor_context(instance=instance, resources={"home": resource}))
         assert isinstance(result, dg.SkipReason)

@@ -17,6 +17,7 @@ from indexing import published, rebuilt, run_index
 from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES, TABLES
 from rag_assets.definitions import build_definitions
 from rag_assets.defs.resources import HomeResource
+from rag_assets.defs.runs import stated_settings
 from rag_assets.home import Home
 from rag_assets.store.lake import shard_of
 
@@ -41,7 +42,8 @@ def write(home: Home, name: str, text: str) -> Path:
 
 
 def note(topic: str) -> str:
-    return f"# {topic}\n\n{topic} の手順を示す。担当者は {topic} を確認する。\n\n| 項目 | 値 |\n| --- | --- |\n| {topic} | 42 |\n"
+    table = f"| 項目 | 値 |\n| --- | --- |\n| {topic} | 42 |\n"
+    return f"# {topic}\n\n{topic} の手順を示す。担当者は {topic} を確認する。\n\n{table}"
 
 
 def files(folder: Path) -> dict[str, int]:
@@ -52,33 +54,33 @@ def cached_vectors(home: Home) -> int:
     return sum(home.vectors.count(name) for name in home.vectors.names() if name.startswith("embeddings_"))
 
 
-def test_nothing_changed_costs_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_changed_costs_nothing(home: Home) -> None:
     write(home, "a.md", note("顧客登録"))
-    run_index(home, monkeypatch)
+    run_index(home)
     before = files(home.path)
-    changes = run_index(home, monkeypatch)
+    changes = run_index(home)
     assert changes.shards == ()
     assert changes.unchanged == 1
     assert files(home.path) == before
 
 
-def test_a_touched_file_is_neither_parsed_nor_embedded_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_touched_file_is_neither_parsed_nor_embedded_again(home: Home) -> None:
     path = write(home, "a.md", note("顧客登録"))
-    run_index(home, monkeypatch)
+    run_index(home)
     pages, chunks = home.lake.latest(PAGES), home.lake.latest(CHUNKS)
     os.utime(path, ns=(10**18, 10**18))
-    assert run_index(home, monkeypatch).changed == ("specs/a.md",)
+    assert run_index(home).changed == ("specs/a.md",)
     assert (home.lake.latest(PAGES), home.lake.latest(CHUNKS)) == (pages, chunks)
-    assert run_index(home, monkeypatch).shards == ()
+    assert run_index(home).shards == ()
 
 
-def test_only_rows_of_the_changed_document_change(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_rows_of_the_changed_document_change(home: Home) -> None:
     for index, word in enumerate(WORDS):
         write(home, f"{index}.md", note(word))
-    run_index(home, monkeypatch)
+    run_index(home)
     before, versions = published(home), {table: home.lake.latest(table) for table in (PAGES, CHUNKS)}
     write(home, "3.md", note("まったく別の話題"))
-    run_index(home, monkeypatch)
+    run_index(home)
     after = published(home)
     for name, rows in after.items():
         kept = [row for row in before[name] if row["document_id"] != "specs/3.md"]
@@ -92,26 +94,26 @@ def test_only_rows_of_the_changed_document_change(home: Home, monkeypatch: pytes
     assert "まったく別の話題" in Home(home.settings).knowledge_base().search("まったく別の話題", k=1).hits[0].text
 
 
-def test_a_deleted_file_leaves_no_trace(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_file_leaves_no_trace(home: Home) -> None:
     write(home, "kept.md", note("受付番号"))
     gone = write(home, "gone.md", note("秘密の計画"))
-    run_index(home, monkeypatch)
+    run_index(home)
     gone.unlink()
-    assert run_index(home, monkeypatch).gone == ("specs/gone.md",)
+    assert run_index(home).gone == ("specs/gone.md",)
     for name, rows in published(home).items():
         assert not [row for row in rows if "gone.md" in str(row) or "秘密の計画" in str(row)], name
     hits = Home(home.settings).knowledge_base().search("秘密の計画", k=10).hits
     assert {hit.document_id for hit in hits} == {"specs/kept.md"}
 
 
-def test_a_moved_file_is_not_embedded_again_but_for_its_name(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_moved_file_is_not_embedded_again_but_for_its_name(home: Home) -> None:
     path = write(home, "old/a.md", note("顧客登録"))
     write(home, "b.md", note("料金表"))
-    run_index(home, monkeypatch)
+    run_index(home)
     vectors = cached_vectors(home)
     (path.parents[1] / "new").mkdir()
     shutil.move(path, path.parents[1] / "new" / "a.md")
-    changes = run_index(home, monkeypatch)
+    changes = run_index(home)
     assert (changes.new, changes.gone) == (("specs/new/a.md",), ("specs/old/a.md",))
     assert cached_vectors(home) == vectors
     documents = {row["document_id"] for row in published(home)["lancedb.chunks"]}
@@ -119,7 +121,7 @@ def test_a_moved_file_is_not_embedded_again_but_for_its_name(home: Home, monkeyp
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_incremental_equals_full(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+def test_incremental_equals_full(home: Home, tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     root = Path(home.settings.sources[0])
     for step in range(5):
@@ -140,69 +142,69 @@ def test_incremental_equals_full(home: Home, tmp_path: Path, monkeypatch: pytest
                 shutil.copy2(rng.choice(present), target.with_name(f"copy {rng.randint(0, 99)}.md"))
             else:
                 (root / f"{rng.randint(0, 9)}.xlsx").write_bytes(rng.randbytes(200))
-        run_index(home, monkeypatch)
+        run_index(home)
     incremental = published(home)
-    full = published(rebuilt(home, tmp_path / "full", monkeypatch))
+    full = published(rebuilt(home, tmp_path / "full"))
     assert incremental.keys() == full.keys()
     for name, rows in full.items():
         assert incremental[name] == rows, name
 
 
-def test_a_bad_file_is_a_row_and_stops_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_file_is_a_row_and_stops_nothing(home: Home) -> None:
     write(home, "good.md", note("料金表"))
     (Path(home.settings.sources[0]) / "bad.xlsx").write_bytes(b"PK\x03\x04 not a workbook")
     (Path(home.settings.sources[0]) / "empty.pdf").write_bytes(b"")
-    run_index(home, monkeypatch)
+    run_index(home)
     causes = {row["document_id"]: row["cause"] for row in home.lake.read(PARSE_FAILURES).to_pylist()}
     assert causes.keys() == {"specs/bad.xlsx", "specs/empty.pdf"}
     statuses = {row["document_id"]: row["status"] for row in home.lake.read(DOCUMENTS).to_pylist()}
     assert statuses == {"specs/good.md": "parsed", "specs/bad.xlsx": "failed", "specs/empty.pdf": "failed"}
-    assert run_index(home, monkeypatch).shards == ()
+    assert run_index(home).shards == ()
 
 
-def test_an_unmounted_source_loses_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unmounted_source_loses_nothing(home: Home) -> None:
     path = write(home, "a.md", note("料金表"))
-    run_index(home, monkeypatch)
+    run_index(home)
     before = published(home)
     hidden = path.parent.with_name("hidden")
     path.parent.rename(hidden)
-    changes = run_index(home, monkeypatch)
+    changes = run_index(home)
     assert "no such folder" in changes.unreachable["specs"]
     path.parent.mkdir()
-    changes = run_index(home, monkeypatch)
+    changes = run_index(home)
     assert "holds no file now but 1 documents" in changes.unreachable["specs"]
     assert changes.shards == ()
     assert published(home) == before
 
 
-def test_broken_tables_are_not_published(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_tables_are_not_published(home: Home) -> None:
     write(home, "a.md", note("料金表"))
-    run_index(home, monkeypatch)
+    run_index(home)
     before = home.snapshots.current()
     shard = shard_of("specs/a.md")
     rows = home.lake.read(CHUNKS, [shard])
     column = rows.schema.get_field_index("page_id")
     orphans = rows.set_column(column, rows.schema.field(column), pa.array(["specs/nowhere.md#1"] * rows.num_rows))
     home.lake.write(CHUNKS, shard, orphans, home.lake.inputs(CHUNKS, shard))
-    run_index(home, monkeypatch, succeeds=False)
+    run_index(home, succeeds=False)
     assert home.snapshots.current() == before
     assert Home(home.settings).knowledge_base().search("料金表", k=1).hits[0].document_id == "specs/a.md"
 
 
-def test_readers_can_be_moved_back_to_an_earlier_version(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_can_be_moved_back_to_an_earlier_version(home: Home) -> None:
     write(home, "a.md", note("料金表"))
-    run_index(home, monkeypatch)
+    run_index(home)
     write(home, "b.md", note("受付番号"))
-    run_index(home, monkeypatch)
+    run_index(home)
     home.snapshots.roll_back(1)
     hits = Home(home.settings).knowledge_base().search("受付番号", k=10).hits
     assert {hit.document_id for hit in hits} == {"specs/a.md"}
-    assert run_index(home, monkeypatch).shards == ()
+    assert run_index(home).shards == ()
     home.snapshots.roll_back(2)
     assert len(Home(home.settings).knowledge_base().search("受付番号", k=10).hits) == 2
 
 
-def test_a_killed_run_is_finished_by_the_next(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_run_is_finished_by_the_next(home: Home, tmp_path: Path) -> None:
     for index in range(24):
         write(home, f"{index}.md", note(WORDS[index % len(WORDS)]) * 3)
     environment = {**os.environ, "RAG_HOME": str(home.path), "RAG_SOURCES": home.settings.sources[0]}
@@ -212,8 +214,8 @@ def test_a_killed_run_is_finished_by_the_next(home: Home, tmp_path: Path, monkey
         time.sleep(delay)
         process.send_signal(signal.SIGKILL)
         process.wait()
-    run_index(home, monkeypatch)
-    assert published(home) == published(rebuilt(home, tmp_path / "full", monkeypatch))
+    run_index(home)
+    assert published(home) == published(rebuilt(home, tmp_path / "full"))
 
 
 def test_a_fetched_file_is_indexed_like_a_local_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,20 +226,20 @@ def test_a_fetched_file_is_indexed_like_a_local_one(home: Home, monkeypatch: pyt
     try:
         remote = Home(home.settings.model_copy(update={"sources": ("memory://bucket/remote",)}))
         monkeypatch.setattr("tempfile.tempdir", str(home.path))
-        run_index(remote, monkeypatch)
+        run_index(remote)
         assert remote.lake.read(DOCUMENTS)["document_id"].to_pylist() == ["remote/仕様 #1.md"]
-        assert run_index(remote, monkeypatch).shards == ()
+        assert run_index(remote).shards == ()
         assert not list(home.path.glob("rag-assets-*"))
     finally:
         memory.rm("/bucket", recursive=True)
 
 
-def test_reindex_documents_computes_unchanged_documents_anew(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reindex_documents_computes_unchanged_documents_anew(home: Home) -> None:
     write(home, "a.md", note("料金表"))
     write(home, "b.md", note("受付番号"))
-    run_index(home, monkeypatch)
+    run_index(home)
     before, rows = home.lake.latest(PAGES), published(home)
-    definitions = build_definitions(home=HomeResource(home=str(home.path)))
+    definitions = build_definitions(home=HomeResource(settings=stated_settings(home)))
     config = {"ops": {"force_and_index": {"config": {"documents": ["specs/a*"]}}}}
     with dg.instance_for_test() as instance:
         result = definitions.resolve_job_def("reindex_documents").execute_in_process(
@@ -253,16 +255,16 @@ def test_vectors_of_gone_documents_can_be_restored_without_the_model(
 ) -> None:
     path = write(home, "a.md", note("料金表"))
     write(home, "b.md", note("受付番号"))
-    run_index(home, monkeypatch)
+    run_index(home)
     before = published(home)["lancedb.chunks"]
     content, stamp = path.read_bytes(), path.stat().st_mtime_ns
     path.unlink()
-    run_index(home, monkeypatch)
+    run_index(home)
     path.write_bytes(content)
     os.utime(path, ns=(stamp, stamp))
     asked: list[int] = []
     monkeypatch.setattr(type(home.embedder), "embed", lambda *_: asked.append(1))
-    run_index(home, monkeypatch)
+    run_index(home)
     assert asked == []
     assert published(home)["lancedb.chunks"] == before
 

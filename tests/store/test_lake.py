@@ -1,5 +1,6 @@
 """The lake: schemas are enforced, versions are never overwritten, a crash leaves nothing behind."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -140,3 +141,12 @@ def test_only_changed_documents_are_computed_and_gone_ones_dropped(lake: Lake) -
     invalidate_documents(lake, [FILE_SUMMARIES], "0a", ["a"])
     step(a="1", b="2", d="1")
     assert asked[-1] == ["a"]
+
+
+def test_a_file_of_an_earlier_release_is_computed_anew(lake: Lake) -> None:
+    earlier = replace(FILE_SUMMARIES, fields=FILE_SUMMARIES.fields[:-1])
+    lake.write(earlier, "0a", summaries("0a", a="x").drop_columns("text"), {"a": "1"})
+    assert lake.inputs(FILE_SUMMARIES, "0a") == {}
+    assert lake.read(FILE_SUMMARIES).num_rows == 0
+    lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="new"), {"a": "1"})
+    assert lake.read(FILE_SUMMARIES)["text"].to_pylist() == ["new"]

@@ -1,0 +1,80 @@
+"""Writes the reference pages that follow from the code: `data-model.md` from the tables, `settings.md` from the settings.
+
+Run `make docs`; a test holds that the pages are up to date.
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
+from rag_assets.settings import Settings
+
+FOLDER = Path(__file__).parent
+
+
+def data_model() -> str:
+    """The page on stored and serving tables."""
+    lines = [
+        "# Data model",
+        "",
+        "Stored tables are Parquet, one file for each shard, and the system of record; `rag-assets sql` and the views of",
+        "`sql/` read them. Serving tables are LanceDB, derived from the stored ones, and hold vectors and indices besides.",
+        "",
+    ]
+    for table in TABLES.values():
+        lines += [f"## {table.name}", "", f"{table.description} Key: {', '.join(f'`{name}`' for name in table.key)}.", ""]
+        lines += _columns(table.fields)
+    lines += ["# Serving tables", ""]
+    for served in VECTOR_TABLES.values():
+        lines += [f"## lancedb.{served.name}", "", f"{served.description} Key: `{served.key}`.", ""]
+        lines += _columns(served.schema(384))
+    return "\n".join(lines)
+
+
+def _columns(fields: tuple[pa.Field, ...] | pa.Schema) -> list[str]:
+    lines = ["| column | type | null | what it is |", "| --- | --- | --- | --- |"]
+    for field in fields:
+        description = (field.metadata or {})[b"description"].decode()
+        lines.append(f"| `{field.name}` | {field.type} | {'yes' if field.nullable else 'no'} | {description} |")
+    return [*lines, ""]
+
+
+def settings_reference() -> str:
+    """The page on settings."""
+    lines = [
+        "# Settings",
+        "",
+        "Read from the environment, then from the TOML file `rag_assets.toml` in the working directory (or the one that",
+        "`RAG_CONFIG` names), then the defaults below. A setting `chunking.size_tokens` is `RAG_CHUNKING__SIZE_TOKENS` in the",
+        "environment and `size_tokens` under `[chunking]` in TOML. `RAG_SOURCES` separates sources by `:` or new lines.",
+        "",
+        "| setting | environment | default | what it is |",
+        "| --- | --- | --- | --- |",
+        *_settings(Settings, ()),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _settings(model: type[BaseModel], above: tuple[str, ...]) -> list[str]:
+    lines = []
+    for name, field in model.model_fields.items():
+        path = (*above, name)
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            lines += _settings(field.annotation, path)
+            continue
+        default = "" if field.default is PydanticUndefined else field.default
+        shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        shown = f"`{shown}`" if shown else ""
+        lines.append(f"| `{'.'.join(path)}` | `RAG_{'__'.join(path).upper()}` | {shown} | {field.description} |")
+    return lines
+
+
+PAGES = {"data-model.md": data_model, "settings.md": settings_reference}
+
+if __name__ == "__main__":
+    for name, render in PAGES.items():
+        (FOLDER / name).write_text(render(), encoding="utf-8")

@@ -1,0 +1,60 @@
+"""The documentation says what is true: every command, setting, table and mode stands in it."""
+
+import runpy
+from pathlib import Path
+
+import click
+import pytest
+
+from rag_assets.cli import main
+from rag_assets.contracts.tables import TABLES
+from rag_assets.query import MODES
+from rag_assets.store.sql import read_queries, sql_folder
+
+PROJECT = Path(__file__).parents[2]
+GENERATED = runpy.run_path(str(PROJECT / "docs" / "generate.py"))["PAGES"]
+READMES = ("README.md", "README.ja.md")
+
+
+def text(*names: str) -> str:
+    return "\n".join((PROJECT / name).read_text("utf-8") for name in names)
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_generated_pages_are_up_to_date(name: str) -> None:
+    assert text(f"docs/{name}") == GENERATED[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_commands_stand_in_the_readme(readme: str) -> None:
+    for name in main.commands:
+        assert f"rag-assets {name}" in text(readme)
+    assert text(readme).index("make demo") < text(readme).index("rag-assets index")
+
+
+def test_options_stand_in_the_documentation() -> None:
+    page = text("docs/query.md", "docs/operations.md")
+    for name, command in main.commands.items():
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                assert max(parameter.opts, key=len) in page, (name, parameter.name)
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_tables_and_modes_stand_in_the_readme(readme: str) -> None:
+    for name in (*TABLES, "chunk_index", "summary_index", "snapshot", *MODES):
+        assert f"`{name}`" in text(readme)
+
+
+def test_views_stand_in_the_documentation() -> None:
+    for name in read_queries(sql_folder()):
+        assert f"`{name}`" in text("docs/operations.md")
+
+
+@pytest.mark.parametrize("page", [*READMES, "docs/query.md", "docs/operations.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    import re
+
+    for target in re.findall(r"\]\(([^)#]+)", text(page)):
+        if "://" not in target:
+            assert ((PROJECT / page).parent / target).exists(), target
