@@ -18,6 +18,15 @@ from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.contracts.fingerprint import digest
+from rag_assets.contracts.tables import (
+    BLOCKS,
+    CHUNKS,
+    DOCUMENTS,
+    FILE_SUMMARIES,
+    PAGE_SUMMARIES,
+    PAGES,
+    PARSE_FAILURES,
+)
 from rag_assets.settings import Settings
 from rag_assets.sources.changes import (
     Changes,
@@ -115,6 +124,29 @@ class Home:
             serving_fingerprint(),
         )
 
+    def unfinished_steps(self) -> list[str]:
+        """Shards of tables whose rows were not computed from what the step before them stored last, in words."""
+        from rag_assets.enrich.summary_tables import wanted_file_summaries, wanted_page_summaries
+        from rag_assets.parsing.chunks import wanted_chunks
+
+        chosen = self.settings.enrichment
+        unfinished = []
+        for shard in self.lake.latest(DOCUMENTS):
+            parsed = self.lake.inputs(BLOCKS, shard)
+            page_summaries = wanted_page_summaries(self.lake, shard, chosen.page_file_chars, chosen.page_summary_chars)
+            expected = {
+                PAGES: parsed,
+                PARSE_FAILURES: parsed,
+                CHUNKS: wanted_chunks(self.lake, shard, self.chunking_fingerprint),
+                FILE_SUMMARIES: wanted_file_summaries(self.lake, shard, chosen.file_summary_chars),
+                PAGE_SUMMARIES: page_summaries,
+            }
+            found = {table: self.lake.inputs(table, shard) for table in expected}
+            unfinished += [f"{table.name}, shard {shard}" for table, keys in expected.items() if found[table] != keys]
+            if self.lake.inputs(DOCUMENTS, shard).keys() != parsed.keys():
+                unfinished.append(f"{DOCUMENTS.name}, shard {shard}")
+        return unfinished
+
     @cached_property
     def chunking_fingerprint(self) -> str:
         """Digest of the code and settings that chunks depend on."""
@@ -138,6 +170,11 @@ class Home:
             cells=chosen.cells,
             pages=chosen.pages,
         )
+
+    @property
+    def parsing_passwords(self) -> tuple[str, ...]:
+        """Passwords to try on encrypted files."""
+        return tuple(password.get_secret_value() for password in self.settings.parsing.passwords)
 
     @property
     def parsing_workers(self) -> int:

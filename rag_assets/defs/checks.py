@@ -1,4 +1,8 @@
-"""Checks on the assets. Those on structure block publishing; those on content warn and name what to look at."""
+"""Checks on the assets. Those on structure block publishing; those on content warn and name what to look at.
+
+A check in a run over some shards looks at those only: another run may be half-way through the others. `publish` looks
+at everything.
+"""
 
 from collections.abc import Iterator
 
@@ -7,16 +11,14 @@ import pyarrow.compute as pc
 
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
-    CHUNKS,
     DOCUMENTS,
-    FILE_SUMMARIES,
-    PAGE_SUMMARIES,
     PARSE_FAILURES,
     SUMMARY_INDEX,
     TABLES,
 )
+from rag_assets.defs.partitions import shards_of_run
 from rag_assets.defs.resources import HomeResource
-from rag_assets.store.integrity import key_problems, reference_problems, schema_problems, serving_problems
+from rag_assets.store.integrity import indexing_problems, key_problems, reference_problems, schema_problems
 
 _SHOWN = 20
 
@@ -37,10 +39,12 @@ def _structure_check(table_name: str) -> dg.AssetChecksDefinition:
     specs = [dg.AssetCheckSpec(name, asset=table_name, blocking=True) for name in names]
 
     @dg.multi_asset_check(name=f"{table_name}_structure", specs=specs)
-    def structure(home: HomeResource) -> Iterator[dg.AssetCheckResult]:
+    def structure(context: dg.AssetCheckExecutionContext, home: HomeResource) -> Iterator[dg.AssetCheckResult]:
         lake, table = home.open().lake, TABLES[table_name]
         for name, find in zip(names, (schema_problems, key_problems, reference_problems), strict=True):
-            yield _result(table_name, name, find(lake, table), dg.AssetCheckSeverity.ERROR)
+            yield _result(
+                table_name, name, find(lake, table, shards_of_run(context.run.tags)), dg.AssetCheckSeverity.ERROR
+            )
 
     return structure
 
@@ -48,22 +52,18 @@ def _structure_check(table_name: str) -> dg.AssetChecksDefinition:
 @dg.asset_check(
     asset="chunk_index", blocking=True, description="Every passage of every document is in the serving table."
 )
-def every_chunk_indexed(home: HomeResource) -> dg.AssetCheckResult:
+def every_chunk_indexed(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
     """Compares stored and served passages."""
     base = home.open()
-    stored = base.lake.read(CHUNKS, columns=["chunk_id"])["chunk_id"].to_pylist()
-    problems = serving_problems({"chunks": stored}, base.vectors.column(CHUNK_INDEX.name, CHUNK_INDEX.key).to_pylist())
+    problems = indexing_problems(base.lake, base.vectors, CHUNK_INDEX.name, shards_of_run(context.run.tags))
     return _result("chunk_index", "every_chunk_indexed", problems, dg.AssetCheckSeverity.ERROR)
 
 
 @dg.asset_check(asset="summary_index", blocking=True, description="Every summary is in the serving table.")
-def every_summary_indexed(home: HomeResource) -> dg.AssetCheckResult:
+def every_summary_indexed(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
     """Compares stored and served summaries."""
     base = home.open()
-    files = base.lake.read(FILE_SUMMARIES, columns=["document_id"])["document_id"].to_pylist()
-    pages = base.lake.read(PAGE_SUMMARIES, columns=["page_id"])["page_id"].to_pylist()
-    expected = {"file": [f"file_summary:{key}" for key in files], "page": [f"page_summary:{key}" for key in pages]}
-    problems = serving_problems(expected, base.vectors.column(SUMMARY_INDEX.name, SUMMARY_INDEX.key).to_pylist())
+    problems = indexing_problems(base.lake, base.vectors, SUMMARY_INDEX.name, shards_of_run(context.run.tags))
     return _result("summary_index", "every_summary_indexed", problems, dg.AssetCheckSeverity.ERROR)
 
 

@@ -1,8 +1,8 @@
 """Ranks the sentences of a text by how central they are to it.
 
-Source: Erkan and Radev, "LexRank: Graph-based Lexical Centrality as Salience in Text Summarization", JAIR
-22 (2004), section 3.3 (continuous LexRank). Deviation: terms are character bigrams in Japanese and words elsewhere, because
-bigrams need no dictionary.
+Source: Erkan and Radev, "LexRank: Graph-based Lexical Centrality as Salience in Text Summarization", JAIR 22
+(2004), section 3.3 (continuous LexRank). Deviation: terms are character bigrams in Japanese and words elsewhere,
+because bigrams need no dictionary.
 """
 
 import math

@@ -18,6 +18,18 @@ def summary_fingerprint(*lengths: int) -> str:
     return digest(code_fingerprint(__name__, *modules), *lengths)
 
 
+def wanted_file_summaries(lake: Lake, shard: str, file_chars: int) -> dict[str, str]:
+    """What the summary of each document of a shard is to be computed from."""
+    fingerprint = summary_fingerprint(file_chars)
+    return {name: digest(key, fingerprint) for name, key in lake.inputs(BLOCKS, shard).items()}
+
+
+def wanted_page_summaries(lake: Lake, shard: str, file_chars: int, page_chars: int) -> dict[str, str]:
+    """What the page summaries of each document of a shard are to be computed from."""
+    fingerprint = summary_fingerprint(file_chars, page_chars)
+    return {name: digest(key, fingerprint) for name, key in lake.inputs(FILE_SUMMARIES, shard).items()}
+
+
 def update_file_summaries(
     lake: Lake, shards: Sequence[str], file_chars: int, progress: Callable[[int, int], None]
 ) -> StepReport:
@@ -40,8 +52,7 @@ def update_file_summaries(
                     records.append({"document_id": document_id, **_summary(document_id, text)})
             return {FILE_SUMMARIES.name: rows(FILE_SUMMARIES.schema, records)}
 
-        fingerprint = summary_fingerprint(file_chars)
-        wanted = {name: digest(key, fingerprint) for name, key in lake.inputs(BLOCKS, shard).items()}
+        wanted = wanted_file_summaries(lake, shard, file_chars)
         update_shard(lake, [FILE_SUMMARIES], shard, wanted, compute, report)
         progress(done, len(shards))
     return report
@@ -77,8 +88,7 @@ def update_page_summaries(
                         )
             return {PAGE_SUMMARIES.name: rows(PAGE_SUMMARIES.schema, records)}
 
-        fingerprint = summary_fingerprint(file_chars, page_chars)
-        wanted = {name: digest(key, fingerprint) for name, key in lake.inputs(FILE_SUMMARIES, shard).items()}
+        wanted = wanted_page_summaries(lake, shard, file_chars, page_chars)
         update_shard(lake, [PAGE_SUMMARIES], shard, wanted, compute, report)
         progress(done, len(shards))
     return report

@@ -20,6 +20,11 @@ def chunking_fingerprint(tokenizer_name: str, size_tokens: int, overlap_share: f
     return digest(code, tokenizer_name, size_tokens, overlap_share)
 
 
+def wanted_chunks(lake: Lake, shard: str, fingerprint: str) -> dict[str, str]:
+    """What the passages of each document of a shard are to be computed from."""
+    return {name: digest(key, fingerprint) for name, key in lake.inputs(BLOCKS, shard).items()}
+
+
 def update_chunks(
     lake: Lake,
     shards: Sequence[str],
@@ -52,8 +57,7 @@ def update_chunks(
                     records += chunk_records(document_id, page, chunks)
             return {CHUNKS.name: rows(CHUNKS.schema, records)}
 
-        wanted = {name: digest(key, fingerprint) for name, key in lake.inputs(BLOCKS, shard).items()}
-        update_shard(lake, [CHUNKS], shard, wanted, compute, report)
+        update_shard(lake, [CHUNKS], shard, wanted_chunks(lake, shard, fingerprint), compute, report)
         progress(done, len(shards))
     return report
 

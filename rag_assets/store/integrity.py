@@ -7,8 +7,22 @@ from collections.abc import Collection, Mapping
 import duckdb
 import pyarrow.parquet as pq
 
-from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES, Table
+from rag_assets.contracts.tables import (
+    BLOCKS,
+    CHUNK_INDEX,
+    CHUNKS,
+    DOCUMENTS,
+    FILE_SUMMARIES,
+    PAGE_SUMMARIES,
+    PAGES,
+    PARSE_FAILURES,
+    SUMMARY_INDEX,
+    TABLES,
+    VECTOR_TABLES,
+    Table,
+)
 from rag_assets.store.lake import Lake
+from rag_assets.store.vectors import VectorStore
 
 _SHOWN = 5
 
@@ -20,20 +34,29 @@ REFERENCES: tuple[tuple[Table, str, Table], ...] = (
     (PARSE_FAILURES, "document_id", DOCUMENTS),
 )
 
+# serving table: by prefix of its keys, the stored table and column that they come from
+_SERVED: dict[str, dict[str, tuple[Table, str]]] = {
+    CHUNK_INDEX.name: {"": (CHUNKS, "chunk_id")},
+    SUMMARY_INDEX.name: {
+        "file_summary:": (FILE_SUMMARIES, "document_id"),
+        "page_summary:": (PAGE_SUMMARIES, "page_id"),
+    },
+}
 
-def schema_problems(lake: Lake, table: Table) -> list[str]:
+
+def schema_problems(lake: Lake, table: Table, shards: Collection[str] | None = None) -> list[str]:
     """Files whose columns are not those declared."""
     problems = []
-    for path in lake.paths(table):
+    for path in _paths(lake, table, shards):
         found = pq.read_schema(path)
         if not found.equals(table.schema):
-            problems.append(f"{path.parent.name}/{path.name}: expected {table.schema.names}, found {found.names}")
+            problems.append(f"{path}: expected {table.schema.names}, found {found.names}")
     return problems
 
 
-def key_problems(lake: Lake, table: Table) -> list[str]:
-    """Keys that stand more than once in a table, all shards taken together."""
-    files = [str(path) for path in lake.paths(table)]
+def key_problems(lake: Lake, table: Table, shards: Collection[str] | None = None) -> list[str]:
+    """Keys that stand more than once in some shards of a table, or in all, taken together."""
+    files = _paths(lake, table, shards)
     if not files:
         return []
     key = ", ".join(table.key)
@@ -41,14 +64,11 @@ def key_problems(lake: Lake, table: Table) -> list[str]:
     return [f"duplicate key {row[:-1]}: {row[-1]} rows" for row in _fetch(query, {"files": files})]
 
 
-def reference_problems(lake: Lake, table: Table) -> list[str]:
+def reference_problems(lake: Lake, table: Table, shards: Collection[str] | None = None) -> list[str]:
     """Rows that refer to a row that is not there."""
     problems = []
     for child, column, parent in REFERENCES:
-        files = {
-            "child": [str(path) for path in lake.paths(child)],
-            "parent": [str(path) for path in lake.paths(parent)],
-        }
+        files = {"child": _paths(lake, child, shards), "parent": _paths(lake, parent, shards)}
         if child is not table or not files["child"]:
             continue
         if not files["parent"]:
@@ -58,6 +78,24 @@ def reference_problems(lake: Lake, table: Table) -> list[str]:
             ANTI JOIN read_parquet($parent) AS parent USING ({column}) ORDER BY 1 LIMIT {_SHOWN}"""  # noqa: S608 - declared names
         problems += [f"{column} {row[0]!r} is not in {parent.name}" for row in _fetch(query, files)]
     return problems
+
+
+def indexing_problems(lake: Lake, vectors: VectorStore, name: str, shards: Collection[str] | None = None) -> list[str]:
+    """Differences between what a serving table should hold of some shards, or of all, and what it holds."""
+    expected: dict[str, list[str]] = {}
+    for prefix, (table, key) in _SERVED[name].items():
+        keys = lake.read(table, shards, [key])[key].to_pylist()
+        expected[table.name] = [f"{prefix}{each}" for each in keys]
+    return serving_problems(expected, vectors.column(name, VECTOR_TABLES[name].key, shards=shards).to_pylist())
+
+
+def all_problems(lake: Lake, vectors: VectorStore) -> list[str]:
+    """Everything that forbids publishing what is stored now."""
+    structure = (schema_problems, key_problems, reference_problems)
+    problems = [
+        f"{table.name}: {each}" for table in TABLES.values() for find in structure for each in find(lake, table)
+    ]
+    return problems + [f"{name}: {each}" for name in _SERVED for each in indexing_problems(lake, vectors, name)]
 
 
 def serving_problems(expected: Mapping[str, Collection[str]], found: Collection[str]) -> list[str]:
@@ -77,6 +115,12 @@ def serving_problems(expected: Mapping[str, Collection[str]], found: Collection[
     if len(there) != len(found):
         problems.append(f"{len(found) - len(there)} duplicate keys")
     return problems
+
+
+def _paths(lake: Lake, table: Table, shards: Collection[str] | None) -> list[str]:
+    latest = lake.latest(table)
+    chosen = {shard: version for shard, version in latest.items() if shards is None or shard in shards}
+    return [str(path) for path in lake.paths(table, chosen)]
 
 
 def _fetch(query: str, parameters: Mapping[str, object]) -> list[tuple[object, ...]]:

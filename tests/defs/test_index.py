@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from indexing import published, rebuilt, run_index
 
-from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES, TABLES
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES, TABLES
 from rag_assets.definitions import build_definitions
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.runs import stated_settings
@@ -189,6 +189,25 @@ def test_broken_tables_are_not_published(home: Home) -> None:
     run_index(home, succeeds=False)
     assert home.snapshots.current() == before
     assert Home(home.settings).knowledge_base().search("料金表", k=1).hits[0].document_id == "specs/a.md"
+
+
+def test_a_half_finished_run_of_others_is_not_published(home: Home) -> None:
+    write(home, "a.md", note("料金表"))
+    run_index(home)
+    before = home.snapshots.current()
+    shard = shard_of("specs/a.md")
+    home.lake.write(BLOCKS, shard, home.lake.read(BLOCKS, [shard]), {"specs/a.md": "parsed anew by another run"})
+    snapshot = build_definitions(home=HomeResource(settings=stated_settings(home))).get_assets_def("snapshot")
+    with dg.DagsterInstance.ephemeral() as instance:
+        resources = {"home": HomeResource(settings=stated_settings(home))}
+        failed = dg.materialize([snapshot], instance=instance, resources=resources, raise_on_error=False)
+    assert not failed.success
+    assert home.unfinished_steps() == [
+        f"{name}, shard {shard}" for name in ("pages", "parse_failures", "chunks", "file_summaries")
+    ]
+    assert home.snapshots.current() == before
+    run_index(home)
+    assert home.unfinished_steps() == []
 
 
 def test_readers_can_be_moved_back_to_an_earlier_version(home: Home) -> None:

@@ -42,7 +42,13 @@ def parse(
     for problem in listing.unreachable.values():
         context.log.warning(problem)
     report = update_documents(
-        base.lake, listing, context.partition_keys, base.parsing_limits, base.parsing_workers, progress.step("parse")
+        base.lake,
+        listing,
+        context.partition_keys,
+        base.parsing_limits,
+        base.parsing_workers,
+        progress.step("parse"),
+        base.parsing_passwords,
     )
     for table, shown, columns in _PARSED:
         yield materialized(context, base.lake, table, report, shown, columns)

@@ -96,13 +96,20 @@ def _sync(
     kinds={"lancedb", "parquet"},
     owners=["team:rag_assets"],
     description="The version that readers see; they move to it once the blocking checks have passed.",
+    retry_policy=_RETRY,
     pool="lancedb_write",
 )
 def snapshot(home: HomeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Compacts the serving tables and publishes what is stored now."""
     base = home.open()
     published = publish(
-        base.lake, base.vectors, base.snapshots, base.pipeline, base.embedder, base.settings.operation.kept_snapshots
+        base.lake,
+        base.vectors,
+        base.snapshots,
+        base.pipeline,
+        base.embedder,
+        base.settings.operation.kept_snapshots,
+        base.unfinished_steps,
     )
     return dg.MaterializeResult(
         metadata={"snapshot": published.number, "published_at": published.published_at, **published.row_counts}
