@@ -10,9 +10,10 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -47,6 +48,15 @@ class ParsingSettings(_Section):
     archive_entries: int = Field(20_000, gt=0, description="Entries of a zip-based file.")
     cells: int = Field(5_000_000, gt=0, description="Cells of a sheet, empty ones within its used range included.")
     pages: int = Field(10_000, gt=0, description="Pages, sheets or slides of a file.")
+    passwords: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
+        (),
+        description="Passwords tried on encrypted files, one a line; only from the environment, also `RAG_PASSWORDS`.",
+    )
+
+    @field_validator("passwords", mode="before")
+    @classmethod
+    def _split_passwords(cls, value: object) -> object:
+        return tuple(part for part in value.split("\n") if part) if isinstance(value, str) else value
 
 
 class ChunkingSettings(_Section):
@@ -127,7 +137,12 @@ class Settings(BaseSettings):
         """Arguments, then environment, then the TOML file."""
         del dotenv_settings, file_secret_settings
         path = Path(os.environ.get("RAG_CONFIG") or "rag_assets.toml")
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=path)
+        file_settings = TomlConfigSettingsSource(settings_cls, toml_file=path)
+        if "passwords" in file_settings.toml_data.get("parsing", {}):
+            raise ValueError(f"{path}: parsing.passwords: expected in RAG_PASSWORDS, found in the file")
+        passwords = os.environ.get("RAG_PASSWORDS")
+        secrets = InitSettingsSource(settings_cls, {"parsing": {"passwords": passwords}} if passwords else {})
+        return init_settings, secrets, env_settings, file_settings
 
 
 def load_settings(**overrides: Any) -> Settings:

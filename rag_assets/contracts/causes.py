@@ -33,6 +33,14 @@ class PageKind(StrEnum):
     BODY = "body"  # the whole of a file that has no pages: text, Markdown, HTML, CSV
 
 
+class PageRole(StrEnum):
+    """What a sheet is for that holds facts about its document rather than content (`pages.role`)."""
+
+    COVER = "cover"
+    REVISION_HISTORY = "revision_history"
+    CONTENTS = "contents"
+
+
 class BlockKind(StrEnum):
     """What a block is on its page (`blocks.kind`)."""
 

@@ -97,9 +97,21 @@ PAGES = Table(
         _PAGE_NAME,
         column("kind", TEXT, "`sheet`, `page`, `slide` or `body`."),
         column("hidden", pa.bool_(), "Whether the file hides the sheet or slide."),
+        column(
+            "role",
+            TEXT,
+            "`cover`, `revision_history` or `contents` for sheets that hold no content of their own; else null.",
+            nullable=True,
+        ),
         _LANGUAGE,
         column("width_points", pa.float32(), "Width of the page in points; null without a size.", nullable=True),
         column("height_points", pa.float32(), "Height of the page in points; null without a size.", nullable=True),
+        column(
+            "ocr_confidence",
+            pa.float32(),
+            "Of a page whose text was read from a picture: mean confidence of its characters, 0 to 1; else null.",
+            nullable=True,
+        ),
         column("length_chars", pa.int64(), "Characters of `text`."),
         column("text", TEXT, "Text of the page in reading order, as displayed."),
     ),
@@ -111,6 +123,10 @@ TABLE_ROW = pa.struct(
         pa.field("cell_range", pa.string()),
         pa.field("box", BOX),
     ]
+)
+
+CELL_FORMULA = pa.struct(
+    [pa.field("cell", pa.string(), nullable=False), pa.field("formula", pa.string(), nullable=False)]
 )
 
 BLOCKS = Table(
@@ -135,6 +151,9 @@ BLOCKS = Table(
         _BOX,
         column("header_row_count", pa.int32(), "Of a table: leading rows that are column headers; else 0."),
         column("rows", pa.list_(TABLE_ROW), "Of a table: its rows with their positions; else empty."),
+        column(
+            "formulas", pa.list_(CELL_FORMULA), "Formulas of its cells, whose last results `text` shows; else empty."
+        ),
     ),
 )
 
@@ -250,7 +269,9 @@ class VectorTable:
         return pa.schema([*fields, vector])
 
 
-_SEARCH_TEXT = column("search_text", TEXT, "Terms that the full-text index holds, parted by blanks, of context and text.")
+_SEARCH_TEXT = column(
+    "search_text", TEXT, "Terms that the full-text index holds, parted by blanks, of context and text."
+)
 _ROW_SHA256 = column("row_sha256", TEXT, "SHA-256 over the other columns and the embedder's name: tells what changed.")
 _FOLDER = column("folder", TEXT, "Source name and folders above the file, POSIX separators.")
 _FORMAT = column("format", TEXT, "Format of the file.")

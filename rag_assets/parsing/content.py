@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageRole
 
 Box = tuple[float, float, float, float]
 
@@ -24,6 +24,19 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula whose last result a spreadsheet shows.
+
+    Attributes:
+        cell: The cell, as in `B4`.
+        formula: The formula as the file states it, with the sign of equality.
+    """
+
+    cell: str
+    formula: str
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """A heading, paragraph, table or other part of a page.
 
@@ -35,6 +48,7 @@ class Block:
         box: Position on the page in points, or None.
         header_row_count: Of a table: leading rows that are column headers.
         rows: Of a table: its rows, headers first.
+        formulas: Formulas of its cells; they are kept, not searched.
     """
 
     kind: BlockKind
@@ -44,6 +58,7 @@ class Block:
     box: Box | None = None
     header_row_count: int = 0
     rows: tuple[Row, ...] = ()
+    formulas: tuple[Formula, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +72,8 @@ class Page:
         name: Name of the sheet, or None.
         hidden: Whether the file hides it.
         size: Width and height in points, or None.
+        role: What the page is for, where it is no content: `cover`, `revision_history` or `contents`.
+        ocr_confidence: Of text read from a picture: mean confidence of its characters, from 0 to 1; else None.
     """
 
     number: int
@@ -65,6 +82,8 @@ class Page:
     name: str | None = None
     hidden: bool = False
     size: tuple[float, float] | None = None
+    role: PageRole | None = None
+    ocr_confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ class DocumentFormat(StrEnum):
     DOCX = "docx"
     PPTX = "pptx"
     PDF = "pdf"
+    EML = "eml"
+    MSG = "msg"
     HTML = "html"
     MD = "md"
     CSV = "csv"
@@ -138,13 +140,15 @@ _OLE_NAMES = {
     "doc": "a legacy Word document (.doc)",
     "ppt": "a legacy PowerPoint presentation (.ppt)",
     "vsd": "a legacy Visio drawing (.vsd)",
-    "msg": "an Outlook message (.msg)",
 }
 _HTML_START = re.compile(
     rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
 )
 _XML_START = re.compile(rb"\s*<\?xml\b")
 _CONTENT_TYPES_BYTES = 1 << 20
+_MAIL_HEADER = re.compile(rb"([!-9;-~]+):|[ \t]")
+_MAIL_ROUTES = {b"to", b"cc", b"bcc", b"received", b"return-path", b"delivered-to"}
+_MAIL_FACTS = {b"date", b"subject", b"message-id", b"mime-version"}
 
 
 def detect_format(data: bytes, file_name: str) -> Detection:
@@ -214,6 +218,8 @@ def _detect_text(data: bytes, named: DocumentFormat | None) -> Detection:
         return _supported(named)
     if _HTML_START.match(head):
         return _supported(DocumentFormat.HTML)
+    if named is DocumentFormat.EML or (named is None and is_mail(head)):
+        return _supported(DocumentFormat.EML)
     if head[:256].lower().startswith(b"mime-version:") or b"content-type: multipart/related" in head[:1024].lower():
         return _unsupported("mhtml", "a web archive (MHTML)")
     if _XML_START.match(head) and named is not DocumentFormat.TXT:
@@ -223,6 +229,22 @@ def _detect_text(data: bytes, named: DocumentFormat | None) -> Detection:
     if named is not None and named not in _TEXT_FORMATS:
         return _supported(named)
     return _supported(DocumentFormat.TXT)
+
+
+def is_mail(head: bytes) -> bool:
+    """Whether a text begins with the headers of a message: who sent it to whom or by which way, and facts about it.
+
+    Saved web pages (MHTML) have such headers as well, but were sent to nobody.
+    """
+    names: set[bytes] = set()
+    for line in head.splitlines():
+        if not line.strip():
+            break
+        match = _MAIL_HEADER.match(line)
+        if match is None:
+            return False
+        names.add((match[1] or b"").lower())
+    return b"from" in names and bool(names & _MAIL_ROUTES) and bool(names & _MAIL_FACTS)
 
 
 def _detect_zip(data: bytes, named: DocumentFormat | None) -> Detection:
@@ -260,6 +282,8 @@ def _read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
 
 def _detect_ole(data: bytes, named: DocumentFormat | None) -> Detection:
     found = [kind for name, kind in _OLE_STREAMS if _has_stream(data, name)]
+    if "msg" in found and _is_message(data, named, found):
+        return _supported(DocumentFormat.MSG)
     if "encrypted" in found:
         meant = named if named and named not in _TEXT_FORMATS else DocumentFormat.XLSX
         return Detection(meant.value, meant, encrypted=True)
@@ -273,6 +297,17 @@ def _detect_ole(data: bytes, named: DocumentFormat | None) -> Detection:
     if named is DocumentFormat.XLS or "xls" in found:
         return _supported(DocumentFormat.XLS)
     return _unsupported("ole", "an OLE container of no known kind")
+
+
+def _is_message(data: bytes, named: DocumentFormat | None, found: list[str]) -> bool:
+    """Whether a container is a message, rather than a document in which a message is embedded, or the reverse."""
+    import olefile
+
+    try:
+        with olefile.OleFileIO(io.BytesIO(data)) as container:
+            return bool(container.exists("__properties_version1.0"))
+    except Exception:  # noqa: BLE001 - the container is damaged, in any of many ways: its reader will say how
+        return named is DocumentFormat.MSG or found == ["msg"]
 
 
 def _has_stream(data: bytes, name: str) -> bool:

@@ -38,13 +38,18 @@ class _Content:
 
 @dataclass
 class _Shard:
-    """Work on one shard: what its documents are to be computed from, and what has been parsed so far."""
+    """Work on one shard: what its documents are to be computed from, and what has been parsed so far.
+
+    Those `retried` are encrypted and up to date: they are parsed again for the passwords given now, of which nothing is
+    stored that could tell whether they are new, and stay as they are where none fits.
+    """
 
     name: str
     files: dict[str, SourceFile]
     contents: dict[str, _Content]
     content_keys: dict[str, str]
     gone: set[str]
+    retried: set[str] = field(default_factory=set)
     to_parse: list[str] = field(default_factory=list)
     parsed: dict[str, ParsedDocument] = field(default_factory=dict)
 
@@ -64,6 +69,7 @@ def update_documents(
     limits: ParsingLimits,
     workers: int,
     progress: Callable[[int, int], None],
+    passwords: tuple[str, ...] = (),
 ) -> StepReport:
     """Parse the files of some shards that are new or changed, and drop documents whose file is gone.
 
@@ -74,6 +80,7 @@ def update_documents(
         limits: Limits for one file.
         workers: Parsing processes.
         progress: Told documents parsed, and documents to parse in the shards looked at so far.
+        passwords: Tried on encrypted files, also on those that could not be opened before.
     """
     report = StepReport()
     pending: dict[str, _Shard] = {}
@@ -84,7 +91,7 @@ def update_documents(
         """Compare shard by shard and hand out what has to be parsed; a shard without such work is written at once."""
         nonlocal total
         for name in shards:
-            shard = _compare(lake, listing, name, limits, scratch)
+            shard = _compare(lake, listing, name, limits, scratch, retry_encrypted=bool(passwords))
             total += len(shard.to_parse)
             pending[name] = shard
             for document_id in shard.to_parse:
@@ -103,7 +110,7 @@ def update_documents(
     done = 0
     with tempfile.TemporaryDirectory(prefix="rag-assets-") as folder:
         scratch = Path(folder)
-        with closing(parse_files(jobs(scratch), workers=workers, limits=limits)) as results:
+        with closing(parse_files(jobs(scratch), workers=workers, limits=limits, passwords=passwords)) as results:
             for job, parsed in results:
                 shard = shard_of_job.pop(job.document_id)
                 shard.parsed[job.document_id] = parsed
@@ -123,7 +130,9 @@ def content_key(content: _Content, file: SourceFile, limits: ParsingLimits) -> s
     return digest(content.sha256, _extension(file.document_id), parser_fingerprint(), code, *astuple(limits))
 
 
-def _compare(lake: Lake, listing: Listing, name: str, limits: ParsingLimits, scratch: Path) -> _Shard:
+def _compare(
+    lake: Lake, listing: Listing, name: str, limits: ParsingLimits, scratch: Path, *, retry_encrypted: bool
+) -> _Shard:
     stored = stored_documents(lake, [name])
     files = {file.document_id: file for file in listing.in_shard(name)}
     contents: dict[str, _Content] = {}
@@ -137,10 +146,18 @@ def _compare(lake: Lake, listing: Listing, name: str, limits: ParsingLimits, scr
     gone = {n for n, state in stored.items() if n not in files and state["source_name"] not in listing.unreachable}
     shard = _Shard(name, files, contents, keys, gone)
     unknown = keys.keys() - stored.keys()
-    shard.to_parse = sorted({*stale_documents(lake, _CONTENT_TABLES, name, keys), *unknown})
+    stale = {*stale_documents(lake, _CONTENT_TABLES, name, keys), *unknown}
+    shard.retried = (_encrypted(lake, name) & keys.keys()) - stale if retry_encrypted else set()
+    shard.to_parse = sorted(stale | shard.retried)
     for document_id in files.keys() - set(shard.to_parse):
         _discard(contents[document_id].path, scratch)
     return shard
+
+
+def _encrypted(lake: Lake, shard: str) -> set[str]:
+    """Stored documents that ask for a password."""
+    failures = lake.read(PARSE_FAILURES, [shard], ["document_id", "cause"]).to_pylist()
+    return {row["document_id"] for row in failures if row["cause"] == FailureCause.ENCRYPTED}
 
 
 def _read_content(file: SourceFile, scratch: Path) -> _Content:
@@ -174,6 +191,9 @@ def _extension(document_id: str) -> str:
 
 
 def _write(lake: Lake, shard: _Shard, report: StepReport) -> None:
+    for name in shard.retried:
+        if any(failure.cause is FailureCause.ENCRYPTED for failure in shard.parsed[name].failures):
+            del shard.parsed[name]
     records: dict[str, list[Record]] = defaultdict(list)
     for document_id, parsed in shard.parsed.items():
         for table_name, found in parsed_records(document_id, parsed).items():

@@ -5,16 +5,20 @@ comments are all needed; other formats go through python-calamine, which gives v
 external references and formulas are never evaluated: what is shown is the value that the workbook stored last.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing.archive import Archive
 from rag_assets.parsing.content import Block, Failure, Page, ParsedDocument
-from rag_assets.parsing.excel_archive import Archive
-from rag_assets.parsing.excel_cells import parse_area, read_sheet
-from rag_assets.parsing.excel_drawings import drawing_blocks
+from rag_assets.parsing.excel_cells import SheetCells, parse_area, read_sheet
+from rag_assets.parsing.excel_choices import ListReader
+from rag_assets.parsing.excel_diagrams import diagram_blocks
+from rag_assets.parsing.excel_drawings import read_drawing
 from rag_assets.parsing.excel_encryption import open_container
+from rag_assets.parsing.excel_notes import choice_blocks, comment_blocks, hidden_blocks, with_formulas
+from rag_assets.parsing.excel_roles import sheet_role
 from rag_assets.parsing.excel_sections import arrange
 from rag_assets.parsing.excel_sheet import cell_blocks
 from rag_assets.parsing.excel_values import open_values, read_values, sheet_states
@@ -42,12 +46,13 @@ class ExcelLimits:
     archive_entries: int
 
 
-def parse_excel(data: bytes, limits: ExcelLimits) -> ParsedDocument:
+def parse_excel(data: bytes, limits: ExcelLimits, passwords: Sequence[str] = ()) -> ParsedDocument:
     """Read a workbook.
 
     Args:
         data: The bytes of the file; their content, not a name, decides on the format.
         limits: Limits to keep.
+        passwords: Tried in order on an encrypted workbook.
 
     Returns:
         A page for each sheet in workbook order, hidden ones included; a failure for each sheet that could not be read.
@@ -56,7 +61,7 @@ def parse_excel(data: bytes, limits: ExcelLimits) -> ParsedDocument:
         ParseError: The whole workbook cannot be read: ENCRYPTED, MALFORMED, TOO_LARGE or UNSUPPORTED_FORMAT.
     """
     if data.startswith(_OLE_MAGIC):
-        data = open_container(data)
+        data = open_container(data, passwords)
     if not data.startswith(_ZIP_MAGIC):
         return _parse_values(data, "xls", limits)
     archive = Archive(data, limits.archive_entries, limits.expanded_bytes)
@@ -70,9 +75,10 @@ def parse_excel(data: bytes, limits: ExcelLimits) -> ParsedDocument:
 def _parse_archive(archive: Archive, limits: ExcelLimits) -> ParsedDocument:
     workbook = open_workbook(archive, limits.cells)
     states = [(entry.name, entry.hidden) for entry in workbook.sheets]
+    lists = ListReader(workbook, limits.cells)
 
     def read(index: int) -> tuple[Block, ...]:
-        return _read_sheet(workbook, workbook.sheets[index], limits.cells)
+        return _read_sheet(workbook, workbook.sheets[index], limits.cells, lists)
 
     form = "xlsm" if archive.has("xl/vbaProject.bin") else "xlsx"
     return _document(form, workbook.title, states, read, limits.pages)
@@ -87,14 +93,22 @@ def _parse_values(data: bytes, form: str, limits: ExcelLimits) -> ParsedDocument
     return _document(form, None, sheet_states(workbook), read, limits.pages)
 
 
-def _read_sheet(workbook: Workbook, entry: SheetEntry, maximum_cells: int) -> tuple[Block, ...]:
+def _read_sheet(workbook: Workbook, entry: SheetEntry, maximum_cells: int, lists: ListReader) -> tuple[Block, ...]:
+    """Blocks of a sheet: cells, drawings and comments by place, then lists to choose from and what is hidden."""
     if entry.part is None:
         raise ParseError(FailureCause.MALFORMED, "the workbook names no part for it")
-    blocks = drawing_blocks(workbook.archive, entry.part)
+    archive = workbook.archive
+    cells = SheetCells({})
     if entry.kind not in {"chartsheet", "dialogsheet"}:
-        cells = read_sheet(workbook.archive, entry.part, workbook.strings, workbook.styles, maximum_cells)
-        blocks = [*cell_blocks(cells), *blocks]
-    return arrange(blocks)
+        cells = read_sheet(archive, entry.part, workbook.strings, workbook.styles, maximum_cells)
+    blocks = cell_blocks(cells)
+    relations = [relation for relation in archive.relations(entry.part).values() if archive.has(relation.target)]
+    for relation in relations:
+        if relation.kind == "drawing":
+            blocks.extend(diagram_blocks(read_drawing(archive, relation.target), cells.texts))
+    blocks.extend(comment_blocks(archive, relations))
+    notes = [*choice_blocks(cells, lists.values_for(entry, cells)), *hidden_blocks(cells)]
+    return with_formulas([*arrange(blocks), *notes], cells.formulas)
 
 
 def _document(
@@ -115,7 +129,7 @@ def _document(
         except ParseError as error:
             failures.append(Failure(error.cause, f'sheet "{name}": {error}', page_number=index + 1))
             continue
-        pages.append(Page(index + 1, PageKind.SHEET, blocks, name=name, hidden=hidden))
+        pages.append(Page(index + 1, PageKind.SHEET, blocks, name, hidden, role=sheet_role(name, blocks)))
     if not pages and failures:
         raise ParseError(failures[0].cause, f"no sheet can be read: {failures[0].message}")
     return ParsedDocument(form, title, _mark_running_headers(pages), tuple(failures))

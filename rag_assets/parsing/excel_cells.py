@@ -5,16 +5,18 @@ What stays out: what the cells mean together (`excel_tables`), drawings and comm
 
 import re
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from lxml import etree
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.excel_archive import Archive, local_name
-from rag_assets.parsing.excel_formats import BUILT_IN_FORMATS, format_number
-
-T = TypeVar("T")
+from rag_assets.parsing.archive import Archive, local_name
+from rag_assets.parsing.cells import column_number, format_range
+from rag_assets.parsing.excel_formats import format_number
+from rag_assets.parsing.excel_formulas import Formulas
+from rag_assets.parsing.excel_links import LinkReader
+from rag_assets.parsing.excel_styles import PLAIN, Look, Styles, to_float
 
 _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$")
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
@@ -22,6 +24,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff
 _MAXIMUM_ROW = 1 << 20
 _MAXIMUM_COLUMN = 1 << 14
 _CELLS_WITH_LOOKS = 500_000
+_LINK_ROWS = 100
 _CELL_CHARS = 32_767  # no more fits into a cell
 MAXIMUM_CHARS = 30_000_000
 
@@ -37,44 +40,7 @@ class Area(NamedTuple):
     @property
     def label(self) -> str:
         """The range as a workbook writes it: `B4:F20`, or `B4` for one cell."""
-        first = f"{column_label(self.left)}{self.top + 1}"
-        last = f"{column_label(self.right)}{self.bottom + 1}"
-        return first if first == last else f"{first}:{last}"
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How a cell is drawn and how its number is shown.
-
-    Attributes:
-        left: Whether a line is drawn on that side; likewise `right`, `top` and `bottom`.
-        fill: Colour behind the text, or None.
-        bold: Whether the text is bold.
-        size: Height of the text in points.
-        code: Number format code.
-    """
-
-    left: bool = False
-    right: bool = False
-    top: bool = False
-    bottom: bool = False
-    fill: str | None = None
-    bold: bool = False
-    size: float = 11.0
-    code: str = "General"
-
-    @property
-    def drawn(self) -> bool:
-        """Whether the cell can be seen without text: by a line or a colour."""
-        return self.left or self.right or self.top or self.bottom or self.fill is not None
-
-    @property
-    def bordered(self) -> bool:
-        """Whether any side has a line."""
-        return self.left or self.right or self.top or self.bottom
-
-
-PLAIN = Look()
+        return format_range(self.top + 1, self.left + 1, self.bottom + 1, self.right + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,35 +52,20 @@ class SheetCells:
         looks: Looks of cells with text, border or fill, by row, then column; of a large sheet, of its first rows only.
         merges: Merged ranges, none of which overlap.
         column_widths: Widths of columns in characters, where stated.
+        formulas: Formulas by row and column, as the workbook writes them, with the sign of equality.
+        choices: Formulas of the lists that cells choose their value from, with the ranges of these cells.
+        hidden_rows: Rows with text that the sheet hides.
+        hidden_columns: Columns with text that the sheet hides.
     """
 
     texts: dict[int, dict[int, str]]
     looks: dict[int, dict[int, Look]] = field(default_factory=dict)
     merges: tuple[Area, ...] = ()
     column_widths: dict[int, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Styles:
-    """Looks by the style numbers that cells carry.
-
-    Attributes:
-        looks: Looks in the order of the style table.
-        base_1904: Whether dates count from 1 January 1904.
-    """
-
-    looks: tuple[Look, ...]
-    base_1904: bool = False
-
-
-def column_label(column: int) -> str:
-    """Letters of a column counted from 0."""
-    letters = ""
-    column += 1
-    while column:
-        column, rest = divmod(column - 1, 26)
-        letters = chr(65 + rest) + letters
-    return letters
+    formulas: dict[tuple[int, int], str] = field(default_factory=dict)
+    choices: tuple[tuple[str, tuple[Area, ...]], ...] = ()
+    hidden_rows: tuple[int, ...] = ()
+    hidden_columns: tuple[int, ...] = ()
 
 
 def parse_area(reference: str) -> Area | None:
@@ -131,10 +82,7 @@ def _parse_cell(reference: str) -> tuple[int, int] | None:
     match = _REFERENCE.match(reference)
     if match is None:
         return None
-    column = 0
-    for letter in match.group(1).upper():
-        column = column * 26 + ord(letter) - 64
-    row = int(match.group(2))
+    column, row = column_number(match.group(1).upper()), int(match.group(2))
     return (row - 1, column - 1) if 0 < row <= _MAXIMUM_ROW and column <= _MAXIMUM_COLUMN else None
 
 
@@ -175,71 +123,6 @@ def read_shared_strings(archive: Archive, part: str, maximum: int) -> list[str]:
     return strings
 
 
-def read_styles(archive: Archive, part: str, *, base_1904: bool) -> Styles:
-    """The style table of a workbook."""
-    groups = {local_name(group): list(group) for group in archive.tree(part)}
-    codes = dict(BUILT_IN_FORMATS)
-    for element in groups.get("numFmts", []):
-        number = element.get("numFmtId") or ""
-        if number.isdecimal():
-            codes[int(number)] = element.get("formatCode") or "General"
-    fonts = [_font(element) for element in groups.get("fonts", [])]
-    fills = [_fill(element) for element in groups.get("fills", [])]
-    borders = [_border(element) for element in groups.get("borders", [])]
-    looks = []
-    for element in groups.get("cellXfs", []):
-        bold, size = _at(fonts, element.get("fontId"), (False, 11.0))
-        left, right, top, bottom = _at(borders, element.get("borderId"), (False, False, False, False))
-        fill = _at(fills, element.get("fillId"), None)
-        number = element.get("numFmtId") or "0"
-        code = codes.get(int(number), "General") if number.isdecimal() else "General"
-        looks.append(Look(left, right, top, bottom, fill, bold, size, code))
-    return Styles(tuple(looks), base_1904)
-
-
-def _at(values: list[T], number: str | None, default: T) -> T:
-    return values[int(number)] if number and number.isdecimal() and int(number) < len(values) else default
-
-
-def _font(element: etree._Element) -> tuple[bool, float]:
-    bold, size = False, 11.0
-    for child in element:
-        match local_name(child):
-            case "b":
-                bold = child.get("val") not in {"0", "false"}
-            case "sz":
-                size = to_float(child.get("val")) or 11.0
-    return bold, size
-
-
-def _fill(element: etree._Element) -> str | None:
-    for pattern in element:
-        if local_name(pattern) == "gradientFill":
-            return "gradient"
-        if pattern.get("patternType") in {None, "none"}:
-            continue
-        for colour in pattern:
-            if local_name(colour) == "fgColor":
-                key = "|".join(f"{name!s}={value!s}" for name, value in sorted(colour.items()))
-                return None if key in {"rgb=FFFFFFFF", "theme=0", "indexed=9"} else key
-        return pattern.get("patternType")
-    return None
-
-
-def _border(element: etree._Element) -> tuple[bool, bool, bool, bool]:
-    sides = {local_name(side) for side in element if side.get("style") not in {None, "none"}}
-    return bool(sides & {"left", "start"}), bool(sides & {"right", "end"}), "top" in sides, "bottom" in sides
-
-
-def to_float(text: str | None) -> float | None:
-    """A finite number, or None."""
-    try:
-        number = float(text or "")
-    except ValueError:
-        return None
-    return number if abs(number) < 1e308 else None
-
-
 class _SheetReader:
     """Collects what a sheet's XML holds. Its methods run once for each cell: they are written for speed."""
 
@@ -249,6 +132,8 @@ class _SheetReader:
         self.looks_by_number = {str(number): look for number, look in enumerate(styles.looks)}
         self.maximum_cells = maximum_cells
         self.columns: dict[str, int] = {}
+        self.formulas = Formulas()
+        self.hidden_rows: list[int] = []
         self.texts: dict[int, dict[int, str]] = {}
         self.looks: dict[int, dict[int, Look]] = {}
         self.cells = 0
@@ -267,13 +152,15 @@ class _SheetReader:
         for cell in element:
             column = self._column(cell.get("r", ""), column + 1)
             look = self.looks_by_number.get(cell.get("s", "0"), PLAIN)
-            text = self._text(cell, look.code) if len(cell) else ""
+            text = self._text(cell, look.code, column) if len(cell) else ""
             if text:
                 texts[column] = text
                 self.length_chars += len(text)
             if look.drawn or (text and look is not PLAIN):
                 looks[column] = look
         self._keep(texts, looks)
+        if texts and element.get("hidden") in {"1", "true"}:
+            self.hidden_rows.append(self.row)
 
     def _keep(self, texts: dict[int, str], looks: dict[int, Look]) -> None:
         if self.length_chars > MAXIMUM_CHARS:
@@ -293,15 +180,18 @@ class _SheetReader:
             column = self.columns[letters] = position[1]
         return column
 
-    def _text(self, cell: etree._Element, code: str) -> str:
+    def _text(self, cell: etree._Element, code: str, column: int) -> str:
+        formula = ""
         for child in cell:
             tag = child.tag
             if tag[-2:] == "}v":  # type: ignore[index,unused-ignore]
                 value = child.text
                 return self._shown(cell.get("t", "n"), value, code) if value else ""
-            if tag[-3:] == "}is":  # type: ignore[index,unused-ignore]
+            if tag[-2:] == "}f":  # type: ignore[index,unused-ignore]
+                formula = self.formulas.add(child, self.row, column)
+            elif tag[-3:] == "}is":  # type: ignore[index,unused-ignore]
                 return rich_text(child)
-        return ""
+        return formula[:_CELL_CHARS]
 
     def _shown(self, kind: str, value: str, code: str) -> str:
         match kind:
@@ -333,8 +223,10 @@ def read_sheet(archive: Archive, part: str, strings: list[str], styles: Styles, 
     """
     reader = _SheetReader(strings, styles, maximum_cells)
     merges: list[Area] = []
-    widths: dict[int, float] = {}
-    for element in archive.elements(part, ("row", "mergeCell", "col")):
+    columns = _Columns()
+    choices: dict[str, list[Area]] = {}
+    links = LinkReader(archive, part)
+    for element in archive.elements(part, ("row", "mergeCell", "col", "hyperlink", "dataValidation")):
         match local_name(element):
             case "row":
                 reader.read_row(element)
@@ -342,9 +234,25 @@ def read_sheet(archive: Archive, part: str, strings: list[str], styles: Styles, 
                 area = parse_area(element.get("ref") or "")
                 if area is not None and area[:2] != area[2:]:
                     merges.append(area)
+            case "col":
+                columns.read(element)
+            case "hyperlink":
+                links.add(element)
             case _:
-                _read_width(element, widths)
-    return SheetCells(ascending(reader.texts), reader.looks, disjoint(merges), widths)
+                _read_choices(element, choices)
+    texts = ascending(reader.texts)
+    for target, reference in links.found:
+        _append_link(texts, target, parse_area(reference))
+    return SheetCells(
+        texts,
+        reader.looks,
+        disjoint(merges),
+        columns.widths,
+        reader.formulas.found,
+        tuple((formula, tuple(areas)) for formula, areas in choices.items()),
+        tuple(sorted(reader.hidden_rows)),
+        tuple(sorted({column for row in texts.values() for column in row if column in columns.hidden})),
+    )
 
 
 def ascending(texts: dict[int, dict[int, str]]) -> dict[int, dict[int, str]]:
@@ -352,11 +260,45 @@ def ascending(texts: dict[int, dict[int, str]]) -> dict[int, dict[int, str]]:
     return {row: dict(sorted(texts[row].items())) for row in sorted(texts)}
 
 
-def _read_width(element: etree._Element, widths: dict[int, float]) -> None:
-    first, last, width = (to_float(element.get(name)) for name in ("min", "max", "width"))
-    if first is not None and last is not None and width is not None:
-        for column in range(max(0, int(first) - 1), min(int(last), int(first) + 400, _MAXIMUM_COLUMN)):
-            widths[column] = width
+class _Columns:
+    """Widths of columns, and which are hidden."""
+
+    def __init__(self) -> None:
+        self.widths: dict[int, float] = {}
+        self.hidden: set[int] = set()
+
+    def read(self, element: etree._Element) -> None:
+        first, last, width = (to_float(element.get(name)) for name in ("min", "max", "width"))
+        if first is None or last is None:
+            return
+        if element.get("hidden") in {"1", "true"}:
+            self.hidden.update(range(max(0, int(first) - 1), min(int(last), _MAXIMUM_COLUMN)))
+        if width is not None:
+            for column in range(max(0, int(first) - 1), min(int(last), int(first) + 400, _MAXIMUM_COLUMN)):
+                self.widths[column] = width
+
+
+def _read_choices(element: etree._Element, choices: dict[str, list[Area]]) -> None:
+    """Note the list of a data validation; newer ones carry formula and ranges as elements."""
+    if element.get("type") != "list":
+        return
+    formula = next(("".join(map(str, child.itertext())) for child in element if local_name(child) == "formula1"), "")
+    ranges = next((child.text or "" for child in element if local_name(child) == "sqref"), element.get("sqref") or "")
+    areas = [area for reference in ranges.split() if (area := parse_area(reference)) is not None]
+    if formula.strip() and areas:
+        choices.setdefault(formula.strip(), []).extend(areas)
+
+
+def _append_link(texts: dict[int, dict[int, str]], target: str, area: Area | None) -> None:
+    """Write the target of a link behind the text of its first cell that has one, unless it stands there already."""
+    if area is None:
+        return
+    for row in range(area.top, min(area.bottom, area.top + _LINK_ROWS) + 1):
+        for column, text in texts.get(row, {}).items():
+            if area.left <= column <= area.right:
+                if target.removeprefix("mailto:").rstrip("/") not in text:
+                    texts[row][column] = f"{text} <{target}>"
+                return
 
 
 def disjoint(areas: list[Area]) -> tuple[Area, ...]:

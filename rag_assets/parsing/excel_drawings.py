@@ -1,40 +1,53 @@
-"""Drawings and comments of a sheet: text of shapes in reading order, and which shapes connectors join.
+"""The drawing of a sheet: its shapes, pictures and connectors with their places, those in groups included.
 
-What stays out: pictures, whose text would need optical character recognition; the look of shapes.
+What stays out: what they mean together (`excel_diagrams`), the content of pictures, the look of shapes.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 from lxml import etree
 
-from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.content import Block
-from rag_assets.parsing.excel_archive import Archive, Relation, local_name
-from rag_assets.parsing.excel_cells import Area, clean_text, parse_area, rich_text
+from rag_assets.parsing.archive import Archive, Relation, local_name
+from rag_assets.parsing.excel_cells import Area, clean_text
+from rag_assets.parsing.excel_geometry import IDENTITY, Frame, Line, Rectangle, connector_path
 
 _ANCHORS = {"twoCellAnchor", "oneCellAnchor", "absoluteAnchor"}
-_CLUSTER_ROWS = 3
-_NODE_CHARS = 60
+_LINES = ("line", "straightConnector", "bentConnector", "curvedConnector")
 _MAXIMUM_DEPTH = 32
+_MAXIMUM_MEMBERS = 20_000
+_ART_SIZE = 4_000  # hundredths of a point
 _LAST_ROW, _LAST_COLUMN = (1 << 20) - 1, (1 << 14) - 1
+
+
+class ShapeKind(StrEnum):
+    """What a shape can be in a diagram."""
+
+    NODE = "node"
+    TEXT = "text"  # text alone, without fill and outline
+    ART = "art"  # text as a picture, such as a watermark
+    PICTURE = "picture"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A shape with text.
+    """A shape, chart, graphic or picture.
 
     Attributes:
         area: Cells it lies on; of a shape within a group, scaled from the group's.
         identity: Its number in the drawing.
-        text: Its text in one line.
+        text: Its text in one line; of a picture, its alternative text.
+        box: Its place in the drawing's units; None where the drawing does not tell.
+        kind: What it can be in a diagram.
     """
 
     area: Area
     identity: str
     text: str
+    box: Rectangle | None = None
+    kind: ShapeKind = ShapeKind.NODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,40 +55,41 @@ class Connector:
     """A line between shapes.
 
     Attributes:
-        start: Number of the shape where it starts.
-        end: Number of the shape where it ends.
+        start: Number of the shape where it starts; empty where the drawing does not tell.
+        end: Number of the shape where it ends; likewise.
         sign: How the line is written between the texts of the two.
         reverse: Whether only its start has an arrow head.
+        path: Points that it runs through, from its start to its end; empty where the drawing does not tell.
     """
 
     start: str
     end: str
     sign: str
     reverse: bool
+    path: Line = ()
 
 
-def drawing_blocks(archive: Archive, sheet_part: str) -> list[Block]:
-    """Blocks of the drawings and comments of a sheet, without sections.
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What a drawing holds, in its own order."""
+
+    shapes: tuple[Shape, ...]
+    connectors: tuple[Connector, ...]
+
+
+def read_drawing(archive: Archive, part: str) -> Drawing:
+    """Read a drawing.
 
     Raises:
-        ParseError: MALFORMED where a drawing or comments part cannot be read.
+        ParseError: MALFORMED where the part cannot be read.
     """
-    blocks: list[Block] = []
-    relations = [relation for relation in archive.relations(sheet_part).values() if archive.has(relation.target)]
-    for relation in relations:
-        if relation.kind == "drawing":
-            blocks.extend(_diagrams(archive, relation.target))
-    return [*blocks, *_notes(archive, relations)]
-
-
-def _diagrams(archive: Archive, part: str) -> list[Block]:
     reader = _DrawingReader(archive, archive.relations(part))
     for anchor in _flat(archive.tree(part)):
         if local_name(anchor) in _ANCHORS:
             area = _anchor_area(anchor)
             for element in _flat(anchor):
-                reader.collect(element, area)
-    return [_diagram(members, reader.connectors) for members in _clusters(reader.shapes, reader.connectors)]
+                reader.collect(element, area, IDENTITY)
+    return Drawing(tuple(reader.shapes), tuple(reader.connectors))
 
 
 def _flat(parent: etree._Element) -> Iterator[etree._Element]:
@@ -97,21 +111,30 @@ class _DrawingReader:
         self.shapes: list[Shape] = []
         self.connectors: list[Connector] = []
 
-    def collect(self, element: etree._Element, area: Area, depth: int = 0) -> None:
+    def collect(self, element: etree._Element, area: Area, frame: Frame, depth: int = 0) -> None:
+        if len(self.shapes) + len(self.connectors) >= _MAXIMUM_MEMBERS:
+            return
         match local_name(element):
-            case "sp":
-                self.shapes.append(Shape(area, _identity(element), _paragraphs(element)))
             case "cxnSp":
-                connector = _connector(element)
-                if connector is not None:
-                    self.connectors.append(connector)
+                self.connectors.append(_connector(element, frame))
+            case "sp" if _is_line(element):
+                self.connectors.append(_connector(element, frame))
+            case "sp":
+                self._add(element, area, frame, _paragraphs(element), _kind(element))
+            case "pic":
+                self._add(element, area, frame, _alternative(element), ShapeKind.PICTURE)
             case "graphicFrame":
-                text = _frame_text(element, self.archive, self.relations)
-                self.shapes.append(Shape(area, _identity(element), text))
+                self._add(element, area, frame, _frame_text(element, self.archive, self.relations))
             case "grpSp" if depth < _MAXIMUM_DEPTH:
-                frame = _rectangle(element, "chOff", "chExt")
+                outer, inner = _rectangle(element, "off", "ext"), _rectangle(element, "chOff", "chExt")
+                within = frame.within(outer, inner) if outer and inner else frame
                 for child in _flat(element):
-                    self.collect(child, _scaled(child, frame, area), depth + 1)
+                    self.collect(child, _scaled(child, inner, area), within, depth + 1)
+
+    def _add(
+        self, element: etree._Element, area: Area, frame: Frame, text: str, kind: ShapeKind = ShapeKind.NODE
+    ) -> None:
+        self.shapes.append(Shape(area, _property(element, "id"), text, _box(element, frame), kind))
 
 
 def _anchor_area(anchor: etree._Element) -> Area:
@@ -130,28 +153,48 @@ def _corner(element: etree._Element | None) -> tuple[int, int]:
     )
 
 
-def _rectangle(element: etree._Element, offset: str, extent: str) -> tuple[int, int, int, int] | None:
-    """Left, top, width and height of a shape or of a group's inner space, in its own units."""
+def _transform(element: etree._Element) -> etree._Element | None:
+    """The element that places a shape: its `xfrm`."""
     for properties in element:
-        if local_name(properties) not in {"spPr", "grpSpPr", "xfrm"}:
-            continue
-        found = {local_name(child): child for child in properties.iter() if isinstance(child.tag, str)}
-        if offset not in found or extent not in found:
-            return None
-        values = [found[offset].get("x"), found[offset].get("y"), found[extent].get("cx"), found[extent].get("cy")]
-        numbers = [int(value) for value in values if value and value.lstrip("-").isdecimal()]
-        return (numbers[0], numbers[1], numbers[2], numbers[3]) if len(numbers) == 4 else None
+        name = local_name(properties)
+        if name == "xfrm":
+            return properties
+        if name in {"spPr", "grpSpPr"}:
+            return next((child for child in properties if local_name(child) == "xfrm"), None)
     return None
 
 
-def _scaled(child: etree._Element, frame: tuple[int, int, int, int] | None, area: Area) -> Area:
+def _rectangle(element: etree._Element, offset: str, extent: str) -> Rectangle | None:
+    """Left, top, width and height of a shape or of a group's inner space, in its own units."""
+    transform = _transform(element)
+    if transform is None:
+        return None
+    found = {local_name(child): child for child in transform}
+    if offset not in found or extent not in found:
+        return None
+    values = [found[offset].get("x"), found[offset].get("y"), found[extent].get("cx"), found[extent].get("cy")]
+    numbers = [int(value) for value in values if value and len(value) < 20 and value.lstrip("-").isdecimal()]
+    return (numbers[0], numbers[1], numbers[2], numbers[3]) if len(numbers) == 4 else None
+
+
+def _box(element: etree._Element, frame: Frame) -> Rectangle | None:
+    """Left, top, right and bottom of a shape in the drawing's units; None without a size."""
+    placed = _rectangle(element, "off", "ext")
+    if placed is None or (placed[2] <= 0 and placed[3] <= 0):
+        return None
+    left, top = frame.place(placed[0], placed[1])
+    right, bottom = frame.place(placed[0] + placed[2], placed[1] + placed[3])
+    return left, top, right, bottom
+
+
+def _scaled(child: etree._Element, frame: Rectangle | None, area: Area) -> Area:
     """Cells of a group's member: its share of the group's space, taken of the group's cells."""
     box = _rectangle(child, "off", "ext")
     if box is None or frame is None or frame[2] <= 0 or frame[3] <= 0:
         return area
     rows, columns = area.bottom - area.top + 1, area.right - area.left + 1
 
-    def place(offset: int, size: int, cells: int) -> int:
+    def place(offset: float, size: float, cells: int) -> int:
         return min(max(int(offset / size * cells), 0), cells - 1)
 
     left, top = box[0] - frame[0], box[1] - frame[1]
@@ -163,8 +206,13 @@ def _scaled(child: etree._Element, frame: tuple[int, int, int, int] | None, area
     )
 
 
-def _identity(element: etree._Element) -> str:
-    return next((child.get("id") or "" for child in element.iter("{*}cNvPr")), "")
+def _property(element: etree._Element, name: str) -> str:
+    return next((child.get(name) or "" for child in element.iter("{*}cNvPr")), "")
+
+
+def _alternative(element: etree._Element) -> str:
+    """Alternative text of a picture: its description, else its title."""
+    return " ".join(clean_text(_property(element, "descr") or _property(element, "title")).split())
 
 
 def _paragraphs(element: etree._Element) -> str:
@@ -198,78 +246,42 @@ def _ends(name: object, wanted: str) -> bool:
     return str(name).rpartition("}")[2] == wanted
 
 
-def _connector(element: etree._Element) -> Connector | None:
+def _kind(element: etree._Element) -> ShapeKind:
+    if any(warp.get("prst") != "textNoShape" for warp in element.iter("{*}prstTxWarp")):
+        return ShapeKind.ART
+    looks = element.find("{*}spPr")
+    if looks is None or looks.find("{*}noFill") is None:
+        return ShapeKind.NODE
+    sizes = [run.get("sz") or "" for run in element.iter("{*}rPr")]
+    if any(size.isdecimal() and int(size) >= _ART_SIZE for size in sizes):
+        return ShapeKind.ART
+    return ShapeKind.NODE if looks.find("{*}ln/{*}noFill") is None else ShapeKind.TEXT
+
+
+def _preset(element: etree._Element) -> str:
+    return next((str(child.get("prst") or "") for child in element.iter("{*}prstGeom")), "")
+
+
+def _is_line(element: etree._Element) -> bool:
+    """Whether a shape is a line: drawn with an older tool, it is no connector in the file."""
+    return _preset(element).startswith(_LINES) and not _paragraphs(element)
+
+
+def _connector(element: etree._Element, frame: Frame) -> Connector:
     ends = {local_name(end): end.get("id") or "" for end in element.iter("{*}stCxn", "{*}endCxn")}
-    if len(ends) < 2:
-        return None
     heads = {
         local_name(head) for head in element.iter("{*}headEnd", "{*}tailEnd") if head.get("type") not in {None, "none"}
     }
     sign = "↔" if len(heads) == 2 else "→" if heads else "—"
-    return Connector(ends["stCxn"], ends["endCxn"], sign, heads == {"headEnd"})
-
-
-def _clusters(shapes: list[Shape], connectors: list[Connector]) -> list[list[Shape]]:
-    """Group shapes that lie near each other from top to bottom, or that connectors join; only those with text."""
-    groups: list[list[Shape]] = []
-    bottom = -_CLUSTER_ROWS
-    for shape in sorted(shapes, key=lambda shape: shape.area):
-        if not groups or shape.area.top > bottom + _CLUSTER_ROWS:
-            groups.append([])
-        groups[-1].append(shape)
-        bottom = max(bottom, shape.area.bottom)
-    home = {shape.identity: index for index, group in enumerate(groups) for shape in group}
-    target = list(range(len(groups)))
-    for connector in connectors:
-        ends = sorted(target[home[end]] for end in (connector.start, connector.end) if end in home)
-        if len(ends) == 2 and ends[0] != ends[1]:
-            target = [ends[0] if value == ends[1] else value for value in target]
-    merged: dict[int, list[Shape]] = defaultdict(list)
-    for index, group in enumerate(groups):
-        merged[target[index]].extend(shape for shape in group if shape.text)
-    return [group for group in merged.values() if group]
-
-
-def _diagram(shapes: list[Shape], connectors: list[Connector]) -> Block:
-    nodes = {shape.identity: shape.text for shape in shapes}
-    lines = [shape.text for shape in shapes]
-    for connector in connectors:
-        if connector.start not in nodes or connector.end not in nodes:
-            continue
-        first, last = _short(nodes[connector.start]), _short(nodes[connector.end])
-        if connector.reverse:
-            first, last = last, first
-        lines.append(f"{first} {connector.sign} {last}")
-    return Block(BlockKind.DIAGRAM, "\n".join(lines), cell_range=_around(shape.area for shape in shapes).label)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _NODE_CHARS else f"{text[:_NODE_CHARS]}…"
-
-
-def _around(areas: Iterable[Area]) -> Area:
-    tops, lefts, bottoms, rights = zip(*areas, strict=True)
-    return Area(min(tops), min(lefts), max(bottoms), max(rights))
-
-
-def _notes(archive: Archive, relations: list[Relation]) -> list[Block]:
-    """Comments by cell; threaded ones take the place of the notice that stands for them in older comments."""
-    texts: dict[str, str] = {}
-    for relation in relations:
-        if relation.kind == "comments":
-            for comment in archive.tree(relation.target).iter("{*}comment"):
-                body = next((child for child in comment if local_name(child) == "text"), None)
-                texts[comment.get("ref") or ""] = rich_text(body) if body is not None else ""
-    for relation in relations:
-        if relation.kind == "threadedComment":
-            texts.update(_threads(archive, relation.target))
-    found = [(parse_area(reference), text) for reference, text in texts.items()]
-    return [Block(BlockKind.NOTE, text, cell_range=area.label) for area, text in found if text and area is not None]
-
-
-def _threads(archive: Archive, part: str) -> dict[str, str]:
-    threads: dict[str, list[str]] = defaultdict(list)
-    for comment in archive.tree(part).iter("{*}threadedComment"):
-        text = next((child.text or "" for child in comment if local_name(child) == "text"), "")
-        threads[comment.get("ref") or ""].append(clean_text(text))
-    return {reference: "\n".join(filter(None, texts)) for reference, texts in threads.items()}
+    path: Line = ()
+    placed, transform = _rectangle(element, "off", "ext"), _transform(element)
+    if placed is not None and transform is not None and placed[2] + placed[3] > 0:
+        points = connector_path(
+            placed,
+            _preset(element),
+            flip_x=transform.get("flipH") in {"1", "true"},
+            flip_y=transform.get("flipV") in {"1", "true"},
+            rotation=transform.get("rot") or "0",
+        )
+        path = tuple(frame.place(*point) for point in points)
+    return Connector(ends.get("stCxn", ""), ends.get("endCxn", ""), sign, heads == {"headEnd"}, path)

@@ -1,9 +1,10 @@
-"""Encrypted workbooks: opened where Excel opens them without asking, refused otherwise.
+"""Encrypted Office documents: opened where Excel opens them without asking or a given password fits, else refused.
 
 What stays out: guessing passwords.
 """
 
 import struct
+from collections.abc import Sequence
 from io import BytesIO
 
 import olefile
@@ -19,8 +20,12 @@ _DAMAGE = (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError,
            NotImplementedError, OverflowError)  # fmt: skip
 
 
-def open_container(data: bytes) -> bytes:
+def open_container(data: bytes, passwords: Sequence[str] = ()) -> bytes:
     """The workbook inside a compound file: decrypted where needed, the same bytes where nothing is encrypted.
+
+    Args:
+        data: The compound file.
+        passwords: Tried in order where it is encrypted.
 
     Raises:
         ParseError: ENCRYPTED where a password is needed; MALFORMED where the container cannot be read;
@@ -34,10 +39,24 @@ def open_container(data: bytes) -> bytes:
         raise ParseError(FailureCause.MALFORMED, f"workbook: no readable compound file: {error}") from error
     if not encrypted_package and not old_workbook:
         raise ParseError(FailureCause.UNSUPPORTED_FORMAT, "compound file without a workbook")
-    return _decrypt(data, certain=encrypted_package)
+    return _decrypt(data, "workbook", passwords, certain=encrypted_package)
 
 
-def _decrypt(data: bytes, *, certain: bool) -> bytes:
+def decrypt_package(data: bytes, name: str, passwords: Sequence[str]) -> bytes:
+    """The Office Open XML document inside an encrypted package.
+
+    Args:
+        data: The compound file that holds the package.
+        name: What the document is called in messages.
+        passwords: Tried in order.
+
+    Raises:
+        ParseError: ENCRYPTED where none fits; the message holds no password.
+    """
+    return _decrypt(data, name, passwords, certain=True)
+
+
+def _decrypt(data: bytes, name: str, passwords: Sequence[str], *, certain: bool) -> bytes:
     try:
         workbook = OfficeFile(BytesIO(data))
         if not workbook.is_encrypted():
@@ -45,11 +64,14 @@ def _decrypt(data: bytes, *, certain: bool) -> bytes:
     except (FileFormatError, CryptoParseError, *_DAMAGE):
         if not certain:
             return data  # its reader will name what is wrong
-        raise ParseError(FailureCause.ENCRYPTED, "workbook: encrypted, its encryption cannot be read") from None
-    output = BytesIO()
-    try:
-        workbook.load_key(password=_DEFAULT_PASSWORD)
-        workbook.decrypt(output)
-    except (DecryptionError, InvalidKeyError, FileFormatError, CryptoParseError, *_DAMAGE) as error:
-        raise ParseError(FailureCause.ENCRYPTED, "workbook: a password is needed") from error
-    return output.getvalue()
+        raise ParseError(FailureCause.ENCRYPTED, f"{name}: encrypted, its encryption cannot be read") from None
+    for password in (_DEFAULT_PASSWORD, *passwords):
+        output = BytesIO()
+        try:
+            workbook.load_key(password=password)
+            workbook.decrypt(output)
+        except (DecryptionError, InvalidKeyError, FileFormatError, CryptoParseError, *_DAMAGE):
+            continue
+        return output.getvalue()
+    tried = "none of the passwords given fits" if passwords else "a password is needed (RAG_PASSWORDS)"
+    raise ParseError(FailureCause.ENCRYPTED, f"{name}: encrypted: {tried}")

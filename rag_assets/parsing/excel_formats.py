@@ -1,13 +1,16 @@
 """Cell values as a workbook shows them: number formats applied to stored numbers.
 
 Dates are written ISO-like (`2019-09-10`, `2019-09-10 12:30`, `2019-09` for year and month) whatever their local
-format, so that they can be found and compared. What stays out: reading cells.
+format, so that they can be found and compared; those with a Japanese era as shown, with the ISO date behind:
+`令和1年9月10日 (2019-09-10)`. What stays out: reading cells.
 """
 
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+
+from rag_assets.parsing.excel_eras import ERA, era_date, restore
 
 BUILT_IN_FORMATS = {
     0: "General", 1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "#,##0", 6: "#,##0", 7: "#,##0.00", 8: "#,##0.00",
@@ -119,7 +122,9 @@ def _format_date(value: float, section: _Section, *, base_1904: bool) -> str | N
         return moment.strftime(time_format)
     months_only = "y" in pattern and "d" not in pattern and "m" in pattern and not has_time
     date = moment.strftime("%Y-%m" if months_only else "%Y-%m-%d")
-    return f"{date} {moment.strftime(time_format)}" if has_time else date
+    date = f"{date} {moment.strftime(time_format)}" if has_time else date
+    shown = era_date(moment, section.pattern, section.literals) if ERA.search(pattern) else ""
+    return f"{shown} ({date})" if shown else date
 
 
 def _moment(value: float, *, base_1904: bool) -> datetime:
@@ -133,7 +138,7 @@ def _format_digits(value: float, section: _Section) -> str:
     pattern = section.pattern
     match = _DIGITS.search(pattern)
     if match is None:
-        return _restore(pattern, section.literals).strip() or (general(value) if not pattern else "")
+        return restore(pattern, section.literals).strip() or (general(value) if not pattern else "")
     mask = match.group()
     value *= 100 ** pattern.count("%")
     whole_mask, _, decimal_mask = mask.partition("E")[0].partition(".")
@@ -143,7 +148,7 @@ def _format_digits(value: float, section: _Section) -> str:
         trailing = len(whole_mask) - len(whole_mask.rstrip(","))
         number = _fixed(value / 1000**trailing, whole_mask.rstrip(","), decimal_mask)
     tail = re.sub(r"[0#?,.]", "", pattern[match.end() :])
-    text = _restore(pattern[: match.start()], section.literals) + number + _restore(tail, section.literals)
+    text = restore(pattern[: match.start()], section.literals) + number + restore(tail, section.literals)
     return text.strip()
 
 
@@ -158,8 +163,3 @@ def _fixed(value: float, whole_mask: str, decimal_mask: str) -> str:
         whole = ""
     text = f"{whole}.{decimals}" if decimals else whole
     return f"-{text}" if value < 0 and text.strip("0.,") else text
-
-
-def _restore(pattern: str, literals: tuple[str, ...]) -> str:
-    return "".join(literals[ord(sign) - 0xE000] if 0xE000 <= ord(sign) < 0xE000 + len(literals) else sign
-                   for sign in pattern)  # fmt: skip

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from rag_assets.parsing.excel_cells import PLAIN, Area, Look, SheetCells
+from rag_assets.parsing.excel_cells import Area, SheetCells
+from rag_assets.parsing.excel_styles import PLAIN, Look
 
 Run = tuple[int, int, int]
 """First column, last column and room of a stretch of a row without lines in it."""

@@ -11,8 +11,9 @@ from statistics import median
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.parsing.content import Block, Row
-from rag_assets.parsing.excel_cells import PLAIN, Area, Look, SheetCells, parse_area
+from rag_assets.parsing.excel_cells import Area, SheetCells, parse_area
 from rag_assets.parsing.excel_rooms import Room, find_rooms
+from rag_assets.parsing.excel_styles import PLAIN, Look
 from rag_assets.parsing.excel_tables import Box, make_bands, split_bands, table_block
 from rag_assets.parsing.excel_text import is_heading, outside_blocks
 

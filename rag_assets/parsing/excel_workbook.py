@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.excel_archive import Archive, Relation, local_name
-from rag_assets.parsing.excel_cells import Styles, read_shared_strings, read_styles
+from rag_assets.parsing.archive import Archive, Relation, local_name
+from rag_assets.parsing.excel_cells import read_shared_strings
+from rag_assets.parsing.excel_styles import Styles, read_styles
 
 _GENERIC_TITLES = {"workbook", "book1", "sheet1", "microsoft excel", "untitled", "無題", "excel", "タイトル", "title"}
 
@@ -40,6 +41,7 @@ class Workbook:
         strings: Shared strings.
         styles: Looks of cells.
         title: Title stated in its properties, or None.
+        names: What the defined names of the workbook stand for.
     """
 
     archive: Archive
@@ -47,6 +49,7 @@ class Workbook:
     strings: list[str]
     styles: Styles
     title: str | None
+    names: dict[str, str]
 
 
 def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:
@@ -77,7 +80,8 @@ def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:
     styles = Styles((), base_1904)
     if styles_part is not None and archive.has(styles_part):
         styles = read_styles(archive, styles_part, base_1904=base_1904)
-    return Workbook(archive, sheets, strings, styles, _title(archive))
+    names = {element.get("name") or "": element.text or "" for element in root.iter("{*}definedName")}
+    return Workbook(archive, sheets, strings, styles, _title(archive), names)
 
 
 def _workbook_part(archive: Archive) -> str:

@@ -8,6 +8,7 @@ import importlib.metadata
 import logging
 import re
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -19,8 +20,11 @@ from rag_assets.parsing.detect import Detection, DocumentFormat, detect_format
 
 logger = logging.getLogger(__name__)
 
-_LIBRARIES = ("lxml", "markdown-it-py", "msoffcrypto-tool", "olefile", "pypdfium2", "python-calamine")
+_LIBRARIES = ("lxml", "markdown-it-py", "msoffcrypto-tool", "olefile", "pypdfium2", "python-calamine",
+              "python-oxmsg", "unstructured")  # fmt: skip
 _MESSAGE_CHARS = 300
+_EXTRAS = ("rapidocr",)
+_OCR_SHARE = 0.5
 _IMPORT = re.compile(rb"^\s*from rag_assets\.parsing\.(\w+) import", re.MULTILINE)
 
 
@@ -47,20 +51,21 @@ class ParsingLimits:
     pages: int
 
 
-def parse_bytes(data: bytes, file_name: str, limits: ParsingLimits) -> ParsedDocument:
+def parse_bytes(data: bytes, file_name: str, limits: ParsingLimits, passwords: Sequence[str] = ()) -> ParsedDocument:
     """Parse one file.
 
     Args:
         data: All bytes of the file.
         file_name: Its name; see `detect_format` for what the extension is used for.
         limits: Limits on the file; time and memory are watched by `pool.parse_files` alone.
+        passwords: Tried in order on an encrypted file.
 
     Returns:
         Pages and failures. A file that cannot be parsed gives no pages and one failure; nothing is raised for it.
     """
     detection = detect_format(data, file_name)
     try:
-        document = _dispatch(data, detection, limits)
+        document = _dispatch(data, detection, limits, passwords)
     except ParseError as error:
         return ParsedDocument(detection.name, failures=(Failure(error.cause, _one_line(str(error))),))
     except MemoryError:
@@ -73,13 +78,8 @@ def parse_bytes(data: bytes, file_name: str, limits: ParsingLimits) -> ParsedDoc
     return replace(document, format=detection.name, failures=failures)
 
 
-def _dispatch(data: bytes, detection: Detection, limits: ParsingLimits) -> ParsedDocument:
-    if len(data) > limits.file_bytes:
-        raise ParseError(FailureCause.TOO_LARGE, f"{len(data)} bytes, limit {limits.file_bytes}")
-    if not data:
-        raise ParseError(FailureCause.NO_TEXT, "the file is empty")
-    if detection.encrypted:
-        raise ParseError(FailureCause.ENCRYPTED, f"an encrypted {detection.name} document: a password is needed")
+def _dispatch(data: bytes, detection: Detection, limits: ParsingLimits, passwords: Sequence[str]) -> ParsedDocument:
+    data = _plain_bytes(data, detection, limits, passwords)
     match detection.format:
         case DocumentFormat.XLSX | DocumentFormat.XLSM | DocumentFormat.XLSB | DocumentFormat.XLS:
             from rag_assets.parsing.excel import ExcelLimits, parse_excel
@@ -90,11 +90,11 @@ def _dispatch(data: bytes, detection: Detection, limits: ParsingLimits) -> Parse
                 expanded_bytes=limits.expanded_bytes,
                 archive_entries=limits.archive_entries,
             )
-            return parse_excel(data, excel_limits)
+            return parse_excel(data, excel_limits, passwords)
         case DocumentFormat.PDF:
             from rag_assets.parsing.pdf import parse_pdf
 
-            return parse_pdf(data, limits.pages)
+            return parse_pdf(data, limits.pages, passwords, limits.timeout_seconds * _OCR_SHARE)
         case DocumentFormat.DOCX:
             from rag_assets.parsing.word import parse_docx
 
@@ -103,6 +103,10 @@ def _dispatch(data: bytes, detection: Detection, limits: ParsingLimits) -> Parse
             from rag_assets.parsing.slides import parse_pptx
 
             return parse_pptx(data, limits.archive_entries, limits.expanded_bytes, limits.pages)
+        case DocumentFormat.EML | DocumentFormat.MSG:
+            from rag_assets.parsing.mail import parse_message
+
+            return parse_message(data, detection.format)
         case DocumentFormat.HTML | DocumentFormat.MD:
             from rag_assets.parsing.markup import parse_html, parse_markdown
 
@@ -117,6 +121,25 @@ def _dispatch(data: bytes, detection: Detection, limits: ParsingLimits) -> Parse
             return parse_text(data)
         case None:
             raise ParseError(FailureCause.UNSUPPORTED_FORMAT, f"no reader for this file: it is {detection.description}")
+
+
+def _plain_bytes(data: bytes, detection: Detection, limits: ParsingLimits, passwords: Sequence[str]) -> bytes:
+    """The bytes to parse, decrypted where they are an encrypted package.
+
+    Raises:
+        ParseError: TOO_LARGE, NO_TEXT or ENCRYPTED.
+    """
+    if len(data) > limits.file_bytes:
+        raise ParseError(FailureCause.TOO_LARGE, f"{len(data)} bytes, limit {limits.file_bytes}")
+    if not data:
+        raise ParseError(FailureCause.NO_TEXT, "the file is empty")
+    if detection.encrypted:
+        from rag_assets.parsing.excel_encryption import decrypt_package
+
+        data = decrypt_package(data, detection.name, passwords)
+        if len(data) > limits.file_bytes:
+            raise ParseError(FailureCause.TOO_LARGE, f"{len(data)} bytes once decrypted, limit {limits.file_bytes}")
+    return data
 
 
 def _unexpected(error: Exception, file_name: str) -> Failure:
@@ -151,4 +174,9 @@ def parser_fingerprint() -> str:
         digest.update(f"{name}\0".encode() + source + b"\0")
     for library in _LIBRARIES:
         digest.update(f"{library}=={importlib.metadata.version(library)}\0".encode())
+    for library in _EXTRAS:
+        try:
+            digest.update(f"{library}=={importlib.metadata.version(library)}\0".encode())
+        except importlib.metadata.PackageNotFoundError:
+            continue
     return digest.hexdigest()[:16]

@@ -1,30 +1,27 @@
-"""The text layer of a PDF page as lines with positions, in reading order.
+"""Lines of a PDF page in reading order, from the runs of its text layer.
 
-What stays out: what the lines are (`pdf`).
+What stays out: the runs themselves (`pdf_runs`), tables (`pdf_tables`), what the lines are (`pdf_layout`).
 """
 
-import ctypes
-import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-from rag_assets.parsing.content import Box
+from rag_assets.parsing.content import Box, Row
 from rag_assets.parsing.flow import CJK, clean, is_cjk
+from rag_assets.parsing.pdf_runs import WORD_GAP, Run
 
 _SAME_LINE_SHARE = 0.5
-_RUN_GAP = 1.2
-_WORD_GAP = 0.22
 _GUTTER = 1.0
 _COLUMN_FILL = 0.55
 _COLUMN_LINES = 4
-_BOLD_WEIGHT = 600
-_FORCE_BOLD = 0x40000
-_CHARACTERS = 500_000
 _ROW_GAP = 1.5
+_PART_GAP = 1.0
+_TIER_COLUMNS = 3
+_TIER_HEIGHT = 6
+_RUBY_SHARE = 0.62
 _RADICALS = re.compile("[\u2e80-\u2fdf]")
 _SYMBOLS = re.compile("[\uf000-\uf0ff]")
 _BULLET_SYMBOLS = "\uf06c\uf06e\uf075\uf076\uf077\uf09f\uf0a7\uf0b7\uf0d8\uf0e8\uf0fc"
@@ -34,8 +31,38 @@ _HYPHEN_MARKS = ("\x02", "\ufffe", "\u00ad")
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """A table on a page.
+
+    Attributes:
+        rows: Its rows; a merged value stands in each cell that it spans.
+        texts: Text of each row as displayed; a merged value stands once.
+        header_row_count: Leading rows that are column headers.
+        edges: Left edges of its columns and the right edge of the last, in points.
+        box: Place on the page in points from the top left corner.
+        size: Height of its type in points.
+    """
+
+    rows: tuple[Row, ...]
+    texts: tuple[str, ...]
+    header_row_count: int
+    edges: tuple[float, ...]
+    box: Box
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Text of a line between two wide gaps, with its left and right edge in points."""
+
+    left: float
+    right: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
-    """A line of text.
+    """A line of text, or a table.
 
     Attributes:
         text: Its text; a hyphen at its end that only parts a word is a soft hyphen.
@@ -45,6 +72,8 @@ class Line:
         region: Number of the part of the page (column, band) that it stands in, in reading order.
         is_vertical: Whether it runs from top to bottom.
         is_row: Whether wide gaps or leader dots part it, as in a row of a table or a table of contents.
+        parts: What wide gaps part it into, from left to right; one where none does.
+        table: The table that stands here instead of text, or None.
     """
 
     text: str
@@ -54,145 +83,61 @@ class Line:
     region: int = 0
     is_vertical: bool = False
     is_row: bool = False
+    parts: tuple[Part, ...] = ()
+    table: Table | None = None
 
 
-@dataclass(slots=True)
-class _Run:
-    """Characters that follow each other without a wide gap."""
-
-    characters: list[str]
-    left: float
-    top: float
-    right: float
-    bottom: float
-    size: float
-    is_bold: bool
-    is_vertical: bool = False
-
-    @property
-    def text(self) -> str:
-        return "".join(self.characters)
-
-
-def read_lines(raw: Any, page: Any, text_page: Any, size: tuple[float, float]) -> list[Line]:
+def order_lines(runs: Sequence[Run], tables: Sequence[Table] = ()) -> list[Line]:
     """Lines of a page in reading order.
 
     Args:
-        raw: The module `pypdfium2.raw`.
-        page: The page.
-        text_page: Handle of its text layer.
-        size: Width and height of the page as displayed, in points.
-
-    Returns:
-        Lines; empty where the page has no text layer.
+        runs: The runs of the page outside its tables.
+        tables: Its tables; each becomes a line.
     """
-    runs = [run for run in _runs(raw, page, text_page) if run.text.strip() and _is_visible(run, size)]
+    typical = median(run.size for run in runs) if runs else 10.0
+    pieces = [(piece, table) for table in tables for piece in _slices(table, typical)]
+    owner = {id(piece): table for piece, table in pieces}
     lines: list[Line] = []
-    for region, part in enumerate(_in_reading_order(runs, 0)):
-        vertical = sum(run.is_vertical for run in part) > len(part) / 2
-        lines.extend(_vertical_lines(part, region) if vertical else _horizontal_lines(part, region))
-    return [line for line in lines if line.text]
+    placed: set[int] = set()
+    for region, part in enumerate(_in_reading_order([*runs, *(piece for piece, _ in pieces)], 0)):
+        text = [run for run in part if id(run) not in owner]
+        here = {id(table): table for run in part if (table := owner.get(id(run))) and id(table) not in placed}
+        placed.update(here)
+        found = list(lines_of(text, region))
+        for table in sorted(here.values(), key=lambda table: (table.box[1], table.box[0])):
+            above = [number for number, line in enumerate(found, 1) if line.box[1] < table.box[1] or line.is_vertical]
+            found.insert(max(above, default=0), Line("", table.box, table.size, False, region, table=table))
+        lines += found
+    return lines
 
 
-def _runs(raw: Any, page: Any, text_page: Any) -> Iterator[_Run]:
-    """Runs in the order of the file: broken at line ends, wide gaps and jumps."""
-    place = _placing(page)
-    box = raw.FS_RECTF()
-    run: _Run | None = None
-    for index in range(min(raw.FPDFText_CountChars(text_page), _CHARACTERS)):
-        code = raw.FPDFText_GetUnicode(text_page, index)
-        character = chr(code)
-        if code in (10, 13) and run:
-            yield run
-            run = None
-        elif code == 32 and raw.FPDFText_IsGenerated(text_page, index) == 1:
-            if run and not run.characters[-1].isspace():
-                run.characters.append(" ")
-        elif code not in (0, 10, 13) and raw.FPDFText_GetLooseCharBox(text_page, index, box):
-            where = place(box.left, box.top, box.right, box.bottom)
-            if run and _continues(run, where):
-                _extend(run, character, where)
-                if len(run.characters) < 4 and character.isalnum() and not run.characters[0].isalnum():
-                    # A bullet or bracket in front may come from another font than the words behind it.
-                    run.size, run.is_bold = _type_of(raw, text_page, index, where)
-            else:
-                if run:
-                    yield run
-                size, is_bold = _type_of(raw, text_page, index, where)
-                run = (
-                    None
-                    if character.isspace()
-                    else _Run([character], where[0], where[1], where[2], where[3], size, is_bold)
-                )
-    if run:
-        yield run
+def lines_of(runs: Sequence[Run], region: int = 0) -> Iterator[Line]:
+    """Lines of one part of a page: from the top, or from the right where most of it is vertical writing."""
+    lines = _vertical_lines(runs, region) if _is_vertical(runs) else _horizontal_lines(runs, region)
+    return (line for line in lines if line.text)
 
 
-def _extend(run: _Run, character: str, where: Box) -> None:
-    left, top, right, bottom = where
-    size = run.size
-    if top >= run.bottom - (bottom - top) * 0.3 and right > left and not character.isspace():
-        run.is_vertical = True
-    if left - run.right > _WORD_GAP * size and not run.is_vertical and not run.characters[-1].isspace():
-        run.characters.append(" ")
-    run.characters.append(character)
-    run.left = min(run.left, left)
-    run.right = max(run.right, right)
-    run.top = min(run.top, top)
-    run.bottom = max(run.bottom, bottom)
+def _slices(table: Table, typical: float) -> list[Run]:
+    """Stand-ins for a table among the runs: one for each line of text that would fit in its place."""
+    left, top, right, bottom = table.box
+    count = max(1, min(60, int((bottom - top) / (1.2 * max(typical, 1.0)))))
+    step = (bottom - top) / count
+    return [
+        Run(["\ufffc"], [left], left, top + step * number, right, top + step * (number + 1), typical, False)
+        for number in range(count)
+    ]
 
 
-def _continues(run: _Run, where: Box) -> bool:
-    """Whether a character stands where the next one of a run would, across or down."""
-    left, top, right, bottom = where
-    if not run.is_vertical:
-        overlap = (min(run.bottom, bottom)) - (max(run.top, top))
-        own, others = bottom - top, run.bottom - run.top
-        if overlap > _SAME_LINE_SHARE * (min(others, own)) and overlap > 0:
-            return -1.0 < (left - run.right) / run.size < _RUN_GAP
-        if len(run.characters) > 1 or not is_cjk(run.characters[0]):
-            return False
-    width = max(min(right - left, run.right - run.left), 0.1)
-    across = min(right, run.right) - max(left, run.left)
-    return across > 0.7 * width and -0.5 * run.size < top - run.bottom < 0.6 * run.size
+def _is_vertical(runs: Sequence[Run]) -> bool:
+    vertical = sum(len(run.characters) for run in runs if run.is_vertical)
+    return vertical > sum(len(run.characters) for run in runs) / 2
 
 
-def _type_of(raw: Any, text_page: Any, index: int, where: Box) -> tuple[float, bool]:
-    """Size of a character's type in points (its font size, scaled as the text is), and whether it is bold."""
-    height = max(where[3] - where[1], 0.1)
-    matrix, flags = raw.FS_MATRIX(), ctypes.c_int()
-    size = float(raw.FPDFText_GetFontSize(text_page, index))
-    if raw.FPDFText_GetMatrix(text_page, index, matrix):
-        size *= max(math.hypot(matrix.c, matrix.d), 1e-6)
-    buffer = ctypes.create_string_buffer(128)
-    length = raw.FPDFText_GetFontInfo(text_page, index, buffer, 128, flags)
-    name = buffer.value.lower() if 0 < length <= 128 else b""
-    is_bold = (
-        raw.FPDFText_GetFontWeight(text_page, index) >= _BOLD_WEIGHT
-        or any(word in name for word in (b"bold", b"heavy", b"black"))
-        or bool(flags.value & _FORCE_BOLD)
-    )
-    return (size if 0.3 * height < size < 3 * height else height), is_bold
-
-
-def _placing(page: Any) -> Callable[[float, float, float, float], Box]:
-    """A function that turns a rectangle of the page's own space into points from the displayed top left corner."""
-    left, bottom, right, top = page.get_bbox()
-    turned: dict[int, Callable[[float, float, float, float], Box]] = {
-        0: lambda x0, y1, x1, y0: (x0 - left, top - y1, x1 - left, top - y0),
-        90: lambda x0, y1, x1, y0: (y0 - bottom, x0 - left, y1 - bottom, x1 - left),
-        180: lambda x0, y1, x1, y0: (right - x1, y0 - bottom, right - x0, y1 - bottom),
-        270: lambda x0, y1, x1, y0: (top - y1, right - x1, top - y0, right - x0),
-    }
-    return turned[page.get_rotation() % 360]
-
-
-def _is_visible(run: _Run, size: tuple[float, float]) -> bool:
-    return run.right > 0 and run.bottom > 0 and run.left < size[0] and run.top < size[1]
-
-
-def _in_reading_order(runs: list[_Run], depth: int) -> Iterator[list[_Run]]:
+def _in_reading_order(runs: list[Run], depth: int) -> Iterator[list[Run]]:
     """Cut runs into regions: at a gutter between columns of prose where there is one, else at gaps between bands."""
+    if _is_vertical(runs):
+        yield from _tiers(runs)
+        return
     if len(runs) < 2 * _COLUMN_LINES or depth > 20:
         if runs:
             yield runs
@@ -206,14 +151,35 @@ def _in_reading_order(runs: list[_Run], depth: int) -> Iterator[list[_Run]]:
     for cut in _band_cuts(runs):
         upper = [run for run in runs if (run.top + run.bottom) / 2 < cut]
         lower = [run for run in runs if (run.top + run.bottom) / 2 >= cut]
-        if _has_columns(upper, typical) or _has_columns(lower, typical):
+        if _is_parted(upper, typical) or _is_parted(lower, typical):
             yield from _in_reading_order(upper, depth + 1)
             yield from _in_reading_order(lower, depth + 1)
             return
     yield runs
 
 
-def _find_gutter(runs: list[_Run], typical: float) -> float | None:
+def _tiers(runs: list[Run]) -> Iterator[list[Run]]:
+    """Tiers of vertical writing from the top: cut at strips without text between enough columns on both sides."""
+    typical = median(run.size for run in runs)
+    for cut in _band_cuts(runs, typical):
+        sides = [run for run in runs if run.middle[1] < cut], [run for run in runs if run.middle[1] >= cut]
+        if all(_is_tier(side, typical) for side in sides):
+            yield from _tiers(sides[0])
+            yield from _tiers(sides[1])
+            return
+    yield runs
+
+
+def _is_tier(runs: list[Run], typical: float) -> bool:
+    vertical = [run for run in runs if run.is_vertical]
+    columns = {round(run.middle[0] / max(typical, 1.0)) for run in vertical}
+    if len(columns) < _TIER_COLUMNS:
+        return False
+    height = max(run.bottom for run in vertical) - min(run.top for run in vertical)
+    return height > _TIER_HEIGHT * typical
+
+
+def _find_gutter(runs: list[Run], typical: float) -> float | None:
     """Middle of the widest vertical strip without text that has columns of prose on both sides."""
     spans = sorted((run.left, run.right) for run in runs)
     strips, reach = [], spans[0][1]
@@ -223,12 +189,17 @@ def _find_gutter(runs: list[_Run], typical: float) -> float | None:
         reach = max(reach, right)
     for _, middle in sorted(strips, reverse=True):
         sides = [run for run in runs if run.left < middle], [run for run in runs if run.left >= middle]
-        if all(_is_prose(side) for side in sides):
+        if all(_is_prose(side) or _is_parted(side, typical) for side in sides):
             return middle
     return None
 
 
-def _is_prose(runs: list[_Run]) -> bool:
+def _is_parted(runs: list[Run], typical: float) -> bool:
+    """Whether runs are several columns of prose themselves."""
+    return len(runs) >= 2 * _COLUMN_LINES and _find_gutter(runs, typical) is not None
+
+
+def _is_prose(runs: list[Run]) -> bool:
     """Whether runs fill a column as running text does: enough lines, most of them nearly as wide as the column."""
     width = max(run.right for run in runs) - min(run.left for run in runs)
     rows = len({round(run.top / max(run.size, 1.0)) for run in runs})
@@ -238,23 +209,19 @@ def _is_prose(runs: list[_Run]) -> bool:
     return wide > _COLUMN_FILL * width and len(runs) <= 1.6 * rows
 
 
-def _band_cuts(runs: list[_Run]) -> list[float]:
+def _band_cuts(runs: list[Run], least: float = 0.0) -> list[float]:
     """Heights between lines where the page may be parted, the widest gaps first, at most 12."""
     spans = sorted((run.top, run.bottom) for run in runs)
     gaps, reach = [], spans[0][1]
     for top, bottom in spans:
-        if top - reach > 0:
+        if top - reach > least:
             gaps.append((top - reach, (top + reach) / 2))
         reach = max(reach, bottom)
     return [middle for _, middle in sorted(gaps, reverse=True)[:12]]
 
 
-def _has_columns(runs: list[_Run], typical: float) -> bool:
-    return len(runs) >= 2 * _COLUMN_LINES and _find_gutter(runs, typical) is not None
-
-
-def _horizontal_lines(runs: list[_Run], region: int) -> Iterator[Line]:
-    rows: list[list[_Run]] = []
+def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
+    rows: list[list[Run]] = []
     for run in sorted(runs, key=lambda run: (run.top + run.bottom) / 2):
         row = rows[-1] if rows else None
         if row is not None and _shares_line(row, run):
@@ -265,29 +232,46 @@ def _horizontal_lines(runs: list[_Run], region: int) -> Iterator[Line]:
         yield _joined(sorted(row, key=lambda run: run.left), region)
 
 
-def _shares_line(row: list[_Run], run: _Run) -> bool:
+def _shares_line(row: list[Run], run: Run) -> bool:
     top, bottom = max(item.top for item in row), min(item.bottom for item in row)
     overlap = min(bottom, run.bottom) - max(top, run.top)
     return overlap > _SAME_LINE_SHARE * max(min(run.bottom - run.top, bottom - top), 0.1)
 
 
-def _vertical_lines(runs: list[_Run], region: int) -> Iterator[Line]:
-    """Columns of vertical writing, from right to left."""
-    for run in sorted(runs, key=lambda run: (-round(run.right / max(run.size, 1.0)), run.top)):
-        yield _joined([run], region)
+def _vertical_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
+    """Columns of vertical writing from right to left; digits set across in a column belong to it; ruby comes last."""
+    typical = median(run.size for run in runs)
+    columns: list[list[Run]] = []
+    for run in sorted(runs, key=lambda run: -run.middle[0]):
+        is_ruby = run.size < _RUBY_SHARE * typical
+        column = columns[-1] if columns else None
+        if column and abs(column[0].middle[0] - run.middle[0]) < 0.5 * typical and not is_ruby:
+            column.append(run)
+        else:
+            columns.append([run])
+    for ruby in (False, True):
+        for column in columns:
+            if (column[0].size < _RUBY_SHARE * typical) == ruby:
+                yield _joined(sorted(column, key=lambda run: run.top), region, is_vertical=True)
 
 
-def _joined(row: list[_Run], region: int) -> Line:
-    text, right, widest = "", row[0].left, 0.0
+def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
+    text, end, widest = "", row[0].top if is_vertical else row[0].left, 0.0
+    parts: list[Part] = []
     for run in row:
         part = run.text
-        gap = run.left - right
+        gap = (run.top if is_vertical else run.left) - end
         widest = max(widest, gap / max(run.size, 1.0))
         touching = text and (is_cjk(text[-1]) or is_cjk(part[0])) and gap < 0.5 * run.size
-        if text and not touching and gap > _WORD_GAP * run.size and not text.endswith(" "):
+        if text and not touching and gap > WORD_GAP * run.size and not text.endswith(" "):
             text += " "
         text += part
-        right = run.right
+        if parts and gap <= _PART_GAP * run.size:
+            space = "" if touching or gap <= WORD_GAP * run.size else " "
+            parts[-1] = Part(parts[-1].left, run.right, parts[-1].text + space + part)
+        else:
+            parts.append(Part(run.left, run.right, part))
+        end = run.bottom if is_vertical else run.right
     box = (
         min(run.left for run in row),
         min(run.top for run in row),
@@ -296,9 +280,10 @@ def _joined(row: list[_Run], region: int) -> Line:
     )
     longest = max(row, key=lambda run: len(run.characters))
     bold = sum(len(run.characters) for run in row if run.is_bold) > sum(len(run.characters) for run in row) * 0.7
-    vertical = all(run.is_vertical for run in row)
-    is_row = not vertical and (widest > _ROW_GAP or _LEADERS.search(text) is not None)
-    return Line(_clean_line(text), box, longest.size, bold, region, vertical, is_row)
+    has_leaders = _LEADERS.search(text) is not None
+    is_row = not is_vertical and (widest > _ROW_GAP or has_leaders)
+    cleaned = () if has_leaders or len(parts) < 2 else tuple(Part(p.left, p.right, _clean_line(p.text)) for p in parts)
+    return Line(_clean_line(text), box, longest.size, bold, region, is_vertical, is_row, cleaned)
 
 
 def _clean_line(text: str) -> str:

@@ -61,7 +61,7 @@ _OUT_OF_MEMORY_WORDS = (b"MemoryError", b"memory allocation of", b"bad_alloc", b
 
 
 def parse_files(
-    jobs: Iterable[ParseJob], *, workers: int, limits: ParsingLimits
+    jobs: Iterable[ParseJob], *, workers: int, limits: ParsingLimits, passwords: tuple[str, ...] = ()
 ) -> Generator[tuple[ParseJob, ParsedDocument]]:
     """Parse files in worker processes.
 
@@ -69,6 +69,7 @@ def parse_files(
         jobs: The files; taken one by one as processes come free, so any number may follow.
         workers: Processes; 0 takes the number of processors.
         limits: Limits for every file.
+        passwords: Tried in order on encrypted files.
 
     Yields:
         Each job with its document, as they finish. Processes live until the iteration ends or is closed.
@@ -77,7 +78,7 @@ def parse_files(
         RuntimeError: A worker process cannot be started.
     """
     waiting = iter(jobs)
-    pool = _Pool(workers or os.cpu_count() or 1, limits)
+    pool = _Pool(workers or os.cpu_count() or 1, limits, passwords)
     try:
         pool.hand_out(waiting)
         while pool.is_busy:
@@ -92,9 +93,10 @@ def parse_files(
 class _Pool:
     """The processes, started as they are needed."""
 
-    def __init__(self, size: int, limits: ParsingLimits) -> None:
+    def __init__(self, size: int, limits: ParsingLimits, passwords: tuple[str, ...]) -> None:
         self._size = size
         self._limits = limits
+        self._passwords = passwords
         self._workers: list[_Worker] = []
 
     @property
@@ -116,7 +118,7 @@ class _Pool:
                 continue
             if free is not None:
                 self._dismiss(free)
-            self._workers.append(_Worker(self._limits))
+            self._workers.append(_Worker(self._limits, self._passwords))
             if not self._workers[-1].give(job):
                 raise RuntimeError("a parsing process cannot start: it ended at once")
 
@@ -153,8 +155,9 @@ class _Worker:
         is_usable: Whether it can take another file.
     """
 
-    def __init__(self, limits: ParsingLimits) -> None:
+    def __init__(self, limits: ParsingLimits, passwords: tuple[str, ...] = ()) -> None:
         self._limits = limits
+        self._passwords = passwords
         self.job: ParseJob | None = None
         self.is_usable = True
         self._is_started = False
@@ -183,6 +186,9 @@ class _Worker:
         if self._process.poll() is not None:
             return False
         try:
+            if self._passwords:
+                self.connection.send_bytes(pickle.dumps(self._passwords))
+                self._passwords = ()
             self.connection.send_bytes(pickle.dumps(job))
         except OSError:
             return False

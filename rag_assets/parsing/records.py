@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rag_assets.contracts.causes import BlockKind, DocumentStatus, PageKind
+from rag_assets.contracts.causes import BlockKind, DocumentStatus, PageKind, PageRole
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
 from rag_assets.parsing.chunking import Chunk
-from rag_assets.parsing.content import Block, Page, ParsedDocument, Row
+from rag_assets.parsing.content import Block, Formula, Page, ParsedDocument, Row
 from rag_assets.parsing.language import detect_language
 from rag_assets.sources.listing import SourceFile
 from rag_assets.store.lake import Lake, shard_of
@@ -64,6 +64,8 @@ def page_records(document_id: str, parsed: ParsedDocument) -> list[Record]:
                 "page_name": page.name,
                 "kind": page.kind,
                 "hidden": page.hidden,
+                "role": page.role,
+                "ocr_confidence": page.ocr_confidence,
                 "language": detect_language(text),
                 "width_points": width,
                 "height_points": height,
@@ -98,6 +100,7 @@ def block_records(document_id: str, parsed: ParsedDocument) -> list[Record]:
                 }
                 for row in block.rows
             ],
+            "formulas": [{"cell": formula.cell, "formula": formula.formula} for formula in block.formulas],
         }
         for page in parsed.pages
         for index, block in enumerate(page.blocks)
@@ -177,7 +180,7 @@ def load_pages(lake: Lake, shard: str, documents: Sequence[str]) -> dict[str, tu
     blocks: dict[tuple[str, int], list[Block]] = {}
     for record in _of_documents(lake.read(BLOCKS, [shard]), wanted):
         blocks.setdefault((record["document_id"], record["page_number"]), []).append(_block(record))
-    columns = ["document_id", "page_number", "page_name", "kind", "hidden", "width_points", "height_points"]
+    columns = ["document_id", "page_number", "page_name", "kind", "hidden", "role", "width_points", "height_points"]
     found = {
         record["document_id"]: (record["title"], list[Page]())
         for record in _of_documents(lake.read(DOCUMENTS, [shard], ["document_id", "title"]), wanted)
@@ -192,6 +195,7 @@ def load_pages(lake: Lake, shard: str, documents: Sequence[str]) -> dict[str, tu
             record["page_name"],
             record["hidden"],
             size,
+            None if record["role"] is None else PageRole(record["role"]),
         )
         found[name][1].append(page)
     return found
@@ -216,6 +220,7 @@ def _block(record: Record) -> Block:
             Row(tuple(row["cells"]), row["cell_range"], None if row["box"] is None else tuple(row["box"]))
             for row in record["rows"]
         ),
+        formulas=tuple(Formula(item["cell"], item["formula"]) for item in record["formulas"]),
     )
 
 

@@ -1,6 +1,6 @@
 """PowerPoint presentations (pptx): a page for each slide, its shapes in reading order, tables, speaker notes, comments.
 
-What stays out: the zip container (`excel_archive.Archive`), pictures, and text that stands only on layouts and masters.
+What stays out: the zip container (`archive.Archive`), pictures, and text that stands only on layouts and masters.
 
 Read from the XML, not with Unstructured: `partition_pptx` (0.27.32) loses the text of charts, the spans of tables and
 the mark of hidden slides, calls every short text a title, and costs 2.5 s and 290 MB of imports and models in each
@@ -14,9 +14,9 @@ from lxml import etree
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing.archive import Archive, Relation, local_name
 from rag_assets.parsing.content import Block, Box, Failure, Page, ParsedDocument, Row
 from rag_assets.parsing.detect import DocumentFormat
-from rag_assets.parsing.excel_archive import Archive, Relation, local_name
 from rag_assets.parsing.flow import clean, fill_grid, table_block
 from rag_assets.parsing.word import diagram_text, main_part, read_title
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing.cells import cover, format_range
 from rag_assets.parsing.content import Block, Page, ParsedDocument, Row
 from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.flow import Sections, clean, table_block
@@ -174,8 +175,10 @@ def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells:
     width = max((len(cells) for _, cells in records), default=0)
     if width * len(records) > maximum_cells:
         raise ParseError(FailureCause.TOO_LARGE, f"{len(records)} rows of {width} columns, limit {maximum_cells} cells")
-    last = column_name(width)
-    rows = [Row(tuple(cells) + ("",) * (width - len(cells)), f"A{number}:{last}{number}") for number, cells in records]
+    rows = [
+        Row(tuple(cells) + ("",) * (width - len(cells)), format_range(number, 1, number, width))
+        for number, cells in records
+    ]
     del text, records
     header_row_count = _header_row_count(rows)
     header, body = rows[:header_row_count], rows[header_row_count:]
@@ -184,26 +187,9 @@ def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells:
         part = body[start : start + ROWS_PER_BLOCK]
         if shown := [*header, *part]:
             covered = (header if start == 0 else []) + part
-            cell_range = f"{_first_cell(covered[0])}:{_last_cell(covered[-1])}"
+            cell_range = cover([row.cell_range or "" for row in (covered[0], covered[-1])])
             blocks.append(table_block(shown, header_row_count, cell_range=cell_range))
     return ParsedDocument(document_format.value, None, (Page(1, PageKind.BODY, tuple(blocks)),))
-
-
-def column_name(number: int) -> str:
-    """Letters of a spreadsheet column, from 1: `A`, `Z`, `AA`."""
-    letters = ""
-    while number > 0:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(65 + rest) + letters
-    return letters
-
-
-def _first_cell(row: Row) -> str:
-    return (row.cell_range or "").partition(":")[0]
-
-
-def _last_cell(row: Row) -> str:
-    return (row.cell_range or "").partition(":")[2]
 
 
 def _read_records(text: str, delimiter: str, maximum_cells: int) -> list[tuple[int, list[str]]]:

@@ -1,6 +1,6 @@
 """Word documents (docx): paragraphs, headings, lists, tables, text boxes, notes, comments, headers and footers.
 
-What stays out: the zip container (`excel_archive.Archive`), pictures, and text that was deleted under change tracking.
+What stays out: the zip container (`archive.Archive`), pictures, and text that was deleted under change tracking.
 
 Read from the XML, not with Unstructured: `partition_docx` (0.27.32) loses the text of text boxes, checkboxes, content
 controls, tracked insertions, comments and footnotes, cannot open strict Open XML, and costs 2.5 s and 290 MB of imports
@@ -14,9 +14,9 @@ from lxml import etree
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing.archive import Archive, local_name
 from rag_assets.parsing.content import Block, Page, ParsedDocument, Row
 from rag_assets.parsing.detect import DocumentFormat
-from rag_assets.parsing.excel_archive import Archive, local_name
 from rag_assets.parsing.flow import Sections, clean, fill_grid, sensible_title, table_block
 from rag_assets.parsing.word_styles import Styles, attribute, integer
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from lxml import etree
 
-from rag_assets.parsing.excel_archive import Archive
+from rag_assets.parsing.archive import Archive
 
 _HEADING_NAME = re.compile(r"^(?:heading|見出し)\s*([1-9])$", re.IGNORECASE)
 _TITLE_NAMES = {"title", "表題"}

@@ -16,13 +16,14 @@ import pickle
 import resource
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
-from rag_assets.parsing.content import Block, Failure, Page, ParsedDocument, Row
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageRole
+from rag_assets.parsing.content import Block, Failure, Formula, Page, ParsedDocument, Row
 from rag_assets.parsing.parse import ParsingLimits, parse_bytes
 
 ANSWER_BYTES = 256 << 20
@@ -31,9 +32,10 @@ _CPU_GRACE_SECONDS = 5
 _LOG_RECORDS = 20
 _COLLECTION_THRESHOLDS = (100_000, 50, 100)
 _LOG_CHARS = 8000
-_WORDS = (BlockKind, FailureCause, PageKind)
+_WORDS = (BlockKind, FailureCause, PageKind, PageRole)
 _ANSWER_TYPES = {
-    (value.__module__, value.__qualname__): value for value in (Block, Failure, Page, ParsedDocument, Row, *_WORDS)
+    (value.__module__, value.__qualname__): value
+    for value in (Block, Failure, Formula, Page, ParsedDocument, Row, *_WORDS)
 }
 
 
@@ -78,20 +80,24 @@ def serve(descriptor: int, lifeline: int, limits: ParsingLimits) -> None:
     records = _collect_log_records()
     connection = Connection(descriptor)
     connection.send_bytes(b"ready")
+    passwords: tuple[str, ...] = ()
     while True:
         try:
-            job: ParseJob = pickle.loads(connection.recv_bytes())  # noqa: S301 - sent by the parent
+            job: ParseJob | tuple[str, ...] = pickle.loads(connection.recv_bytes())  # noqa: S301 - sent by the parent
         except EOFError:
             return
+        if isinstance(job, tuple):  # passwords come first, through the pipe: a command line can be read by others
+            passwords = job
+            continue
         _limit_processor_time(limits.timeout_seconds)
         _forget_output()
-        document = parse_job(job, limits)
+        document = parse_job(job, limits, passwords)
         connection.send_bytes(_encode_answer(document, list(records)))
         records.clear()
         del document
 
 
-def parse_job(job: ParseJob, limits: ParsingLimits) -> ParsedDocument:
+def parse_job(job: ParseJob, limits: ParsingLimits, passwords: Sequence[str] = ()) -> ParsedDocument:
     """Read and parse one file; whatever is wrong with it becomes a failure."""
     path = Path(job.path)
     name = job.stated_format
@@ -106,7 +112,7 @@ def parse_job(job: ParseJob, limits: ParsingLimits) -> ParsedDocument:
         return _failed(name, FailureCause.MEMORY, "memory ran out while the file was read")
     if job.content_sha256 and hashlib.sha256(data).hexdigest() != job.content_sha256:
         return _failed(name, FailureCause.UNREADABLE, "the file changed after it was listed")
-    return parse_bytes(data, job.file_name, limits)
+    return parse_bytes(data, job.file_name, limits, passwords)
 
 
 def decode_answer(answer: bytes) -> tuple[ParsedDocument, list[tuple[int, str]]]:

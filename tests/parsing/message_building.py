@@ -1,0 +1,86 @@
+"""Outlook messages built in memory: a compound file of short streams, as [MS-CFB] and [MS-OXMSG] lay it out."""
+
+import struct
+
+SECTOR, MINI = 512, 64
+FREE, END, FAT_SECTOR, NONE = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD, 0xFFFFFFFF
+Tree = dict[str, "bytes | Tree"]
+
+
+def compound_file(tree: Tree) -> bytes:
+    """A compound file; its streams must be shorter than 4,096 bytes each, and fit into some 50,000 bytes together."""
+    entries: list[tuple[str, int, int, int, int, int]] = []  # name, kind, right, child, start, size
+    mini, mini_fat = bytearray(), list[int]()
+
+    def add(children: Tree) -> int:
+        """Add the entries of a storage, each linked to the next at its right; the number of the first."""
+        names = sorted(children, key=lambda name: (len(name), name.upper()))
+        first = NONE
+        for name in reversed(names):
+            child = children[name]
+            if isinstance(child, bytes):
+                start, count = len(mini_fat), max(1, -(-len(child) // MINI))
+                mini.extend(child.ljust(count * MINI, b"\0"))
+                mini_fat.extend([*range(start + 1, start + count), END])
+                entries.append((name, 2, first, NONE, start, len(child)))
+            else:
+                below = add(child)
+                entries.append((name, 1, first, below, 0, 0))
+            first = len(entries)
+        return first
+
+    top = add(tree)
+    while len(mini) % SECTOR:
+        mini.extend(bytes(MINI))
+    directory = _entry("Root Entry", 5, NONE, top, 0, len(mini)) + b"".join(_entry(*entry) for entry in entries)
+    directory = directory.ljust(-(-len(directory) // SECTOR) * SECTOR, b"\0")
+    table = struct.pack(f"<{len(mini_fat)}I", *mini_fat)
+    table = table.ljust(-(-len(table) // SECTOR) * SECTOR, b"\xff")
+    parts = [bytes(mini), directory, table]
+    starts, fat = [], list[int]()
+    for part in parts:
+        count = len(part) // SECTOR
+        starts.append(len(fat))
+        fat.extend([*range(len(fat) + 1, len(fat) + count), END])
+    fat.append(FAT_SECTOR)
+    header = struct.pack(
+        "<8s16sHHHHH6xIIIIIIIII",
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", bytes(16), 0x3E, 3, 0xFFFE, 9, 6,
+        0, 1, starts[1], 0, 4096, starts[2], len(table) // SECTOR, END, 0,
+    )  # fmt: skip
+    header += struct.pack("<109I", len(fat) - 1, *[FREE] * 108)
+    fat_bytes = struct.pack(f"<{len(fat)}I", *fat).ljust(SECTOR, b"\xff")
+    return header + b"".join(parts) + fat_bytes
+
+
+def _entry(name: str, kind: int, right: int, child: int, start: int, size: int) -> bytes:
+    encoded = name.encode("utf-16-le") + b"\0\0"
+    head = encoded.ljust(64, b"\0") + struct.pack("<HBBIII", len(encoded), kind, 1, NONE, right, child)
+    return head + bytes(36) + struct.pack("<IQ", start, size)
+
+
+def outlook_message(subject: str, body: str, sender: str, attachment: str) -> bytes:
+    """A message with one attached file."""
+    texts = {0x0037: subject, 0x1000: body, 0x0C1A: sender, 0x0C1F: "yamada@example.jp"}
+    recipient = {0x3001: "佐藤", 0x39FE: "sato@example.jp"}
+    attached: Tree = {
+        **_streams(bytes(8), {0x3707: attachment}),
+        "__substg1.0_37010102": b"never opened",
+    }
+    return compound_file(
+        {
+            **_streams(struct.pack("<8xIIII8x", 1, 1, 1, 1), texts),
+            "__nameid_version1.0": {},
+            "__attach_version1.0_#00000000": attached,
+            "__recip_version1.0_#00000000": _streams(bytes(8), recipient),
+        }
+    )
+
+
+def _streams(header: bytes, texts: dict[int, str]) -> Tree:
+    """The streams of text properties, and the one that lists them."""
+    listed = b"".join(
+        struct.pack("<HHIII", 0x001F, number, 6, 2 * len(text) + 2, 0) for number, text in sorted(texts.items())
+    )
+    found: Tree = {f"__substg1.0_{number:04X}001F": text.encode("utf-16-le") for number, text in texts.items()}
+    return {"__properties_version1.0": header + listed, **found}
