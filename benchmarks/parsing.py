@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks.workbook_truth import Truth, read_truth, squeeze
 
 NODE_CHARS = 60
+EDGE_SIGNS = ("→", "←", "↔", "—", "->", "<-", "--")  # what a line that tells of a connector must have
 SAMPLE_SECONDS = 0.02
 PEERS = ("unstructured", "markitdown", "docling")
 Reader = Callable[[Path], str]
@@ -109,7 +110,7 @@ class Score:
         self.seconds += seconds
         self.slowest = max(self.slowest, seconds)
         whole = squeeze(text)
-        lines = [squeeze(line) for line in text.splitlines()]
+        lines = [squeeze(line) for line in text.splitlines() if any(sign in line for sign in EDGE_SIGNS)]
         self._count("cells", (cell in whole for cell in truth.cells))
         self._count("shapes", (shape in whole for shape in truth.shapes))
         joined = ((one[:NODE_CHARS], other[:NODE_CHARS]) for one, other in truth.connectors)

@@ -1,4 +1,4 @@
-"""Writes the reference pages that follow from the code: `data-model.md` from the tables, `settings.md` from the settings.
+"""Writes the reference pages that follow from the code: `data-model.md` and `settings.md`.
 
 Run `make docs`; a test holds that the pages are up to date.
 """
@@ -20,12 +20,13 @@ def data_model() -> str:
     lines = [
         "# Data model",
         "",
-        "Stored tables are Parquet, one file for each shard, and the system of record; `rag-assets sql` and the views of",
-        "`sql/` read them. Serving tables are LanceDB, derived from the stored ones, and hold vectors and indices besides.",
+        "Stored tables are Parquet, one file for each shard, and the system of record; `rag-assets sql` and the",
+        "views of `sql/` read them. Serving tables are LanceDB, derived from them, with vectors and indices.",
         "",
     ]
     for table in TABLES.values():
-        lines += [f"## {table.name}", "", f"{table.description} Key: {', '.join(f'`{name}`' for name in table.key)}.", ""]
+        key = ", ".join(f"`{name}`" for name in table.key)
+        lines += [f"## {table.name}", "", f"{table.description} Key: {key}.", ""]
         lines += _columns(table.fields)
     lines += ["# Serving tables", ""]
     for served in VECTOR_TABLES.values():
@@ -47,9 +48,10 @@ def settings_reference() -> str:
     lines = [
         "# Settings",
         "",
-        "Read from the environment, then from the TOML file `rag_assets.toml` in the working directory (or the one that",
-        "`RAG_CONFIG` names), then the defaults below. A setting `chunking.size_tokens` is `RAG_CHUNKING__SIZE_TOKENS` in the",
-        "environment and `size_tokens` under `[chunking]` in TOML. `RAG_SOURCES` separates sources by `:` or new lines.",
+        "Read from the environment, then from the TOML file `rag_assets.toml` in the working directory (or the one",
+        "that `RAG_CONFIG` names), then the defaults below. A setting `chunking.size_tokens` is",
+        "`RAG_CHUNKING__SIZE_TOKENS` in the environment and `size_tokens` under `[chunking]` in TOML. `RAG_SOURCES`",
+        "separates sources by `:` or new lines.",
         "",
         "| setting | environment | default | what it is |",
         "| --- | --- | --- | --- |",

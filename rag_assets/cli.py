@@ -107,16 +107,26 @@ def _index(context: click.Context, home: "Home", *, allow_empty: bool, as_json: 
 
     started = time.monotonic()
     changes = home.changes(home.listing(allow_empty=allow_empty))
-    if changes.shards:
+    if shards := _shards_to_index(home, changes):
         from rag_assets.defs.runs import index_in_process
 
         with _progress(hidden=as_json) as progress:
-            index_in_process(home, changes.shards, progress, allow_empty=allow_empty)
+            index_in_process(home, shards, progress, allow_empty=allow_empty)
     _print_index_summary(home, changes, time.monotonic() - started, as_json=as_json)
     for problem in changes.unreachable.values():
         click.echo(f"rag-assets: {problem}", err=True)
     if changes.unreachable:
         context.exit(1)
+
+
+def _shards_to_index(home: "Home", changes: "Changes") -> tuple[str, ...]:
+    """The shards that changed, and those of encrypted documents where there are passwords to try."""
+    if not home.settings.parsing.passwords:
+        return changes.shards
+    from rag_assets.parsing.documents import encrypted_documents
+    from rag_assets.store.lake import shard_of
+
+    return tuple(sorted({*changes.shards, *map(shard_of, encrypted_documents(home.lake))}))
 
 
 class _Bars:
@@ -287,18 +297,16 @@ def search(
     from rag_assets.query.trec import read_queries, write_run
 
     home = _open(context)
-    chosen = {
-        "mode": mode or home.settings.search.mode,
-        "k": k or home.settings.search.k,
-        "filters": parse_filters(filters),
-        "summaries": summaries,
-        "granularity": granularity,
-    }
+    chosen_mode, count = mode or home.settings.search.mode, k or home.settings.search.k
+    conditions = parse_filters(filters)
     base = home.knowledge_base()
     if queries is not None:
-        write_run(base.search_all(read_queries(queries), **chosen), run_file or sys.stdout)
+        results = base.search_all(
+            read_queries(queries), chosen_mode, count, conditions, granularity=granularity, summaries=summaries
+        )
+        write_run(results, run_file or sys.stdout)
         return
-    result = base.search(text or "", **chosen)
+    result = base.search(text or "", chosen_mode, count, conditions, granularity=granularity, summaries=summaries)
     if as_json:
         _print_json(result.to_json())
     else:

@@ -10,7 +10,14 @@ from click.testing import CliRunner, Result
 
 from rag_assets.cli import main
 
-TOKEN = "# アクセストークン\n\nトークンの有効期限は 3600 秒である。\n\n| コード | 意味 |\n| --- | --- |\n| E0004 | 権限がない |\n"
+TOKEN = """# アクセストークン
+
+トークンの有効期限は 3600 秒である。
+
+| コード | 意味 |
+| --- | --- |
+| E0004 | 権限がない |
+"""
 
 
 @pytest.fixture(scope="module")

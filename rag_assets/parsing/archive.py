@@ -20,7 +20,7 @@ from rag_assets.contracts.errors import ParseError
 _RATIO_CHECKED_FROM_BYTES = 64 << 20
 _MAXIMUM_RATIO = 400
 _PROLOGUE_BYTES = 4096
-_DAMAGE = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)

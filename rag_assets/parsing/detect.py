@@ -18,6 +18,7 @@ class DocumentFormat(StrEnum):
     XLSM = "xlsm"
     XLSB = "xlsb"
     XLS = "xls"
+    ODS = "ods"
     DOCX = "docx"
     PPTX = "pptx"
     PDF = "pdf"
@@ -122,7 +123,6 @@ _ZIP_PARTS: tuple[tuple[bytes, DocumentFormat], ...] = (
     (b"ppt/", DocumentFormat.PPTX),
 )
 _ZIP_MIME_TYPES: tuple[tuple[bytes, str, str], ...] = (
-    (b"opendocument.spreadsheet", "ods", "an OpenDocument spreadsheet"),
     (b"opendocument.text", "odt", "an OpenDocument text"),
     (b"opendocument.presentation", "odp", "an OpenDocument presentation"),
     (b"epub+zip", "epub", "an EPUB book"),
@@ -258,6 +258,8 @@ def _detect_zip(data: bytes, named: DocumentFormat | None) -> Detection:
     for marker, found in _CONTENT_TYPES:
         if marker.lower() in types.lower():
             return _supported(found)
+    if b"opendocument.spreadsheet" in mime_type:
+        return _supported(DocumentFormat.ODS)
     for marker, name, description in _ZIP_MIME_TYPES:
         if marker in mime_type:
             return _unsupported(name, description)

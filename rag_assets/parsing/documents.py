@@ -4,7 +4,7 @@ import hashlib
 import logging
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, field
 from pathlib import Path, PurePosixPath
@@ -130,6 +130,12 @@ def content_key(content: _Content, file: SourceFile, limits: ParsingLimits) -> s
     return digest(content.sha256, _extension(file.document_id), parser_fingerprint(), code, *astuple(limits))
 
 
+def encrypted_documents(lake: Lake, shards: Iterable[str] | None = None) -> set[str]:
+    """Stored documents of some shards, or of all, that ask for a password."""
+    failures = lake.read(PARSE_FAILURES, shards, ["document_id", "cause"]).to_pylist()
+    return {row["document_id"] for row in failures if row["cause"] == FailureCause.ENCRYPTED}
+
+
 def _compare(
     lake: Lake, listing: Listing, name: str, limits: ParsingLimits, scratch: Path, *, retry_encrypted: bool
 ) -> _Shard:
@@ -142,22 +148,23 @@ def _compare(
             contents[document_id] = _Content(known["content_sha256"], file.path)
         else:
             contents[document_id] = _read_content(file, scratch)
+    before = lake.inputs(BLOCKS, name)
     keys = {document_id: content_key(contents[document_id], file, limits) for document_id, file in files.items()}
+    keys = {n: _opened(key) if before.get(n) == _opened(key) else key for n, key in keys.items()}
     gone = {n for n, state in stored.items() if n not in files and state["source_name"] not in listing.unreachable}
     shard = _Shard(name, files, contents, keys, gone)
     unknown = keys.keys() - stored.keys()
     stale = {*stale_documents(lake, _CONTENT_TABLES, name, keys), *unknown}
-    shard.retried = (_encrypted(lake, name) & keys.keys()) - stale if retry_encrypted else set()
+    shard.retried = (encrypted_documents(lake, [name]) & keys.keys()) - stale if retry_encrypted else set()
     shard.to_parse = sorted(stale | shard.retried)
     for document_id in files.keys() - set(shard.to_parse):
         _discard(contents[document_id].path, scratch)
     return shard
 
 
-def _encrypted(lake: Lake, shard: str) -> set[str]:
-    """Stored documents that ask for a password."""
-    failures = lake.read(PARSE_FAILURES, [shard], ["document_id", "cause"]).to_pylist()
-    return {row["document_id"] for row in failures if row["cause"] == FailureCause.ENCRYPTED}
+def _opened(key: str) -> str:
+    """Key of the content of an encrypted file that could be opened later on: what follows from it is computed anew."""
+    return digest(key, "opened")
 
 
 def _read_content(file: SourceFile, scratch: Path) -> _Content:
@@ -194,6 +201,8 @@ def _write(lake: Lake, shard: _Shard, report: StepReport) -> None:
     for name in shard.retried:
         if any(failure.cause is FailureCause.ENCRYPTED for failure in shard.parsed[name].failures):
             del shard.parsed[name]
+        else:
+            shard.content_keys[name] = _opened(shard.content_keys[name])
     records: dict[str, list[Record]] = defaultdict(list)
     for document_id, parsed in shard.parsed.items():
         for table_name, found in parsed_records(document_id, parsed).items():

@@ -85,12 +85,17 @@ def _parse_archive(archive: Archive, limits: ExcelLimits) -> ParsedDocument:
 
 
 def _parse_values(data: bytes, form: str, limits: ExcelLimits) -> ParsedDocument:
-    workbook = open_values(data)
+    try:
+        workbook = open_values(data)
 
-    def read(index: int) -> tuple[Block, ...]:
-        return arrange(cell_blocks(read_values(workbook, index, limits.cells)))
+        def read(index: int) -> tuple[Block, ...]:
+            return arrange(cell_blocks(read_values(workbook, index, limits.cells)))
 
-    return _document(form, None, sheet_states(workbook), read, limits.pages)
+        return _document(form, None, sheet_states(workbook), read, limits.pages)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # the reader's own failure, which is no Exception
+            raise
+        raise ParseError(FailureCause.MALFORMED, f"workbook: its reader failed: {error}") from None
 
 
 def _read_sheet(workbook: Workbook, entry: SheetEntry, maximum_cells: int, lists: ListReader) -> tuple[Block, ...]:

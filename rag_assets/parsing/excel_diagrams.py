@@ -33,7 +33,7 @@ _CAPTION = 2 * _TOUCH
 _LABEL_CHARS = 80
 _LABEL_REACH = 3 * _TOUCH
 _CELLS_ROWS = 12
-_GEOMETRY_MEMBERS = 2_000  # of larger drawings only what the file states is taken
+_GEOMETRY_MEMBERS = 1_000  # of larger drawings only what the file states is taken
 
 Texts = Mapping[int, Mapping[int, str]]
 
@@ -63,14 +63,16 @@ def diagram_blocks(drawing: Drawing, texts: Texts) -> list[Block]:
         texts: Texts of the sheet's cells by row, then column, from 0.
     """
     shapes = drawing.shapes
-    edges, lifelines = _join(drawing)
-    names = _Names(shapes, lifelines, {index for edge in edges for index in (edge.start, edge.end)}, texts)
+    geometric = len(shapes) + len(drawing.connectors) <= _GEOMETRY_MEMBERS
+    edges, lifelines = _join(drawing, geometric=geometric)
+    joined = {index for edge in edges for index in (edge.start, edge.end)} if geometric else set(range(len(shapes)))
+    names = _Names(shapes, lifelines, joined, texts)
     named = [edge for edge in edges if _is_named(edge, shapes, names)]
-    labels = _labels(shapes, named, names)
+    labels = _labels(shapes, named, names) if geometric else {}
     blocks = [
         _diagram(shapes, members, named, names, labels)
         for members in _clusters(shapes, edges)
-        if _holds(shapes, members)
+        if any(shapes[index].text and index not in labels for index in members)
     ]
     return [*blocks, *(_caption(shape) for shape in shapes if shape.kind is ShapeKind.PICTURE)]
 
@@ -86,12 +88,11 @@ def _caption(shape: Shape) -> Block:
     return Block(BlockKind.CAPTION, f"図: {shape.text}" if shape.text else "図", cell_range=shape.area.label)
 
 
-def _join(drawing: Drawing) -> tuple[list[Edge], list[tuple[Line, int]]]:
+def _join(drawing: Drawing, *, geometric: bool) -> tuple[list[Edge], list[tuple[Line, int]]]:
     """Edges of a drawing, and the lines that hang on one shape only."""
     numbers: dict[str, int] = {}
     for index, shape in enumerate(drawing.shapes):
         numbers.setdefault(shape.identity, index)
-    geometric = len(drawing.shapes) + len(drawing.connectors) <= _GEOMETRY_MEMBERS
     ends: list[tuple[int | None, int | None]] = []
     for connector in drawing.connectors:
         start, end = numbers.get(connector.start), numbers.get(connector.end)
@@ -198,8 +199,6 @@ class _Names:
 
 def _labels(shapes: tuple[Shape, ...], edges: list[Edge], names: _Names) -> dict[int, Edge]:
     """Text boxes that stand on a connector, by index, with their connector: the nearest first, one for each."""
-    if len(shapes) + len(edges) > _GEOMETRY_MEMBERS:
-        return {}
     joined = {index for edge in edges for index in (edge.start, edge.end)}
     near: list[tuple[float, int, int]] = []
     for index, shape in enumerate(shapes):
@@ -247,10 +246,6 @@ def _clusters(shapes: tuple[Shape, ...], edges: list[Edge]) -> list[list[int]]:
     for number, group in enumerate(groups):
         merged[target[number]].extend(group)
     return list(merged.values())
-
-
-def _holds(shapes: tuple[Shape, ...], members: list[int]) -> bool:
-    return any(shapes[index].text for index in members)
 
 
 def _diagram(

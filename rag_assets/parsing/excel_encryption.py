@@ -3,9 +3,11 @@
 What stays out: guessing passwords.
 """
 
+import logging
 import struct
 from collections.abc import Sequence
 from io import BytesIO
+from xml.parsers.expat import ExpatError
 
 import olefile
 from msoffcrypto import OfficeFile
@@ -15,9 +17,12 @@ from msoffcrypto.exceptions import ParseError as CryptoParseError
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 
+# It writes passwords and keys into its debugging messages.
+logging.getLogger("msoffcrypto").setLevel(logging.WARNING)
+
 _DEFAULT_PASSWORD = "VelvetSweatshop"  # noqa: S105 - published: Excel tries it before it asks for one
 _DAMAGE = (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, struct.error, AssertionError,
-           NotImplementedError, OverflowError)  # fmt: skip
+           NotImplementedError, OverflowError, ExpatError)  # fmt: skip
 
 
 def open_container(data: bytes, passwords: Sequence[str] = ()) -> bytes:
@@ -61,7 +66,7 @@ def _decrypt(data: bytes, name: str, passwords: Sequence[str], *, certain: bool)
         workbook = OfficeFile(BytesIO(data))
         if not workbook.is_encrypted():
             return data
-    except (FileFormatError, CryptoParseError, *_DAMAGE):
+    except (DecryptionError, FileFormatError, CryptoParseError, *_DAMAGE):
         if not certain:
             return data  # its reader will name what is wrong
         raise ParseError(FailureCause.ENCRYPTED, f"{name}: encrypted, its encryption cannot be read") from None

@@ -26,5 +26,5 @@ class LinkReader:
         """Note a link, where it leads outside."""
         identity = next((str(value) for name, value in element.attrib.items() if str(name).endswith("}id")), "")
         target = "".join(sign for sign in self._targets.get(identity, "") if sign.isprintable()).strip()
-        if target and len(target) <= _TARGET_CHARS and len(self.found) < _MAXIMUM_LINKS:
+        if target and not target.startswith("#") and len(target) <= _TARGET_CHARS and len(self.found) < _MAXIMUM_LINKS:
             self.found.append((target, element.get("ref") or ""))

@@ -173,20 +173,33 @@ def _text_line(cells: list[str]) -> str:
 
 
 def _fill_row(band: Band, lefts: list[int], first_row: int) -> tuple[tuple[str, ...], list[str]]:
-    """The cells of a row by logical column, and those of its line of text, where spanned cells are empty."""
+    """The cells of a row by logical column, and those of its line of text, where spanned cells are empty.
+
+    A box around another one, as that of a value below its name without a line between, leaves that one its columns.
+    """
     cells = [""] * len(lefts)
     line = [""] * len(lefts)
+    owners: list[list[Area]] = [[] for _ in lefts]
     for box in band.boxes:
         if not box.text:
             continue
         start, end = bisect_left(lefts, box.area.left), bisect_right(lefts, box.area.right)
         if start == end:
             start = max(0, start - 1)
-        for column in range(start, max(end, start + 1)):
+        columns = range(start, max(end, start + 1))
+        own = [column for column in columns if not any(_overlap(box.area, area) for area in owners[column])] or columns
+        start = own[0]
+        for column in own:
             cells[column] = f"{cells[column]} {box.text}".strip() if cells[column] else box.text
+            owners[column].append(box.area)
         if box.area.top >= band.top or band.top == first_row:
             line[start] = f"{line[start]} {box.text}".strip()
     return tuple(cells), line
+
+
+def _overlap(one: Area, other: Area) -> bool:
+    rows = one.top <= other.bottom and other.top <= one.bottom
+    return rows and one.left <= other.right and other.left <= one.right
 
 
 def count_header_rows(bands: list[Band]) -> int:

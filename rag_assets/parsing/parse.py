@@ -24,7 +24,7 @@ _LIBRARIES = ("lxml", "markdown-it-py", "msoffcrypto-tool", "olefile", "pypdfium
               "python-oxmsg", "unstructured")  # fmt: skip
 _MESSAGE_CHARS = 300
 _EXTRAS = ("rapidocr",)
-_OCR_SHARE = 0.5
+_OCR_SHARE = 0.4
 _IMPORT = re.compile(rb"^\s*from rag_assets\.parsing\.(\w+) import", re.MULTILINE)
 
 
@@ -81,7 +81,7 @@ def parse_bytes(data: bytes, file_name: str, limits: ParsingLimits, passwords: S
 def _dispatch(data: bytes, detection: Detection, limits: ParsingLimits, passwords: Sequence[str]) -> ParsedDocument:
     data = _plain_bytes(data, detection, limits, passwords)
     match detection.format:
-        case DocumentFormat.XLSX | DocumentFormat.XLSM | DocumentFormat.XLSB | DocumentFormat.XLS:
+        case DocumentFormat.XLSX | DocumentFormat.XLSM | DocumentFormat.XLSB | DocumentFormat.XLS | DocumentFormat.ODS:
             from rag_assets.parsing.excel import ExcelLimits, parse_excel
 
             excel_limits = ExcelLimits(

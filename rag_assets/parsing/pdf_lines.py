@@ -15,6 +15,7 @@ from rag_assets.parsing.pdf_runs import WORD_GAP, Run
 
 _SAME_LINE_SHARE = 0.5
 _GUTTER = 1.0
+_STRIPS = 8
 _COLUMN_FILL = 0.55
 _COLUMN_LINES = 4
 _ROW_GAP = 1.5
@@ -113,7 +114,13 @@ def order_lines(runs: Sequence[Run], tables: Sequence[Table] = ()) -> list[Line]
 
 def lines_of(runs: Sequence[Run], region: int = 0) -> Iterator[Line]:
     """Lines of one part of a page: from the top, or from the right where most of it is vertical writing."""
-    lines = _vertical_lines(runs, region) if _is_vertical(runs) else _horizontal_lines(runs, region)
+    if _is_vertical(runs):
+        lines = list(_vertical_lines(runs, region))
+    else:
+        lines = list(_horizontal_lines([run for run in runs if not run.is_vertical], region))
+        aside = [run for run in runs if run.is_vertical]
+        if aside:
+            lines = sorted([*lines, *_vertical_lines(aside, region)], key=lambda line: line.box[1])
     return (line for line in lines if line.text)
 
 
@@ -179,7 +186,7 @@ def _is_tier(runs: list[Run], typical: float) -> bool:
     return height > _TIER_HEIGHT * typical
 
 
-def _find_gutter(runs: list[Run], typical: float) -> float | None:
+def _find_gutter(runs: list[Run], typical: float, *, nested: bool = True) -> float | None:
     """Middle of the widest vertical strip without text that has columns of prose on both sides."""
     spans = sorted((run.left, run.right) for run in runs)
     strips, reach = [], spans[0][1]
@@ -187,16 +194,16 @@ def _find_gutter(runs: list[Run], typical: float) -> float | None:
         if left - reach > _GUTTER * typical:
             strips.append((left - reach, (left + reach) / 2))
         reach = max(reach, right)
-    for _, middle in sorted(strips, reverse=True):
+    for _, middle in sorted(strips, reverse=True)[:_STRIPS]:
         sides = [run for run in runs if run.left < middle], [run for run in runs if run.left >= middle]
-        if all(_is_prose(side) or _is_parted(side, typical) for side in sides):
+        if all(_is_prose(side) or (nested and _is_parted(side, typical, nested=False)) for side in sides):
             return middle
     return None
 
 
-def _is_parted(runs: list[Run], typical: float) -> bool:
+def _is_parted(runs: list[Run], typical: float, *, nested: bool = True) -> bool:
     """Whether runs are several columns of prose themselves."""
-    return len(runs) >= 2 * _COLUMN_LINES and _find_gutter(runs, typical) is not None
+    return len(runs) >= 2 * _COLUMN_LINES and _find_gutter(runs, typical, nested=nested) is not None
 
 
 def _is_prose(runs: list[Run]) -> bool:

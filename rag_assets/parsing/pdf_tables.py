@@ -19,6 +19,7 @@ _FILLED_SHARE = 0.25
 _HEADER_ROWS = 4
 _EDGE_TOLERANCE = 4.0
 _OPEN_SHARE = 0.5
+_CROSSING_SHARE = 0.2
 _FRAME_LINES = 5
 _SPLIT_LINES = 3
 _SPLIT_SHARE = 0.7
@@ -42,7 +43,7 @@ def take_tables(runs: list[Run], grids: Sequence[Grid], filled: Sequence[Box]) -
         rooms, outside = _into_rooms(runs, found)
         grid, open_rooms = _open_columns(found, rooms)
         if open_rooms:
-            rooms, outside = _into_rooms(runs, grid)
+            rooms, outside = _into_rooms(runs, grid, open_rooms)
         for frame in grid.frames:
             outside += rooms.pop(frame, [])
         if len(rooms) >= max(2, _FILLED_SHARE * len({room for row in grid.rooms for room in row})):
@@ -53,14 +54,23 @@ def take_tables(runs: list[Run], grids: Sequence[Grid], filled: Sequence[Box]) -
     return sorted(tables, key=lambda table: (table.box[1], table.box[0])), runs
 
 
-def _into_rooms(runs: Iterable[Run], grid: Grid) -> tuple[dict[int, list[Run]], list[Run]]:
-    """Runs by the cell that they stand in, cut where they reach over a rule, and the runs outside."""
+def _into_rooms(
+    runs: Iterable[Run], grid: Grid, open_rooms: frozenset[int] = frozenset()
+) -> tuple[dict[int, list[Run]], list[Run]]:
+    """Runs by the cell that they stand in, cut where they reach over a rule, and the runs outside.
+
+    In cells that no rule parts from the next, a run belongs where it begins.
+    """
     rooms: dict[int, list[Run]] = {}
     rest = []
     left, top, right, bottom = grid.box
     for run in runs:
         if not (top <= run.middle[1] <= bottom) or run.right < left or run.left > right:
             rest.append(run)
+            continue
+        start = grid.room_at(run.left + 1, run.middle[1])
+        if start in open_rooms and grid.room_at(run.right - 1, run.middle[1]) in open_rooms:
+            rooms.setdefault(start, []).append(run)
             continue
         for part in [run] if run.is_vertical else _cut_at_rooms(run, grid):
             room = grid.room_at(*part.middle)
@@ -88,9 +98,10 @@ def _open_columns(grid: Grid, rooms: dict[int, list[Run]]) -> tuple[Grid, frozen
         if len(columns) == len(grid.xs) - 1 and len({round(run.top) for run in runs}) > _FRAME_LINES:
             frames.add(room)
         inner = [grid.xs[column] for column in columns[1:]]
-        if not inner or any(run.left + 2 < x < run.right - 2 for run in runs for x in inner):
+        crossing = sum(any(run.left + 2 < x < run.right - 2 for x in inner) for run in runs)
+        if not inner or crossing > _CROSSING_SHARE * len(runs):
             continue
-        used = {bisect_right(inner, run.middle[0]) for run in runs}
+        used = {bisect_right(inner, run.left + 1) for run in runs}
         if len(used) < max(2, _OPEN_SHARE * len(columns)):
             continue
         frames.discard(room)

@@ -22,6 +22,7 @@ _SAMPLE_CHARS = 1 << 16
 _SHARED_VALUES = 100_000
 _SAMPLE_BYTES = 1 << 18
 _DELIMITERS = (",", "\t", ";", "|")
+_STATED_DELIMITER = re.compile(r"sep=([^\n\"])\n", re.IGNORECASE)  # as Excel writes and reads it
 _LEGACY_ENCODINGS = ("cp932", "euc_jp", "iso2022_jp", "cp1252")
 _NUMBER = re.compile(r"^[\s¥$€△▲(+-]*[\d０-９][\d０-９,.:/年月日%％)\s-]*$")
 _UNDERLINE = re.compile(r"^(={3,}|-{3,}|~{3,}|＝{3,})$")
@@ -171,7 +172,9 @@ def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells:
     """
     text = decode_text(data)
     preferred = "\t" if document_format is DocumentFormat.TSV else ","
-    records = _read_records(text, _sniff_delimiter(text, preferred), maximum_cells)
+    stated = _STATED_DELIMITER.match(text)
+    text = text[stated.end() :] if stated else text
+    records = _read_records(text, stated[1] if stated else _sniff_delimiter(text, preferred), maximum_cells)
     width = max((len(cells) for _, cells in records), default=0)
     if width * len(records) > maximum_cells:
         raise ParseError(FailureCause.TOO_LARGE, f"{len(records)} rows of {width} columns, limit {maximum_cells} cells")

@@ -112,6 +112,7 @@ class _Reader:
         self._styles = Styles(archive, {relation.kind: relation.target for relation in self._relations.values()})
         self._notes = {kind: self._read_notes(kind) for kind in ("footnotes", "endnotes", "comments")}
         self._has_rendered_breaks = False
+        self._carried: list[str] = []
         self._pages: list[list[Block]] = [[]]
         self._sections = Sections()
 
@@ -127,6 +128,8 @@ class _Reader:
         """Read the body of the document."""
         self._has_rendered_breaks = body.find(".//{*}lastRenderedPageBreak") is not None
         self._read_flow(body, BlockKind.PARAGRAPH, 0)
+        if text := clean("".join(self._carried)):
+            self._pages[-1].append(Block(BlockKind.PARAGRAPH, text, self._sections.path))
         while len(self._pages) > 1 and not self._pages[-1]:
             self._pages.pop()
 
@@ -147,6 +150,9 @@ class _Reader:
         style = self._styles.of(element.find("{*}pPr"))
         if kind is BlockKind.PARAGRAPH:
             self._turn_pages(paragraph.breaks_before)
+        paragraph.text[:0], self._carried = self._carried, []
+        if element.find("{*}pPr/{*}rPr/{*}del") is not None:  # its end was deleted: it goes on in the next one
+            self._carried, paragraph.text = paragraph.text, []
         text = clean("".join(paragraph.text))
         if text:
             text = f"{self._styles.label(style)} {text}".strip()
@@ -281,7 +287,7 @@ class _Reader:
             return {}
         notes = {}
         for note in self._archive.tree(part):
-            lines = (clean("".join(self._gather(paragraph).text)) for paragraph in note.iter("{*}p"))
+            lines = (clean("".join(self._gather(paragraph).text)) for paragraph in _paragraphs(note))
             notes[attribute(note, "id")] = "\n".join(line for line in lines if line)
         return notes
 
@@ -292,11 +298,18 @@ class _Reader:
         blocks: dict[str, Block] = {}
         for part in parts:
             if self._archive.has(part):
-                lines = (clean("".join(self._gather(line).text)) for line in self._archive.tree(part).iter("{*}p"))
+                lines = (clean("".join(self._gather(line).text)) for line in _paragraphs(self._archive.tree(part)))
                 text = "\n".join(line for line in lines if line)
                 if text:
                     blocks.setdefault(text, Block(BlockKind.HEADER, text))
         return list(blocks.values())
+
+
+def _paragraphs(element: etree._Element) -> Iterator[etree._Element]:
+    """Paragraphs at any depth, without those that only repeat others for older programs."""
+    for paragraph in element.iter("{*}p"):
+        if next(paragraph.iterancestors("{*}Fallback"), None) is None:
+            yield paragraph
 
 
 def _checkbox(element: etree._Element) -> str:

@@ -1,5 +1,6 @@
 """The pipeline in step with its sources: what a change costs, what it leaves, what a failure leaves."""
 
+import io
 import os
 import random
 import shutil
@@ -10,15 +11,18 @@ import time
 from pathlib import Path
 
 import dagster as dg
+import openpyxl
 import pyarrow as pa
 import pytest
 from indexing import published, rebuilt, run_index
+from msoffcrypto.format.ooxml import OOXMLFile
 
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES, TABLES
 from rag_assets.definitions import build_definitions
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.runs import stated_settings
 from rag_assets.home import Home
+from rag_assets.parsing.documents import update_documents
 from rag_assets.store.lake import shard_of
 
 WORDS = [
@@ -160,6 +164,24 @@ def test_a_bad_file_is_a_row_and_stops_nothing(home: Home) -> None:
     statuses = {row["document_id"]: row["status"] for row in home.lake.read(DOCUMENTS).to_pylist()}
     assert statuses == {"specs/good.md": "parsed", "specs/bad.xlsx": "failed", "specs/empty.pdf": "failed"}
     assert run_index(home).shards == ()
+
+
+def test_an_encrypted_file_is_indexed_once_its_password_is_given(home: Home) -> None:
+    book, plain = openpyxl.Workbook(), io.BytesIO()
+    book.active["A1"] = "秘密の料金表"
+    book.save(plain)
+    with (Path(home.settings.sources[0]) / "locked.xlsx").open("wb") as locked:
+        OOXMLFile(plain).encrypt("ひみつ", locked)
+    run_index(home)
+    assert home.lake.read(PARSE_FAILURES)["cause"].to_pylist() == ["encrypted"]
+    assert home.lake.read(CHUNKS).num_rows == 0
+    shard = shard_of("specs/locked.xlsx")
+    for passwords, found in ((("wrong",), 0), (("wrong", "ひみつ"), 1), ((), 1)):
+        update_documents(home.lake, home.listing(), [shard], home.parsing_limits, 1, lambda *_: None, passwords)
+        run_index(home)
+        assert home.lake.read(CHUNKS).num_rows == found
+        assert home.unfinished_steps() == []
+    assert "秘密の料金表" in Home(home.settings).knowledge_base().search("料金表", k=1).hits[0].text
 
 
 def test_an_unmounted_source_loses_nothing(home: Home) -> None:

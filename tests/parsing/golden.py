@@ -1,9 +1,11 @@
-"""Golden files: what the parser makes of real files, beside them. `python tests/parsing/golden.py` rewrites them.
+"""Golden files: what the parser makes of real files, beside them. `python tests/parsing/golden.py` rewrites them all,
+with the names of folders below `tests/data` those in these folders.
 
 Read the changes with your own eyes before you commit them: a test can only say that they are changes.
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +72,10 @@ def parse_file(path: Path) -> str:
 
 
 def main() -> None:
+    folders = [DATA / name for name in sys.argv[1:]] or [DATA]
     for path in golden_files():
+        if not any(path.is_relative_to(folder) for folder in folders):
+            continue
         path.with_name(f"{path.name}.json").write_text(parse_file(path), encoding="utf-8")
 
 

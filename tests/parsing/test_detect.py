@@ -85,6 +85,7 @@ def test_format_is_told_from_bytes(data: bytes, file_name: str, expected: str) -
         (zip_with({"mimetype": "application/vnd.oasis.opendocument.text"}), "a.odt", "odt", "OpenDocument"),
         (b"{\\rtf1 x}", "a.doc", "rtf", "Rich Text"),
         (b"<?xml version='1.0'?><svg/>", "a.svg", "xml", "XML"),
+        (MHTML, "a.mht", "mhtml", "web archive"),
         (b"\x00\x01\x02\x80" * 40, "a.dat", "unknown", "no known format"),
     ],
 )

@@ -9,7 +9,9 @@ from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing import excel
 from rag_assets.parsing.content import ParsedDocument
+from rag_assets.parsing.detect import detect_format
 from rag_assets.parsing.excel import ExcelLimits, parse_excel
 
 DATA = Path(__file__).parents[1] / "data" / "excel"
@@ -125,6 +127,38 @@ def test_old_format_is_read() -> None:
     assert (table.cell_range, table.header_row_count) == ("B5:C11", 1)
     assert table.rows[1].cells == ("2019", "120")
     assert table.section == (heading.text,) == ("Number of freshwater ducks per year",)
+
+
+def test_open_document_spreadsheet_is_read() -> None:
+    content = (
+        '<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+        'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
+        'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><office:body><office:spreadsheet>'
+        '<table:table table:name="一覧"><table:table-row><table:table-cell office:value-type="string">'
+        "<text:p>項目</text:p></table:table-cell></table:table-row></table:table>"
+        "</office:spreadsheet></office:body></office:document-content>"
+    )
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("META-INF/manifest.xml", '<manifest:manifest xmlns:manifest="urn:oasis"/>')
+        archive.writestr("content.xml", content)
+    assert detect_format(buffer.getvalue(), "a").name == "ods"
+    (page,) = parse_excel(buffer.getvalue(), LIMITS).pages
+    assert (page.name, page.blocks[0].text) == ("一覧", "項目")
+
+
+def test_panic_of_the_reader_of_old_formats_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        pass
+
+    def fail(data: bytes) -> None:
+        raise PanicException("range start index 116 out of range")
+
+    monkeypatch.setattr(excel, "open_values", fail)
+    with pytest.raises(ParseError, match="its reader failed: range start") as caught:
+        parse("legacy_sample.xls")
+    assert caught.value.cause is FailureCause.MALFORMED
 
 
 def test_default_password_opens() -> None:

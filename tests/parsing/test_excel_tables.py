@@ -4,7 +4,9 @@ from openpyxl.styles import Font
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import BlockKind
+from rag_assets.parsing.excel_cells import Area
 from rag_assets.parsing.excel_sections import heading_level
+from rag_assets.parsing.excel_tables import Box, make_bands, table_block
 
 
 def test_graph_paper_table_has_logical_columns_and_two_header_rows() -> None:
@@ -202,3 +204,15 @@ def test_long_list_is_one_table() -> None:
     assert table.rows[2_999].cells == ("2999", "name 2999", "")
     assert table.rows[2_999].cell_range == "A3000:C3000"
     assert table.text.splitlines()[2_997] == "2997 | name 2997 | x"
+
+
+def test_value_around_its_name_leaves_the_name_its_column() -> None:
+    boxes = [
+        Box(Area(0, 0, 0, 3), "目的", "blue"),
+        Box(Area(0, 0, 4, 9), "値"),
+        Box(Area(5, 0, 5, 3), "名", "blue"),
+        Box(Area(5, 4, 5, 9), "甲"),
+    ]
+    block = table_block(make_bands(boxes))
+    assert block is not None
+    assert [row.cells for row in block.rows] == [("目的", "値"), ("名", "甲")]

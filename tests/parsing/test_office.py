@@ -123,6 +123,37 @@ def test_docx_text_that_hides() -> None:
     ]
 
 
+def test_docx_tracked_changes_are_read_as_accepted() -> None:
+    run = "<w:r><w:t>{}</w:t></w:r>"
+    row = "<w:tr><w:trPr><w:{}/></w:trPr><w:tc><w:p>{}</w:p></w:tc><w:tc><w:p/></w:tc></w:tr>"
+
+    def build(document: Any) -> None:
+        for xml in (
+            f"<w:p><w:moveFrom>{run.format('前の所')}</w:moveFrom><w:moveTo>{run.format('後の所')}</w:moveTo></w:p>",
+            f"<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr>{run.format('前半')}</w:p>",
+            f"<w:p>{run.format('後半')}</w:p>",
+            f"<w:tbl>{row.format('del', run.format('消した行'))}{row.format('ins', run.format('足した行'))}</w:tbl>",
+            f"<w:p><w:pPr><w:rPr><w:del/></w:rPr></w:pPr>{run.format('終わり')}</w:p>",
+        ):
+            document.element.body.append(parse_xml(xml.replace(">", f" {W}>", 1)))
+
+    texts = [text for _, text in shapes(read_docx(build).pages[0].blocks)]
+    assert texts == ["後の所", "前半後半", "足した行", "終わり"]
+
+
+def test_docx_header_boxes_are_read_once() -> None:
+    box = f"<w:txbxContent {W}><w:p><w:r><w:t>社外秘</w:t></w:r></w:p></w:txbxContent>"
+    namespace = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+
+    def build(document: Any) -> None:
+        xml = f"<mc:Choice Requires='wps'>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback>"
+        content = f"<w:r {W}><mc:AlternateContent {namespace}>{xml}</mc:AlternateContent></w:r>"
+        document.sections[0].header.paragraphs[0]._p.append(parse_xml(content))
+        document.add_paragraph("本文")
+
+    assert shapes(read_docx(build).pages[0].blocks) == [(BlockKind.HEADER, "社外秘"), (PARAGRAPH, "本文")]
+
+
 def test_docx_numbering_is_shown() -> None:
     def build(document: Any) -> None:
         numbering = document.part.numbering_part.element

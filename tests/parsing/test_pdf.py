@@ -4,70 +4,16 @@ from pathlib import Path
 
 import pypdfium2
 import pytest
+from pdf_building import IMAGE, Piece, column, make_pdf
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing import ocr
 from rag_assets.parsing.content import Block
 from rag_assets.parsing.pdf import parse_pdf
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"
 HEADING, PARAGRAPH, LIST_ITEM, HEADER = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.HEADER
-
-# A text on a page: left and top in points, size, text. Latin text is set in Helvetica, Japanese in Ryumin-Light.
-Piece = tuple[float, float, float, str]
-JAPANESE_FONT = (
-    "<< /Type /Font /Subtype /CIDFontType0 /BaseFont /Ryumin-Light "
-    "/CIDSystemInfo << /Registry (Adobe) /Ordering (Japan1) /Supplement 6 >>"
-)
-JAPANESE_DESCRIPTOR = (
-    "<< /Type /FontDescriptor /FontName /Ryumin-Light /Flags 6 /FontBBox [0 -120 1000 880] /ItalicAngle 0"
-)
-IMAGE = "q 100 0 0 100 50 50 cm BI /W 1 /H 1 /BPC 8 /CS /G ID \x7f EI Q"
-
-
-def make_pdf(pages: list[list[Piece] | str], *, extra: str = "", info: str = "", vertical: bool = False) -> bytes:
-    """A PDF of A4 pages, each given by its texts or by its content stream."""
-    encoding = "UniJIS-UTF16-V" if vertical else "UniJIS-UTF16-H"
-    objects = [
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        "",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-        f"<< /Type /Font /Subtype /Type0 /BaseFont /Ryumin-Light /Encoding /{encoding} /DescendantFonts [5 0 R] >>",
-        f"{JAPANESE_FONT} /DW 1000 /FontDescriptor 6 0 R >>",
-        f"{JAPANESE_DESCRIPTOR} /Ascent 880 /Descent -120 /CapHeight 700 /StemV 80 >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>",
-        f"<< {info} >>",
-    ]
-    kids = []
-    for page in pages:
-        content = page if isinstance(page, str) else "\n".join(map(show, page))
-        kids.append(f"{len(objects) + 1} 0 R")
-        objects.append(
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] {extra} /Contents {len(objects) + 2} 0 R "
-            "/Resources << /Font << /L 3 0 R /J 4 0 R /B 7 0 R >> >> >>"
-        )
-        objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
-    objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"
-    body, offsets = "%PDF-1.7\n", []
-    for number, text in enumerate(objects, start=1):
-        offsets.append(len(body))
-        body += f"{number} 0 obj\n{text}\nendobj\n"
-    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
-    size = len(objects) + 1
-    trailer = f"trailer << /Size {size} /Root 1 0 R /Info 8 0 R >>\nstartxref\n{len(body)}\n%%EOF"
-    return f"{body}xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}".encode("latin-1")
-
-
-def show(piece: Piece) -> str:
-    left, top, size, text = piece
-    japanese = any(ord(character) > 255 for character in text)
-    shown = f"<{text.encode('utf-16-be').hex()}>" if japanese else "(" + re.sub(r"([()\\])", r"\\\1", text) + ")"
-    font = "J" if japanese else "B" if text.startswith("*") else "L"
-    return f"BT /{font} {size} Tf {left} {842 - top} Td {shown} Tj ET"
-
-
-def column(left: float, top: float, lines: list[str], size: float = 10) -> list[Piece]:
-    return [(left, top + 14 * number, size, line) for number, line in enumerate(lines)]
 
 
 def texts(blocks: tuple[Block, ...]) -> list[tuple[BlockKind, str]]:
@@ -131,7 +77,14 @@ def test_two_columns_are_read_one_after_the_other() -> None:
     ]
 
 
-def test_rows_of_a_table_stay_rows() -> None:
+def test_three_columns_are_read_one_after_the_other() -> None:
+    lines = [[f"column {number} line {line} of the text" for line in range(8)] for number in range(3)]
+    page = [piece for number in range(3) for piece in column(50 + 170 * number, 100, lines[number])]
+    (page_read,) = parse_pdf(make_pdf([page]), 10).pages
+    assert [block.text for block in page_read.blocks] == [" ".join(part) for part in lines]
+
+
+def test_rows_without_rules_are_a_table() -> None:
     page = [
         piece
         for number in range(8)
@@ -141,14 +94,62 @@ def test_rows_of_a_table_stay_rows() -> None:
         )
     ]
     (page_read,) = parse_pdf(make_pdf([page]), 10).pages
-    assert [block.text for block in page_read.blocks] == ["\n".join(f"item{number} {number}.5" for number in range(8))]
+    (table,) = page_read.blocks
+    assert table.kind is BlockKind.TABLE
+    assert table.text == "\n".join(f"item{number} | {number}.5" for number in range(8))
+    assert [row.cells for row in table.rows] == [(f"item{number}", f"{number}.5") for number in range(8)]
+
+
+VERTICAL = ["縦書きの文章は右から", "左へと行を進めるもの", "である。"]
 
 
 def test_vertical_writing() -> None:
-    lines = ["縦書きの文章は右から", "左へと行を進める。", "三行目である。"]
+    page = [(500.0 - 20 * number, 100.0, 12.0, line) for number, line in enumerate(VERTICAL)]
+    (page_read,) = parse_pdf(make_pdf([page], vertical=True), 10).pages
+    assert texts(page_read.blocks) == [(PARAGRAPH, "".join(VERTICAL))]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_vertical_writing_set_glyph_by_glyph(backwards: bool) -> None:
+    """In the order of the file the columns may come from the left, and every glyph is a line of its own."""
+    page = [
+        (500.0 - 20 * number, 100.0 + 13 * place, 12.0, character)
+        for number, line in enumerate(VERTICAL)
+        for place, character in enumerate(line)
+    ]
+    (page_read,) = parse_pdf(make_pdf([page[::-1] if backwards else page]), 10).pages
+    assert texts(page_read.blocks) == [(PARAGRAPH, "".join(VERTICAL))]
+
+
+def test_widely_spaced_letters_are_not_vertical_writing() -> None:
+    page = [
+        (100.0 + 30 * place, 100.0 + 40 * number, 12.0, character)
+        for number, line in enumerate(VERTICAL)
+        for place, character in enumerate(line)
+    ]
+    (page_read,) = parse_pdf(make_pdf([page]), 10).pages
+    assert re.sub(r"[\s|]", "", "".join(block.text for block in page_read.blocks)) == "".join(VERTICAL)
+
+
+def test_tiers_of_vertical_writing_are_read_one_after_the_other() -> None:
+    tiers = [[f"第{tier}段の{line}行目の文字列。" for line in range(5)] for tier in range(2)]
+    page = [
+        (500.0 - 20 * number, 100.0 + 300 * tier, 12.0, line)
+        for tier in range(2)
+        for number, line in enumerate(tiers[tier])
+    ]
+    (page_read,) = parse_pdf(make_pdf([page], vertical=True), 10).pages
+    assert "".join(block.text for block in page_read.blocks) == "".join(map("".join, tiers))
+
+
+def test_vertical_paragraphs_begin_set_in() -> None:
+    lines = ["　最初の段落の文字が並ぶ", "ここまでが最初の段落。", "　次の段落が始まるのだ", "そして終わる。"]
     page = [(500.0 - 20 * number, 100.0, 12.0, line) for number, line in enumerate(lines)]
     (page_read,) = parse_pdf(make_pdf([page], vertical=True), 10).pages
-    assert "".join(block.text for block in page_read.blocks) == "".join(lines)
+    assert [block.text for block in page_read.blocks] == [
+        "最初の段落の文字が並ぶここまでが最初の段落。",
+        "次の段落が始まるのだそして終わる。",
+    ]
 
 
 def test_running_headers_and_page_numbers_are_headers() -> None:
@@ -197,12 +198,77 @@ def test_list_items() -> None:
     assert [kind for kind, _ in texts(page_read.blocks)] == [LIST_ITEM] * 3
 
 
-def test_a_page_without_text_layer_is_a_failure_of_that_page() -> None:
+def test_titles_of_chapters_in_the_margin_are_headers() -> None:
+    """They change from page to page, but stand at one height, apart from the text."""
+    pages: list[list[Piece] | str] = [
+        [
+            (72.0, 40.0, 9.0, title),
+            *column(72, 120, [f"{title} begins with this line.", "It goes on with another one."]),
+        ]
+        for title in ("Preface", "Method", "Results", "Outlook", "Sources")
+    ]
+    kinds = [[kind for kind, _ in texts(page.blocks)] for page in parse_pdf(make_pdf(pages), 10).pages]
+    assert kinds == [[HEADER, PARAGRAPH]] * 5
+
+
+def test_bookmarks_are_headings_and_sections() -> None:
+    outline = "<< /Title ({}) /Parent 9 0 R /Dest [{} 0 R /XYZ 0 {} 0] {} >>"
+    more = (
+        "<< /Type /Outlines /First 10 0 R /Last 11 0 R /Count 2 >>",
+        outline.format("Preparing", 13, 800, "/Next 11 0 R /First 12 0 R /Last 12 0 R /Count 1"),
+        outline.format("Cleaning", 15, 800, "/Prev 10 0 R"),
+        outline.format("Not in the text", 13, 700, "").replace("/Parent 9", "/Parent 10"),
+    )
+    pages: list[list[Piece] | str] = [
+        [
+            *column(72, 80, ["1. Preparing"]),
+            *column(72, 120, ["Read this before you begin."]),
+            *column(72, 200, ["Then begin."]),
+        ],
+        [*column(72, 80, ["Before the part."]), *column(72, 120, ["2. Cleaning"]), *column(72, 160, ["Wipe it."])],
+    ]
+    document = parse_pdf(make_pdf(pages, catalog="/Outlines 9 0 R", more=more), 10)
+    assert [(block.kind, block.text, block.section) for page in document.pages for block in page.blocks] == [
+        (HEADING, "1. Preparing", ()),
+        (PARAGRAPH, "Read this before you begin.", ("1. Preparing",)),
+        (PARAGRAPH, "Then begin.", ("1. Preparing", "Not in the text")),
+        (PARAGRAPH, "Before the part.", ("1. Preparing", "Not in the text")),
+        (HEADING, "2. Cleaning", ()),
+        (PARAGRAPH, "Wipe it.", ("2. Cleaning",)),
+    ]
+
+
+def test_a_cyclic_outline_ends() -> None:
+    more = (
+        "<< /Type /Outlines /First 10 0 R /Last 10 0 R >>",
+        "<< /Title (Round) /Dest [11 0 R /Fit] /Next 10 0 R /First 10 0 R >>",
+    )
+    document = parse_pdf(make_pdf([column(72, 100, ["Text."])], catalog="/Outlines 9 0 R", more=more), 10)
+    assert [block.text for block in document.pages[0].blocks] == ["Text."]
+
+
+@pytest.mark.parametrize(
+    ("text", "uri", "expected"),
+    [
+        ("the manual", "https://example.org/manual", "the manual <https://example.org/manual>"),
+        ("https://example.org/manual", "https://example.org/manual", "https://example.org/manual"),
+        ("example.org", "https://example.org/", "example.org"),
+        ("the manual", "javascript:alert", "the manual"),
+    ],
+)
+def test_targets_of_links_stand_behind_their_text(text: str, uri: str, expected: str) -> None:
+    link = f"<< /Type /Annot /Subtype /Link /Rect [70 730 400 760] /A << /S /URI /URI ({uri}) >> >>"
+    (page,) = parse_pdf(make_pdf([column(72, 100, [text])], extra=f"/Annots [{link}]"), 10).pages
+    assert [block.text for block in page.blocks] == [expected]
+
+
+def test_a_page_without_text_layer_is_a_failure_of_that_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ocr, "is_installed", lambda: False)
     document = parse_pdf(make_pdf([column(72, 100, ["text"]), IMAGE, ""]), 10)
     assert [len(page.blocks) for page in document.pages] == [1, 0, 0]
     (failure,) = document.failures
     assert (failure.cause, failure.page_number) == (FailureCause.NO_TEXT, 2)
-    assert failure.message == "page 2 has no text layer"
+    assert failure.message == "page 2 has no usable text layer: install rag-assets[ocr] to have it read"
 
 
 def test_pages_are_limited() -> None:
@@ -232,8 +298,9 @@ def test_titles(title: str, expected: str | None) -> None:
     assert parse_pdf(make_pdf([column(72, 100, ["text"])], info=f"/Title ({title})"), 10).title == expected
 
 
-def test_no_text_of_the_corpus_is_lost() -> None:
+def test_no_text_of_the_corpus_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every character that pdfium extracts stands in some block, marks that stand for nothing aside."""
+    monkeypatch.setattr(ocr, "is_installed", lambda: False)
     if not CORPUS.is_dir():
         pytest.skip("the development set is not beside the checkout")
     paths = sorted(CORPUS.glob("*_pdf/*.pdf")) + sorted(CORPUS.glob("encrypted_empty_password/*.pdf"))
@@ -252,3 +319,10 @@ def test_no_text_of_the_corpus_is_lost() -> None:
         found = Counter("".join(block.text for page in parse_pdf(data, 1000).pages for block in page.blocks))
         lost = wanted - found
         assert lost.total() <= wanted.total() * 0.005, (path.name, lost)
+
+
+def test_many_gutters_cost_little_time() -> None:
+    """A damaged file had the columns of its columns looked for, over and over, for minutes."""
+    page = [piece for number in range(24) for piece in column(10 + 24 * number, 100, ["abc"] * 12, 4)]
+    (page_read,) = parse_pdf(make_pdf([page]), 10).pages
+    assert sum(block.text.count("abc") for block in page_read.blocks) == 24 * 12

@@ -34,7 +34,7 @@ class PdfiumError(RuntimeError):
     pass
 
 class PdfDocument:
-    def __init__(self, data):
+    def __init__(self, data, password=None):
         order = data[5:].split()
         match order[0]:
             case b"hang":

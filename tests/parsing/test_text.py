@@ -60,6 +60,11 @@ def test_delimiter_is_found(delimiter: str) -> None:
     assert block.header_row_count == 1
 
 
+def test_stated_delimiter_is_kept_out_of_the_table() -> None:
+    (block,) = parse_delimited(b"sep=^\na^b,c\n1^2\n", DocumentFormat.CSV, 100).pages[0].blocks
+    assert [row.cells for row in block.rows] == [("a", "b,c"), ("1", "2")]
+
+
 def test_rows_carry_cell_ranges() -> None:
     document = parse_delimited("品名,数量\n\nりんご,3\nみかん\n".encode("cp932"), DocumentFormat.CSV, 100)
     (block,) = document.pages[0].blocks

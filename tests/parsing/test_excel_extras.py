@@ -1,0 +1,318 @@
+"""What stands beside the texts of cells: formulas, links, lists to choose from, drawings; and what sheets are for."""
+
+import time
+from io import BytesIO
+from pathlib import Path
+
+import openpyxl
+import pytest
+from excel_building import LIMITS, blocks_of, build, with_parts
+from hypothesis import given
+from hypothesis import strategies as st
+from openpyxl.chart import BarChart, Reference
+from openpyxl.chart.series import SeriesLabel
+from openpyxl.formula.translate import Translator
+from openpyxl.worksheet.datavalidation import DataValidation
+from openpyxl.worksheet.worksheet import Worksheet
+
+from rag_assets.contracts.causes import BlockKind, PageRole
+from rag_assets.parsing.cells import format_range
+from rag_assets.parsing.content import Block, Formula
+from rag_assets.parsing.excel import parse_excel
+from rag_assets.parsing.excel_formulas import shift
+from rag_assets.parsing.excel_roles import sheet_role
+
+SHEET = "xl/worksheets/sheet1.xml"
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+DRAWING = (
+    '<xdr:wsDr xmlns:xdr="http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing" '
+    'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main">{}</xdr:wsDr>'
+)
+ANCHOR = (
+    "<xdr:twoCellAnchor><xdr:from><xdr:col>0</xdr:col><xdr:row>{0}</xdr:row></xdr:from>"
+    "<xdr:to><xdr:col>9</xdr:col><xdr:row>{0}</xdr:row></xdr:to>{1}</xdr:twoCellAnchor>"
+)
+RELATIONS = (
+    '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" '
+    'Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/drawing" '
+    'Target="../drawings/drawing1.xml"/></Relationships>'
+)
+Place = tuple[int, int, int, int]
+
+
+def leave_empty(sheet: Worksheet) -> None:
+    pass
+
+
+def sheet_of(*rows: str) -> tuple[Block, ...]:
+    """Blocks of a sheet given as XML rows."""
+    xml = f'<worksheet xmlns="{MAIN}"><sheetData>{"".join(rows)}</sheetData></worksheet>'
+    return parse_excel(with_parts(build(leave_empty), {SHEET: xml}), LIMITS).pages[0].blocks
+
+
+def drawn(*elements: str) -> tuple[Block, ...]:
+    """Blocks of an empty sheet with a drawing, each element in its own anchor."""
+    drawing = DRAWING.format("".join(ANCHOR.format(row, element) for row, element in enumerate(elements)))
+    parts = {"xl/drawings/drawing1.xml": drawing, "xl/worksheets/_rels/sheet1.xml.rels": RELATIONS}
+    return parse_excel(with_parts(build(leave_empty), parts), LIMITS).pages[0].blocks
+
+
+def transform(place: Place, flips: str = "") -> str:
+    x, y, width, height = (value * 100_000 for value in place)
+    return f'<a:xfrm{flips}><a:off x="{x}" y="{y}"/><a:ext cx="{width}" cy="{height}"/></a:xfrm>'
+
+
+def shape(number: int, text: str, place: Place, looks: str = "") -> str:
+    return (
+        f'<xdr:sp><xdr:nvSpPr><xdr:cNvPr id="{number}" name=""/></xdr:nvSpPr><xdr:spPr>{transform(place)}{looks}'
+        f"</xdr:spPr><xdr:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></xdr:txBody></xdr:sp>"
+    )
+
+
+BARE = "<a:noFill/><a:ln><a:noFill/></a:ln>"
+
+
+def connector(place: Place, ends: str = "", heads: str = '<a:tailEnd type="arrow"/>', flips: str = "") -> str:
+    return (
+        f'<xdr:cxnSp><xdr:nvCxnSpPr><xdr:cNvPr id="99" name=""/><xdr:cNvCxnSpPr>{ends}</xdr:cNvCxnSpPr></xdr:nvCxnSpPr>'
+        f"<xdr:spPr>{transform(place, flips)}<a:ln>{heads}</a:ln></xdr:spPr></xdr:cxnSp>"
+    )
+
+
+def test_formulas_stand_beside_the_results_that_are_shown() -> None:
+    (table,) = sheet_of(
+        '<row r="1"><c r="A1"><v>1</v></c><c r="B1"><f t="shared" ref="B1:B2" si="0">A1*2+$A$1</f><v>3</v></c></row>',
+        '<row r="2"><c r="A2"><v>2</v></c><c r="B2"><f t="shared" si="0"/><v>5</v></c></row>',
+    )
+    assert table.text == "1 | 3\n2 | 5"
+    assert table.formulas == (Formula("B1", "=A1*2+$A$1"), Formula("B2", "=A2*2+$A$1"))
+
+
+def test_formula_without_a_result_is_shown() -> None:
+    (block,) = sheet_of('<row r="1"><c r="A1"><f>SUM(B1:B9)</f></c></row>')
+    assert (block.text, block.formulas) == ("=SUM(B1:B9)", (Formula("A1", "=SUM(B1:B9)"),))
+
+
+def test_formula_with_an_empty_result_shows_nothing() -> None:
+    assert sheet_of('<row r="1"><c r="A1" t="str"><f>IF(B1="","",B1)</f><v></v></c></row>') == ()
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "A1",
+                "$B2",
+                "C$3",
+                "$D$4",
+                "XFD1",
+                "LOG10(B2)",
+                "(A1)",
+                "+",
+                '"A1"',
+                "'A1 b'!B3",
+                "Sheet1!B7",
+                "A1:B9",
+                "1.5",
+            ]
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    st.integers(0, 50),
+    st.integers(0, 3),
+)
+def test_shared_formulas_are_shifted_as_openpyxl_does(tokens: list[str], rows: int, columns: int) -> None:
+    formula = " ".join(tokens).replace("! ", "!").replace("LOG10( ", "LOG10(B2)")
+    if "XFD1" in formula and columns:
+        return  # openpyxl names columns that no sheet has
+    moved = Translator(f"={formula}", origin="A1").translate_formula(
+        format_range(1 + rows, 1 + columns, 1 + rows, 1 + columns)
+    )
+    assert f"={shift(formula, rows, columns)}" == moved
+
+
+def test_link_targets_stand_beside_the_text_unless_it_is_the_target() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, (text, target) in enumerate(
+            [
+                ("手順書", "https://example.jp/manual"),
+                ("https://example.jp/", "https://example.jp/"),
+                ("宛先 a@example.jp", "mailto:a@example.jp"),
+                ("内部", "#Sheet!A1"),
+            ]
+        ):
+            cell = sheet.cell(1 + 3 * row, 1, text)
+            cell.hyperlink = target
+            cell.style = "Normal"
+
+    texts = [block.text for block in blocks_of(fill)]
+    assert texts == ["手順書 <https://example.jp/manual>", "https://example.jp/", "宛先 a@example.jp", "内部"]
+
+
+def test_lists_to_choose_from_are_notes() -> None:
+    workbook = openpyxl.Workbook()
+    sheet, lists = workbook["Sheet"], workbook.create_sheet("一覧")
+    sheet["A1"] = "値"
+    for row in range(7):
+        lists.cell(row + 1, 2, f"項目{row}")
+    for formula, places in [
+        ('"有, 無"', "B2:B9 D4"),
+        ("一覧!$B$1:$B$2", "E1"),
+        ("一覧!$B$1:$B$7", "F1"),
+        ("INDIRECT(A1)", "G1"),
+    ]:
+        validation = DataValidation(type="list", formula1=formula)
+        validation.sqref = openpyxl.worksheet.cell_range.MultiCellRange(places)
+        sheet.add_data_validation(validation)
+    buffer = BytesIO()
+    workbook.save(buffer)
+    notes = [block for block in parse_excel(buffer.getvalue(), LIMITS).pages[0].blocks if block.kind is BlockKind.NOTE]
+    assert [(note.cell_range, note.text) for note in notes] == [
+        ("B2:D9", "選択肢（B2:B9, D4）: 有, 無"),
+        ("E1", "選択肢: 項目0, 項目1"),
+        ("F1", "選択肢: 項目0, 項目1, 項目2, 項目3, 項目4, …（一覧!B1:B7）"),
+    ]
+
+
+def test_hidden_rows_and_columns_are_kept_and_named() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row in range(1, 9):
+            sheet.append([f"a{row}", f"b{row}", f"c{row}"])
+        for row in (2, 3, 5, 90):
+            sheet.row_dimensions[row].hidden = True
+        for column in "BZ":
+            sheet.column_dimensions[column].hidden = True
+
+    table, note = blocks_of(fill)
+    assert "a2 | b2 | c2" in table.text
+    assert (note.kind, note.text, note.cell_range) == (BlockKind.NOTE, "非表示: 行 2-3, 5、列 B", "A1:C8")
+
+
+def test_pictures_are_listed_with_their_alternative_text() -> None:
+    picture = '<xdr:pic><xdr:nvPicPr><xdr:cNvPr id="2" name="図 1" descr="{}"/></xdr:nvPicPr></xdr:pic>'
+    blocks = drawn(picture.format("構成図"), picture.format(""))
+    assert [(block.kind, block.text, block.cell_range) for block in blocks] == [
+        (BlockKind.CAPTION, "図: 構成図", "A1:J1"),
+        (BlockKind.CAPTION, "図", "A2:J2"),
+    ]
+
+
+def edges(*elements: str) -> list[str]:
+    (diagram,) = drawn(*elements)
+    return [line for line in diagram.text.splitlines() if any(sign in line for sign in "→↔—")]
+
+
+@pytest.mark.parametrize(
+    ("place", "flips", "expected"),
+    [
+        ((10, 5, 10, 0), "", "左 → 右"),
+        ((10, 5, 10, 0), ' flipH="1"', "右 → 左"),
+        ((11, 5, 8, 0), "", "左 → 右"),
+        ((10, 5, 10, 0), ' rot="10800000"', "右 → 左"),
+    ],
+)
+def test_ends_that_the_file_does_not_join_are_joined_by_place(place: Place, flips: str, expected: str) -> None:
+    found = edges(shape(1, "左", (0, 0, 10, 10)), shape(2, "右", (20, 0, 10, 10)), connector(place, flips=flips))
+    assert found == [expected]
+
+
+def test_ends_in_the_open_join_nothing() -> None:
+    shapes = (shape(1, "左", (0, 0, 10, 10)), shape(2, "右", (20, 0, 10, 10)))
+    assert edges(*shapes, connector((14, 5, 2, 0))) == []
+    assert edges(*shapes, shape(3, "枠", (-5, -5, 50, 50)), connector((10, 5, 5, 0))) == []
+
+
+def test_messages_between_lifelines_join_the_participants() -> None:
+    line = connector((5, 10, 0, 90), heads="")
+    other = connector((45, 10, 0, 90), heads="")
+    found = edges(
+        shape(1, "利用者", (0, 0, 10, 10)),
+        shape(2, "認可サーバ", (40, 0, 10, 10)),
+        line,
+        other,
+        connector((5, 30, 40, 0)),
+        shape(3, "アクセストークン要求", (15, 26, 20, 4), BARE),
+        connector((5, 60, 40, 0), flips=' flipH="1"'),
+        shape(4, "応答", (15, 56, 20, 4), BARE),
+    )
+    assert found == ["利用者 → 認可サーバ: アクセストークン要求", "認可サーバ → 利用者: 応答"]
+
+
+def test_shapes_without_text_are_named_by_what_stands_on_or_below_them() -> None:
+    ends = '<a:stCxn id="1" idx="0"/><a:endCxn id="2" idx="0"/>'
+    found = edges(
+        shape(1, "", (0, 0, 10, 10)),
+        shape(3, "台帳", (2, 2, 4, 4), BARE),
+        shape(2, "", (40, 0, 10, 10)),
+        shape(4, "帳票", (40, 11, 10, 4), BARE),
+        connector((10, 5, 30, 0), ends),
+    )
+    assert found == ["台帳 → 帳票"]
+
+
+def test_watermarks_and_frames_are_no_labels() -> None:
+    large = shape(7, "SAMPLE", (12, 2, 12, 6), "<a:noFill/>").replace("<a:t>", '<a:rPr sz="9600"/><a:t>')
+    found = edges(
+        shape(1, "左", (0, 0, 10, 10)),
+        shape(2, "右", (30, 0, 10, 10)),
+        connector((10, 5, 20, 0)),
+        large,
+        shape(8, "枠の題", (-5, -5, 60, 20)),
+    )
+    assert found == ["左 → 右"]
+
+
+def test_large_drawings_are_read_in_time() -> None:
+    ends = '<a:stCxn id="{}" idx="0"/><a:endCxn id="{}" idx="0"/>'
+    boxes = [shape(number, "" if number % 2 else f"箱{number}", (number, number, 4, 4)) for number in range(3000)]
+    lines = [connector((number, 0, 5, 5), ends.format(number, number + 2)) for number in range(2998)]
+    start = time.process_time()
+    (diagram,) = drawn(*boxes, *lines)
+    assert time.process_time() - start < 5
+    assert "箱10 → 箱12" in diagram.text
+
+
+def test_titles_and_series_of_charts_are_read() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row in (["月", "売上"], ["4月", 10], ["5月", 20]):
+            sheet.append(row)
+        chart = BarChart()
+        chart.title = "月別の売上"
+        chart.add_data(Reference(sheet, min_col=2, min_row=1, max_row=3), titles_from_data=True)
+        chart.series[0].tx = SeriesLabel(v="今年度")
+        sheet.add_chart(chart, "E5")
+
+    diagram = blocks_of(fill)[-1]
+    assert (diagram.kind, diagram.text) == (BlockKind.DIAGRAM, "月別の売上 今年度")
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("表紙", PageRole.COVER),
+        ("変更履歴", PageRole.REVISION_HISTORY),
+        ("改訂履歴（別紙）", None),
+        ("0. 改版履歴", PageRole.REVISION_HISTORY),
+        ("Revision History", PageRole.REVISION_HISTORY),
+        ("目　次", PageRole.CONTENTS),
+        ("1. 概要", None),
+    ],
+)
+def test_roles_are_told_from_names_of_sheets(name: str, role: PageRole | None) -> None:
+    assert sheet_role(name, ()) is role
+
+
+def test_revision_history_is_told_from_its_columns() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"] = "改訂履歴"
+        for row in (["版", "日付", "変更内容"], ["1.0", "2024-04-01", "新規作成"]):
+            sheet.append(row)
+
+    assert parse_excel(build(fill), LIMITS).pages[0].role is PageRole.REVISION_HISTORY
+
+
+def test_sheets_of_the_design_document_have_their_roles() -> None:
+    path = Path(__file__).parents[1] / "data" / "excel" / "customer_search_design.xlsx"
+    roles = [page.role for page in parse_excel(path.read_bytes(), LIMITS).pages]
+    assert roles[:4] == [PageRole.COVER, PageRole.REVISION_HISTORY, PageRole.CONTENTS, None]

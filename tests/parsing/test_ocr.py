@@ -1,0 +1,110 @@
+import re
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pypdfium2
+import pytest
+from pdf_building import IMAGE, column, make_pdf
+from rapidfuzz.distance import Levenshtein
+
+from rag_assets.contracts.causes import FailureCause
+from rag_assets.parsing import ocr
+from rag_assets.parsing.parse import ParsingLimits
+from rag_assets.parsing.pdf import parse_pdf
+from rag_assets.parsing.pool import ParseJob, parse_files
+
+CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"
+LIMITS = ParsingLimits(60.0, 1 << 30, 1 << 26, 1 << 28, 2000, 100_000, 100)
+ENGLISH = ["The quick brown fox jumps over the lazy dog", "and the river runs down to the sea again."]
+
+needs_ocr = pytest.mark.skipif(not ocr.is_installed(), reason="the extra `ocr` is not installed")
+
+
+def scan(data: bytes, number: int = 0) -> bytes:
+    """A PDF of one page that is a picture of a page."""
+    with pypdfium2.PdfDocument(data) as document:
+        page = document[number]
+        width, height = page.get_size()
+        picture = page.render(scale=200 / 72, grayscale=True).to_numpy()
+        page.close()
+    grey = np.ascontiguousarray(picture).reshape(picture.shape[0], picture.shape[1])
+    samples = grey.tobytes().hex() + ">"
+    content = f"q {width} 0 0 {height} 0 0 cm /Im Do Q"
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        (
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents 4 0 R "
+            "/Resources << /XObject << /Im 5 0 R >> >> >>"
+        ),
+        f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
+        (
+            f"<< /Type /XObject /Subtype /Image /Width {grey.shape[1]} /Height {grey.shape[0]} /ColorSpace /DeviceGray "
+            f"/BitsPerComponent 8 /Filter /ASCIIHexDecode /Length {len(samples)} >>\nstream\n{samples}\nendstream"
+        ),
+    ]
+    body = "%PDF-1.4\n" + "".join(f"{number} 0 obj\n{text}\nendobj\n" for number, text in enumerate(objects, 1))
+    return f"{body}trailer << /Size 6 /Root 1 0 R >>\n%%EOF".encode("latin-1")
+
+
+def plain(text: str) -> str:
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", text))
+
+
+@needs_ocr
+def test_a_picture_of_english_text_is_read() -> None:
+    document = parse_pdf(scan(make_pdf([column(72, 100, ENGLISH, 12)])), 10)
+    assert document.failures == ()
+    (page,) = document.pages
+    assert plain("".join(block.text for block in page.blocks)) == plain("".join(ENGLISH))
+    assert page.ocr_confidence is not None
+    assert 0.9 < page.ocr_confidence <= 1
+    left, top, _, _ = page.blocks[0].box or (0, 0, 0, 0)
+    assert left == pytest.approx(72, abs=5)
+    assert top == pytest.approx(90, abs=6)
+
+
+@needs_ocr
+def test_a_picture_of_japanese_text_is_read() -> None:
+    """A page of a book, against its own text layer."""
+    path = CORPUS / "japanese_pdf" / "debian__developers-reference.ja.pdf"
+    if not path.is_file():
+        pytest.skip("the development set is not beside the checkout")
+    data = path.read_bytes()
+    wanted = plain("".join(block.text for block in parse_pdf(data, 1000).pages[54].blocks))
+    found = plain("".join(block.text for block in parse_pdf(scan(data, 54), 10).pages[0].blocks))
+    assert len(wanted) > 300
+    assert Levenshtein.normalized_similarity(wanted, found) > 0.9
+
+
+@needs_ocr
+def test_a_text_layer_is_left_alone() -> None:
+    (page,) = parse_pdf(make_pdf([column(72, 100, ENGLISH)]), 10).pages
+    assert page.ocr_confidence is None
+
+
+@needs_ocr
+def test_time_for_ocr_is_limited() -> None:
+    document = parse_pdf(scan(make_pdf([column(72, 100, ENGLISH, 12)])), 10, ocr_seconds=0.0)
+    (failure,) = document.failures
+    assert (failure.cause, failure.page_number) == (FailureCause.TIMEOUT, 1)
+    assert failure.message == "page 1 has no usable text layer: the time for OCR is used up"
+
+
+@needs_ocr
+def test_a_picture_without_text_is_a_failure() -> None:
+    (failure,) = parse_pdf(make_pdf([IMAGE]), 10).failures
+    assert (failure.cause, failure.message) == (
+        FailureCause.NO_TEXT,
+        "page 1 has no usable text layer: OCR finds no text",
+    )
+
+
+@needs_ocr
+def test_ocr_keeps_within_the_limits_of_a_parsing_process(tmp_path: Path) -> None:
+    path = tmp_path / "scan.pdf"
+    path.write_bytes(scan(make_pdf([column(72, 100, ENGLISH, 12)])))
+    ((_, document),) = parse_files([ParseJob("scan.pdf", path)], workers=1, limits=LIMITS)
+    assert document.failures == ()
+    assert "brown fox" in document.pages[0].blocks[0].text

@@ -1,0 +1,200 @@
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from pdf_building import Piece, column, grid, make_pdf, page
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.parsing.content import Block
+from rag_assets.parsing.pdf import parse_pdf
+
+CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"
+XS = [70.0, 170.0, 270.0, 370.0]
+HEAD = ("name", "price", "unit")
+
+
+def ruled(rows: Sequence[tuple[str, ...]], top: float = 100.0) -> str:
+    ys = [top + 20 * number for number in range(len(rows) + 1)]
+    return page(cells(rows, top), grid(XS, ys))
+
+
+def cells(rows: Sequence[tuple[str, ...]], top: float = 100.0) -> list[Piece]:
+    return [
+        (XS[column] + 5, top + 14 + 20 * row, 10.0, text)
+        for row, texts in enumerate(rows)
+        for column, text in enumerate(texts)
+        if text
+    ]
+
+
+def read(*pages: str) -> list[list[Block]]:
+    return [list(page.blocks) for page in parse_pdf(make_pdf(list(pages)), 10).pages]
+
+
+def rows(block: Block) -> list[tuple[str, ...]]:
+    return [row.cells for row in block.rows]
+
+
+BODY = [(f"item{number}", f"{number}.50", "kg") for number in range(4)]
+
+
+def test_ruled_table() -> None:
+    content = ruled([HEAD, *BODY]) + "\n" + page([*column(70, 60, ["Above it."]), *column(70, 240, ["Below it."])])
+    ((above, table, below),) = read(content)
+    assert (above.text, below.text) == ("Above it.", "Below it.")
+    assert (table.kind, table.header_row_count, rows(table)) == (BlockKind.TABLE, 1, [HEAD, *BODY])
+    assert table.text.splitlines() == [" | ".join(row) for row in [HEAD, *BODY]]
+    assert table.box == pytest.approx((70, 100, 370, 200), abs=1)
+    assert table.rows[1].box == pytest.approx((70, 120, 370, 140), abs=1)
+
+
+def test_a_table_open_at_its_sides() -> None:
+    ys = [100.0 + 20 * number for number in range(6)]
+    lines = [f"70 {842 - y} m 370 {842 - y} l S" for y in ys]
+    lines += [f"{x} {842 - ys[0]} m {x} {842 - ys[-1]} l S" for x in XS[1:-1]]
+    ((table,),) = read(page(cells([HEAD, *BODY]), "\n".join(lines)))
+    assert rows(table) == [HEAD, *BODY]
+
+
+def test_rules_drawn_as_thin_areas_and_as_frames_of_cells() -> None:
+    thin = "\n".join(
+        [f"70 {842 - (100 + 20 * number)} 300 0.5 re f" for number in range(6)] + [f"{x} 742 0.5 -100 re f" for x in XS]
+    )
+    frames = "\n".join(f"{x} {842 - (120 + 20 * row)} 100 20 re S" for x in XS[:-1] for row in range(5))
+    for drawing in (thin, frames):
+        ((table,),) = read(page(cells([HEAD, *BODY]), drawing))
+        assert rows(table) == [HEAD, *BODY]
+
+
+def test_merged_cells_are_filled_and_stand_once_in_the_text() -> None:
+    """The name spans two rows, the price two columns over `net` and `gross`."""
+    drawing = "\n".join(
+        [
+            f"70 {842 - 100} m 370 {842 - 100} l S",
+            f"170 {842 - 120} m 370 {842 - 120} l S",
+            *(f"70 {842 - y} m 370 {842 - y} l S" for y in (140, 160, 180)),
+            *(f"{x} {842 - 100} m {x} {842 - 180} l S" for x in (70, 170, 370)),
+            f"270 {842 - 120} m 270 {842 - 180} l S",
+        ]
+    )
+    texts = [("name", "price", ""), ("", "net", "gross"), ("item0", "1.00", "1.10"), ("item1", "2.00", "2.20")]
+    ((table,),) = read(page(cells(texts), drawing))
+    assert table.header_row_count == 2
+    assert rows(table)[:2] == [("name", "price", "price"), ("name", "net", "gross")]
+    assert table.text.splitlines()[:2] == ["name | price", " | net | gross"]
+
+
+def test_lines_of_a_cell_are_joined() -> None:
+    ys = [100.0, 120.0, 160.0]
+    texts: list[Piece] = [
+        (75.0, 114.0, 10.0, "項目"),
+        (175.0, 114.0, 10.0, "説明"),
+        (275.0, 114.0, 10.0, "備考"),
+        (75.0, 134.0, 10.0, "利用者"),
+        (175.0, 134.0, 10.0, "登録された"),
+        (175.0, 150.0, 10.0, "人の番号"),
+        (275.0, 134.0, 10.0, "必須"),
+    ]
+    ((table,),) = read(page(texts, grid(XS, ys)))
+    assert rows(table) == [("項目", "説明", "備考"), ("利用者", "登録された人の番号", "必須")]
+
+
+def test_rows_that_only_their_lines_part_are_told_apart() -> None:
+    ((table,),) = read(page(cells([HEAD, *BODY]), grid(XS, [100.0, 120.0, 200.0])))
+    assert rows(table) == [HEAD, *BODY]
+
+
+def test_columns_that_only_the_header_rules() -> None:
+    drawing = "\n".join(
+        [
+            grid(XS, [100.0, 120.0]),
+            *(f"70 {842 - y} m 370 {842 - y} l S" for y in (140, 160, 180, 200)),
+            *(f"{x} 722 m {x} 642 l S" for x in (70, 370)),
+        ]
+    )
+    ((table,),) = read(page(cells([HEAD, *BODY]), drawing))
+    assert rows(table) == [HEAD, *BODY]
+
+
+def test_a_run_over_a_rule_is_cut_there() -> None:
+    """Words that one text command sets over two cells."""
+    ys = [100.0, 120.0, 140.0]
+    texts: list[Piece] = [(75.0, 114.0, 10.0, "aa bb cc dd ee ff gg hh ii jj kk"), *cells([BODY[0]], 120.0)]
+    ((table,),) = read(page(texts, grid(XS, ys)))
+    assert "".join(table.rows[0].cells).replace(" ", "") == "aabbccddeeffgghhiijjkk"
+    assert all(table.rows[0].cells[:2])
+
+
+def test_a_header_is_repeated_on_the_next_page() -> None:
+    first, second = [HEAD, *BODY], [(f"more{number}", f"{number}.10", "m") for number in range(3)]
+    (one,), (two,) = read(ruled(first, 600.0), ruled(second))
+    assert (rows(one), rows(two)) == (first, [HEAD, *second])
+    assert two.header_row_count == 1
+    assert two.text.splitlines()[0] == "name | price | unit"
+    assert two.rows[0].box is None
+    assert two.rows[1].box is not None
+
+
+def test_a_header_that_stands_on_both_pages_is_not_doubled() -> None:
+    (_,), (two,) = read(ruled([HEAD, *BODY], 600.0), ruled([HEAD, *BODY[:2]]))
+    assert (rows(two), two.header_row_count) == ([HEAD, *BODY[:2]], 1)
+
+
+def test_a_table_of_other_columns_takes_no_header() -> None:
+    ys = [100.0, 120.0, 140.0]
+    other = page([(75.0, 114.0, 10.0, "left"), (235.0, 114.0, 10.0, "right")], grid([70.0, 230.0, 370.0], ys))
+    _, (two, *_) = read(ruled([HEAD, *BODY], 600.0), other)
+    assert "name" not in two.text
+
+
+def test_a_frame_around_the_page_is_no_table() -> None:
+    """A frame with a title block above: its text is read as usual."""
+    drawing = grid([40.0, 300.0, 555.0], [40.0, 60.0, 80.0]) + "\n40 800 515 -760 re S"
+    texts = [(45.0, 54.0, 10.0, "Title"), (305.0, 54.0, 10.0, "Design"), (45.0, 74.0, 10.0, "Author")]
+    body = ["Running text inside of the frame, which is no cell,", "goes on over some lines and then ends."]
+    ((table, paragraph),) = read(page([*texts, *column(60, 120, body)], drawing))
+    assert rows(table) == [("Title", "Design"), ("Author", "")]
+    assert paragraph.text == " ".join(body)
+
+
+def test_boxes_of_a_chart_are_no_table() -> None:
+    ((block,),) = read(page(column(72, 500, ["Only a legend."]), grid(XS, [100.0, 120.0, 140.0])))
+    assert (block.kind, block.text) == (BlockKind.PARAGRAPH, "Only a legend.")
+
+
+def test_columns_without_rules_and_a_rule_below_their_header() -> None:
+    texts = [("Country", "Area", "People"), ("Japan", "378", "125"), ("Norway", "385", "5"), ("Chile", "756", "19")]
+    ((table,),) = read(page(cells(texts), "70 722 m 370 722 l S"))
+    assert (rows(table), table.header_row_count) == (texts, 1)
+
+
+def test_lists_and_contents_are_no_tables() -> None:
+    items = [
+        (left, 100.0 + 14 * number, 10.0, text)
+        for number in range(4)
+        for left, text in ((72.0, f"{number})"), (110.0, f"point number {number} of the list"))
+    ]
+    contents = column(72, 300, [f"Chapter {number} .................. {number}" for number in range(4)])
+    (blocks,) = read(page([*items, *contents]))
+    assert not any(block.rows for block in blocks)
+
+
+def test_tables_of_the_corpus_are_those_of_pdfplumber() -> None:
+    """An independent implementation finds the same cells, where rules stand around all of them."""
+    if not CORPUS.is_dir():
+        pytest.skip("the development set is not beside the checkout")
+    pdfplumber = pytest.importorskip("pdfplumber", reason="pdfplumber is not installed")
+    for name in ("pdfplumber__issue-67-example", "pdfplumber__issue-336-example", "camelot__twotables"):
+        path = CORPUS / "japanese_pdf" / f"{name}.pdf"
+        with pdfplumber.open(path) as document:
+            expected = [
+                ["".join((cell or "").split()) for row in table.extract() for cell in row]
+                for plumbed in document.pages[:12]
+                for table in sorted(plumbed.find_tables(), key=lambda table: (table.bbox[1], table.bbox[0]))
+            ]
+        found = [block for page in parse_pdf(path.read_bytes(), 100).pages[:12] for block in page.blocks if block.rows]
+        assert len(found) == len(expected), name
+        for block, texts in zip(found, expected, strict=True):
+            own = {"".join(cell.split()) for cell in chain.from_iterable(rows(block))}
+            assert {text for text in texts if text} - own == set(), name
