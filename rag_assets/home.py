@@ -41,6 +41,8 @@ from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
+    from filelock import FileLock
+
     from rag_assets.contracts.ports import Embedder
     from rag_assets.parsing.parse import ParsingLimits
     from rag_assets.query import KnowledgeBase
@@ -201,17 +203,22 @@ class Home:
             )
         return KnowledgeBase(self.vectors, self.embedder, snapshot.vector_tables)
 
+    @cached_property
+    def _file_lock(self) -> "FileLock":
+        from filelock import FileLock
+
+        return FileLock(self.path / "index.lock")
+
     def lock(self) -> AbstractContextManager[object]:
-        """Held while indexing from the command line, so that two runs do not race.
+        """Held while indexing from the command line, so that two runs do not race; may be taken again by its holder.
 
         Raises:
             StoreError: Another process holds it.
         """
-        from filelock import FileLock, Timeout
+        from filelock import Timeout
 
         self.path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path / "index.lock")
         try:
-            return lock.acquire(timeout=0)
+            return self._file_lock.acquire(timeout=0)
         except Timeout as error:
             raise StoreError(f"another `rag-assets index` is running on {self.path}") from error

@@ -12,6 +12,7 @@ import dagster as dg
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.definitions import build_definitions
+from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource, Progress
@@ -31,16 +32,23 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: Progress, *,
         allow_empty: Believe a source that suddenly holds no file.
 
     Raises:
-        StoreError: A step or a blocking check failed; what was computed is kept, nothing is published.
+        StoreError: Another run is active, or a step or a blocking check failed; what was computed is kept, nothing is
+            published.
     """
     os.environ.update(instance_environment(home))
     resource = HomeResource(settings=stated_settings(home), allow_empty=allow_empty)
     job = build_definitions(home=resource, progress=progress).resolve_job_def(INDEX_JOB.name)
+    tags = {**shard_range_tags(shards), IN_PROCESS_TAG: str(home.path)}
     with dg.DagsterInstance.get() as instance:
+        if active := active_runs(instance, home):
+            raise StoreError(
+                f"run {active[0].run_id} of {INDEX_JOB.name} is active in the Dagster instance "
+                f"{os.environ['DAGSTER_HOME']}: wait for it, or cancel it in the UI if it was killed"
+            )
         run_id = str(uuid.uuid4())
         with _held_open(Path(os.environ["DAGSTER_HOME"]) / "history", run_id):
             result = job.execute_in_process(
-                instance=instance, tags=shard_range_tags(shards), run_config=_QUIET, raise_on_error=False, run_id=run_id
+                instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False, run_id=run_id
             )
         if not result.success:
             raise StoreError(f"run {result.run_id}: {_failure(result)}")

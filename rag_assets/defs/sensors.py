@@ -6,6 +6,7 @@ import time
 import dagster as dg
 
 from rag_assets.contracts.fingerprint import digest
+from rag_assets.defs.active_runs import active_runs
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource
@@ -13,13 +14,6 @@ from rag_assets.sources.changes import Changes
 
 _FIRST_WAIT_SECONDS = 60
 _LONGEST_WAIT_SECONDS = 3600
-_ACTIVE = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
 
 
 def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
@@ -40,7 +34,7 @@ def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
         changes = base.changes(base.listing())
         if not changes.shards:
             return dg.SkipReason(_nothing(changes))
-        if context.instance.get_runs_count(dg.RunsFilter(job_name=INDEX_JOB.name, statuses=_ACTIVE)):
+        if active_runs(context.instance, base):
             return dg.SkipReason(f"{len(changes.shards)} shards changed; a run of {INDEX_JOB.name} is still active")
         state = digest(*changes.new, "", *changes.changed, "", *changes.gone, "", *changes.unfinished_shards)
         before = json.loads(context.cursor or "{}")

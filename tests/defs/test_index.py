@@ -250,13 +250,22 @@ def test_a_killed_run_is_finished_by_the_next(home: Home, tmp_path: Path) -> Non
         write(home, f"{index}.md", note(WORDS[index % len(WORDS)]) * 3)
     environment = {**os.environ, "RAG_HOME": str(home.path), "RAG_SOURCES": home.settings.sources[0]}
     command = [sys.executable, "-m", "rag_assets.cli", "index"]
-    for delay in (2.5, 4.5, 6.5):
+    recorded = home.path / "dagster_home" / "history" / "runs"
+    for delay in (0.3, 1.5, 3.0):
+        runs = set(recorded.glob("*.db"))
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(delay)
+        while process.poll() is None and not (set(recorded.glob("*.db")) - runs - {recorded / "index.db"}):
+            time.sleep(0.05)
+        time.sleep(delay)  # in the middle of the run: whatever step that is
         process.send_signal(signal.SIGKILL)
         process.wait()
-    run_index(home)
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert finished.returncode == 0, finished.stderr
     assert published(home) == published(rebuilt(home, tmp_path / "full"))
+    with dg.DagsterInstance.from_config(str(home.path / "dagster_home")) as instance:
+        statuses = [run.status for run in instance.get_runs()]
+    assert statuses[0] is dg.DagsterRunStatus.SUCCESS
+    assert not {dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING} & set(statuses)
 
 
 def test_a_fetched_file_is_indexed_like_a_local_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

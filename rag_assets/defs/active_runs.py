@@ -1,0 +1,44 @@
+"""Which runs of the index job are active, and the end of those whose process died.
+
+A run inside `rag-assets index` holds the lock of its home as long as its process lives. One that is recorded as active
+while the lock is free was killed: it is recorded as failed, and the places that it held in pools are given back, which
+nothing else would do.
+"""
+
+import dagster as dg
+
+from rag_assets.contracts.errors import StoreError
+from rag_assets.defs.jobs import INDEX_JOB
+from rag_assets.home import Home
+
+IN_PROCESS_TAG = "rag_assets/in_process"  # on runs inside `rag-assets index`: the folder of the home
+
+_ACTIVE = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
+
+
+def active_runs(instance: dg.DagsterInstance, home: Home) -> list[dg.DagsterRun]:
+    """Runs of the index job that are alive; those of this home whose process died are ended first.
+
+    Args:
+        instance: Where runs are recorded.
+        home: The knowledge base.
+    """
+    try:
+        with home.lock():
+            _end_dead_runs(instance, home)
+    except StoreError:
+        pass  # `rag-assets index` is running: its run is alive
+    return list(instance.get_runs(dg.RunsFilter(job_name=INDEX_JOB.name, statuses=_ACTIVE)))
+
+
+def _end_dead_runs(instance: dg.DagsterInstance, home: Home) -> None:
+    tags = {IN_PROCESS_TAG: str(home.path)}
+    for run in instance.get_runs(dg.RunsFilter(job_name=INDEX_JOB.name, statuses=_ACTIVE, tags=tags)):
+        instance.report_run_failed(run, "The process of this run was killed.")
+        instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
