@@ -51,7 +51,7 @@ def settings_reference() -> str:
         "Read from the environment, then from the TOML file `rag_assets.toml` in the working directory (or the one",
         "that `RAG_CONFIG` names), then the defaults below. A setting `chunking.size_tokens` is",
         "`RAG_CHUNKING__SIZE_TOKENS` in the environment and `size_tokens` under `[chunking]` in TOML. `RAG_SOURCES`",
-        "separates sources by `:` or new lines.",
+        "separates sources by `:` or new lines, or is a JSON array.",
         "",
         "| setting | environment | default | what it is |",
         "| --- | --- | --- | --- |",

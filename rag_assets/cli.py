@@ -33,11 +33,11 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except RagAssetsError as error:
-            click.echo(f"rag-assets: {' '.join(str(error).split())}", err=True)
-            ctx.exit(1)
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(1)
+        except (RagAssetsError, OSError, UnicodeError) as error:
+            click.echo(f"rag-assets: {' '.join(str(error).split())}", err=True)
             ctx.exit(1)
 
 
@@ -81,19 +81,16 @@ def index(
     A SOURCE is a folder or an fsspec URI, as LOCATION or NAME=LOCATION. It is remembered, so that later runs, the
     schedule and the sensor index it too. Without SOURCE, all known sources are indexed.
     """
-    from rag_assets.sources.changes import forget_source, read_sources, register_sources
+    from rag_assets.sources.changes import update_sources
     from rag_assets.sources.listing import list_source, parse_source
 
     home = _open(context)
     with home.lock():
         given = [parse_source(text) for text in sources]
         for source in given:
-            list_source(source, home.settings.source.include, home.settings.source.exclude)
-        read_sources((*home.settings.sources, *sources), home.registered_sources)
-        register_sources(given, home.registered_sources)
-        for name in forget:
-            forget_source(name, home.registered_sources)
-        if not home.sources() and not forget:
+            list_source(source, home.settings.source.include, home.settings.source.exclude, home.excluded_paths)
+        update_sources(home.registered_sources, given, forget, home.settings.sources, home.stored_counts())
+        if not home.sources() and not home.forgotten_sources():
             raise click.UsageError("no source: name a folder, or set RAG_SOURCES", ctx=context)
         if force:
             from rag_assets.reindex import STEPS, force_documents
@@ -152,7 +149,7 @@ def _progress(*, hidden: bool) -> "Iterator[_Bars]":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description:<16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), disable=hidden) as progress:
         yield _Bars(progress)
 
@@ -215,7 +212,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
     home = _open(context)
     changes = home.changes(home.listing())
     snapshot = home.snapshots.current()
-    failed = _failures(home)
+    failed = [row for row in _failures(home) if row["document_id"] not in changes.gone]
     if as_json:
         facts = {
             "home": str(home.path),
@@ -293,6 +290,8 @@ def search(
     """Search the published knowledge base for TEXT, or for every query of a file."""
     if (text is None) == (queries is None):
         raise click.UsageError("give either TEXT or --queries", ctx=context)
+    if run_file is not None and queries is None:
+        raise click.UsageError("--run goes with --queries", ctx=context)
     from rag_assets.query.filters import parse_filters
     from rag_assets.query.trec import read_queries, write_run
 
@@ -337,6 +336,8 @@ def sql(context: click.Context, query: str | None, query_file: TextIO | None, *,
     """Run a DuckDB QUERY over the published tables and the views of sql/."""
     if (query is None) == (query_file is None):
         raise click.UsageError("give either QUERY or --file", ctx=context)
+    if as_json and as_csv:
+        raise click.UsageError("give either --json or --csv", ctx=context)
     import duckdb
 
     from rag_assets.store.sql import open_database
@@ -344,11 +345,11 @@ def sql(context: click.Context, query: str | None, query_file: TextIO | None, *,
     home = _open(context)
     with open_database(home.lake, home.snapshots.current()) as connection:
         try:
-            cursor = connection.execute(query or (query_file.read() if query_file else ""))
-            columns = [column[0] for column in cursor.description or []]
-            rows = cursor.fetchall()
+            cursor = connection.execute(query_file.read() if query_file else query or "")
+            columns = [column[0] for column in cursor.description or []] if cursor else []
+            rows = cursor.fetchall() if cursor else []
         except duckdb.Error as error:
-            click.echo(f"rag-assets: {error}", err=True)
+            click.echo(f"rag-assets: {' '.join(str(error).split())}", err=True)
             context.exit(1)
     if as_json:
         for row in rows:
@@ -409,8 +410,8 @@ def _print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> No
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*("" if value is None else str(value) for value in row))
-    console = Console() if sys.stdout.isatty() else Console(width=200)
-    console.print(table, markup=False)
+    console = Console(emoji=False, markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000)
+    console.print(table)
 
 
 def _print_json(value: object) -> None:

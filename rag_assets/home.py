@@ -10,8 +10,10 @@
 ```
 """
 
+import os
+from collections import Counter
 from contextlib import AbstractContextManager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +34,7 @@ from rag_assets.sources.changes import (
     Changes,
     Listing,
     find_changes,
+    forgotten_sources,
     list_sources,
     read_sources,
     stored_documents,
@@ -94,30 +97,52 @@ class Home:
         """The sources of the settings and the registered ones."""
         return read_sources(self.settings.sources, self.registered_sources)
 
+    def forgotten_sources(self) -> frozenset[str]:
+        """Names of the sources whose documents the next run removes."""
+        return forgotten_sources(self.settings.sources, self.registered_sources)
+
+    def stored_counts(self) -> dict[str, int]:
+        """Number of stored documents by source name."""
+        return dict(Counter(str(state["source_name"]) for state in stored_documents(self.lake).values()))
+
+    @property
+    def excluded_paths(self) -> frozenset[str]:
+        """Real paths of the folders that no source brings in: the home itself, and the Dagster instance."""
+        folders = (str(self.path), os.environ.get("DAGSTER_HOME"))
+        return frozenset(os.path.realpath(folder) for folder in folders if folder)
+
     def listing(self, *, allow_empty: bool = False) -> Listing:
         """What the sources hold now."""
-        counts: dict[str, int] = {}
-        for state in stored_documents(self.lake).values():
-            counts[str(state["source_name"])] = counts.get(str(state["source_name"]), 0) + 1
-        chosen = self.settings.source
-        return list_sources(self.sources(), chosen.include, chosen.exclude, counts, allow_empty=allow_empty)
+        return list_sources(
+            self.sources(),
+            self.settings.source.include,
+            self.settings.source.exclude,
+            self.stored_counts(),
+            allow_empty=allow_empty,
+            forgotten=self.forgotten_sources(),
+            excluded_paths=self.excluded_paths,
+        )
 
     def changes(self, listing: Listing) -> Changes:
         """What an index run would do."""
+        from rag_assets.store.publish import stale_syncs
+
         numbers = self.snapshots.numbers()
         newest = self.snapshots.load(numbers[-1]) if numbers else None
-        return find_changes(self.lake, listing, newest, self.pipeline)
+        found = find_changes(self.lake, listing, newest, self.pipeline)
+        stale = {shard for _, shard in stale_syncs(self.lake, self.vectors, self.embedder.name)}
+        return replace(found, unfinished_shards=tuple(sorted({*found.unfinished_shards, *stale})))
 
     @cached_property
     def pipeline(self) -> str:
         """Digest of the code and settings that stored tables depend on."""
         from rag_assets.enrich.summary_tables import summary_fingerprint
-        from rag_assets.parsing.parse import parser_fingerprint
+        from rag_assets.parsing.documents import parsing_fingerprint
         from rag_assets.store.serving import serving_fingerprint
 
         enrichment = self.settings.enrichment
         return digest(
-            parser_fingerprint(),
+            parsing_fingerprint(),
             *astuple(self.parsing_limits),
             self.chunking_fingerprint,
             summary_fingerprint(
@@ -130,6 +155,7 @@ class Home:
         """Shards of tables whose rows were not computed from what the step before them stored last, in words."""
         from rag_assets.enrich.summary_tables import wanted_file_summaries, wanted_page_summaries
         from rag_assets.parsing.chunks import wanted_chunks
+        from rag_assets.store.publish import unfinished_syncs
 
         chosen = self.settings.enrichment
         unfinished = []
@@ -147,7 +173,7 @@ class Home:
             unfinished += [f"{table.name}, shard {shard}" for table, keys in expected.items() if found[table] != keys]
             if self.lake.inputs(DOCUMENTS, shard).keys() != parsed.keys():
                 unfinished.append(f"{DOCUMENTS.name}, shard {shard}")
-        return unfinished
+        return unfinished + unfinished_syncs(self.lake, self.vectors, self.embedder.name)
 
     @cached_property
     def chunking_fingerprint(self) -> str:
@@ -181,8 +207,6 @@ class Home:
     @property
     def parsing_workers(self) -> int:
         """Parsing processes."""
-        import os
-
         return self.settings.parsing.workers or len(os.sched_getaffinity(0))
 
     def knowledge_base(self) -> "KnowledgeBase":

@@ -5,6 +5,7 @@ Nested settings are written `RAG_CHUNKING__SIZE_TOKENS=256` in the environment a
 TOML. Functions take values, not these objects.
 """
 
+import json
 import os
 import re
 from pathlib import Path
@@ -120,7 +121,15 @@ class Settings(BaseSettings):
     @field_validator("sources", mode="before")
     @classmethod
     def _split_sources(cls, value: object) -> object:
-        """Split `a:b` at the path separator, but not the `:` of `s3://bucket`; new lines separate as well."""
+        """Split `a:b` at the path separator, but not the `:` of `s3://bucket`; new lines separate as well.
+
+        A JSON array of strings, `["/data/a:b", "s3://bucket"]`, is taken as it is.
+        """
+        if isinstance(value, str) and re.match(r'\s*\[\s*"', value):
+            try:
+                return tuple(json.loads(value))
+            except ValueError as error:
+                raise ValueError(f"expected a JSON array of strings, found {value!r}: {error}") from error
         if isinstance(value, str):
             return tuple(part for part in re.split(rf"\n|{re.escape(os.pathsep)}(?!//)", value) if part.strip())
         return value

@@ -136,8 +136,40 @@ def test_errors_are_one_line_with_status_1(tmp_path: Path, knowledge_base: tuple
         assert result.stderr.count("\n") == 1
 
 
+def test_tables_print_text_as_it_is(knowledge_base: tuple[Path, Path]) -> None:
+    long = "長" * 300
+    result = run(knowledge_base, "sql", f"SELECT ':smile: [bold]x[/bold]' AS a, '{long}' AS b")
+    assert ":smile: [bold]x[/bold]" in result.output
+    assert long in result.output
+
+
+@pytest.mark.parametrize("query", ["", "SELEC", "SELECT * FROM\nnowhere"])
+def test_a_wrong_query_is_one_line(knowledge_base: tuple[Path, Path], query: str) -> None:
+    result = run(knowledge_base, "sql", query)
+    assert result.exit_code in {0, 1}
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert result.stderr.count("\n") == result.exit_code
+
+
+def test_queries_of_another_encoding_are_an_error_in_one_line(
+    knowledge_base: tuple[Path, Path], tmp_path: Path
+) -> None:
+    queries = tmp_path / "queries.jsonl"
+    queries.write_bytes('{"_id": "q1", "text": "有効期限"}'.encode("cp932"))
+    result = run(knowledge_base, "search", "--queries", str(queries))
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+
+
 def test_wrong_usage_is_status_2(tmp_path: Path) -> None:
-    for arguments in (["search"], ["search", "x", "--mode", "magic"], ["index"], ["sql"], ["--nonsense"]):
+    for arguments in (
+        ["search"],
+        ["search", "x", "--mode", "magic"],
+        ["index"],
+        ["sql"],
+        ["search", "x", "--run", "out"],
+        ["--nonsense"],
+    ):
         result = CliRunner().invoke(main, arguments, env={"RAG_HOME": str(tmp_path)})
         assert result.exit_code == 2, arguments
 

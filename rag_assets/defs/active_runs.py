@@ -8,6 +8,7 @@ nothing else would do.
 import dagster as dg
 
 from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.tables import TABLES
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.home import Home
 
@@ -34,7 +35,13 @@ def active_runs(instance: dg.DagsterInstance, home: Home) -> list[dg.DagsterRun]
             _end_dead_runs(instance, home)
     except StoreError:
         pass  # `rag-assets index` is running: its run is alive
-    return list(instance.get_runs(dg.RunsFilter(job_name=INDEX_JOB.name, statuses=_ACTIVE)))
+    return [run for run in instance.get_runs(dg.RunsFilter(statuses=_ACTIVE)) if _writes_our_tables(run)]
+
+
+def _writes_our_tables(run: dg.DagsterRun) -> bool:
+    """Whether it is a run of the index job, or one that the UI launched over some of its assets."""
+    selected = {key.to_user_string() for key in run.asset_selection or ()}
+    return run.job_name == INDEX_JOB.name or not selected.isdisjoint(TABLES)
 
 
 def _end_dead_runs(instance: dg.DagsterInstance, home: Home) -> None:

@@ -2,13 +2,15 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import dagster as dg
 from pydantic import Field
 
+from rag_assets.contracts.errors import StoreError
 from rag_assets.home import Home
 from rag_assets.settings import load_settings
 
@@ -16,6 +18,15 @@ if TYPE_CHECKING:
     from rag_assets.query import KnowledgeBase
 
 _log = logging.getLogger(__name__)
+
+
+@contextmanager
+def retried() -> Iterator[None]:
+    """Run the step again where a store was in its way, as when two runs write one shard; nothing else is retried."""
+    try:
+        yield
+    except StoreError as error:
+        raise dg.RetryRequested(max_retries=2, seconds_to_wait=3) from error
 
 
 class HomeResource(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -50,6 +50,8 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: Progress, *,
             result = job.execute_in_process(
                 instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False, run_id=run_id
             )
+        if _interrupted(result):
+            raise KeyboardInterrupt
         if not result.success:
             raise StoreError(f"run {result.run_id}: {_failure(result)}")
 
@@ -74,6 +76,11 @@ def _held_open(history: Path, run_id: str) -> Iterator[None]:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         yield
+
+
+def _interrupted(result: dg.ExecuteInProcessResult) -> bool:
+    errors = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
+    return any(error is not None and error.cls_name == "DagsterExecutionInterruptedError" for error in errors)
 
 
 def _failure(result: dg.ExecuteInProcessResult) -> str:

@@ -31,12 +31,14 @@ def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
     )
     def changed_files(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SensorResult | dg.SkipReason:
         base = home.open()
-        changes = base.changes(base.listing())
+        listing = base.listing()
+        changes = base.changes(listing)
         if not changes.shards:
-            return dg.SkipReason(_nothing(changes))
+            return dg.SensorResult(skip_reason=dg.SkipReason(_nothing(changes)), cursor="{}")
         if active_runs(context.instance, base):
             return dg.SkipReason(f"{len(changes.shards)} shards changed; a run of {INDEX_JOB.name} is still active")
-        state = digest(*changes.new, "", *changes.changed, "", *changes.gone, "", *changes.unfinished_shards)
+        seen = [f"{name} {listing.files[name].fingerprint}" for name in (*changes.new, *changes.changed)]
+        state = digest(*seen, "", *changes.gone, "", *changes.unfinished_shards)
         before = json.loads(context.cursor or "{}")
         attempt = before["attempt"] + 1 if before.get("state") == state else 1
         if attempt > 1 and time.time() < before["not_before"]:

@@ -12,12 +12,15 @@ from rag_assets.store.incremental import Rows, StepReport, update_shard
 from rag_assets.store.lake import Lake
 
 
+def chunking_code() -> str:
+    """Digest of the code that chunks depend on."""
+    modules = ("rag_assets.parsing.chunking", "rag_assets.parsing.language", "rag_assets.parsing.cells")
+    return code_fingerprint(__name__, *modules)
+
+
 def chunking_fingerprint(tokenizer_name: str, size_tokens: int, overlap_share: float) -> str:
     """Digest of the code and settings that chunks depend on."""
-    code = code_fingerprint(
-        __name__, "rag_assets.parsing.chunking", "rag_assets.parsing.language", "rag_assets.parsing.cells"
-    )
-    return digest(code, tokenizer_name, size_tokens, overlap_share)
+    return digest(chunking_code(), tokenizer_name, size_tokens, overlap_share)
 
 
 def wanted_chunks(lake: Lake, shard: str, fingerprint: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from rag_assets.parsing.parse import ParsingLimits, parser_fingerprint
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.parsing.records import Record, document_record, file_facts, parsed_records, rows
 from rag_assets.sources.changes import Listing, stored_documents
-from rag_assets.sources.listing import SourceFile
+from rag_assets.sources.listing import SourceFile, fetch
 from rag_assets.store.incremental import StepReport, replace_documents, stale_documents
 from rag_assets.store.lake import Lake
 
@@ -122,12 +122,17 @@ def update_documents(
     return report
 
 
+def parsing_fingerprint() -> str:
+    """Digest of the code that the tables of this step depend on."""
+    code = code_fingerprint(__name__, "rag_assets.parsing.records", "rag_assets.parsing.language")
+    return digest(parser_fingerprint(), code)
+
+
 def content_key(content: _Content, file: SourceFile, limits: ParsingLimits) -> str:
     """Digest of all that the parsed content of a file depends on."""
     if content.sha256 is None:
         return digest("unreadable", file.fingerprint, content.problem)
-    code = code_fingerprint(__name__, "rag_assets.parsing.records", "rag_assets.parsing.language")
-    return digest(content.sha256, _extension(file.document_id), parser_fingerprint(), code, *astuple(limits))
+    return digest(content.sha256, _extension(file.document_id), parsing_fingerprint(), *astuple(limits))
 
 
 def encrypted_documents(lake: Lake, shards: Iterable[str] | None = None) -> set[str]:
@@ -144,19 +149,24 @@ def _compare(
     contents: dict[str, _Content] = {}
     for document_id, file in files.items():
         known = stored.get(document_id)
-        if known and known["content_sha256"] and known["fingerprint"] == file.fingerprint and file.local:
-            contents[document_id] = _Content(known["content_sha256"], file.path)
+        same = known and (known["fingerprint"], known["uri"]) == (file.fingerprint, file.uri)
+        if known and same and known["content_sha256"]:
+            contents[document_id] = _Content(known["content_sha256"], file.path if file.local else "")
         else:
             contents[document_id] = _read_content(file, scratch)
     before = lake.inputs(BLOCKS, name)
     keys = {document_id: content_key(contents[document_id], file, limits) for document_id, file in files.items()}
     keys = {n: _opened(key) if before.get(n) == _opened(key) else key for n, key in keys.items()}
-    gone = {n for n, state in stored.items() if n not in files and state["source_name"] not in listing.unreachable}
+    written = {n for table in TABLES_WRITTEN for n in lake.inputs(table, name)}
+    gone = {n for n in written - files.keys() if n.partition("/")[0] not in listing.unreachable}
     shard = _Shard(name, files, contents, keys, gone)
     unknown = keys.keys() - stored.keys()
     stale = {*stale_documents(lake, _CONTENT_TABLES, name, keys), *unknown}
     shard.retried = (encrypted_documents(lake, [name]) & keys.keys()) - stale if retry_encrypted else set()
     shard.to_parse = sorted(stale | shard.retried)
+    for document_id in shard.to_parse:
+        if not contents[document_id].path:  # known, but not at hand
+            contents[document_id] = _read_content(files[document_id], scratch)
     for document_id in files.keys() - set(shard.to_parse):
         _discard(contents[document_id].path, scratch)
     return shard
@@ -180,11 +190,8 @@ def _read_content(file: SourceFile, scratch: Path) -> _Content:
 
 
 def _fetch(file: SourceFile, scratch: Path) -> str:
-    from fsspec.core import url_to_fs
-
-    file_system, path = url_to_fs(file.uri)
     target = str(scratch / f"{digest(file.document_id)}.{_extension(file.document_id)}")
-    file_system.get_file(path, target)
+    fetch(file, target)
     return target
 
 
@@ -203,6 +210,7 @@ def _write(lake: Lake, shard: _Shard, report: StepReport) -> None:
             del shard.parsed[name]
         else:
             shard.content_keys[name] = _opened(shard.content_keys[name])
+    _write_documents(lake, shard, report)  # first, so that a run killed in between leaves nothing that looks done
     records: dict[str, list[Record]] = defaultdict(list)
     for document_id, parsed in shard.parsed.items():
         for table_name, found in parsed_records(document_id, parsed).items():
@@ -211,6 +219,12 @@ def _write(lake: Lake, shard: _Shard, report: StepReport) -> None:
     for table in _CONTENT_TABLES:
         new_rows = rows(table.schema, records[table.name])
         replace_documents(lake, table, shard.name, new_rows, inputs, shard.gone, report)
+    report.computed += len(shard.parsed)
+    report.removed += len(shard.gone)
+    report.kept += len(shard.files) - len(shard.parsed)
+
+
+def _write_documents(lake: Lake, shard: _Shard, report: StepReport) -> None:
     keys = shard.document_keys()
     old = {row["document_id"]: row for row in lake.read(DOCUMENTS, [shard.name]).to_pylist()}
     documents = []
@@ -222,6 +236,3 @@ def _write(lake: Lake, shard: _Shard, report: StepReport) -> None:
             documents.append({**old[name], **file_facts(file, sha256)})
     inputs = {record["document_id"]: keys[record["document_id"]] for record in documents}
     replace_documents(lake, DOCUMENTS, shard.name, rows(DOCUMENTS.schema, documents), inputs, shard.gone, report)
-    report.computed += len(shard.parsed)
-    report.removed += len(shard.gone)
-    report.kept += len(shard.files) - len(shard.parsed)

@@ -4,7 +4,8 @@ Reads listings and stored tables only; hashes and parses nothing, so that a sens
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from rag_assets.contracts.errors import SettingsError, SourceError
 from rag_assets.contracts.tables import DOCUMENTS, TABLES
-from rag_assets.sources.listing import Source, SourceFile, list_source, parse_source
+from rag_assets.sources.listing import Source, SourceFile, parse_source, scan_source
 from rag_assets.store.lake import Lake, shard_of, write_atomically
 from rag_assets.store.snapshots import Snapshot
 
@@ -23,7 +24,8 @@ class Listing:
 
     Attributes:
         files: Files by `document_id`.
-        unreachable: Why a source could not be listed, by source name. Its documents are kept as they are.
+        unreachable: Why a source could not be listed, or only in part, by source name. None of its documents is
+            removed.
     """
 
     files: Mapping[str, SourceFile]
@@ -40,7 +42,7 @@ class Changes:
 
     Attributes:
         new: Documents that are not stored yet.
-        changed: Documents whose file changed since it was read.
+        changed: Documents whose file changed or moved since it was read, or can be read now and could not before.
         gone: Stored documents whose file is no more.
         failed: Stored documents that could not be parsed and have not changed.
         unchanged: Number of documents that are as stored.
@@ -73,40 +75,90 @@ def read_sources(configured: Iterable[str], registered: Path) -> tuple[Source, .
     Raises:
         SettingsError: Two sources have one name but not one location.
     """
-    texts = list(configured)
-    if registered.exists():
-        texts += [f"{name}={location}" for name, location in json.loads(registered.read_bytes()).items()]
-    sources: dict[str, Source] = {}
-    for text in texts:
-        source = parse_source(text)
-        other = sources.setdefault(source.name, source)
+    sources = _by_name(map(parse_source, configured))
+    for name, location in _read_registry(registered).items():
+        if location is None:
+            continue
+        other = sources.setdefault(name, Source(name, location))
+        if other.location != location:
+            raise SettingsError(
+                f"two sources are named {name!r}: {other.location} in the settings and {location}, registered earlier; "
+                f"name the first otherwise: NAME={other.location}, or drop the second: `rag-assets index --forget "
+                f"{name}`"
+            )
+    return tuple(sources[name] for name in sorted(sources))
+
+
+def forgotten_sources(configured: Iterable[str], registered: Path) -> frozenset[str]:
+    """Names of the sources whose documents are to be removed: forgotten, and not configured again since."""
+    names = {name for name, location in _read_registry(registered).items() if location is None}
+    return frozenset(names - {parse_source(text).name for text in configured})
+
+
+def update_sources(
+    registered: Path,
+    given: Sequence[Source],
+    forget: Sequence[str],
+    configured: Iterable[str],
+    stored_names: Collection[str],
+) -> None:
+    """Remember sources in the home, so that later runs and the Dagster side index them too, and forget others.
+
+    A source that is given replaces a registered one of its name. The next run removes the documents of a forgotten
+    source, whether it was registered or configured. Nothing is written where an error is raised.
+
+    Args:
+        registered: File of the registered sources; may be missing.
+        given: Sources to remember.
+        forget: Names to forget, before anything is remembered.
+        configured: Sources as written in the settings.
+        stored_names: Names of the sources that documents are stored of.
+
+    Raises:
+        SettingsError: A name to forget is unknown or still in the settings, or two sources have one name but not one
+            location.
+    """
+    in_settings = _by_name(map(parse_source, configured))
+    _by_name([*in_settings.values(), *given])
+    before = _read_registry(registered)
+    # a mark has done its work once the documents are gone, or its source is configured again
+    after = {n: at for n, at in before.items() if at is not None or (n in stored_names and n not in in_settings)}
+    for text in forget:
+        name = unicodedata.normalize("NFC", text)
+        location, setting = before.get(name), in_settings.get(name)
+        if location is None and name not in stored_names:
+            known = sorted({n for n, at in before.items() if at is not None} | {*stored_names})
+            raise SettingsError(f"no registered source {name!r}, and none that documents are stored of; known: {known}")
+        if setting and location in {None, setting.location}:
+            raise SettingsError(
+                f"source {name} = {setting.location} is in the settings (RAG_SOURCES, or `sources` of the TOML file); "
+                "take it out there, then forget it"
+            )
+        if setting:
+            after.pop(name, None)
+        else:
+            after[name] = None
+    after.update((source.name, source.location) for source in given)
+    if after != before:
+        write_atomically(registered, json.dumps(after, ensure_ascii=False, indent=1, sort_keys=True).encode())
+
+
+def _by_name(sources: Iterable[Source]) -> dict[str, Source]:
+    found: dict[str, Source] = {}
+    for source in sources:
+        other = found.setdefault(source.name, source)
         if other != source:
             raise SettingsError(
                 f"two sources are named {source.name!r}: {other.location} and {source.location}; "
                 f"name one of them: NAME={source.location}"
             )
-    return tuple(sources[name] for name in sorted(sources))
+    return found
 
 
-def register_sources(sources: Iterable[Source], registered: Path) -> None:
-    """Remember sources in the home, so that later runs and the Dagster side index them too."""
-    stored: dict[str, str] = json.loads(registered.read_bytes()) if registered.exists() else {}
-    merged = {**stored, **{source.name: source.location for source in sources}}
-    if merged != stored:
-        write_atomically(registered, json.dumps(merged, ensure_ascii=False, indent=1, sort_keys=True).encode())
-
-
-def forget_source(name: str, registered: Path) -> None:
-    """Take a registered source out; the next run removes its documents.
-
-    Raises:
-        SettingsError: No source of that name is registered.
-    """
-    stored: dict[str, str] = json.loads(registered.read_bytes()) if registered.exists() else {}
-    if name not in stored:
-        raise SettingsError(f"no registered source {name!r}; registered are {sorted(stored)}")
-    del stored[name]
-    write_atomically(registered, json.dumps(stored, ensure_ascii=False, indent=1, sort_keys=True).encode())
+def _read_registry(registered: Path) -> dict[str, str | None]:
+    """Locations by name; None where the source was forgotten."""
+    found: dict[str, str | None] = json.loads(registered.read_bytes()) if registered.exists() else {}
+    return found
 
 
 def list_sources(
@@ -116,38 +168,57 @@ def list_sources(
     stored_counts: Mapping[str, int],
     *,
     allow_empty: bool = False,
+    forgotten: Collection[str] = (),
+    excluded_paths: Collection[str] = (),
 ) -> Listing:
     """List all sources; one that cannot be listed does not stop the others.
+
+    A source that could be listed in part only has its files in the listing and counts as unreachable all the same: what
+    is found is indexed, and nothing is removed.
 
     Args:
         sources: The sources.
         include: Globs of files to take.
         exclude: Globs of files to leave out.
-        stored_counts: Number of stored documents by source name.
+        stored_counts: Number of stored documents by source name. A source that has some but is not among `sources`
+            counts as unreachable.
         allow_empty: Believe a source that suddenly holds nothing. Else it counts as unreachable, because a folder whose
             disk is not mounted looks the same.
+        forgotten: Names of sources that are not among `sources` because they were forgotten.
+        excluded_paths: Real paths of local folders that are left out.
     """
     files: dict[str, SourceFile] = {}
-    unreachable: dict[str, str] = {}
-    for source in sources:
+    chosen = tuple(sources)
+    unreachable = {
+        name: f"source {name} is not among the sources now; its documents are kept; `rag-assets index --forget {name}` "
+        "removes them"
+        for name in sorted(stored_counts.keys() - {source.name for source in chosen} - {*forgotten})
+    }
+    for source in chosen:
         try:
-            found = list_source(source, include, exclude)
+            found = scan_source(source, include, exclude, excluded_paths)
         except SourceError as error:
             unreachable[source.name] = str(error)
             continue
-        if not found and stored_counts.get(source.name) and not allow_empty:
+        files.update((file.document_id, file) for file in found.files)
+        if found.unreadable:
+            more = f" and {len(found.unreadable) - 1} more" if len(found.unreadable) > 1 else ""
+            unreachable[source.name] = (
+                f"source {source.name}: cannot look at {found.unreadable[0]}{more}; until that works, the other files "
+                "are indexed but no document of the source is removed; leave the place out with source.exclude if it "
+                "does not matter"
+            )
+        elif not found.files and stored_counts.get(source.name) and not allow_empty:
             unreachable[source.name] = (
                 f"source {source.name}: {source.location} holds no file now but {stored_counts[source.name]} documents "
                 "are indexed from it; if they are really gone, run `rag-assets index --allow-empty`"
             )
-            continue
-        files.update((file.document_id, file) for file in found)
     return Listing(files, unreachable)
 
 
 def stored_documents(lake: Lake, shards: Iterable[str] | None = None) -> dict[str, dict[str, str | None]]:
-    """State of the stored documents by `document_id`: `source_name`, `fingerprint`, `content_sha256`, `status`."""
-    columns = ["document_id", "source_name", "fingerprint", "content_sha256", "status"]
+    """Stored documents by `document_id`: `source_name`, `uri`, `fingerprint`, `content_sha256`, `status`."""
+    columns = ["document_id", "source_name", "uri", "fingerprint", "content_sha256", "status"]
     rows: pa.Table = lake.read(DOCUMENTS, shards, columns)
     return {row.pop("document_id"): row for row in rows.to_pylist()}
 
@@ -167,7 +238,9 @@ def find_changes(lake: Lake, listing: Listing, newest: Snapshot | None, pipeline
         state = stored.get(name)
         if state is None:
             new.append(name)
-        elif state["fingerprint"] != file.fingerprint or (state["content_sha256"] is None and not file.problem):
+        elif (state["fingerprint"], state["uri"]) != (file.fingerprint, file.uri) or (
+            state["content_sha256"] is None and _can_be_read(file)
+        ):
             changed.append(name)
         elif state["status"] == "failed":
             failed.append(name)
@@ -185,6 +258,21 @@ def find_changes(lake: Lake, listing: Listing, newest: Snapshot | None, pipeline
         _unfinished_shards(lake, newest, pipeline),
         listing.unreachable,
     )
+
+
+def _can_be_read(file: SourceFile) -> bool:
+    """Whether reading a file that could not be read before is worth another try, though it did not change.
+
+    Files that are not on this machine are not asked: that would read each of them at every look.
+    """
+    if file.problem or not file.local:
+        return False
+    try:
+        with open(file.path, "rb") as opened:  # noqa: PTH123 - names that are no UTF-8 stay as the system gives them
+            opened.read(1)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _unfinished_shards(lake: Lake, newest: Snapshot | None, pipeline: str) -> tuple[str, ...]:

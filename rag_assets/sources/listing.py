@@ -1,14 +1,16 @@
 """Lists the files of a source: a local folder or an fsspec URI. Reads no file content."""
 
+import errno
 import logging
 import os
 import re
+import stat
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rag_assets.contracts.errors import SettingsError, SourceError
@@ -50,6 +52,7 @@ class SourceFile:
         fingerprint: Changes whenever the file's size, time of change or entity tag does.
         local: Whether `path` is a path of this machine.
         problem: Why the file cannot be read, or None.
+        source_location: Location of the source; names the file system that `path` lies in.
     """
 
     document_id: str
@@ -61,16 +64,33 @@ class SourceFile:
     fingerprint: str
     local: bool
     problem: str | None = None
+    source_location: str = ""
+
+
+@dataclass(frozen=True)
+class SourceListing:
+    """What one source holds.
+
+    Attributes:
+        files: Its files in order of `document_id`.
+        unreadable: Places below its root that could not be looked at, and why; files there are not among `files`.
+    """
+
+    files: list[SourceFile]
+    unreadable: tuple[str, ...] = ()
 
 
 def parse_source(text: str) -> Source:
     """Read `LOCATION` or `NAME=LOCATION`; the name defaults to the last part of the location.
 
+    A text that is the path of something that exists is a location, whatever it contains; so is one with a `/` or `:`
+    before its first `=`.
+
     Raises:
         SettingsError: There is no name to be had from it.
     """
     text = text.strip()
-    named = _NAMED.fullmatch(text) if not Path(text).exists() else None
+    named = _NAMED.fullmatch(text) if not os.path.exists(text) else None  # noqa: PTH110 - never raises
     location = named["location"] if named else text
     if location.startswith("file://"):
         location = location.removeprefix("file://")
@@ -88,64 +108,151 @@ def parse_source(text: str) -> Source:
     return Source(name, location)
 
 
-def list_source(source: Source, include: Sequence[str], exclude: Sequence[str]) -> list[SourceFile]:
-    """Files of a source in order of `document_id`.
+def list_source(
+    source: Source, include: Sequence[str], exclude: Sequence[str], excluded_paths: Collection[str] = ()
+) -> list[SourceFile]:
+    """Files of a source in order of `document_id`, without those that `scan_source` could not look at."""
+    return scan_source(source, include, exclude, excluded_paths).files
 
-    A symbolic link is followed where its target lies below the source's root; others are left out with a warning.
+
+def scan_source(
+    source: Source, include: Sequence[str], exclude: Sequence[str], excluded_paths: Collection[str] = ()
+) -> SourceListing:
+    """List a source.
+
+    A symbolic link is followed where its target lies below the source's root; others are left out with a warning, and
+    so are those that lead nowhere. Folders of which everything is excluded are not looked into.
 
     Args:
         source: The source.
         include: Globs below the root (`**` crosses folders); a file must match one.
         exclude: Globs below the root; a file that matches one is left out.
+        excluded_paths: Real paths of local folders that are left out, with all that they hold.
 
     Raises:
-        SourceError: The root does not exist or cannot be listed.
+        SourceError: The root does not exist, cannot be listed, or is one of the excluded paths.
     """
     wanted, unwanted = _matcher(tuple(include)), _matcher(tuple(exclude))
-    found = _local_files(source) if source.is_local else _remote_files(source)
+
+    def taken(relative: str) -> bool:
+        return wanted(relative) and not unwanted(relative)
+
+    unreadable: list[str] = []
+    if source.is_local:
+        whole_folders = tuple(glob for glob in exclude if f"/{glob}".endswith(("/**", "/**/*")))
+        found = _local_files(source, taken, _matcher(whole_folders), excluded_paths, unreadable)
+    else:
+        found = ((relative, file) for relative, file in _remote_files(source) if taken(relative))
     files: dict[str, SourceFile] = {}
     for relative, file in found:
-        if not wanted(relative) or unwanted(relative):
-            continue
         if file.document_id in files:  # two names that differ in their Unicode form only
-            name = f"{file.document_id}~{digest(file.path)[:8]}"
-            file = SourceFile(**{**file.__dict__, "document_id": name})  # noqa: PLW2901
+            path = PurePosixPath(file.document_id)
+            name = path.with_name(f"{path.stem}~{digest(_printable(relative))[:8]}{path.suffix}")
+            file = replace(file, document_id=str(name))  # noqa: PLW2901
         files[file.document_id] = file
-    return [files[name] for name in sorted(files)]
+    return SourceListing([files[name] for name in sorted(files)], tuple(unreadable))
 
 
-def _local_files(source: Source) -> Iterator[tuple[str, SourceFile]]:
-    root = Path(source.location)
-    if not root.is_dir():
+def fetch(file: SourceFile, target: str) -> None:
+    """Copy a file that is not on this machine to a local path.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: The location of its source is malformed.
+    """
+    from fsspec.core import url_to_fs
+
+    file_system, _ = url_to_fs(file.source_location)
+    file_system.get_file(file.path, target)
+
+
+def _local_files(
+    source: Source,
+    taken: Callable[[str], bool],
+    excludes_folder: Callable[[str], bool],
+    excluded_paths: Collection[str],
+    unreadable: list[str],
+) -> Iterator[tuple[str, SourceFile]]:
+    if not os.path.isdir(source.location):  # noqa: PTH112 - never raises
         raise SourceError(f"source {source.name}: no such folder: {source.location}")
-    real_root = os.path.realpath(root)
+    real_root = os.path.realpath(source.location)
+    if real_root in excluded_paths:
+        raise SourceError(f"source {source.name}: {source.location} is the folder of the knowledge base itself")
+    below_root = tuple(path for path in excluded_paths if _inside(path, real_root))
+    walk = _Walk(source, real_root, taken, excludes_folder, below_root, unreadable)
     try:
-        yield from _walk(source, source.location, "", real_root, (real_root,))
+        yield from walk.files(source.location, "", (real_root,))
     except OSError as error:
         raise SourceError(f"source {source.name}: {source.location}: {error.strerror or error}") from error
 
 
-def _walk(
-    source: Source, folder: str, prefix: str, root: str, above: tuple[str, ...]
-) -> Iterator[tuple[str, SourceFile]]:
-    with os.scandir(folder) as listing:
-        entries = sorted(listing, key=lambda entry: os.fsencode(entry.name))
-    for entry in entries:
-        relative = prefix + entry.name
-        if entry.is_symlink() and not _inside(os.path.realpath(entry.path), root):
-            _log.warning("source %s: link left out, its target lies outside the source: %r", source.name, relative)
-            continue
-        if entry.is_dir():
-            real = os.path.realpath(entry.path)
-            if real in above:
-                _log.warning("source %s: link left out, it leads to a folder above itself: %r", source.name, relative)
-                continue
+@dataclass(frozen=True)
+class _Walk:
+    """A walk through a local source: one bad entry does not end it.
+
+    Attributes:
+        source: The source.
+        root: Real path of its root.
+        taken: Whether the file of a relative path is wanted.
+        excludes_folder: Whether all that a folder can hold is excluded; takes its relative path with a `/` at the end.
+        excluded_paths: Real paths of folders to leave out.
+        unreadable: Told what could not be looked at.
+    """
+
+    source: Source
+    root: str
+    taken: Callable[[str], bool]
+    excludes_folder: Callable[[str], bool]
+    excluded_paths: tuple[str, ...]
+    unreadable: list[str]
+
+    def files(self, folder: str, prefix: str, above: tuple[str, ...]) -> Iterator[tuple[str, SourceFile]]:
+        """Files below a folder, whose real path and those of the folders above it are given.
+
+        Raises:
+            OSError: The folder itself cannot be listed.
+        """
+        with os.scandir(folder) as listing:
+            entries = sorted(listing, key=lambda entry: os.fsencode(entry.name))
+        for entry in entries:
+            relative = prefix + entry.name
             try:
-                yield from _walk(source, entry.path, relative + "/", root, (*above, real))
-            except PermissionError as error:
-                raise SourceError(f"source {source.name}: cannot list {entry.path}: {error.strerror}") from error
-        elif entry.is_file():
-            yield relative, _local_file(source, entry, relative)
+                is_folder = self._is_folder(entry, relative)
+                if is_folder is False and self.taken(relative) and entry.is_file():
+                    yield relative, _local_file(self.source, entry, relative)
+                elif is_folder and not self.excludes_folder(relative + "/"):
+                    real = os.path.realpath(entry.path)
+                    if real in above:
+                        self._warn("it leads to a folder above itself", relative)
+                    elif real not in self.excluded_paths:
+                        yield from self.files(entry.path, relative + "/", (*above, real))
+            except (FileNotFoundError, NotADirectoryError):  # deleted since the folder was listed
+                continue
+            except OSError as error:
+                if self.taken(relative) or not self.excludes_folder(relative + "/"):
+                    self.unreadable.append(f"{_printable(entry.path)}: {error.strerror or error}")
+
+    def _is_folder(self, entry: os.DirEntry[str], relative: str) -> bool | None:
+        """Whether an entry is a folder; None for a link that is left out."""
+        if not entry.is_symlink():
+            return entry.is_dir()
+        target = os.path.realpath(entry.path)
+        if any(_inside(target, path) for path in self.excluded_paths):
+            return None
+        if not _inside(target, self.root):
+            self._warn("its target lies outside the source", relative)
+            return None
+        try:
+            return stat.S_ISDIR(os.stat(entry.path).st_mode)  # noqa: PTH116 - names that are no UTF-8
+        except OSError as error:
+            if error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
+                raise
+            self._warn(f"it leads nowhere ({error.strerror})", relative)
+            return None
+
+    def _warn(self, reason: str, relative: str) -> None:
+        if self.taken(relative) and not self.excludes_folder(relative + "/"):
+            _log.warning("source %s: link left out, %s: %r", self.source.name, reason, relative)
 
 
 def _local_file(source: Source, entry: os.DirEntry[str], relative: str) -> SourceFile:
@@ -156,10 +263,11 @@ def _local_file(source: Source, entry: os.DirEntry[str], relative: str) -> Sourc
         path=entry.path,
         uri=_printable(entry.path),
         size_bytes=status.st_size,
-        modified_at=datetime.fromtimestamp(status.st_mtime_ns // 1000 / 1e6, tz=UTC),
+        modified_at=_as_time(status.st_mtime_ns // 1000 / 1e6),
         fingerprint=f"{status.st_size}:{status.st_mtime_ns}",
         local=True,
         problem=None if os.access(entry.path, os.R_OK) else "no permission to read the file",
+        source_location=source.location,
     )
 
 
@@ -194,6 +302,7 @@ def _remote_files(source: Source) -> Iterator[tuple[str, SourceFile]]:
                 modified_at=_as_time(changed),
                 fingerprint=f"{facts.get('size')}:{tag}",
                 local=False,
+                source_location=source.location,
             ),
         )
 
@@ -202,7 +311,10 @@ def _as_time(value: object) -> datetime | None:
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, int | float):
-        return datetime.fromtimestamp(value, tz=UTC)
+        try:
+            return datetime.fromtimestamp(value, tz=UTC)
+        except (ValueError, OverflowError, OSError):  # beyond the years 1 to 9999
+            return None
     if isinstance(value, str):
         try:
             return _as_time(datetime.fromisoformat(value))

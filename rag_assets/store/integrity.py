@@ -5,6 +5,7 @@ plain words, or nothing.
 from collections.abc import Collection, Mapping
 
 import duckdb
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from rag_assets.contracts.tables import (
@@ -47,7 +48,7 @@ _SERVED: dict[str, dict[str, tuple[Table, str]]] = {
 def schema_problems(lake: Lake, table: Table, shards: Collection[str] | None = None) -> list[str]:
     """Files whose columns are not those declared."""
     problems = []
-    for path in _paths(lake, table, shards):
+    for path in lake.paths(table, _versions(lake, table, shards)):
         found = pq.read_schema(path)
         if not found.equals(table.schema):
             problems.append(f"{path}: expected {table.schema.names}, found {found.names}")
@@ -56,27 +57,25 @@ def schema_problems(lake: Lake, table: Table, shards: Collection[str] | None = N
 
 def key_problems(lake: Lake, table: Table, shards: Collection[str] | None = None) -> list[str]:
     """Keys that stand more than once in some shards of a table, or in all, taken together."""
-    files = _paths(lake, table, shards)
-    if not files:
-        return []
     key = ", ".join(table.key)
-    query = f"SELECT {key}, count(*) FROM read_parquet($files) GROUP BY ALL HAVING count(*) > 1 LIMIT {_SHOWN}"  # noqa: S608 - declared names
-    return [f"duplicate key {row[:-1]}: {row[-1]} rows" for row in _fetch(query, {"files": files})]
+    query = f"SELECT {key}, count(*) FROM stored GROUP BY ALL HAVING count(*) > 1 LIMIT {_SHOWN}"  # noqa: S608 - declared names
+    stored = lake.dataset(table, _versions(lake, table, shards))
+    return [f"duplicate key {row[:-1]}: {row[-1]} rows" for row in _fetch(query, stored=stored)]
 
 
 def reference_problems(lake: Lake, table: Table, shards: Collection[str] | None = None) -> list[str]:
     """Rows that refer to a row that is not there."""
     problems = []
     for child, column, parent in REFERENCES:
-        files = {"child": _paths(lake, child, shards), "parent": _paths(lake, parent, shards)}
-        if child is not table or not files["child"]:
+        if child is not table:
             continue
-        if not files["parent"]:
-            problems.append(f"{table.name}: there are rows, but {parent.name} has none")
-            continue
-        query = f"""SELECT DISTINCT {column} FROM read_parquet($child) AS child
-            ANTI JOIN read_parquet($parent) AS parent USING ({column}) ORDER BY 1 LIMIT {_SHOWN}"""  # noqa: S608 - declared names
-        problems += [f"{column} {row[0]!r} is not in {parent.name}" for row in _fetch(query, files)]
+        query = f"""SELECT DISTINCT {column} FROM child
+            ANTI JOIN parent USING ({column}) ORDER BY 1 LIMIT {_SHOWN}"""  # noqa: S608 - declared names
+        files = {
+            name: lake.dataset(each, _versions(lake, each, shards))
+            for name, each in (("child", child), ("parent", parent))
+        }
+        problems += [f"{column} {row[0]!r} is not in {parent.name}" for row in _fetch(query, **files)]
     return problems
 
 
@@ -117,12 +116,12 @@ def serving_problems(expected: Mapping[str, Collection[str]], found: Collection[
     return problems
 
 
-def _paths(lake: Lake, table: Table, shards: Collection[str] | None) -> list[str]:
-    latest = lake.latest(table)
-    chosen = {shard: version for shard, version in latest.items() if shards is None or shard in shards}
-    return [str(path) for path in lake.paths(table, chosen)]
+def _versions(lake: Lake, table: Table, shards: Collection[str] | None) -> dict[str, int]:
+    return {shard: version for shard, version in lake.latest(table).items() if shards is None or shard in shards}
 
 
-def _fetch(query: str, parameters: Mapping[str, object]) -> list[tuple[object, ...]]:
+def _fetch(query: str, **files: ds.Dataset) -> list[tuple[object, ...]]:
     with duckdb.connect() as connection:
-        return connection.execute(query, dict(parameters)).fetchall()
+        for name, dataset in files.items():
+            connection.register(name, dataset)
+        return connection.execute(query).fetchall()

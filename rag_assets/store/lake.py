@@ -6,18 +6,25 @@ a digest for each document, also for those that gave no row. So a shard's file s
 What stays out: which versions readers see (`rag_assets.store.snapshots`), and how rows are computed.
 """
 
+import errno
 import hashlib
 import json
 import logging
 import os
+import re
+import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from filelock import FileLock
+from pyarrow.fs import LocalFileSystem
 
 from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.tables import Table
@@ -26,6 +33,9 @@ SHARD_COUNT = 64
 SHARDS: tuple[str, ...] = tuple(f"{index:02x}" for index in range(SHARD_COUNT))
 
 _INPUTS = b"rag_assets:inputs"
+_FILE_NAME = re.compile(r"([0-9]{8,})\.parquet")
+_LEFTOVER_SECONDS = 3600.0  # a temporary file that nobody has written to for so long is of a killed process
+_NO_LINKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.ENOSYS, errno.EMLINK})
 _log = logging.getLogger(__name__)
 
 Versions = Mapping[str, int]
@@ -115,6 +125,20 @@ class Lake:
         parts = [self._read_file(path, columns) for path in paths]
         return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
 
+    def dataset(self, table: Table, versions: Versions | None = None) -> ds.Dataset:
+        """Files of a table, the latest ones or those of given versions, to be queried without being read as a whole.
+
+        Paths are taken as they are: a home may hold any character, wildcards of query engines included.
+
+        Raises:
+            StoreError: A file is missing.
+        """
+        paths = [str(path) for path in self.paths(table, versions)]
+        try:
+            return ds.dataset(paths, schema=table.schema, format="parquet", filesystem=LocalFileSystem())
+        except (OSError, pa.ArrowInvalid) as error:
+            raise StoreError(f"{table.name}: {error}") from error
+
     def inputs(self, table: Table, shard: str) -> dict[str, str]:
         """Digest of what each document of a shard was computed from, by `document_id`."""
         version = max(self._versions(table, shard), default=0)
@@ -171,7 +195,9 @@ class Lake:
                     self._path(table, shard, version).unlink(missing_ok=True)
                     removed += 1
             for leftover in (self.root / table.name / shard).glob("*.tmp"):
-                leftover.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    if time.time() - leftover.stat().st_mtime > _LEFTOVER_SECONDS:
+                        leftover.unlink()
         return removed
 
     def _conform(self, table: Table, shard: str, rows: pa.Table) -> pa.Table:
@@ -191,24 +217,21 @@ class Lake:
         return rows
 
     def _commit(self, path: Path, rows: pa.Table) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{uuid.uuid4().hex}.tmp")
-        try:
+        with _aside(path) as aside:
             pq.write_table(rows, aside, compression="zstd")
             with aside.open("rb") as written:
                 os.fsync(written.fileno())
-            os.link(aside, path)  # unlike a rename, refuses to replace what another process wrote
-        except FileExistsError as error:
-            raise StoreError(f"{path}: another process wrote this shard at the same time; run again") from error
-        finally:
-            aside.unlink(missing_ok=True)
+            try:
+                _commit_new(aside, path)
+            except FileExistsError as error:
+                raise StoreError(f"{path}: another process wrote this shard at the same time; run again") from error
 
     def _versions(self, table: Table, shard: str) -> list[int]:
         try:
             names = [path.name for path in (self.root / table.name / shard).iterdir()]
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return sorted(int(stem) for stem, dot, end in (n.partition(".") for n in names) if end == "parquet" and stem)
+        return sorted(int(match[1]) for match in map(_FILE_NAME.fullmatch, names) if match)
 
     def _path(self, table: Table, shard: str, version: int) -> Path:
         return self.root / table.name / shard / f"{version:08d}.parquet"
@@ -232,13 +255,66 @@ class Lake:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a small file so that readers see all of it or what was there before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+    with _aside(path) as aside:
+        _write_through(aside, content)
         aside.replace(path)
+        _sync_folder(path.parent)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a small file as a whole, unless there is one of its name.
+
+    Raises:
+        FileExistsError: There is one.
+    """
+    with _aside(path) as aside:
+        _write_through(aside, content)
+        _commit_new(aside, path)
+
+
+@contextmanager
+def _aside(path: Path) -> Iterator[Path]:
+    """A name beside a file to write it under; what is left of it afterwards is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        yield aside
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _write_through(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _commit_new(aside: Path, path: Path) -> None:
+    """Give a written file its name, and refuse to replace what another process wrote.
+
+    A link does both at once. Where the file system has none (SMB, exFAT), look and rename under a lock, which the
+    operating system frees when its holder dies.
+    """
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        with FileLock(path.with_name(".commit.lock")):
+            if path.exists():
+                raise FileExistsError(errno.EEXIST, "already written", str(path)) from error
+            aside.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names in a folder outlast a power cut, where the platform can."""
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

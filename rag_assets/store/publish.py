@@ -1,17 +1,43 @@
-"""Publishing: compacts the serving tables, moves the readers to what is stored, drops what is old."""
+"""Publishing: compacts the serving tables, moves the readers to what is stored, drops what is old.
+
+Vectors of texts that are gone are kept, so that a file that comes back costs nothing, until they are more than those
+in use and more than 10,000.
+"""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from rag_assets.contracts.errors import StoreError
-from rag_assets.contracts.ports import Embedder
+from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
 from rag_assets.store.integrity import all_problems
 from rag_assets.store.lake import Lake
+from rag_assets.store.serving import SERVING, served_texts, serving_states
 from rag_assets.store.snapshots import Snapshot, Snapshots
+from rag_assets.store.vector_cache import embedding_key
 from rag_assets.store.vectors import VectorStore
 
 _SHOWN = 20
+_SPARE_FACTOR = 2
+_SPARE_VECTORS = 10_000
+
+
+def unfinished_syncs(lake: Lake, vectors: VectorStore, embedder_name: str) -> list[str]:
+    """Shards of serving tables whose rows were not made from what is stored now, in words. Reads no rows."""
+    return [
+        f"lancedb.{name}, shard {shard} (rows are indexed from an older state)"
+        for name, shard in stale_syncs(lake, vectors, embedder_name)
+    ]
+
+
+def stale_syncs(lake: Lake, vectors: VectorStore, embedder_name: str) -> list[tuple[str, str]]:
+    """Name and shard of serving tables whose rows were not made from what is stored now. Reads no rows."""
+    stale = []
+    for name in SERVING:
+        recorded = vectors.states(name)
+        wanted = serving_states(lake, name, embedder_name)
+        stale += [(name, shard) for shard, state in wanted.items() if recorded.get(shard) != state]
+    return stale
 
 
 def publish(
@@ -50,9 +76,9 @@ def publish(
     for name, vector_table in VECTOR_TABLES.items():
         vectors.open(vector_table, embedder.dimension)
         vectors.optimize(vector_table, [each.vector_tables[name] for each in pinned if name in each.vector_tables])
-    vectors.optimize_cache(embedder.dimension)
     state = _state(lake, vectors)
-    if problems := [*(f"{name} is unfinished" for name in unfinished()), *all_problems(lake, vectors)]:
+    steps = dict.fromkeys([*unfinished(), *unfinished_syncs(lake, vectors, embedder.name)])
+    if problems := [*(f"{name} is unfinished" for name in steps), *all_problems(lake, vectors)]:
         raise StoreError(f"nothing is published: {'; '.join(problems[:_SHOWN])}")
     tables, vector_tables = state
     counts = {name: sum(lake.row_count(table, shard) for shard in tables[name]) for name, table in TABLES.items()}
@@ -70,10 +96,16 @@ def publish(
     )
     if kept and kept[-1].same_content(snapshot):
         snapshot = kept[-1]
-    snapshots.publish(snapshot)
+        snapshots.move_on(snapshot.number)
+    else:
+        snapshot = snapshots.publish(snapshot)
     remaining = snapshots.prune(kept_snapshots)
     for name, table in TABLES.items():
         lake.prune(table, [each.tables.get(name, {}) for each in remaining])
+    if vectors.cached(embedder.dimension) > max(_SPARE_VECTORS, _SPARE_FACTOR * sum(map(vectors.count, VECTOR_TABLES))):
+        used = {embedding_key(embedder.name, EmbeddingKind.PASSAGE, text) for text in served_texts(lake)}
+        vectors.prune(embedder.dimension, used)
+    vectors.optimize_cache(embedder.dimension)
     return snapshot
 
 

@@ -1,11 +1,11 @@
 """Rows of the serving tables, made from stored tables: what search needs of a passage or a summary in one place."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
 from rag_assets.contracts.causes import SummaryFormat
-from rag_assets.contracts.fingerprint import code_fingerprint
+from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
     CHUNKS,
@@ -16,6 +16,7 @@ from rag_assets.contracts.tables import (
     PAGE_SUMMARIES,
     SUMMARY_INDEX,
     TEXT,
+    Table,
 )
 from rag_assets.store.lake import Lake
 
@@ -60,6 +61,39 @@ def summary_rows(lake: Lake, shard: str) -> pa.Table:
             }
         )
     return _table(records, SUMMARY_INDEX.fields)
+
+
+# serving table: the stored tables that its rows are made from, and what makes them
+SERVING: Mapping[str, tuple[tuple[Table, ...], Callable[[Lake, str], pa.Table]]] = {
+    CHUNK_INDEX.name: ((CHUNKS, DOCUMENTS), chunk_rows),
+    SUMMARY_INDEX.name: ((FILE_SUMMARIES, PAGE_SUMMARIES, DOCUMENTS), summary_rows),
+}
+
+
+def serving_states(lake: Lake, name: str, embedder_name: str) -> dict[str, str]:
+    """For each shard, a digest of all that the rows of a serving table are made from: files, code and embedder.
+
+    Ask before making the rows: if a file is written in between, the digest tells that they may be out of date.
+
+    Args:
+        lake: The stored tables.
+        name: The serving table.
+        embedder_name: Name of the embedder of its vectors.
+    """
+    latest = {table.name: lake.latest(table) for table in SERVING[name][0]}
+    shards = sorted({shard for versions in latest.values() for shard in versions})
+    code = serving_fingerprint()
+    return {
+        shard: digest(embedder_name, code, *((each, found.get(shard)) for each, found in latest.items()))
+        for shard in shards
+    }
+
+
+def served_texts(lake: Lake) -> Iterator[str]:
+    """Every text whose vector the serving tables hold."""
+    for tables, make_rows in SERVING.values():
+        for shard in sorted({shard for table in tables for shard in lake.latest(table)}):
+            yield from make_rows(lake, shard)[EMBEDDED_TEXT].to_pylist()
 
 
 def _facts(lake: Lake, shard: str) -> Mapping[str, dict[str, object]]:

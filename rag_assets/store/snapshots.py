@@ -1,16 +1,22 @@
 """Published versions: one manifest names the version of every table, and readers follow one pointer.
 
 `<root>/<number>.json` is a manifest and is never changed; `<root>/CURRENT` holds the number that readers see and is
-replaced atomically.
+replaced atomically. Any number of processes may publish at once: each gets a number of its own, and the one that comes
+late does not move readers back.
 """
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from filelock import FileLock
+
 from rag_assets.contracts.errors import StoreError
-from rag_assets.store.lake import write_atomically
+from rag_assets.store.lake import write_atomically, write_new
+
+_FILE_NAME = re.compile(r"([0-9]{8,})\.json")
 
 
 @dataclass(frozen=True)
@@ -57,17 +63,13 @@ class Snapshots:
 
     def numbers(self) -> list[int]:
         """Numbers of the snapshots that are kept, rising."""
-        return sorted(int(path.stem) for path in self.root.glob("*.json") if path.stem.isdigit())
+        found = (_FILE_NAME.fullmatch(path.name) for path in self.root.glob("*.json"))
+        return sorted(int(match[1]) for match in found if match)
 
     def current(self) -> Snapshot | None:
         """The snapshot that readers see, or None before the first publication."""
-        try:
-            number = int((self.root / "CURRENT").read_text())
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            raise StoreError(f"{self.root / 'CURRENT'}: expected a snapshot number: {error}") from error
-        return self.load(number)
+        number = self._current_number()
+        return None if number is None else self.load(number)
 
     def load(self, number: int) -> Snapshot:
         """A snapshot by number.
@@ -75,7 +77,7 @@ class Snapshots:
         Raises:
             StoreError: There is none of that number, or its manifest is damaged.
         """
-        path = self.root / f"{number:08d}.json"
+        path = self._path(number)
         try:
             return Snapshot(**json.loads(path.read_bytes()))
         except FileNotFoundError as error:
@@ -83,16 +85,34 @@ class Snapshots:
         except (ValueError, TypeError) as error:
             raise StoreError(f"{path}: damaged manifest: {error}") from error
 
-    def publish(self, snapshot: Snapshot) -> None:
-        """Write the manifest and move the readers to it."""
-        path = self.root / f"{snapshot.number:08d}.json"
-        write_atomically(path, json.dumps(asdict(snapshot), indent=1, sort_keys=True).encode())
-        self._point_to(snapshot.number)
+    def publish(self, snapshot: Snapshot) -> Snapshot:
+        """Write the manifest and move the readers to it.
+
+        Returns:
+            The snapshot as written: where another publisher took its number, it has the next one that is free.
+        """
+        while True:
+            try:
+                content = json.dumps(asdict(snapshot), indent=1, sort_keys=True).encode()
+                write_new(self._path(snapshot.number), content)
+                break
+            except FileExistsError:
+                snapshot = replace(snapshot, number=self.next_number())
+        self.move_on(snapshot.number)
+        return snapshot
+
+    def move_on(self, number: int) -> None:
+        """Move the readers to a snapshot, unless they are at a later one."""
+        with self._pointer_lock():
+            current = self._current_number()
+            if current is None or current < number:
+                self._point_to(number)
 
     def roll_back(self, number: int) -> Snapshot:
-        """Move the readers to a kept snapshot; the next index run publishes the latest state again."""
+        """Move the readers to a kept snapshot, until the next change is published."""
         snapshot = self.load(number)
-        self._point_to(number)
+        with self._pointer_lock():
+            self._point_to(number)
         return snapshot
 
     def prune(self, kept: int) -> list[Snapshot]:
@@ -102,12 +122,27 @@ class Snapshots:
         keep = set(numbers[-kept:]) | ({current.number} if current else set())
         for number in numbers:
             if number not in keep:
-                (self.root / f"{number:08d}.json").unlink(missing_ok=True)
+                self._path(number).unlink(missing_ok=True)
         return [self.load(number) for number in sorted(keep)]
 
     def next_number(self) -> int:
         """Number of the next snapshot."""
         return max(self.numbers(), default=0) + 1
+
+    def _path(self, number: int) -> Path:
+        return self.root / f"{number:08d}.json"
+
+    def _current_number(self) -> int | None:
+        path = self.root / "CURRENT"
+        try:
+            return int(path.read_text())
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise StoreError(f"{path}: expected a snapshot number: {error}") from error
+
+    def _pointer_lock(self) -> FileLock:
+        return FileLock(self.root / ".CURRENT.lock")
 
     def _point_to(self, number: int) -> None:
         write_atomically(self.root / "CURRENT", str(number).encode())

@@ -27,7 +27,8 @@ def read_queries(folder: Path) -> Mapping[str, str]:
 def open_database(lake: Lake, snapshot: Snapshot | None) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection with a view for each stored table and each file of `sql/`.
 
-    It reads the files of the snapshot and nothing else: no other path, no network, no extension.
+    It reads the files of the snapshot and nothing else, and writes nothing: DuckDB itself may open no file and no
+    network address and load no extension; the files are read for it. Tables that a query creates live in memory.
 
     Args:
         lake: Where the stored tables are.
@@ -36,20 +37,16 @@ def open_database(lake: Lake, snapshot: Snapshot | None) -> duckdb.DuckDBPyConne
     Raises:
         StoreError: A view cannot be made.
     """
-    connection = duckdb.connect()
-    root = str(lake.root).replace("'", "''")
-    connection.execute(f"SET allowed_directories = ['{root}']")
-    connection.execute("SET enable_external_access = false")
+    files = {
+        name: lake.dataset(table, snapshot.tables.get(name, {}) if snapshot else {}) for name, table in TABLES.items()
+    }
+    spill = str(lake.root.with_name("duckdb"))
+    connection = duckdb.connect(
+        config={"enable_external_access": False, "python_enable_replacements": False, "temp_directory": spill}
+    )
     try:
-        for name, table in TABLES.items():
-            versions = snapshot.tables.get(name, {}) if snapshot else {}
-            files = [str(path) for path in lake.paths(table, versions)]
-            if files:
-                listed = ", ".join("'" + path.replace("'", "''") + "'" for path in files)
-                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}])")  # noqa: S608 - own paths
-            else:
-                connection.register(f"_{name}", table.schema.empty_table())
-                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM _{name}")  # noqa: S608 - declared names
+        for name, dataset in files.items():
+            connection.register(name, dataset)
         for name, query in read_queries(sql_folder()).items():
             connection.execute(f"CREATE VIEW {name} AS {strip_comments(query)}")
     except duckdb.Error as error:

@@ -5,6 +5,7 @@ one batch. What stays out: which rows a text belongs to, which is `rag_assets.st
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from hashlib import sha256
 
 import lancedb
@@ -15,6 +16,7 @@ from lancedb.table import Table as LanceTable
 from numpy.typing import NDArray
 
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
+from rag_assets.store.vector_upkeep import retried
 
 BATCH_TEXTS = 1024
 _LOOKUP_KEYS = 2048
@@ -124,7 +126,7 @@ class VectorCache:
         kept = set(keep)
         gone = sorted({key for key in stored if key not in kept})
         for start in range(0, len(gone), _LOOKUP_KEYS):
-            self._table.delete(_in_keys(gone[start : start + _LOOKUP_KEYS]))
+            retried(partial(self._table.delete, _in_keys(gone[start : start + _LOOKUP_KEYS])), self._table)
         return len(gone)
 
     def count(self) -> int:

@@ -25,6 +25,7 @@ from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.fingerprint import code_fingerprint
 from rag_assets.contracts.ports import Embedder
 from rag_assets.contracts.tables import COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
+from rag_assets.store.sync_states import SyncStates
 from rag_assets.store.terms import search_terms
 from rag_assets.store.vector_cache import VectorCache, fixed_vectors
 from rag_assets.store.vector_upkeep import age_to_drop, ensure_indices, retried
@@ -150,6 +151,7 @@ class VectorStore:
         shards: Mapping[str, pa.Table],
         embedder: Embedder,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
+        states: Mapping[str, str] | None = None,
     ) -> SyncResult:
         """Make the rows of shards equal to the rows given.
 
@@ -160,6 +162,7 @@ class VectorStore:
                 analysed for full-text search. Give many shards at once, so that batches are full.
             embedder: Embeds texts whose vectors are not at hand.
             progress: Told `(rows done, rows to do)` as work goes on.
+            states: Digest of what the rows of a shard were made from, kept for `states` once they are written.
 
         Raises:
             SchemaError: Rows do not fit the table, stand in the wrong shard, or share a key.
@@ -169,6 +172,9 @@ class VectorStore:
         opened = self.open(table, embedder.dimension)
         existing = _existing_rows(opened, table, shards)
         changed, gone, total = _differences(table, shards, existing, embedder.name)
+        recorded = SyncStates(self._database)
+        if changed or gone:
+            recorded.forget(table.name, shards)
         cache = VectorCache(self._database, embedder.dimension) if changed else None
         done = embedded = 0
         to_do = sum(rows.num_rows for rows in changed)
@@ -183,6 +189,7 @@ class VectorStore:
             embedded += computed
             progress(done, to_do)
         _delete(opened, table, gone)
+        recorded.keep(table.name, {shard: state for shard, state in (states or {}).items() if shard in shards})
         return SyncResult(
             upserted=to_do,
             deleted=sum(len(keys) for keys in gone.values()),
@@ -219,12 +226,21 @@ class VectorStore:
         retried(partial(opened.optimize, cleanup_older_than=age), opened)
         return int(opened.version)
 
+    def states(self, name: str) -> dict[str, str]:
+        """What the rows of each shard of a table were made from, as given to `sync`; shards half done have none."""
+        return SyncStates(self._database).of(name)
+
+    def cached(self, dimension: int) -> int:
+        """Number of vectors kept by content."""
+        return VectorCache(self._database, dimension).count()
+
     def optimize_cache(self, dimension: int, grace: timedelta = timedelta(hours=1)) -> None:
-        """Compact and index the vectors kept by content."""
+        """Compact and index the vectors kept by content; compact what is recorded of syncs."""
         cache = VectorCache(self._database, dimension)
         cache.ensure_index()
         age = max(grace, timedelta(milliseconds=1))
-        retried(partial(cache.table.optimize, cleanup_older_than=age), cache.table)
+        for kept in (cache.table, SyncStates(self._database).table):
+            retried(partial(kept.optimize, cleanup_older_than=age), kept)
 
     def prune(self, dimension: int, keep: Collection[str]) -> int:
         """Drop vectors kept by content that are not wanted any longer.

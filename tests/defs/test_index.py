@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import openpyxl
@@ -19,11 +20,11 @@ from msoffcrypto.format.ooxml import OOXMLFile
 
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES, TABLES
 from rag_assets.definitions import build_definitions
-from rag_assets.defs.resources import HomeResource
+from rag_assets.defs.resources import HomeResource, LogProgress
 from rag_assets.defs.runs import stated_settings
 from rag_assets.home import Home
 from rag_assets.parsing.documents import update_documents
-from rag_assets.store.lake import shard_of
+from rag_assets.store.lake import Lake, shard_of
 
 WORDS = [
     "顧客登録",
@@ -154,6 +155,50 @@ def test_incremental_equals_full(home: Home, tmp_path: Path, seed: int) -> None:
         assert incremental[name] == rows, name
 
 
+@pytest.mark.parametrize("written", range(4))
+def test_a_run_killed_between_two_tables_is_finished_by_the_next(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    path = write(home, "a.md", "")
+    gone = write(home, "b.md", note("料金表"))
+    run_index(home)
+    path.write_text(note("受付番号"), encoding="utf-8")
+    gone.unlink()
+    write_shard, calls = Lake.write, list[int]()
+
+    def dying(*arguments: Any, **options: Any) -> Any:
+        if len(calls) == written:
+            raise KeyboardInterrupt
+        calls.append(1)
+        return write_shard(*arguments, **options)
+
+    shards = sorted({shard_of("specs/a.md"), shard_of("specs/b.md")})
+    with monkeypatch.context() as patched:
+        patched.setattr(Lake, "write", dying)
+        with pytest.raises(KeyboardInterrupt):
+            update_documents(home.lake, home.listing(), shards, home.parsing_limits, 1, lambda *_: None)
+    run_index(home)
+    assert published(home) == published(rebuilt(home, tmp_path / "full"))
+
+
+@pytest.mark.parametrize("delay", [0.2, 2.0])
+def test_an_interrupt_ends_the_run_and_the_next_goes_on(home: Home, delay: float) -> None:
+    for index in range(24):
+        write(home, f"{index}.md", note(WORDS[index % len(WORDS)]) * 3)
+    environment = {**os.environ, "RAG_HOME": str(home.path), "RAG_SOURCES": home.settings.sources[0]}
+    command = [sys.executable, "-m", "rag_assets.cli", "index"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        recorded = home.path / "dagster_home" / "history" / "runs"
+        while process.poll() is None and len(list(recorded.glob("*.db"))) < 2:
+            time.sleep(0.05)
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+    assert process.returncode == 1, output
+    assert run_index(home).unfinished_shards or home.unfinished_steps() == []
+    assert home.unfinished_steps() == []
+
+
 def test_a_bad_file_is_a_row_and_stops_nothing(home: Home) -> None:
     write(home, "good.md", note("料金表"))
     (Path(home.settings.sources[0]) / "bad.xlsx").write_bytes(b"PK\x03\x04 not a workbook")
@@ -230,6 +275,23 @@ def test_a_half_finished_run_of_others_is_not_published(home: Home) -> None:
     assert home.snapshots.current() == before
     run_index(home)
     assert home.unfinished_steps() == []
+
+
+def test_rows_indexed_from_an_older_state_are_not_published_and_are_mended(home: Home) -> None:
+    path = write(home, "a.md", note("有効期限は 3600 秒"))
+    run_index(home)
+    path.write_text(note("有効期限は 9999 秒"), encoding="utf-8")
+    definitions = build_definitions(home=HomeResource(settings=stated_settings(home)))
+    parts = [definitions.get_assets_def(name) for name in ("documents", "chunks", "file_summaries", "page_summaries")]
+    resources = {"home": HomeResource(settings=stated_settings(home)), "progress": LogProgress()}
+    with dg.DagsterInstance.ephemeral() as instance:
+        shard = shard_of("specs/a.md")
+        assert dg.materialize(parts, instance=instance, resources=resources, partition_key=shard).success
+        alone = [definitions.get_assets_def("snapshot")]
+        assert not dg.materialize(alone, instance=instance, resources=resources, raise_on_error=False).success
+    assert "3600" in Home(home.settings).knowledge_base().search("有効期限", k=1).hits[0].text
+    run_index(home)
+    assert "9999" in Home(home.settings).knowledge_base().search("有効期限", k=1).hits[0].text
 
 
 def test_readers_can_be_moved_back_to_an_earlier_version(home: Home) -> None:

@@ -1,6 +1,5 @@
 import logging
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -219,14 +218,12 @@ def test_no_process_outlives_a_killed_parent(tmp_path: Path, bad_library: Path) 
         list(parse_files([ParseJob("a.pdf", {str(job.path)!r})], workers=1, limits={LIMITS!r}))
     """
     root = Path(__file__).parents[2]
-    parent = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], cwd=root)
     deadline = time.monotonic() + 20
-    while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], cwd=root) as parent:
+        while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        parent.kill()
     worker = int(pid_file.read_text())
-    assert is_running(worker)
-    os.kill(parent.pid, signal.SIGKILL)
-    parent.wait()
     while is_running(worker) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not is_running(worker)

@@ -1,15 +1,19 @@
 """Listing sources: what is taken, what is left out, and what documents are called."""
 
+import logging
 import os
 import unicodedata
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import pytest
 
 from rag_assets.contracts.errors import SettingsError, SourceError
 from rag_assets.settings import SourceSettings, load_settings
-from rag_assets.sources.listing import list_source, matches, parse_source
+from rag_assets.sources.listing import fetch, list_source, matches, parse_source, scan_source
 
 DEFAULTS = SourceSettings()
 
@@ -46,6 +50,13 @@ def test_two_files_whose_names_differ_in_unicode_form_only_are_two_documents(tmp
     found = ids(str(tmp_path / "specs"))
     assert len(set(found)) == 2
     assert "specs/ガ.txt" in found
+    assert all(name.endswith(".txt") for name in found)
+
+
+def test_the_id_of_such_a_file_does_not_depend_on_where_the_source_lies(tmp_path: Path) -> None:
+    for place in ("here", "there"):
+        write(tmp_path / place / "specs", "ガ.txt", unicodedata.normalize("NFD", "ガ.txt"))
+    assert ids(str(tmp_path / "here/specs")) == ids(str(tmp_path / "there/specs"))
 
 
 def test_a_name_that_is_no_utf8_is_listed_and_readable(tmp_path: Path) -> None:
@@ -137,9 +148,110 @@ def test_an_fsspec_source_is_listed() -> None:
         memory.rm("/bucket", recursive=True)
 
 
+def test_a_remote_name_that_looks_like_a_uri_is_fetched(tmp_path: Path) -> None:
+    memory = fsspec.filesystem("memory")
+    names = ["a::b.txt", "zip::c#d?.txt", "[x]*.txt", "{e}.txt"]
+    memory.pipe({f"/odd/specs/{name}": name.encode() for name in names})
+    try:
+        files = list_source(parse_source("memory://odd/specs"), DEFAULTS.include, DEFAULTS.exclude)
+        assert sorted(file.document_id for file in files) == sorted(f"specs/{name}" for name in names)
+        for file in files:
+            fetch(file, str(tmp_path / "target"))
+            assert (tmp_path / "target").read_text() == file.document_id.removeprefix("specs/")
+    finally:
+        memory.rm("/odd", recursive=True)
+
+
+def test_links_that_lead_nowhere_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path / "specs", "a.txt")
+    (tmp_path / "specs/self").symlink_to(tmp_path / "specs/self")
+    (tmp_path / "specs/broken.txt").symlink_to(tmp_path / "specs/nowhere.txt")
+    with caplog.at_level(logging.WARNING):
+        assert ids(str(tmp_path / "specs")) == ["specs/a.txt"]
+    assert [record.args[-1] for record in caplog.records if isinstance(record.args, tuple)] == ["broken.txt", "self"]
+    assert scan_source(parse_source(str(tmp_path / "specs")), ("**",), ()).unreadable == ()
+
+
+@pytest.fixture
+def locked_folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Folders named `locked` cannot be listed, as without permission; tests may run as root, who can."""
+    scandir = os.scandir
+
+    def refuse(path: str | Path) -> object:
+        if os.path.basename(path) in {"locked", ".locked"}:  # noqa: PTH119
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    yield
+    monkeypatch.undo()
+
+
+@pytest.mark.usefixtures("locked_folders")
+def test_an_unreadable_folder_is_told_and_hides_nothing_else(tmp_path: Path) -> None:
+    write(tmp_path / "specs", "a.txt", "locked/b.txt", "z/c.txt")
+    found = scan_source(parse_source(str(tmp_path / "specs")), DEFAULTS.include, DEFAULTS.exclude)
+    assert [file.document_id for file in found.files] == ["specs/a.txt", "specs/z/c.txt"]
+    assert found.unreadable == (f"{tmp_path}/specs/locked: Permission denied",)
+
+
+@pytest.mark.usefixtures("locked_folders")
+@pytest.mark.parametrize("glob", ["locked/**", "**/locked/**", "locked/**/*", "**"])
+def test_an_excluded_folder_is_not_looked_into(tmp_path: Path, glob: str) -> None:
+    write(tmp_path / "specs", "a.txt", "locked/b.txt", ".locked/c.txt")
+    found = scan_source(parse_source(str(tmp_path / "specs")), ("**",), (*DEFAULTS.exclude, glob))
+    assert found.unreadable == ()
+
+
+def test_a_file_named_like_an_excluded_folder_is_kept(tmp_path: Path) -> None:
+    write(tmp_path / "specs", "old", "new/old/a.txt", "new/deep/b.txt")
+    assert ids(str(tmp_path / "specs"), ("**",), ("**/old/**", "*/*")) == ["specs/new/deep/b.txt", "specs/old"]
+
+
+class Dated:
+    """An entry of a folder with a time that few file systems can hold."""
+
+    def __init__(self, entry: os.DirEntry[str], nanoseconds: int) -> None:
+        self._entry, self._nanoseconds = entry, nanoseconds
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._entry, name)
+
+    def stat(self) -> SimpleNamespace:
+        return SimpleNamespace(st_size=1, st_mtime_ns=self._nanoseconds)
+
+
+@pytest.mark.parametrize("seconds", [10**12, -(10**11), 10**18])
+def test_a_time_out_of_range_is_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
+    write(tmp_path / "specs", "a.txt")
+    entries = [Dated(entry, seconds * 10**9) for entry in os.scandir(tmp_path / "specs")]
+    monkeypatch.setattr(os, "scandir", lambda _: nullcontext(entries))
+    [file] = list_source(parse_source(str(tmp_path / "specs")), ("**",), ())
+    assert file.modified_at is None
+    assert file.fingerprint == f"1:{seconds * 10**9}"
+
+
+def test_excluded_paths_are_left_out_also_behind_links(tmp_path: Path) -> None:
+    write(tmp_path / "specs", "a.txt", "rag/lake/b.parquet", "ragged/c.txt")
+    (tmp_path / "specs/link").symlink_to(tmp_path / "specs/rag")
+    (tmp_path / "specs/link.parquet").symlink_to(tmp_path / "specs/rag/lake/b.parquet")
+    source, home = parse_source(str(tmp_path / "specs")), os.path.realpath(tmp_path / "specs/rag")
+    found = list_source(source, ("**",), (), [home])
+    assert [file.document_id for file in found] == ["specs/a.txt", "specs/ragged/c.txt"]
+    below = list_source(parse_source(f"{home}/lake"), ("**",), (), [home])
+    assert [file.document_id for file in below] == ["lake/b.parquet"]
+    with pytest.raises(SourceError, match="the knowledge base itself"):
+        list_source(parse_source(home), ("**",), (), [home])
+
+
 def test_several_sources_in_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAG_SOURCES", "/data/a:s3://bucket/b:name=/data/c")
     assert load_settings().sources == ("/data/a", "s3://bucket/b", "name=/data/c")
+    monkeypatch.setenv("RAG_SOURCES", ' ["/data/a:b", "s3://bucket/b", "name=/data/c=d"]')
+    assert load_settings().sources == ("/data/a:b", "s3://bucket/b", "name=/data/c=d")
+    monkeypatch.setenv("RAG_SOURCES", '["/data/a:b"')
+    with pytest.raises(SettingsError, match="JSON array"):
+        load_settings()
 
 
 def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

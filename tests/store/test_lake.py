@@ -1,5 +1,9 @@
 """The lake: schemas are enforced, versions are never overwritten, a crash leaves nothing behind."""
 
+import errno
+import os
+import stat
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from rag_assets.contracts.errors import SchemaError, StoreError
-from rag_assets.contracts.tables import FILE_SUMMARIES
+from rag_assets.contracts.tables import FILE_SUMMARIES, PAGES, PARSE_FAILURES
 from rag_assets.store.incremental import StepReport, invalidate_documents, update_shard
-from rag_assets.store.lake import SHARD_COUNT, Lake, shard_of
+from rag_assets.store.integrity import key_problems, reference_problems
+from rag_assets.store.lake import SHARD_COUNT, Lake, shard_of, write_atomically
 
 
 def summaries(shard: str, **texts: str) -> pa.Table:
@@ -150,3 +155,75 @@ def test_a_file_of_an_earlier_release_is_computed_anew(lake: Lake) -> None:
     assert lake.read(FILE_SUMMARIES).num_rows == 0
     lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="new"), {"a": "1"})
     assert lake.read(FILE_SUMMARIES)["text"].to_pylist() == ["new"]
+
+
+def test_temporary_files_of_running_writers_stay(lake: Lake) -> None:
+    lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="x"), {"a": "1"})
+    folder = lake.paths(FILE_SUMMARIES)[0].parent
+    running, killed = folder / ".1.tmp", folder / ".2.tmp"
+    for path in (running, killed):
+        path.write_bytes(b"half")
+    long_ago = time.time() - 2 * 3600
+    os.utime(killed, (long_ago, long_ago))
+    lake.prune(FILE_SUMMARIES, [])
+    assert running.exists()
+    assert not killed.exists()
+
+
+def test_names_are_on_the_disk_before_a_write_counts(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    fsync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="x"), {"a": "1"})
+    write_atomically(lake.root / "note", b"x")
+    assert synced == [lake.root / FILE_SUMMARIES.name / "0a", lake.root]
+
+
+def test_without_hard_links_a_version_is_still_written_once(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(os, "link", refused)
+    test_of_two_writers_of_one_version_the_second_is_refused(lake, monkeypatch)
+    lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="next"), {"a": "4"})
+    assert lake.latest(FILE_SUMMARIES) == {"0a": 3}
+
+
+def test_a_failing_disk_is_not_taken_for_missing_links(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(os, "link", full)
+    with pytest.raises(OSError, match="no space left"):
+        lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="x"), {"a": "1"})
+    assert lake.latest(FILE_SUMMARIES) == {}
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "1.parquet", "00000009.parquet.bak", ".parquet", "²²²²²²²².parquet"])
+def test_stray_files_are_not_versions(lake: Lake, name: str) -> None:
+    lake.write(FILE_SUMMARIES, "0a", summaries("0a", a="x"), {"a": "1"})
+    (lake.paths(FILE_SUMMARIES)[0].parent / name).write_bytes(b"stray")
+    assert lake.latest(FILE_SUMMARIES) == {"0a": 1}
+    assert lake.read(FILE_SUMMARIES)["text"].to_pylist() == ["x"]
+
+
+@pytest.mark.parametrize("name", ["plain", "a*b", "[ab]", 'it\'s "so"', "a?b#c", "{x} %41"])
+def test_checks_work_in_a_home_of_any_name(tmp_path: Path, name: str) -> None:
+    lake = Lake(tmp_path / name / "lake")
+    for shard in ("0a", "0b"):
+        lake.write(FILE_SUMMARIES, shard, summaries(shard, same="x"), {"same": "1"})
+    assert key_problems(lake, FILE_SUMMARIES) == ["duplicate key ('same',): 2 rows"]
+    assert key_problems(lake, FILE_SUMMARIES, ["0a"]) == []
+    failure: dict[str, object] = dict.fromkeys(PARSE_FAILURES.schema.names)
+    failure |= {"document_id": "lost.md", "shard": "0a", "failure_index": 0, "cause": "encrypted", "message": "m"}
+    rows = pa.Table.from_pylist([failure], schema=PARSE_FAILURES.schema)
+    lake.write(PARSE_FAILURES, "0a", rows, {"lost.md": "1"})
+    assert reference_problems(lake, PARSE_FAILURES) == ["document_id 'lost.md' is not in documents"]
+    assert reference_problems(lake, PARSE_FAILURES, ["0b"]) == []
+    assert reference_problems(lake, PAGES) == []

@@ -1,11 +1,14 @@
 """Every file of sql/ runs, on a knowledge base and on an empty one, and says what it does."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.tables import TABLES
 from rag_assets.home import Home
 from rag_assets.settings import load_settings
 from rag_assets.store.lake import Lake
@@ -42,7 +45,7 @@ def test_every_file_starts_with_what_it_does() -> None:
 
 def test_document_status_has_a_row_for_each_document(database: duckdb.DuckDBPyConnection) -> None:
     found = rows(database, "SELECT * FROM document_status")
-    assert len(found) == 10
+    assert len(found) == 9
     assert {row["status"] for row in found} == {"parsed"}
     [design] = [row for row in found if "B10103" in str(row["file_name"])]
     assert (design["format"], design["language"], design["folder"]) == ("xlsx", "ja", "sample/設計書")
@@ -58,7 +61,7 @@ def test_page_texts_hold_text_and_summary(database: duckdb.DuckDBPyConnection) -
 def test_size_counts_sources_and_all(database: duckdb.DuckDBPyConnection) -> None:
     sample, everything = rows(database, "SELECT * FROM knowledge_base_size")
     assert (sample["source_name"], everything["source_name"]) == ("sample", "(all)")
-    assert sample["document_count"] == everything["document_count"] == 10
+    assert sample["document_count"] == everything["document_count"] == 9
     [chunks] = rows(database, "SELECT count(*) AS n FROM chunks")
     assert everything["chunk_count"] == chunks["n"]
 
@@ -74,3 +77,68 @@ def test_failures_are_counted_by_cause(database: duckdb.DuckDBPyConnection) -> N
     whole = rows(database, "SELECT count(*) AS n FROM parse_failures")
     counted = rows(database, "SELECT sum(failure_count)::BIGINT AS n FROM failures_by_cause")
     assert (counted[0]["n"] or 0) == whole[0]["n"]
+
+
+def files(folder: Path) -> dict[Path, tuple[int, int]]:
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "COPY (SELECT 1 AS x) TO '{page}'",
+        "COPY (SELECT 1 AS x) TO '{lake}/new.parquet'",
+        "ATTACH '{lake}/evil.db' AS evil",
+        "EXPORT DATABASE '{lake}/all'",
+        "SELECT 1; COPY documents TO '{lake}/new.csv'",
+        "SET enable_external_access = true",
+        "SET allowed_directories = ['{lake}']",
+        "SET temp_directory = '{lake}/spill'",
+        "INSTALL httpfs",
+        "SELECT * FROM read_text('{home}/snapshots/CURRENT')",
+        "SELECT * FROM '{page}'",
+        "SELECT * FROM read_parquet('{page}')",
+        "SELECT * FROM glob('{lake}/*')",
+        "SELECT * FROM hidden_frame",
+    ],
+)
+def test_a_query_reads_the_published_tables_only_and_writes_nothing(sample_home: Path, query: str) -> None:
+    home = Home(load_settings(home=sample_home))
+    hidden_frame = home.lake.read(TABLES["pages"])
+    before = files(sample_home)
+    places = {"home": home.path, "lake": home.lake.root, "page": home.lake.paths(TABLES["pages"])[0]}
+    with open_database(home.lake, home.snapshots.current()) as connection, pytest.raises(duckdb.Error):
+        connection.execute(query.format(**places)).fetchall()
+    assert files(sample_home) == before
+    assert hidden_frame.num_rows
+
+
+def test_tables_made_by_a_query_live_in_memory(sample_home: Path) -> None:
+    home = Home(load_settings(home=sample_home))
+    before = files(sample_home)
+    with open_database(home.lake, home.snapshots.current()) as connection:
+        connection.execute("CREATE TABLE mine AS SELECT * FROM documents; DROP VIEW document_status")
+        assert (
+            connection.execute("SELECT count(*) FROM mine").fetchall()
+            == connection.execute("SELECT count(*) FROM documents").fetchall()
+        )
+    assert files(sample_home) == before
+
+
+def test_columns_and_conditions_are_left_to_the_files(database: duckdb.DuckDBPyConnection) -> None:
+    [(_, plan)] = database.execute("EXPLAIN SELECT page_name FROM pages WHERE shard = '00'").fetchall()
+    assert "page_name" in plan
+    assert "document_id" not in plan
+    assert "Filters" in plan
+
+
+@pytest.mark.parametrize("name", ["a*b", "[ab]", 'it\'s "so"', "a?b#c d", "{x} %41"])
+def test_views_work_in_a_home_of_any_name(sample_home: Path, tmp_path: Path, name: str) -> None:
+    moved = shutil.copytree(sample_home, tmp_path / name)
+    home = Home(load_settings(home=moved))
+    with open_database(home.lake, home.snapshots.current()) as connection:
+        for view in VIEWS:
+            assert connection.execute(f"SELECT * FROM {view}").fetchall() or view == "failures_by_cause"
+    home.lake.paths(TABLES["pages"])[0].unlink()
+    with pytest.raises(StoreError, match="pages"):
+        open_database(home.lake, home.snapshots.current())

@@ -5,7 +5,7 @@ import dagster as dg
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, FILE_SUMMARIES, PAGE_SUMMARIES, PAGES
 from rag_assets.defs.io import materialized, table_spec
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
-from rag_assets.defs.resources import HomeResource, Progress
+from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.enrich.summary_tables import summary_fingerprint, update_file_summaries, update_page_summaries
 
 _GROUP = "enrichment"
@@ -24,7 +24,10 @@ def summarize_files(
     """Summarizes each document."""
     base = home.open()
     chars = base.settings.enrichment.file_summary_chars
-    report = update_file_summaries(base.lake, context.partition_keys, chars, progress.step("summarize files"))
+    with retried():
+        report = update_file_summaries(
+            base.lake, context.partition_keys, chars, progress.step("summarize files (shards)")
+        )
     columns = {"document_id": ("documents", "document_id"), "text": ("blocks", "text")}
     return materialized(context, base.lake, FILE_SUMMARIES, report, _SHOWN, columns)
 
@@ -41,12 +44,13 @@ def summarize_pages(
     """Summarizes each page: a little on its file, then what the page holds."""
     base = home.open()
     chosen = base.settings.enrichment
-    report = update_page_summaries(
-        base.lake,
-        context.partition_keys,
-        chosen.page_file_chars,
-        chosen.page_summary_chars,
-        progress.step("summarize pages"),
-    )
+    with retried():
+        report = update_page_summaries(
+            base.lake,
+            context.partition_keys,
+            chosen.page_file_chars,
+            chosen.page_summary_chars,
+            progress.step("summarize pages (shards)"),
+        )
     columns = {"page_id": ("pages", "page_id"), "text": ("blocks", "text")}
     return materialized(context, base.lake, PAGE_SUMMARIES, report, _SHOWN, columns)

@@ -7,14 +7,11 @@ import dagster as dg
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES, Table
 from rag_assets.defs.io import materialized, table_spec
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
-from rag_assets.defs.resources import HomeResource, Progress
-from rag_assets.parsing.chunks import update_chunks
-from rag_assets.parsing.documents import update_documents
-from rag_assets.parsing.parse import parser_fingerprint
+from rag_assets.defs.resources import HomeResource, Progress, retried
+from rag_assets.parsing.chunks import chunking_code, update_chunks
+from rag_assets.parsing.documents import parsing_fingerprint, update_documents
 
 _GROUP = "parsing"
-_RETRY = dg.RetryPolicy(max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL)
-
 # columns shown in the preview, and where columns come from
 _PARSED: tuple[tuple[Table, tuple[str, ...], dict[str, tuple[str, str]]], ...] = (
     (DOCUMENTS, ("document_id", "format", "status", "title", "page_count"), {}),
@@ -26,10 +23,9 @@ _PARSED: tuple[tuple[Table, tuple[str, ...], dict[str, tuple[str, str]]], ...] =
 
 @dg.multi_asset(
     name="parse",
-    specs=[table_spec(table, [], _GROUP, parser_fingerprint()) for table, _, _ in _PARSED],
+    specs=[table_spec(table, [], _GROUP, parsing_fingerprint()) for table, _, _ in _PARSED],
     partitions_def=SHARD_PARTITIONS,
     backfill_policy=BACKFILL_POLICY,
-    retry_policy=_RETRY,
     pool="parse",
 )
 def parse(
@@ -41,25 +37,25 @@ def parse(
     listing = base.listing(allow_empty=home.allow_empty)
     for problem in listing.unreachable.values():
         context.log.warning(problem)
-    report = update_documents(
-        base.lake,
-        listing,
-        context.partition_keys,
-        base.parsing_limits,
-        base.parsing_workers,
-        progress.step("parse"),
-        base.parsing_passwords,
-    )
+    with retried():
+        report = update_documents(
+            base.lake,
+            listing,
+            context.partition_keys,
+            base.parsing_limits,
+            base.parsing_workers,
+            progress.step("parse"),
+            base.parsing_passwords,
+        )
     for table, shown, columns in _PARSED:
         yield materialized(context, base.lake, table, report, shown, columns)
 
 
 @dg.multi_asset(
     name="chunk",
-    specs=[table_spec(CHUNKS, [DOCUMENTS.name, PAGES.name, BLOCKS.name], _GROUP, parser_fingerprint())],
+    specs=[table_spec(CHUNKS, [DOCUMENTS.name, PAGES.name, BLOCKS.name], _GROUP, chunking_code())],
     partitions_def=SHARD_PARTITIONS,
     backfill_policy=BACKFILL_POLICY,
-    retry_policy=_RETRY,
 )
 def chunk(
     context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
@@ -67,14 +63,15 @@ def chunk(
     """Cuts the pages into passages."""
     base = home.open()
     chosen = base.settings.chunking
-    report = update_chunks(
-        base.lake,
-        context.partition_keys,
-        base.embedder,
-        base.chunking_fingerprint,
-        chosen.size_tokens,
-        chosen.overlap_share,
-        progress.step("chunk"),
-    )
+    with retried():
+        report = update_chunks(
+            base.lake,
+            context.partition_keys,
+            base.embedder,
+            base.chunking_fingerprint,
+            chosen.size_tokens,
+            chosen.overlap_share,
+            progress.step("chunk (shards)"),
+        )
     columns = {"page_id": ("pages", "page_id"), "text": ("blocks", "text"), "context": ("documents", "title")}
     return materialized(context, base.lake, CHUNKS, report, ("chunk_id", "context", "cell_range", "text"), columns)

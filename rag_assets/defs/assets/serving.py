@@ -17,13 +17,11 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.defs.io import serving_spec
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
-from rag_assets.defs.resources import HomeResource, Progress
+from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.home import Home
 from rag_assets.store.lake import Lake
 from rag_assets.store.publish import publish
-from rag_assets.store.serving import chunk_rows, serving_fingerprint, summary_rows
-
-_RETRY = dg.RetryPolicy(max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL)
+from rag_assets.store.serving import chunk_rows, serving_fingerprint, serving_states, summary_rows
 
 
 @dg.multi_asset(
@@ -31,7 +29,6 @@ _RETRY = dg.RetryPolicy(max_retries=2, delay=5, backoff=dg.Backoff.EXPONENTIAL)
     specs=[serving_spec("chunk_index", CHUNK_INDEX, [CHUNKS.name, DOCUMENTS.name], serving_fingerprint())],
     partitions_def=SHARD_PARTITIONS,
     backfill_policy=BACKFILL_POLICY,
-    retry_policy=_RETRY,
     pool="lancedb_write",
 )
 def index_chunks(
@@ -53,7 +50,6 @@ def index_chunks(
     ],
     partitions_def=SHARD_PARTITIONS,
     backfill_policy=BACKFILL_POLICY,
-    retry_policy=_RETRY,
     pool="lancedb_write",
 )
 def index_summaries(
@@ -71,8 +67,10 @@ def _sync(
     make_rows: Callable[[Lake, str], pa.Table],
     progress: Callable[[int, int], None],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    states = serving_states(base.lake, table.name, base.embedder.name)  # before the rows are read
     shards = {shard: make_rows(base.lake, shard) for shard in context.partition_keys}
-    result = base.vectors.sync(table, shards, base.embedder, progress)
+    with retried():
+        result = base.vectors.sync(table, shards, base.embedder, progress, states)
     for shard, rows in shards.items():
         metadata = {"dagster/partition_row_count": rows.num_rows}
         context.add_asset_metadata(metadata, asset_key=asset, partition_key=shard)
@@ -96,21 +94,21 @@ def _sync(
     kinds={"lancedb", "parquet"},
     owners=["team:rag_assets"],
     description="The version that readers see; they move to it once the blocking checks have passed.",
-    retry_policy=_RETRY,
     pool="lancedb_write",
 )
 def snapshot(home: HomeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Compacts the serving tables and publishes what is stored now."""
     base = home.open()
-    published = publish(
-        base.lake,
-        base.vectors,
-        base.snapshots,
-        base.pipeline,
-        base.embedder,
-        base.settings.operation.kept_snapshots,
-        base.unfinished_steps,
-    )
+    with retried():
+        published = publish(
+            base.lake,
+            base.vectors,
+            base.snapshots,
+            base.pipeline,
+            base.embedder,
+            base.settings.operation.kept_snapshots,
+            base.unfinished_steps,
+        )
     return dg.MaterializeResult(
         metadata={"snapshot": published.number, "published_at": published.published_at, **published.row_counts}
     )
