@@ -1,7 +1,9 @@
 """Runs of the index job inside this process, as `rag-assets index` makes them."""
 
 import os
+import signal
 import sqlite3
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -46,7 +48,7 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: Progress, *,
                 f"{os.environ['DAGSTER_HOME']}: wait for it, or cancel it in the UI if it was killed"
             )
         run_id = str(uuid.uuid4())
-        with _held_open(Path(os.environ["DAGSTER_HOME"]) / "history", run_id):
+        with _held_open(Path(os.environ["DAGSTER_HOME"]) / "history", run_id), _termination_kept():
             result = job.execute_in_process(
                 instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False, run_id=run_id
             )
@@ -76,6 +78,19 @@ def _held_open(history: Path, run_id: str) -> Iterator[None]:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         yield
+
+
+@contextmanager
+def _termination_kept() -> Iterator[None]:
+    """Put the handler of SIGTERM back: Dagster leaves that of SIGINT in its place, which ignores in the background."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _interrupted(result: dg.ExecuteInProcessResult) -> bool:

@@ -234,10 +234,10 @@ def _run(session: _Session, ids: NDArray[np.int64]) -> NDArray[np.float32]:
 
 
 def _open_session(path: Path) -> _Session:
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # it would write and send from the moment of its import
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-    onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3

@@ -142,7 +142,7 @@ _OLE_NAMES = {
     "vsd": "a legacy Visio drawing (.vsd)",
 }
 _HTML_START = re.compile(
-    rb"(?:<\?xml[^>]*>|<!--.*?-->|\s)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+    rb"(?:<\?xml[^>]*+>|<!--.*?-->|\s)*+<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
 )
 _XML_START = re.compile(rb"\s*<\?xml\b")
 _CONTENT_TYPES_BYTES = 1 << 20

@@ -7,7 +7,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.causes import BlockKind, FailureCause
+from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.content import Block, Box, Row
 
 CJK = (
@@ -27,6 +28,7 @@ _UNTITLED = re.compile(
     re.IGNORECASE,
 )
 _TITLE_CHARS = 200
+_GRID_CELLS = 1_000_000
 
 
 def is_cjk(character: str) -> bool:
@@ -48,18 +50,20 @@ def join_lines(lines: Sequence[str]) -> str:
     Japanese lines are joined without a space, others with one. A hyphen at a line's end is undone where a letter stands
     before it and a small letter begins the next line; a soft hyphen always.
     """
-    joined = ""
+    parts: list[str] = []
+    tail = ""  # the last two characters so far
     for line in (line.strip() for line in lines):
         if not line:
             continue
-        hyphenated = re.search(r"[^\W\d_]-$", joined) and line[0].islower() and not is_cjk(joined[-2])
-        if joined.endswith(_SOFT_HYPHENS) or hyphenated:
-            joined = joined[:-1] + line
-        elif not joined or is_cjk(joined[-1]) or is_cjk(line[0]):
-            joined += line
-        else:
-            joined += " " + line
-    return joined
+        hyphenated = tail[-1:] == "-" and tail[:-1].isalpha() and line[0].islower() and not is_cjk(tail[0])
+        if parts and (tail.endswith(_SOFT_HYPHENS) or hyphenated):
+            parts[-1], tail = parts[-1][:-1], tail[:-1]
+        elif parts and not is_cjk(tail[-1]) and not is_cjk(line[0]):
+            parts.append(" ")
+            tail += " "
+        parts.append(line)
+        tail = (tail + line)[-2:]
+    return "".join(parts)
 
 
 def unwrap(text: str) -> str:
@@ -130,13 +134,20 @@ def fill_grid(placed: Sequence[Sequence[tuple[str, int, int]]]) -> list[tuple[st
 
     Returns:
         The rows; columns and rows that hold no text at all are left out.
+
+    Raises:
+        ParseError: TOO_LARGE where the cells, spans filled in, are more than a million.
     """
     grid: dict[tuple[int, int], str] = {}
+    filled = 0
     for row, cells in enumerate(placed):
         column = 0
         for text, columns, rows in cells:
             while (row, column) in grid:
                 column += 1
+            filled += min(rows, len(placed) - row) * min(columns, 1000)
+            if filled > _GRID_CELLS or (column + columns) * len(placed) > _GRID_CELLS:
+                raise ParseError(FailureCause.TOO_LARGE, f"a table of more than {_GRID_CELLS} cells, spans filled in")
             for down in range(min(rows, len(placed) - row)):
                 for right in range(min(columns, 1000)):
                     grid.setdefault((row + down, column + right), text)

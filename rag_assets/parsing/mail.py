@@ -63,6 +63,8 @@ def parse_message(data: bytes, document_format: DocumentFormat) -> ParsedDocumen
         if encrypted:
             raise ParseError(FailureCause.ENCRYPTED, "an encrypted message: its body cannot be read")
         elements = _partition(data, document_format)
+    except RecursionError as error:
+        raise ParseError(FailureCause.MALFORMED, "message: its parts are nested too deep") from error
     except _DAMAGE as error:
         raise ParseError(FailureCause.MALFORMED, f"message: {type(error).__name__}: {error}") from error
     blocks = [*_envelope_blocks(envelope), *_body_blocks(elements, envelope.subject)]

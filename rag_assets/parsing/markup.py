@@ -98,7 +98,7 @@ def parse_markdown(data: bytes) -> ParsedDocument:
         title = stated[1] if stated else None
         notes = (Block(BlockKind.NOTE, clean(front[1])),)
         text = text[front.end() :]
-    renderer = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    renderer = MarkdownIt("commonmark", {"html": True, "maxNesting": 100}).enable(["table", "strikethrough"])
     return _parse_markup(renderer.render(text), DocumentFormat.MD, title, notes)
 
 

@@ -11,7 +11,7 @@ import lancedb
 import pyarrow as pa
 from lancedb.table import Table as LanceTable
 
-from rag_assets.store.vector_upkeep import retried
+from rag_assets.store.vector_upkeep import open_or_create, retried
 
 NAME = "sync_states"
 _PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
@@ -31,8 +31,7 @@ class SyncStates:
     """
 
     def __init__(self, database: lancedb.DBConnection) -> None:
-        create = partial(database.create_table, NAME, schema=_SCHEMA, exist_ok=True)
-        self.table: LanceTable = retried(create)
+        self.table: LanceTable = open_or_create(database, NAME, _SCHEMA)
 
     def of(self, name: str) -> dict[str, str]:
         """State of each shard of a serving table that has one."""

@@ -16,7 +16,7 @@ from lancedb.table import Table as LanceTable
 from numpy.typing import NDArray
 
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
-from rag_assets.store.vector_upkeep import retried
+from rag_assets.store.vector_upkeep import open_or_create, retried
 
 BATCH_TEXTS = 1024
 _LOOKUP_KEYS = 2048
@@ -57,7 +57,7 @@ class VectorCache:
             ]
         )
         self._schema = schema
-        self._table: LanceTable = database.create_table(f"embeddings_{dimension}", schema=schema, exist_ok=True)
+        self._table: LanceTable = open_or_create(database, f"embeddings_{dimension}", schema)
 
     def embed(
         self,
@@ -87,7 +87,8 @@ class VectorCache:
             batch = todo[start : start + BATCH_TEXTS]
             vectors = embedder.embed([text for _, text in batch], EmbeddingKind.PASSAGE)
             batch_keys = [key for key, _ in batch]
-            self._table.add(pa.table({"key": batch_keys, "vector": fixed_vectors(vectors)}, schema=self._schema))
+            rows = pa.table({"key": batch_keys, "vector": fixed_vectors(vectors)}, schema=self._schema)
+            retried(partial(self._table.add, rows), self._table)
             known.update(zip(batch_keys, vectors, strict=True))
             embedded(len(batch))
         matrix = np.empty((len(keys), self._dimension), dtype=np.float32)

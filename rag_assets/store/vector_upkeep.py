@@ -5,8 +5,12 @@ import time
 from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
+import lancedb
+import pyarrow as pa
+from filelock import FileLock
 from lancedb.index import FTS, Bitmap, BTree, IvfFlat
 from lancedb.table import Table as LanceTable
 
@@ -86,3 +90,18 @@ def retried(action: Callable[[], _Result], handle: LanceTable | None = None) -> 
             if handle is not None:
                 handle.checkout_latest()  # type: ignore[no-untyped-call]
     raise AssertionError
+
+
+def open_or_create(database: lancedb.DBConnection, name: str, schema: pa.Schema) -> LanceTable:
+    """Open a table; make it if it is missing.
+
+    Of two processes that make one table at once, the second would replace what the first has written by then: below a
+    local folder a lock keeps them apart.
+    """
+    if name in database.list_tables().tables:
+        return database.open_table(name)
+    if "://" in database.uri:
+        return retried(partial(database.create_table, name, schema=schema, exist_ok=True))
+    Path(database.uri).mkdir(parents=True, exist_ok=True)
+    with FileLock(Path(database.uri) / "create.lock"):
+        return retried(partial(database.create_table, name, schema=schema, exist_ok=True))

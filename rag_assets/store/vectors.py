@@ -28,7 +28,7 @@ from rag_assets.contracts.tables import COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorT
 from rag_assets.store.sync_states import SyncStates
 from rag_assets.store.terms import search_terms
 from rag_assets.store.vector_cache import VectorCache, fixed_vectors
-from rag_assets.store.vector_upkeep import age_to_drop, ensure_indices, retried
+from rag_assets.store.vector_upkeep import age_to_drop, ensure_indices, open_or_create, retried
 
 _LOG = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class VectorStore:
         try:
             opened = self._existing(table.name)
         except StoreError:
-            opened = retried(partial(self._database.create_table, table.name, schema=schema, exist_ok=True))
+            opened = open_or_create(self._database, table.name, schema)
         if _layout(opened.schema) != _layout(schema):
             _LOG.warning("vector table %s has another schema: its rows are written anew", table.name)
             opened = self._database.create_table(table.name, schema=schema, mode="overwrite")

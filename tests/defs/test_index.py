@@ -186,7 +186,8 @@ def test_an_interrupt_ends_the_run_and_the_next_goes_on(home: Home, delay: float
     for index in range(24):
         write(home, f"{index}.md", note(WORDS[index % len(WORDS)]) * 3)
     environment = {**os.environ, "RAG_HOME": str(home.path), "RAG_SOURCES": home.settings.sources[0]}
-    command = [sys.executable, "-m", "rag_assets.cli", "index"]
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # also in the background
+    command = [sys.executable, "-c", f"{heeding}; from rag_assets.cli import main; main()", "index"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
         recorded = home.path / "dagster_home" / "history" / "runs"
         while process.poll() is None and len(list(recorded.glob("*.db"))) < 2:

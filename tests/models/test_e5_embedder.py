@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import unicodedata
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -229,8 +229,8 @@ def _contents(folder: Path) -> dict[str, str]:
 
 
 def test_processes_that_race_leave_one_whole_export(tmp_path: Path, cache_folder: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        names = pool.map(_export, [str(tmp_path)] * 2, chunksize=1)
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        names = list(pool.map(_export, [str(tmp_path)] * 2))
     files = ensure_files(tmp_path, Precision.INT8)
     assert set(names) == {files.model.name}
     kept = _contents(tmp_path)

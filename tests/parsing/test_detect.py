@@ -1,4 +1,5 @@
 import io
+import time
 import zipfile
 
 import pytest
@@ -110,3 +111,9 @@ def test_any_bytes_are_detected() -> None:
     for start in (OLE, b"PK\x03\x04", b"PK\x05\x06", b"\xff\xfe", b"\x1f\x8b", b"<?xml", b"MZ", b"%PDF-", b"RIFF"):
         for length in (0, 1, 3, 600):
             assert detect_format(start + b"\xa5" * length, "a.xlsx").name
+
+
+def test_many_comments_do_not_slow_the_search_for_html() -> None:
+    began = time.monotonic()
+    detect_format(b"<!-- a -->\n" * 2000 + b"hello", "a.txt")
+    assert time.monotonic() - began < 2
