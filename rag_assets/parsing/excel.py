@@ -1,8 +1,9 @@
 """Spreadsheets (xlsx, xlsm, xls, xlsb, ods): a page for each sheet, with blocks and exact cell ranges.
 
 Sheets of Office Open XML workbooks are read from their XML, since merged ranges, number formats, lines, drawings and
-comments are all needed; other formats go through python-calamine, which gives values and merged ranges only. Macros,
-external references and formulas are never evaluated: what is shown is the value that the workbook stored last.
+comments are all needed; other formats go through python-calamine, which gives values, which sheets are hidden, and of
+xls merged ranges. Macros, external references and formulas are never evaluated: what is shown is the value that the
+workbook stored last.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +15,8 @@ from rag_assets.parsing.archive import Archive
 from rag_assets.parsing.content import Block, Failure, Page, ParsedDocument
 from rag_assets.parsing.excel_cells import SheetCells, parse_area, read_sheet
 from rag_assets.parsing.excel_choices import ListReader
-from rag_assets.parsing.excel_diagrams import diagram_blocks
+from rag_assets.parsing.excel_controls import read_controls, with_controls
+from rag_assets.parsing.excel_diagrams import diagram_blocks, diagram_problems
 from rag_assets.parsing.excel_drawings import read_drawing
 from rag_assets.parsing.excel_encryption import open_container
 from rag_assets.parsing.excel_notes import choice_blocks, comment_blocks, hidden_blocks, with_formulas
@@ -27,6 +29,14 @@ from rag_assets.parsing.excel_workbook import SheetEntry, Workbook, open_workboo
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP_MAGIC = b"PK"
 _RUNNING_HEADER_ROWS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """Blocks of a sheet, and what had to be left out of it."""
+
+    blocks: tuple[Block, ...]
+    problems: tuple[ParseError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,8 @@ def parse_excel(data: bytes, limits: ExcelLimits, passwords: Sequence[str] = ())
         passwords: Tried in order on an encrypted workbook.
 
     Returns:
-        A page for each sheet in workbook order, hidden ones included; a failure for each sheet that could not be read.
+        A page for each sheet in workbook order, hidden ones included; a failure for each sheet that could not be read,
+        and for what had to be left out of one.
 
     Raises:
         ParseError: The whole workbook cannot be read: ENCRYPTED, MALFORMED, TOO_LARGE or UNSUPPORTED_FORMAT.
@@ -77,7 +88,7 @@ def _parse_archive(archive: Archive, limits: ExcelLimits) -> ParsedDocument:
     states = [(entry.name, entry.hidden) for entry in workbook.sheets]
     lists = ListReader(workbook, limits.cells)
 
-    def read(index: int) -> tuple[Block, ...]:
+    def read(index: int) -> _Sheet:
         return _read_sheet(workbook, workbook.sheets[index], limits.cells, lists)
 
     form = "xlsm" if archive.has("xl/vbaProject.bin") else "xlsx"
@@ -88,8 +99,8 @@ def _parse_values(data: bytes, form: str, limits: ExcelLimits) -> ParsedDocument
     try:
         workbook = open_values(data)
 
-        def read(index: int) -> tuple[Block, ...]:
-            return arrange(cell_blocks(read_values(workbook, index, limits.cells)))
+        def read(index: int) -> _Sheet:
+            return _Sheet(arrange(cell_blocks(read_values(workbook, index, limits.cells))))
 
         return _document(form, None, sheet_states(workbook), read, limits.pages)
     except BaseException as error:
@@ -98,29 +109,45 @@ def _parse_values(data: bytes, form: str, limits: ExcelLimits) -> ParsedDocument
         raise ParseError(FailureCause.MALFORMED, f"workbook: its reader failed: {error}") from None
 
 
-def _read_sheet(workbook: Workbook, entry: SheetEntry, maximum_cells: int, lists: ListReader) -> tuple[Block, ...]:
-    """Blocks of a sheet: cells, drawings and comments by place, then lists to choose from and what is hidden."""
+def _read_sheet(workbook: Workbook, entry: SheetEntry, maximum_cells: int, lists: ListReader) -> _Sheet:
+    """A sheet: cells with controls, drawings and comments by place, then lists to choose from and what is hidden."""
     if entry.part is None:
         raise ParseError(FailureCause.MALFORMED, "the workbook names no part for it")
     archive = workbook.archive
+    found = archive.relations(entry.part).items()
+    relations = {identity: relation for identity, relation in found if archive.has(relation.target)}
+    problems: list[ParseError] = []
+    drawings = []
+    for part in relations.values():
+        if part.kind == "drawing":
+            try:
+                drawings.append(read_drawing(archive, part.target))
+            except ParseError as error:
+                problems.append(error)  # it takes nothing from the cells
     cells = SheetCells({})
     if entry.kind not in {"chartsheet", "dialogsheet"}:
         cells = read_sheet(archive, entry.part, workbook.strings, workbook.styles, maximum_cells)
+        controls = read_controls(archive, relations, cells, (shape for part in drawings for shape in part.shapes))
+        cells = with_controls(cells, controls.placed)
+        drawings = [drawing.without_controls(controls.numbers) for drawing in drawings]
+        problems += (*cells.problems, *controls.problems)
     blocks = cell_blocks(cells)
-    relations = [relation for relation in archive.relations(entry.part).values() if archive.has(relation.target)]
-    for relation in relations:
-        if relation.kind == "drawing":
-            blocks.extend(diagram_blocks(read_drawing(archive, relation.target), cells.texts))
-    blocks.extend(comment_blocks(archive, relations))
+    for drawing in drawings:
+        blocks.extend(diagram_blocks(drawing, cells.texts))
+        problems += diagram_problems(drawing)
+    try:
+        blocks.extend(comment_blocks(archive, relations.values()))
+    except ParseError as error:
+        problems.append(error)
     notes = [*choice_blocks(cells, lists.values_for(entry, cells)), *hidden_blocks(cells)]
-    return with_formulas([*arrange(blocks), *notes], cells.formulas)
+    return _Sheet(with_formulas([*arrange(blocks), *notes], cells.formulas), tuple(problems))
 
 
 def _document(
     form: str,
     title: str | None,
     states: list[tuple[str, bool]],
-    read: Callable[[int], tuple[Block, ...]],
+    read: Callable[[int], _Sheet],
     maximum_pages: int,
 ) -> ParsedDocument:
     if len(states) > maximum_pages:
@@ -130,11 +157,13 @@ def _document(
     pages, failures = [], []
     for index, (name, hidden) in enumerate(states):
         try:
-            blocks = read(index)
+            sheet = read(index)
         except ParseError as error:
             failures.append(Failure(error.cause, f'sheet "{name}": {error}', page_number=index + 1))
             continue
-        pages.append(Page(index + 1, PageKind.SHEET, blocks, name, hidden, role=sheet_role(name, blocks)))
+        failures.extend(Failure(error.cause, f'sheet "{name}": {error}', index + 1) for error in sheet.problems)
+        role = sheet_role(name, sheet.blocks)
+        pages.append(Page(index + 1, PageKind.SHEET, sheet.blocks, name, hidden, role=role))
     if not pages and failures:
         raise ParseError(failures[0].cause, f"no sheet can be read: {failures[0].message}")
     return ParsedDocument(form, title, _mark_running_headers(pages), tuple(failures))

@@ -4,6 +4,7 @@ What stays out: what the cells mean together (`excel_tables`), drawings and comm
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,8 +25,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff
 _MAXIMUM_ROW = 1 << 20
 _MAXIMUM_COLUMN = 1 << 14
 _CELLS_WITH_LOOKS = 500_000
-_LINK_ROWS = 100
-_CELL_CHARS = 32_767  # no more fits into a cell
+_MAXIMUM_CHOICES = 1_000
 MAXIMUM_CHARS = 30_000_000
 
 
@@ -56,6 +56,8 @@ class SheetCells:
         choices: Formulas of the lists that cells choose their value from, with the ranges of these cells.
         hidden_rows: Rows with text that the sheet hides.
         hidden_columns: Columns with text that the sheet hides.
+        controls: Ids of the relationships to the properties of controls, by the number of the control.
+        problems: What had to be left out.
     """
 
     texts: dict[int, dict[int, str]]
@@ -66,6 +68,8 @@ class SheetCells:
     choices: tuple[tuple[str, tuple[Area, ...]], ...] = ()
     hidden_rows: tuple[int, ...] = ()
     hidden_columns: tuple[int, ...] = ()
+    controls: dict[str, str] = field(default_factory=dict)
+    problems: tuple[ParseError, ...] = ()
 
 
 def parse_area(reference: str) -> Area | None:
@@ -94,7 +98,7 @@ def clean_text(text: str) -> str:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.isprintable():
         text = _CONTROL.sub("", text)
-    return text.strip()[:_CELL_CHARS]
+    return text.strip()
 
 
 def rich_text(element: etree._Element) -> str:
@@ -191,7 +195,7 @@ class _SheetReader:
                 formula = self.formulas.add(child, self.row, column)
             elif tag[-3:] == "}is":  # type: ignore[index,unused-ignore]
                 return rich_text(child)
-        return formula[:_CELL_CHARS]
+        return formula
 
     def _shown(self, kind: str, value: str, code: str) -> str:
         match kind:
@@ -224,9 +228,10 @@ def read_sheet(archive: Archive, part: str, strings: list[str], styles: Styles, 
     reader = _SheetReader(strings, styles, maximum_cells)
     merges: list[Area] = []
     columns = _Columns()
-    choices: dict[str, list[Area]] = {}
+    choices = _Choices()
     links = LinkReader(archive, part)
-    for element in archive.elements(part, ("row", "mergeCell", "col", "hyperlink", "dataValidation")):
+    controls: dict[str, str] = {}
+    for element in archive.elements(part, ("row", "mergeCell", "col", "hyperlink", "dataValidation", "control")):
         match local_name(element):
             case "row":
                 reader.read_row(element)
@@ -238,20 +243,29 @@ def read_sheet(archive: Archive, part: str, strings: list[str], styles: Styles, 
                 columns.read(element)
             case "hyperlink":
                 links.add(element)
+            case "control":
+                identity = next((str(value) for name, value in element.attrib.items() if str(name).endswith("}id")), "")
+                controls[element.get("shapeId") or ""] = identity
             case _:
-                _read_choices(element, choices)
+                choices.read(element)
     texts = ascending(reader.texts)
-    for target, reference in links.found:
-        _append_link(texts, target, parse_area(reference))
+    _append_links(texts, links.found)
+    left_out = (
+        (reader.formulas.left_out, "formulas"),
+        (links.left_out, "links"),
+        (choices.left_out, "lists of values"),
+    )
     return SheetCells(
         texts,
         reader.looks,
         disjoint(merges),
         columns.widths,
         reader.formulas.found,
-        tuple((formula, tuple(areas)) for formula, areas in choices.items()),
+        tuple((formula, tuple(areas)) for formula, areas in choices.found.items()),
         tuple(sorted(reader.hidden_rows)),
         tuple(sorted({column for row in texts.values() for column in row if column in columns.hidden})),
+        controls,
+        tuple(ParseError(FailureCause.TOO_LARGE, f"{count} {what} left out") for count, what in left_out if count),
     )
 
 
@@ -278,27 +292,52 @@ class _Columns:
                 self.widths[column] = width
 
 
-def _read_choices(element: etree._Element, choices: dict[str, list[Area]]) -> None:
-    """Note the list of a data validation; newer ones carry formula and ranges as elements."""
-    if element.get("type") != "list":
-        return
-    formula = next(("".join(map(str, child.itertext())) for child in element if local_name(child) == "formula1"), "")
-    ranges = next((child.text or "" for child in element if local_name(child) == "sqref"), element.get("sqref") or "")
-    areas = [area for reference in ranges.split() if (area := parse_area(reference)) is not None]
-    if formula.strip() and areas:
-        choices.setdefault(formula.strip(), []).extend(areas)
+class _Choices:
+    """Lists that cells choose their value from: ranges of these cells by the formula of the list."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, list[Area]] = {}
+        self.left_out = 0
+
+    def read(self, element: etree._Element) -> None:
+        """Note the list of a data validation; newer ones carry formula and ranges as elements."""
+        if element.get("type") != "list":
+            return
+        formulas = ("".join(map(str, child.itertext())) for child in element if local_name(child) == "formula1")
+        formula = next(formulas, "").strip()
+        newer = (child.text or "" for child in element if local_name(child) == "sqref")
+        ranges = next(newer, element.get("sqref") or "")
+        areas = [area for reference in ranges.split() if (area := parse_area(reference)) is not None]
+        if not formula or not areas:
+            return
+        if formula not in self.found and len(self.found) >= _MAXIMUM_CHOICES:
+            self.left_out += 1
+        else:
+            self.found.setdefault(formula, []).extend(areas)
 
 
-def _append_link(texts: dict[int, dict[int, str]], target: str, area: Area | None) -> None:
-    """Write the target of a link behind the text of its first cell that has one, unless it stands there already."""
-    if area is None:
-        return
-    for row in range(area.top, min(area.bottom, area.top + _LINK_ROWS) + 1):
-        for column, text in texts.get(row, {}).items():
-            if area.left <= column <= area.right:
-                if target.removeprefix("mailto:").rstrip("/") not in text:
-                    texts[row][column] = f"{text} <{target}>"
-                return
+def _append_links(texts: dict[int, dict[int, str]], links: list[tuple[str, str]]) -> None:
+    """Write the target of each link behind the text of its first cell that has one, unless it stands there already."""
+    rows_by_column: dict[int, list[int]] = {}
+    for row, found in texts.items() if links else ():
+        for column in found:
+            rows_by_column.setdefault(column, []).append(row)
+    columns = sorted(rows_by_column)
+    for target, reference in links:
+        area = parse_area(reference)
+        if area is None:
+            continue
+        places = []
+        for column in columns[bisect_left(columns, area.left) : bisect_right(columns, area.right)]:
+            rows = rows_by_column[column]
+            index = bisect_left(rows, area.top)
+            if index < len(rows) and rows[index] <= area.bottom:
+                places.append((rows[index], column))
+        if places:
+            row, column = min(places)
+            text = texts[row][column]
+            if target.removeprefix("mailto:").rstrip("/") not in text:
+                texts[row][column] = f"{text} <{target}>"
 
 
 def disjoint(areas: list[Area]) -> tuple[Area, ...]:

@@ -4,12 +4,13 @@ What stays out: lists that a function computes (`INDIRECT`, `OFFSET`), since not
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.excel_cells import SheetCells, parse_area, read_sheet
 from rag_assets.parsing.excel_workbook import SheetEntry, Workbook
 
-_LIST_ROWS = 1_000
+_LIST_VALUES = 1_000  # many more than are shown of a list whose values stand in cells
 
 Texts = Mapping[int, Mapping[int, str]]
 
@@ -37,12 +38,14 @@ class ListReader:
                 return [], ""
             name = sheet.strip("'").replace("''", "'")
             texts = cells.texts if name in {"", entry.name} else self._texts(name)
-            values = [
+            rows = range(area.top, area.bottom + 1)
+            found = (
                 text
-                for row in range(area.top, min(area.bottom, area.top + _LIST_ROWS) + 1)
+                for row in (rows if len(rows) < len(texts) else filter(rows.__contains__, texts))
                 for column, text in texts.get(row, {}).items()
                 if area.left <= column <= area.right
-            ]
+            )
+            values = list(islice(found, _LIST_VALUES))
             return values, f"{name}!{area.label}" if name else area.label
 
         return resolve

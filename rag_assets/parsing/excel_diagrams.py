@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.causes import BlockKind, FailureCause
+from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.content import Block
 from rag_assets.parsing.excel_cells import Area
 from rag_assets.parsing.excel_drawings import Connector, Drawing, Shape, ShapeKind
@@ -21,10 +22,12 @@ from rag_assets.parsing.excel_geometry import (
     contains,
     depth_inside,
     line_distance,
+    line_gap,
     middle,
     outside_distance,
     size,
 )
+from rag_assets.parsing.excel_labels import Candidate, assign_labels
 
 _CLUSTER_ROWS = 3
 _NODE_CHARS = 80
@@ -75,6 +78,16 @@ def diagram_blocks(drawing: Drawing, texts: Texts) -> list[Block]:
         if any(shapes[index].text and index not in labels for index in members)
     ]
     return [*blocks, *(_caption(shape) for shape in shapes if shape.kind is ShapeKind.PICTURE)]
+
+
+def diagram_problems(drawing: Drawing) -> tuple[ParseError, ...]:
+    """What had to be left out of a drawing and of its diagrams."""
+    members = len(drawing.shapes) + len(drawing.connectors)
+    open_ends = any(not (connector.start and connector.end) for connector in drawing.connectors)
+    if members <= _GEOMETRY_MEMBERS or not open_ends:
+        return drawing.problems
+    message = f"drawing: {members} shapes and connectors, over {_GEOMETRY_MEMBERS} open ends are not joined by place"
+    return (*drawing.problems, ParseError(FailureCause.TOO_LARGE, message))
 
 
 def _is_named(edge: Edge, shapes: tuple[Shape, ...], names: "_Names") -> bool:
@@ -198,24 +211,19 @@ class _Names:
 
 
 def _labels(shapes: tuple[Shape, ...], edges: list[Edge], names: _Names) -> dict[int, Edge]:
-    """Text boxes that stand on a connector, by index, with their connector: the nearest first, one for each."""
+    """Text boxes that stand on a connector, by index, with their connector: at most one for each."""
     joined = {index for edge in edges for index in (edge.start, edge.end)}
-    near: list[tuple[float, int, int]] = []
+    near: list[Candidate] = []
     for index, shape in enumerate(shapes):
         kept = shape.kind in {ShapeKind.NODE, ShapeKind.TEXT} and 0 < len(shape.text) <= _LABEL_CHARS
         if kept and index not in joined and shape.box is not None:
             reach = min((shape.box[3] - shape.box[1]) / 2, _LABEL_REACH) + _TOUCH / 2
             for place, edge in enumerate(edges):
                 distance = line_distance(middle(shape.box), edge.path)
-                if distance <= reach and _can_label(shape, edge, names):
-                    near.append((distance, index, place))
-    labels: dict[int, Edge] = {}
-    taken: set[int] = set()
-    for _, index, place in sorted(near):
-        if index not in labels and place not in taken:
-            labels[index] = edges[place]
-            taken.add(place)
-    return labels
+                beside = shape.kind is ShapeKind.TEXT and line_gap(shape.box, edge.path) <= _TOUCH / 2
+                if (distance <= reach or beside) and _can_label(shape, edge, names):
+                    near.append(Candidate(distance, max(distance, reach), index, place))
+    return {index: edges[place] for index, place in assign_labels(near).items()}
 
 
 def _can_label(shape: Shape, edge: Edge, names: _Names) -> bool:

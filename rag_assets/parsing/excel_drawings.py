@@ -3,21 +3,27 @@
 What stays out: what they mean together (`excel_diagrams`), the content of pictures, the look of shapes.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import takewhile
 
 from lxml import etree
 
+from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, Relation, local_name
 from rag_assets.parsing.excel_cells import Area, clean_text
 from rag_assets.parsing.excel_geometry import IDENTITY, Frame, Line, Rectangle, connector_path
+from rag_assets.parsing.limits import current_limits
 
 _ANCHORS = {"twoCellAnchor", "oneCellAnchor", "absoluteAnchor"}
 _LINES = ("line", "straightConnector", "bentConnector", "curvedConnector")
-_MAXIMUM_DEPTH = 32
 _MAXIMUM_MEMBERS = 20_000
+_CONTROL_IDENTITY = re.compile(r"_s(\d+)$")
+_GUIDE = re.compile(r"val (-?\d{1,9})")
+_WHOLE = 100_000  # shares are stated in these parts
 _ART_SIZE = 4_000  # hundredths of a point
 _LAST_ROW, _LAST_COLUMN = (1 << 20) - 1, (1 << 14) - 1
 
@@ -41,6 +47,7 @@ class Shape:
         text: Its text in one line; of a picture, its alternative text.
         box: Its place in the drawing's units; None where the drawing does not tell.
         kind: What it can be in a diagram.
+        control: Number of the control that it stands for; empty for other shapes.
     """
 
     area: Area
@@ -48,6 +55,7 @@ class Shape:
     text: str
     box: Rectangle | None = None
     kind: ShapeKind = ShapeKind.NODE
+    control: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +79,21 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What a drawing holds, in its own order."""
+    """What a drawing holds, in its own order.
+
+    Attributes:
+        shapes: Shapes, charts, graphics and pictures.
+        connectors: Lines between them.
+        problems: What had to be left out.
+    """
 
     shapes: tuple[Shape, ...]
     connectors: tuple[Connector, ...]
+    problems: tuple[ParseError, ...] = ()
+
+    def without_controls(self, numbers: Collection[str]) -> "Drawing":
+        """The drawing without the shapes that stand for some controls."""
+        return replace(self, shapes=tuple(shape for shape in self.shapes if shape.control not in numbers))
 
 
 def read_drawing(archive: Archive, part: str) -> Drawing:
@@ -89,7 +108,13 @@ def read_drawing(archive: Archive, part: str) -> Drawing:
             area = _anchor_area(anchor)
             for element in _flat(anchor):
                 reader.collect(element, area, IDENTITY)
-    return Drawing(tuple(reader.shapes), tuple(reader.connectors))
+    return Drawing(tuple(reader.shapes), tuple(reader.connectors), tuple(reader.problems.values()))
+
+
+def control_number(identity: str) -> str:
+    """Number of a control in an identity such as `_x0000_s1025`; empty where it has none."""
+    match = _CONTROL_IDENTITY.search(identity)
+    return match[1] if match else ""
 
 
 def _flat(parent: etree._Element) -> Iterator[etree._Element]:
@@ -110,9 +135,12 @@ class _DrawingReader:
         self.relations = relations
         self.shapes: list[Shape] = []
         self.connectors: list[Connector] = []
+        self.problems: dict[str, ParseError] = {}
+        self._deepest = current_limits().nesting_depth
 
     def collect(self, element: etree._Element, area: Area, frame: Frame, depth: int = 0) -> None:
         if len(self.shapes) + len(self.connectors) >= _MAXIMUM_MEMBERS:
+            self._leave_out(f"drawing: more than {_MAXIMUM_MEMBERS} shapes and connectors, the others are left out")
             return
         match local_name(element):
             case "cxnSp":
@@ -124,17 +152,44 @@ class _DrawingReader:
             case "pic":
                 self._add(element, area, frame, _alternative(element), ShapeKind.PICTURE)
             case "graphicFrame":
-                self._add(element, area, frame, _frame_text(element, self.archive, self.relations))
-            case "grpSp" if depth < _MAXIMUM_DEPTH:
+                self._add(element, area, frame, self._frame_text(element))
+            case "grpSp" if depth >= self._deepest:
+                self._leave_out(
+                    f"drawing: groups nested deeper than {self._deepest} (parsing.nesting_depth) are left out"
+                )
+            case "grpSp":
                 outer, inner = _rectangle(element, "off", "ext"), _rectangle(element, "chOff", "chExt")
-                within = frame.within(outer, inner) if outer and inner else frame
+                flip_x, flip_y = _flips(element)
+                within = frame.within(outer, inner, flip_x=flip_x, flip_y=flip_y) if outer and inner else frame
                 for child in _flat(element):
                     self.collect(child, _scaled(child, inner, area), within, depth + 1)
 
     def _add(
         self, element: etree._Element, area: Area, frame: Frame, text: str, kind: ShapeKind = ShapeKind.NODE
     ) -> None:
-        self.shapes.append(Shape(area, _property(element, "id"), text, _box(element, frame), kind))
+        control = next((control_number(part.get("spid") or "") for part in element.iter("{*}compatExt")), "")
+        self.shapes.append(Shape(area, _property(element, "id"), text, _box(element, frame), kind, control))
+
+    def _frame_text(self, element: etree._Element) -> str:
+        """Titles and series of a chart, or the texts of a SmartArt graphic."""
+        pieces: list[str] = []
+        for reference in element.iter("{*}chart", "{*}relIds"):
+            wanted = "dm" if local_name(reference) == "relIds" else "id"
+            identity = next((str(value) for name, value in reference.attrib.items() if _ends(name, wanted)), "")
+            relation = self.relations.get(identity)
+            if relation is None or not self.archive.has(relation.target):
+                continue
+            try:
+                root = self.archive.tree(relation.target)
+            except ParseError as error:
+                self.problems[str(error)] = error  # it takes nothing from the sheet's cells
+                continue
+            pieces.extend(filter(None, map(_paragraphs, root.iter("{*}rich", "{*}t") if wanted == "id" else [root])))
+            pieces.extend(clean_text(value.text or "") for name in root.iter("{*}tx") for value in name.iter("{*}v"))
+        return " ".join(dict.fromkeys(pieces))
+
+    def _leave_out(self, message: str) -> None:
+        self.problems[message] = ParseError(FailureCause.TOO_LARGE, message)
 
 
 def _anchor_area(anchor: etree._Element) -> Area:
@@ -164,6 +219,14 @@ def _transform(element: etree._Element) -> etree._Element | None:
     return None
 
 
+def _flips(element: etree._Element) -> tuple[bool, bool]:
+    """Whether a shape or group exchanges left and right, and top and bottom."""
+    transform = _transform(element)
+    if transform is None:
+        return False, False
+    return transform.get("flipH") in {"1", "true"}, transform.get("flipV") in {"1", "true"}
+
+
 def _rectangle(element: etree._Element, offset: str, extent: str) -> Rectangle | None:
     """Left, top, width and height of a shape or of a group's inner space, in its own units."""
     transform = _transform(element)
@@ -182,9 +245,8 @@ def _box(element: etree._Element, frame: Frame) -> Rectangle | None:
     placed = _rectangle(element, "off", "ext")
     if placed is None or (placed[2] <= 0 and placed[3] <= 0):
         return None
-    left, top = frame.place(placed[0], placed[1])
-    right, bottom = frame.place(placed[0] + placed[2], placed[1] + placed[3])
-    return left, top, right, bottom
+    one, other = frame.place(placed[0], placed[1]), frame.place(placed[0] + placed[2], placed[1] + placed[3])
+    return min(one[0], other[0]), min(one[1], other[1]), max(one[0], other[0]), max(one[1], other[1])
 
 
 def _scaled(child: etree._Element, frame: Rectangle | None, area: Area) -> Area:
@@ -224,24 +286,6 @@ def _paragraphs(element: etree._Element) -> str:
     return " ".join(line for line in lines if line)
 
 
-def _frame_text(element: etree._Element, archive: Archive, relations: dict[str, Relation]) -> str:
-    """Titles and series of a chart, or the texts of a SmartArt graphic."""
-    pieces: list[str] = []
-    for reference in element.iter("{*}chart", "{*}relIds"):
-        wanted = "dm" if local_name(reference) == "relIds" else "id"
-        identity = next((str(value) for name, value in reference.attrib.items() if _ends(name, wanted)), "")
-        relation = relations.get(identity)
-        if relation is None or not archive.has(relation.target):
-            continue
-        try:
-            root = archive.tree(relation.target)
-        except ParseError:
-            continue  # a chart that cannot be read takes nothing from the sheet's cells
-        pieces.extend(filter(None, map(_paragraphs, root.iter("{*}rich", "{*}t") if wanted == "id" else [root])))
-        pieces.extend(clean_text(value.text or "") for name in root.iter("{*}tx") for value in name.iter("{*}v"))
-    return " ".join(dict.fromkeys(pieces))
-
-
 def _ends(name: object, wanted: str) -> bool:
     return str(name).rpartition("}")[2] == wanted
 
@@ -262,6 +306,13 @@ def _preset(element: etree._Element) -> str:
     return next((str(child.get("prst") or "") for child in element.iter("{*}prstGeom")), "")
 
 
+def _bends(element: etree._Element) -> list[float]:
+    """Where a connector bends, as shares of its width and height; up to the first that the drawing does not state."""
+    guides = {guide.get("name"): _GUIDE.fullmatch(guide.get("fmla") or "") for guide in element.iter("{*}gd")}
+    found = list(takewhile(bool, (guides.get(f"adj{number}") for number in (1, 2, 3))))
+    return [int(match[1]) / _WHOLE for match in found if match]
+
+
 def _is_line(element: etree._Element) -> bool:
     """Whether a shape is a line: drawn with an older tool, it is no connector in the file."""
     return _preset(element).startswith(_LINES) and not _paragraphs(element)
@@ -276,12 +327,10 @@ def _connector(element: etree._Element, frame: Frame) -> Connector:
     path: Line = ()
     placed, transform = _rectangle(element, "off", "ext"), _transform(element)
     if placed is not None and transform is not None and placed[2] + placed[3] > 0:
+        flip_x, flip_y = _flips(element)
+        rotation = transform.get("rot") or "0"
         points = connector_path(
-            placed,
-            _preset(element),
-            flip_x=transform.get("flipH") in {"1", "true"},
-            flip_y=transform.get("flipV") in {"1", "true"},
-            rotation=transform.get("rot") or "0",
+            placed, _preset(element), _bends(element), flip_x=flip_x, flip_y=flip_y, rotation=rotation
         )
         path = tuple(frame.place(*point) for point in points)
     return Connector(ends.get("stCxn", ""), ends.get("endCxn", ""), sign, heads == {"headEnd"}, path)

@@ -4,6 +4,7 @@ All lengths are in the units of the drawing (English Metric Units, 914,400 to an
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ Rectangle = tuple[float, float, float, float]
 Line = tuple[Point, ...]
 
 _ROTATION_UNITS = 60_000  # to a degree
+_MIDDLE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,40 +29,45 @@ class Frame:
         """A point of the group in the drawing."""
         return self.offset_x + self.scale_x * x, self.offset_y + self.scale_y * y
 
-    def within(self, outer: Rectangle, inner: Rectangle) -> "Frame":
+    def within(self, outer: Rectangle, inner: Rectangle, *, flip_x: bool = False, flip_y: bool = False) -> "Frame":
         """The frame of a group inside this one.
 
         Args:
             outer: Left, top, width and height of the group here.
             inner: The same rectangle in the coordinates of the group's members.
+            flip_x: Whether the group exchanges left and right.
+            flip_y: Whether the group exchanges top and bottom.
         """
         if inner[2] <= 0 or inner[3] <= 0:
             return self
         scale_x, scale_y = outer[2] / inner[2], outer[3] / inner[3]
-        offset = self.place(outer[0] - inner[0] * scale_x, outer[1] - inner[1] * scale_y)
+        left, top = outer[0], outer[1]
+        if flip_x:
+            left, scale_x = left + outer[2], -scale_x
+        if flip_y:
+            top, scale_y = top + outer[3], -scale_y
+        offset = self.place(left - inner[0] * scale_x, top - inner[1] * scale_y)
         return Frame(self.scale_x * scale_x, self.scale_y * scale_y, *offset)
 
 
 IDENTITY = Frame()
 
 
-def connector_path(placed: Rectangle, preset: str, *, flip_x: bool, flip_y: bool, rotation: str) -> Line:
-    """Points of a connector from start to end; bends are taken to lie in the middle.
+def connector_path(
+    placed: Rectangle, preset: str, bends: Sequence[float] = (), *, flip_x: bool, flip_y: bool, rotation: str
+) -> Line:
+    """Points of a connector from start to end; curves run along the bent line of the same form.
 
     Args:
         placed: Left, top, width and height before it is turned.
         preset: Name of its form, as in `bentConnector3`.
+        bends: Where it bends, as shares of width and height in turn; in the middle where not given.
         flip_x: Whether left and right are exchanged.
         flip_y: Whether top and bottom are exchanged.
         rotation: Turn clockwise around its middle, in 60,000ths of a degree.
     """
     left, top, width, height = placed
-    if preset.endswith("Connector2"):
-        points: Line = ((0, 0), (width, 0), (width, height))
-    elif preset.startswith(("bent", "curved")):
-        points = ((0, 0), (width / 2, 0), (width / 2, height), (width, height))
-    else:
-        points = ((0, 0), (width, height))
+    points = _unturned(width, height, preset, bends)
     turn = math.radians(int(rotation) / _ROTATION_UNITS) if rotation.lstrip("-").isdecimal() else 0.0
     cosine, sine = math.cos(turn), math.sin(turn)
     placed_points = []
@@ -71,6 +78,24 @@ def connector_path(placed: Rectangle, preset: str, *, flip_x: bool, flip_y: bool
             (left + width / 2 + right * cosine - down * sine, top + height / 2 + right * sine + down * cosine)
         )
     return tuple(placed_points)
+
+
+def _unturned(width: float, height: float, preset: str, bends: Sequence[float]) -> Line:
+    """Points from the top left to the bottom right corner, first to the right.
+
+    Source: ECMA-376 Part 1, the preset shapes `straightConnector1` to `bentConnector5`.
+    """
+    if not preset.startswith(("bent", "curved")):
+        return (0, 0), (width, height)
+    count = int(preset[-1]) - 2 if preset[-1] in "2345" else 1
+    shares = [bends[index] if index < len(bends) else _MIDDLE for index in range(count)]
+    points = [(0.0, 0.0)]
+    for index, share in enumerate(shares):
+        x, y = points[-1]
+        points.append((x, height * share) if index % 2 else (width * share, y))
+    x, y = points[-1]
+    points.append((x, height) if count % 2 else (width, y))
+    return (*points, (width, height))
 
 
 def outside_distance(point: Point, box: Rectangle) -> float:
@@ -86,6 +111,14 @@ def depth_inside(point: Point, box: Rectangle) -> float:
 def line_distance(point: Point, line: Line) -> float:
     """Distance of a point from a line through points; infinite without any."""
     return min((_segment_distance(point, first, last) for first, last in pairwise(line)), default=math.inf)
+
+
+def line_gap(box: Rectangle, line: Line) -> float:
+    """Distance of a rectangle from a line through points that does not cross it; infinite without any."""
+    left, top, right, bottom = box
+    corners = ((left, top), (right, top), (right, bottom), (left, bottom))
+    ends = min((outside_distance(point, box) for point in line), default=math.inf)
+    return min(ends, *(line_distance(corner, line) for corner in corners))
 
 
 def _segment_distance(point: Point, first: Point, last: Point) -> float:

@@ -13,10 +13,8 @@ from rag_assets.parsing.cells import column_letters, cover
 from rag_assets.parsing.content import Block, Formula
 from rag_assets.parsing.excel_cells import Area, SheetCells, clean_text, parse_area, rich_text
 
-_SHOWN_CHOICES = 50
 _SHOWN_CELL_CHOICES = 5  # of a list whose values stand in cells, which are shown in their own place
 _SHOWN_RANGES = 20
-_CHOICE_BLOCKS = 200
 
 Resolve = Callable[[str], tuple[Sequence[str], str]]
 
@@ -54,7 +52,7 @@ def choice_blocks(cells: SheetCells, resolve: Resolve) -> list[Block]:
         resolve: Gives values that stand in cells, and which cells, by the formula that names them; empty where unknown.
     """
     by_choices: dict[tuple[tuple[str, ...], str], list[Area]] = {}
-    for formula, areas in cells.choices[:_CHOICE_BLOCKS]:
+    for formula, areas in cells.choices:
         literal = len(formula) > 1 and formula.startswith('"') and formula.endswith('"')
         values, place = (formula[1:-1].replace('""', '"').split(","), "") if literal else resolve(formula)
         kept = tuple(dict.fromkeys(text for value in values if (text := " ".join(value.split()))))
@@ -64,10 +62,9 @@ def choice_blocks(cells: SheetCells, resolve: Resolve) -> list[Block]:
 
 
 def _choice_block(values: tuple[str, ...], place: str, areas: list[Area]) -> Block:
-    limit = _SHOWN_CELL_CHOICES if place else _SHOWN_CHOICES
-    shown = ", ".join(values[:limit])
-    if len(values) > limit:
-        shown += f", …（{place}）" if place else ", …"
+    shown = ", ".join(values[:_SHOWN_CELL_CHOICES] if place else values)
+    if place and len(values) > _SHOWN_CELL_CHOICES:
+        shown += f", …（{place}）"
     labels = [area.label for area in areas]
     places = f"（{_join(labels)}）" if len(labels) > 1 else ""
     return Block(BlockKind.NOTE, f"選択肢{places}: {shown}", cell_range=cover(labels))

@@ -65,6 +65,20 @@ class Floor:
         room = runs[index][2] if index >= 0 and column <= runs[index][1] else None
         return room if room in self.rooms else None
 
+    def parts(self, number: int) -> list[Area]:
+        """The rectangles that make up a room, from top to bottom: rows in which it covers the same columns."""
+        area = self.rooms[number].area
+        found: list[Area] = []
+        above: dict[tuple[int, int], int] = {}
+        for row in range(area.top, area.bottom + 1):
+            spans = [(start, end) for start, end, room in self.runs[row] if room == number]
+            if spans != list(above):
+                above = {span: len(found) + index for index, span in enumerate(spans)}
+                found.extend(Area(row, start, row, end) for start, end in spans)
+            for index in above.values():
+                found[index] = found[index]._replace(bottom=row)
+        return found
+
 
 class _Sets:
     """Disjoint sets of numbers."""

@@ -16,6 +16,13 @@ _CAPTION_CHARS = 40
 _CAPTION_ROWS = 3
 _NUMBER = re.compile(r"(\d{1,3}(?:[.．]\d{1,3})*)[.．]?")
 _SUBNUMBER = re.compile(r"[-.]\d")
+_STATEMENT = re.compile(r"(?P<name>[^:：]{1,30}?)\s*[:：]\s*(?=\S)")
+_TITLE_NAME = re.compile(
+    r"(?:補足|付録|付図|別紙|別表|参考|資料|例|表|図|案|ケース|パターン|手順|ステップ|その)"
+    r"[\s\d.①-⑳A-Za-zＡ-Ｚ一二三四五六七八九十-]{0,5}"
+    r"|\D+[\d①-⑳]|(?:appendix|table|figure|fig\.?|case|step|example|pattern|part)\s*[\w.-]{0,5}",
+    re.IGNORECASE,
+)
 _CONTENTS = {"目次", "目 次", "目　次", "contents", "table of contents"}
 
 
@@ -57,6 +64,12 @@ def heading_level(text: str) -> tuple[str, int]:
     if text[:1] in "(（":
         return "bracket", 1 + len(_SUBNUMBER.findall(text.partition(")")[0].partition("）")[0]))
     return ("plain" if text[:1].isalnum() else text[:1]), 1
+
+
+def states_value(text: str) -> bool:
+    """Whether a line gives a value to a name, as in `起動時刻：18:00`; not `補足：記述方法` and `ケース1：正常`."""
+    match = _STATEMENT.match(text)
+    return match is not None and _TITLE_NAME.fullmatch(match["name"]) is None
 
 
 def _close(stack: list[_Heading], heading: _Heading) -> None:
@@ -122,6 +135,8 @@ def _promote_captions(blocks: list[Block]) -> list[Block]:
 
 def _is_title(text: str) -> bool:
     if text.endswith(("。", "、", ".", "．", ":", "：")) or text.startswith(("※", "・", "*", "→", "-", ":", "：")):
+        return False
+    if states_value(text):
         return False
     return any(sign.isalpha() for sign in text)
 

@@ -12,7 +12,7 @@ from statistics import median
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.parsing.content import Block, Row
 from rag_assets.parsing.excel_cells import Area, SheetCells, parse_area
-from rag_assets.parsing.excel_rooms import Room, find_rooms
+from rag_assets.parsing.excel_rooms import Floor, Room, find_rooms
 from rag_assets.parsing.excel_styles import PLAIN, Look
 from rag_assets.parsing.excel_tables import Box, make_bands, split_bands, table_block
 from rag_assets.parsing.excel_text import is_heading, outside_blocks
@@ -88,7 +88,7 @@ def _layout(cells: SheetCells) -> list[Block]:
         kept = [room for room in rooms if not _is_text_area(room, len(rooms))]
         if any(room.texts for room in kept):
             taken.update(position for room in kept for position in room.texts)
-            groups.append([_room_box(cells, room) for room in kept])
+            groups.append([_room_box(cells, piece) for room in kept for piece in _pieces(floor, room)])
     merges = {(area.top, area.left): area for area in cells.merges}
     free: dict[int, list[Box]] = {}
     enclosed: dict[int, list[Box]] = {}
@@ -147,6 +147,26 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
         else:
             blocks.extend(filter(None, [table_block(part)]))
     return blocks
+
+
+def _pieces(floor: Floor, room: Room) -> list[Room]:
+    """A room as one, or in parts where its first text stands in a bay of it.
+
+    Where a line was left out between a name and an empty place beside the name above, their room reaches around names
+    that have lines of their own.
+    """
+    number = floor.room_at(*room.texts[0]) if room.texts and not room.rectangular else None
+    if number is None:
+        return [room]
+    pieces = []
+    for area in floor.parts(number):
+        texts = [(row, column) for row, column in room.texts if area.top <= row <= area.bottom]
+        texts = [(row, column) for row, column in texts if area.left <= column <= area.right]
+        if room.texts[0] in texts and (area.left, area.right) == (room.area.left, room.area.right):
+            return [room]
+        cells = (area.bottom - area.top + 1) * (area.right - area.left + 1)
+        pieces.append(Room(area, cells, tuple(texts)))
+    return pieces
 
 
 def _room_box(cells: SheetCells, room: Room) -> Box:

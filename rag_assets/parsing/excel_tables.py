@@ -131,7 +131,8 @@ def table_block(bands: list[Band]) -> Block | None:
     """A table from its rows; None where no box holds text.
 
     Rows and columns in which no text begins are left out. A value that spans several rows or columns stands in each of
-    their cells, and once in the text.
+    their cells, and once in the text. There too, empty cells keep their places, save in a form, where a value follows
+    its name.
     """
     kept = [band for band in bands if any(box.text for box in band.starting)]
     if not kept:
@@ -140,13 +141,14 @@ def table_block(bands: list[Band]) -> Block | None:
     left = min(box.area.left for band in kept for box in band.boxes)
     right = max(box.area.right for band in kept for box in band.boxes)
     headers = count_header_rows(kept)
+    paired = not headers and _is_form(kept)
     rows, lines = [], []
     for index, band in enumerate(kept):
         end = kept[index + 1].top - 1 if index + 1 < len(kept) else band.bottom
         bottom = max(band.top, min(end, band.bottom))
         cells, line = _fill_row(band, lefts, kept[0].top)
         rows.append(Row(cells, Area(band.top, left, bottom, right).label))
-        lines.append(_text_line(line if headers else [box.text for box in band.slots]))
+        lines.append(_text_line([box.text for box in band.slots] if paired else line))
     rows[:headers] = _spread_groups(rows[:headers])
     bottom = max(band.bottom for band in kept)
     text = "\n".join(lines)

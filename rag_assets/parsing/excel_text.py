@@ -11,6 +11,7 @@ from itertools import accumulate
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.parsing.content import Block
 from rag_assets.parsing.excel_cells import Area
+from rag_assets.parsing.excel_sections import states_value
 from rag_assets.parsing.excel_tables import Band, Box, make_bands, table_block
 
 _NUMBERED = re.compile(
@@ -154,7 +155,7 @@ def is_heading(boxes: Sequence[Box]) -> bool:
         return True
     if _VERSION.match(text) or not any(sign.isalpha() for sign in text):
         return False
-    return len(boxes) == 1 and boxes[0].bold and not _LISTED.match(text)
+    return len(boxes) == 1 and boxes[0].bold and not _LISTED.match(text) and not states_value(text)
 
 
 def _paragraph(bands: list[Band]) -> list[Block]:

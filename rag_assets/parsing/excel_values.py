@@ -1,6 +1,7 @@
-"""Workbooks that are not Office Open XML (xls, xlsb, ods): values and merged ranges through python-calamine.
+"""Workbooks that are not Office Open XML (xls, xlsb, ods): values, and of xls merged ranges, through python-calamine.
 
-What stays out: lines, number formats, drawings and comments, which that reader does not give.
+What stays out, since that reader does not give it: lines, number formats (dates excepted), formulas, links, drawings
+and comments, and the merged ranges of xlsb and ods.
 """
 
 from datetime import date, datetime, time, timedelta

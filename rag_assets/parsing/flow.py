@@ -1,4 +1,4 @@
-"""What the parsers of running text share: joining of lines, the stack of headings, table blocks, sensible titles.
+"""What the parsers of running text share: joining of lines, headings above a place, tables, link targets, titles.
 
 What stays out: reading of any format.
 """
@@ -6,10 +6,12 @@ What stays out: reading of any format.
 import re
 import unicodedata
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.content import Block, Box, Row
+from rag_assets.parsing.limits import current_limits
 
 CJK = (
     "\u2e80-\u303f\u3041-\u30ff\u3100-\u312f\u31f0-\u31ff\u3400-\u4dbf"
@@ -28,7 +30,13 @@ _UNTITLED = re.compile(
     re.IGNORECASE,
 )
 _TITLE_CHARS = 200
-_GRID_CELLS = 1_000_000
+_LINK_CHARS = 500
+_LINK_SCHEMES = ("http://", "https://", "mailto:", "ftp://")
+_LINKED_FILE = re.compile(r"\.(xls[xmb]?|ods|csv|tsv|docx?|docm|pptx?|pdf|txt|md|eml|msg)(#.*)?$", re.IGNORECASE)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:|//|#", re.IGNORECASE)
+_NOT_A_LETTER = re.compile(r"[\W_]+")
+_GRID_CELLS = 5_000_000  # what memory bears, whatever the limit
+_SPANNED_COLUMNS = 1000  # as HTML has it
 
 
 def is_cjk(character: str) -> bool:
@@ -77,11 +85,41 @@ def sensible_title(title: str | None) -> str | None:
     return title if len(title) <= _TITLE_CHARS and title and not _UNTITLED.match(title) else None
 
 
-class Sections:
-    """The headings above the current place of a document, outermost first."""
+def link_suffix(text: str, target: str) -> str:
+    """What to write behind the text of a link: its target, as in ` <https://example.org>`.
 
-    def __init__(self) -> None:
-        self._stack: list[tuple[int, str]] = []
+    Args:
+        text: Text of the link.
+        target: What it leads to.
+
+    Returns:
+        Nothing where the target is neither a file to read nor an address outside, or where the text is the target.
+    """
+    target = target.strip()
+    readable = unquote(target)
+    if _LINKED_FILE.search(target) and not _SCHEME.match(target):
+        target = readable  # as people write the names of files
+    elif not target.lower().startswith(_LINK_SCHEMES) or " " in target:
+        return ""
+    shown = letters(text)
+    known = bool(shown) and (shown in letters(target) or shown in letters(readable))
+    return "" if known or len(target) > _LINK_CHARS or not target.isprintable() else f" <{target}>"
+
+
+def letters(text: str) -> str:
+    """Letters and digits of a text alone, for comparing what is displayed."""
+    return _NOT_A_LETTER.sub("", unicodedata.normalize("NFKC", text)).casefold()
+
+
+class Sections:
+    """The headings above the current place of a document, outermost first.
+
+    Args:
+        above: Headings above the whole of it, which none of its own ends.
+    """
+
+    def __init__(self, above: Sequence[str] = ()) -> None:
+        self._stack = [(0, text.replace("\n", " ")) for text in above]
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -136,23 +174,25 @@ def fill_grid(placed: Sequence[Sequence[tuple[str, int, int]]]) -> list[tuple[st
         The rows; columns and rows that hold no text at all are left out.
 
     Raises:
-        ParseError: TOO_LARGE where the cells, spans filled in, are more than a million.
+        ParseError: TOO_LARGE where the cells, spans filled in, are more than the limit.
     """
-    grid: dict[tuple[int, int], str] = {}
+    limit = min(current_limits().cells, _GRID_CELLS)
+    grid: list[dict[int, str]] = [{} for _ in placed]
     filled = 0
     for row, cells in enumerate(placed):
         column = 0
-        for text, columns, rows in cells:
-            while (row, column) in grid:
+        for text, stated, rows in cells:
+            while column in grid[row]:
                 column += 1
-            filled += min(rows, len(placed) - row) * min(columns, 1000)
-            if filled > _GRID_CELLS or (column + columns) * len(placed) > _GRID_CELLS:
-                raise ParseError(FailureCause.TOO_LARGE, f"a table of more than {_GRID_CELLS} cells, spans filled in")
-            for down in range(min(rows, len(placed) - row)):
-                for right in range(min(columns, 1000)):
-                    grid.setdefault((row + down, column + right), text)
-            column += max(1, min(columns, 1000))
-    width = max((column for _, column in grid), default=-1) + 1
-    full = [tuple(grid.get((row, column), "") for column in range(width)) for row in range(len(placed))]
-    kept = [column for column in range(width) if any(row[column].strip() for row in full)]
-    return [tuple(row[column] for column in kept) for row in full if any(cell.strip() for cell in row)]
+            columns, below = max(1, min(stated, _SPANNED_COLUMNS)), grid[row : row + rows]
+            filled += len(below) * columns
+            if filled > limit or (column + columns) * len(placed) > limit:
+                raise ParseError(FailureCause.TOO_LARGE, f"a table of more than {limit} cells, spans filled in")
+            for line in below:
+                for place in range(column, column + columns):
+                    line.setdefault(place, text)
+            column += columns
+    width = max((column for line in grid for column in line), default=-1) + 1
+    kept = [column for column in range(width) if any(line.get(column, "").strip() for line in grid)]
+    full = (tuple(line.get(column, "") for column in kept) for line in grid)
+    return [cells for cells in full if any(cell.strip() for cell in cells)]

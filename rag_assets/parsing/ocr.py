@@ -7,6 +7,8 @@ well, and no program to install beside Python packages; in exchange a page takes
 """
 
 import importlib.util
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
@@ -14,6 +16,7 @@ from typing import Any
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.parsing.flow import is_cjk
+from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.pdf_runs import Run
 
 _DOTS_PER_INCH = 200
@@ -21,6 +24,7 @@ _LARGEST_PIXELS = 6_000_000
 _LONGEST_SIDE = 1280
 _LEAST_CONFIDENCE = 0.5
 _LEAST_SECONDS = 1.0
+_OCR_SHARE = 0.5
 _TYPE_SHARE = 0.8
 _WIDE = 2
 _SAME_SIZE = 0.35
@@ -63,21 +67,56 @@ class Recognized:
     confidence: float
 
 
-def recognize(page: Any, size: tuple[float, float], seconds: float) -> Recognized:
+class OcrTime:
+    """Time for the pages of a file, counted from here on.
+
+    Args:
+        limits: Limits for the file.
+        announce: Told the number of pages that are to be read, before the first of them.
+    """
+
+    def __init__(self, limits: ParsingLimits, announce: Callable[[int], None] | None = None) -> None:
+        self._limits = limits
+        self._announce = announce
+        self._begun = time.monotonic()
+        self._pages = 0
+        self._longest = _LEAST_SECONDS
+
+    def add_pages(self, count: int) -> None:
+        """Have the time of the file extended by what its limits grant for so many pages."""
+        self._pages = count
+        if self._announce and count and is_installed():
+            self._announce(count)
+
+    def recognize(self, page: Any, size: tuple[float, float]) -> Recognized:
+        """Read the text of a page, where the time left suffices for the slowest page so far.
+
+        Raises:
+            OcrError: As of `recognize`; TIMEOUT where it does not suffice.
+        """
+        begun = time.monotonic()
+        # What remains of the time without OCR is for all that comes before and after it.
+        granted = _OCR_SHARE * self._limits.timeout_seconds + self._limits.added_seconds(self._pages)
+        if begun + self._longest > self._begun + granted:
+            setting = self._limits.time_setting(self._pages)
+            raise OcrError(FailureCause.TIMEOUT, f"the time for OCR is used up, raise {setting}")
+        found = recognize(page, size)
+        self._longest = max(self._longest, time.monotonic() - begun)
+        return found
+
+
+def recognize(page: Any, size: tuple[float, float]) -> Recognized:
     """Read the text of a page as it looks.
 
     Args:
         page: The page of pypdfium2.
         size: Its width and height in points.
-        seconds: Time that is left for it; a page that was begun is not broken off.
 
     Raises:
-        OcrError: NO_TEXT where OCR is not installed; TIMEOUT where no time is left; CRASHED where it fails.
+        OcrError: NO_TEXT where OCR is not installed; CRASHED where it fails.
     """
     if not is_installed():
         raise OcrError(FailureCause.NO_TEXT, "install rag-assets[ocr] to have it read")
-    if seconds < _LEAST_SECONDS:
-        raise OcrError(FailureCause.TIMEOUT, "the time for OCR is used up")
     import numpy as np
 
     scale = min(_DOTS_PER_INCH / 72, (_LARGEST_PIXELS / max(size[0] * size[1], 1.0)) ** 0.5)

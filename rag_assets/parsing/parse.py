@@ -8,50 +8,37 @@ import importlib.metadata
 import logging
 import re
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.content import Failure, ParsedDocument
 from rag_assets.parsing.detect import Detection, DocumentFormat, detect_format
+from rag_assets.parsing.limits import ParsingLimits, limited
+
+__all__ = ["ParsingLimits", "parse_bytes", "parser_fingerprint"]
 
 logger = logging.getLogger(__name__)
 
 _LIBRARIES = ("lxml", "markdown-it-py", "msoffcrypto-tool", "olefile", "pypdfium2", "python-calamine",
-              "python-oxmsg", "unstructured")  # fmt: skip
+              "python-oxmsg")  # fmt: skip
 _MESSAGE_CHARS = 300
-_EXTRAS = ("rapidocr",)
-_OCR_SHARE = 0.4
+_EXTRAS = ("rapidocr", "unstructured")
+# Text formats that have no reader of their own, told by the extension where Unstructured is to read them.
+_TEXT_EXTENSIONS = {".org": "org", ".rst": "rst", ".xml": "xml"}
 _IMPORT = re.compile(rb"^\s*from rag_assets\.parsing\.(\w+) import", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class ParsingLimits:
-    """Limits within which one file is parsed; meanings as in `ParsingSettings`.
-
-    Attributes:
-        timeout_seconds: Wall time for one file.
-        memory_bytes: Memory that a parsing process may take.
-        file_bytes: Size of a file.
-        expanded_bytes: Size of a zip-based file, expanded.
-        archive_entries: Entries of a zip-based file.
-        cells: Cells of a sheet.
-        pages: Pages, sheets or slides of a file.
-    """
-
-    timeout_seconds: float
-    memory_bytes: int
-    file_bytes: int
-    expanded_bytes: int
-    archive_entries: int
-    cells: int
-    pages: int
-
-
-def parse_bytes(data: bytes, file_name: str, limits: ParsingLimits, passwords: Sequence[str] = ()) -> ParsedDocument:
+def parse_bytes(
+    data: bytes,
+    file_name: str,
+    limits: ParsingLimits,
+    passwords: Sequence[str] = (),
+    announce: Callable[[int], None] | None = None,
+) -> ParsedDocument:
     """Parse one file.
 
     Args:
@@ -59,13 +46,22 @@ def parse_bytes(data: bytes, file_name: str, limits: ParsingLimits, passwords: S
         file_name: Its name; see `detect_format` for what the extension is used for.
         limits: Limits on the file; time and memory are watched by `pool.parse_files` alone.
         passwords: Tried in order on an encrypted file.
+        announce: Told the number of pages that need text recognition, before it begins: the file may then take
+            `limits.seconds` of that number.
 
     Returns:
         Pages and failures. A file that cannot be parsed gives no pages and one failure; nothing is raised for it.
     """
-    detection = detect_format(data, file_name)
+    detection = _detect(data, file_name, limits.unstructured_formats)
     try:
-        document = _dispatch(data, detection, limits, passwords)
+        with limited(limits):
+            data = _plain_bytes(data, detection, limits, passwords)
+            if detection.name in limits.unstructured_formats:
+                from rag_assets.parsing.unstructured_reader import parse_by_unstructured
+
+                document = parse_by_unstructured(data, detection.name)
+            else:
+                document = _dispatch(data, detection, limits, passwords, announce)
     except ParseError as error:
         return ParsedDocument(detection.name, failures=(Failure(error.cause, _one_line(str(error))),))
     except MemoryError:
@@ -78,8 +74,20 @@ def parse_bytes(data: bytes, file_name: str, limits: ParsingLimits, passwords: S
     return replace(document, format=detection.name, failures=failures)
 
 
-def _dispatch(data: bytes, detection: Detection, limits: ParsingLimits, passwords: Sequence[str]) -> ParsedDocument:
-    data = _plain_bytes(data, detection, limits, passwords)
+def _detect(data: bytes, file_name: str, unstructured_formats: Sequence[str]) -> Detection:
+    detection = detect_format(data, file_name)
+    name = _TEXT_EXTENSIONS.get(PurePath(file_name).suffix.lower(), "")
+    is_chosen = detection.format is DocumentFormat.TXT and name in unstructured_formats
+    return Detection(name, None) if is_chosen else detection
+
+
+def _dispatch(
+    data: bytes,
+    detection: Detection,
+    limits: ParsingLimits,
+    passwords: Sequence[str],
+    announce: Callable[[int], None] | None,
+) -> ParsedDocument:
     match detection.format:
         case DocumentFormat.XLSX | DocumentFormat.XLSM | DocumentFormat.XLSB | DocumentFormat.XLS | DocumentFormat.ODS:
             from rag_assets.parsing.excel import ExcelLimits, parse_excel
@@ -92,13 +100,14 @@ def _dispatch(data: bytes, detection: Detection, limits: ParsingLimits, password
             )
             return parse_excel(data, excel_limits, passwords)
         case DocumentFormat.PDF:
+            from rag_assets.parsing.ocr import OcrTime
             from rag_assets.parsing.pdf import parse_pdf
 
-            return parse_pdf(data, limits.pages, passwords, limits.timeout_seconds * _OCR_SHARE)
+            return parse_pdf(data, limits.pages, passwords, OcrTime(limits, announce))
         case DocumentFormat.DOCX:
             from rag_assets.parsing.word import parse_docx
 
-            return parse_docx(data, limits.archive_entries, limits.expanded_bytes)
+            return _bounded(parse_docx(data, limits.archive_entries, limits.expanded_bytes), limits.pages)
         case DocumentFormat.PPTX:
             from rag_assets.parsing.slides import parse_pptx
 
@@ -121,6 +130,17 @@ def _dispatch(data: bytes, detection: Detection, limits: ParsingLimits, password
             return parse_text(data)
         case None:
             raise ParseError(FailureCause.UNSUPPORTED_FORMAT, f"no reader for this file: it is {detection.description}")
+
+
+def _bounded(document: ParsedDocument, maximum_pages: int) -> ParsedDocument:
+    """A document whose pages are known only once it is read.
+
+    Raises:
+        ParseError: TOO_LARGE where it has too many.
+    """
+    if len(document.pages) > maximum_pages:
+        raise ParseError(FailureCause.TOO_LARGE, f"{len(document.pages)} pages, limit {maximum_pages}")
+    return document
 
 
 def _plain_bytes(data: bytes, detection: Detection, limits: ParsingLimits, passwords: Sequence[str]) -> bytes:

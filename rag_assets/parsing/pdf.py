@@ -6,8 +6,9 @@ what the lines are (`pdf_layout`), bookmarks and links (`pdf_marks`), pictures o
 
 import ctypes
 import re
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rag_assets.contracts.causes import FailureCause, PageKind
@@ -15,8 +16,10 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.content import Failure, Page, ParsedDocument
 from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.flow import sensible_title
-from rag_assets.parsing.ocr import OcrError, recognize
+from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.ocr import OcrError, OcrTime
 from rag_assets.parsing.pdf_columns import take_aligned
+from rag_assets.parsing.pdf_fonts import count_lost_texts
 from rag_assets.parsing.pdf_grid import find_grids
 from rag_assets.parsing.pdf_layout import Layout, PageLines
 from rag_assets.parsing.pdf_lines import Line, order_lines
@@ -33,6 +36,17 @@ _UNMAPPED_SHARE = 0.4
 _FEW_CHARACTERS = 50
 _OBJECTS = 1000
 _PICTURE_SHARE = 0.6
+_NOTHING = PageLines([], (0.0, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenPage:
+    """A page of pypdfium2 with the handle of its text layer, and its width and height in points."""
+
+    number: int
+    page: Any
+    text_page: Any
+    size: tuple[float, float]
 
 
 class _Reader:
@@ -40,17 +54,34 @@ class _Reader:
 
     Args:
         document: The document of pypdfium2.
-        ocr_seconds: Time that may be spent on pictures of text.
+        ocr_time: Time for pictures of text.
     """
 
-    def __init__(self, document: Any, ocr_seconds: float) -> None:
+    def __init__(self, document: Any, ocr_time: OcrTime) -> None:
         self._document = document
-        self._deadline = time.monotonic() + ocr_seconds
-        self.failures: list[Failure] = []
+        self._ocr_time = ocr_time
+        self._failures: list[Failure] = []
         self.confidences: dict[int, float] = {}
 
-    def read(self, number: int) -> PageLines:
-        """Lines of a page; what is wrong with it becomes a failure."""
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What is wrong with pages, in their order."""
+        return tuple(sorted(self._failures, key=lambda failure: failure.page_number or 0))
+
+    def pages(self) -> list[PageLines]:
+        """Lines of all pages; those that are pictures of text come last, so that their number is known before."""
+        numbers = range(1, len(self._document) + 1)
+        found = {number: self._read(number, self._text_lines) for number in numbers}
+        pictures = [number for number in numbers if found[number] is None]
+        self._ocr_time.add_pages(len(pictures))
+        return [found[number] or self._read(number, self._picture_lines) or _NOTHING for number in numbers]
+
+    def note_cut(self, number: int, message: str) -> None:
+        """Note what is left out of a page because a limit is reached."""
+        self._fail(number, FailureCause.TOO_LARGE, f"page {number}: {message}")
+
+    def _read(self, number: int, read: Callable[[_OpenPage], list[Line] | None]) -> PageLines | None:
+        """What a function reads from a page; what is wrong with the page becomes a failure."""
         import pypdfium2
 
         try:
@@ -59,47 +90,79 @@ class _Reader:
             text_page = page.get_textpage()
         except pypdfium2.PdfiumError as error:
             self._fail(number, FailureCause.MALFORMED, f"page {number} cannot be read: {error}")
-            return PageLines([], (0.0, 0.0))
+            return _NOTHING
         try:
-            return PageLines(self._lines(page, text_page.raw, size, number), size)
+            lines = read(_OpenPage(number, page, text_page.raw, size))
+            return None if lines is None else PageLines(lines, size)
         finally:
             text_page.close()
             page.close()
 
-    def _lines(self, page: Any, text_page: Any, size: tuple[float, float], number: int) -> list[Line]:
+    def _text_lines(self, opened: _OpenPage) -> list[Line] | None:
+        """Lines of the text layer; None where it is not usable."""
         from pypdfium2 import raw
 
-        if raw.FPDFPage_CountObjects(page) == 0:
+        if raw.FPDFPage_CountObjects(opened.page) == 0:
             return []
-        runs = read_runs(raw, page, text_page, size)
-        if not _is_usable(raw, page, text_page, runs, size):
-            recognized = self._recognize(page, size, number)
-            if recognized is not None:
-                return order_lines(recognized)
-        add_link_targets(raw, self._document, page, runs)
-        drawing = read_drawing(raw, page)
-        tables, outside = take_tables(runs, find_grids(drawing, size), drawing.filled)
-        return take_aligned(order_lines(outside, tables), drawing.across)
+        cuts: list[str] = []
+        runs = read_runs(raw, opened.page, opened.text_page, opened.size, cuts.append)
+        if not _is_usable(raw, opened.page, opened.text_page, runs, opened.size):
+            return None
+        for cut in cuts:
+            self.note_cut(opened.number, cut)
+        self._note_lost(opened)
+        return self._arrange(opened, runs)
 
-    def _recognize(self, page: Any, size: tuple[float, float], number: int) -> list[Run] | None:
+    def _picture_lines(self, opened: _OpenPage) -> list[Line]:
+        """Lines read from the picture of a page; those of its text layer, with a failure, where that cannot be done."""
+        from pypdfium2 import raw
+
+        recognized = self._recognize(opened)
+        if recognized is not None:
+            return order_lines(recognized)
+        self._note_lost(opened)
+        note_cut = partial(self.note_cut, opened.number)
+        runs = read_runs(raw, opened.page, opened.text_page, opened.size, note_cut)
+        return self._arrange(opened, runs) if runs else []
+
+    def _note_lost(self, opened: _OpenPage) -> None:
+        from pypdfium2 import raw
+
+        if lost := count_lost_texts(raw, opened.page):
+            lack = "their font is not in the file, and no Japanese font is installed"
+            message = f"page {opened.number}: vertical texts are left out ({lost}): {lack}"
+            self._fail(opened.number, FailureCause.NO_TEXT, message)
+
+    def _arrange(self, opened: _OpenPage, runs: list[Run]) -> list[Line]:
+        """Lines and tables from the runs of a page and what is drawn on it."""
+        from pypdfium2 import raw
+
+        note_cut = partial(self.note_cut, opened.number)
+        add_link_targets(raw, self._document, opened.page, runs, note_cut)
+        drawing = read_drawing(raw, opened.page, note_cut)
+        tables, outside = take_tables(runs, find_grids(drawing, opened.size, note_cut), drawing.filled)
+        return take_aligned(order_lines(outside, tables, drawing.frames), drawing.across)
+
+    def _recognize(self, opened: _OpenPage) -> list[Run] | None:
         """Text of a picture of a page; None with a failure where it cannot be had."""
+        number, lack = opened.number, f"page {opened.number} has no usable text layer"
         try:
-            found = recognize(page, size, self._deadline - time.monotonic())
+            found = self._ocr_time.recognize(opened.page, opened.size)
         except OcrError as error:
-            self._fail(number, error.cause, f"page {number} has no usable text layer: {error}")
+            self._fail(number, error.cause, f"{lack}: {error}")
             return None
         if not found.runs:
-            self._fail(number, FailureCause.NO_TEXT, f"page {number} has no usable text layer: OCR finds no text")
+            self._fail(number, FailureCause.NO_TEXT, f"{lack}: OCR finds no text")
             return None
         self.confidences[number] = found.confidence
         return found.runs
 
     def _fail(self, number: int, cause: FailureCause, message: str) -> None:
-        self.failures.append(Failure(cause, message, number))
+        self._failures.append(Failure(cause, message, number))
 
 
 def parse_pdf(
-    data: bytes, maximum_pages: int, passwords: Sequence[str] = (), ocr_seconds: float = 15.0
+    data: bytes, maximum_pages: int, passwords: Sequence[str] = (), ocr_time: OcrTime | None = None
 ) -> ParsedDocument:
     """Parse a PDF.
 
@@ -107,10 +170,11 @@ def parse_pdf(
         data: The bytes of the file.
         maximum_pages: Pages of the file.
         passwords: Tried in order where the file asks for one.
-        ocr_seconds: Time that may be spent on pages without a usable text layer.
+        ocr_time: Time for pages without a usable text layer; None for as long as it takes.
 
     Returns:
-        A page for each page. A page without text, or that cannot be read, has no blocks and is a failure.
+        A page for each page. A page without text, or that cannot be read, has no blocks and is a failure; so is what
+        is left out of a page that is over a limit.
 
     Raises:
         ParseError: ENCRYPTED where a password is needed; MALFORMED where it cannot be opened; TOO_LARGE where it has
@@ -123,9 +187,9 @@ def parse_pdf(
             raise ParseError(FailureCause.TOO_LARGE, f"{count} pages, limit {maximum_pages}")
         if count == 0:
             raise ParseError(FailureCause.MALFORMED, "the PDF has no pages")
-        reader = _Reader(document, ocr_seconds)
-        pages = [reader.read(number) for number in range(1, count + 1)]
-        outline = read_outline(document)
+        reader = _Reader(document, ocr_time or OcrTime(current_limits()))
+        pages = reader.pages()
+        outline = read_outline(document, reader.note_cut)
         title = sensible_title(document.get_metadata_value("Title"))
     finally:
         document.close()
@@ -139,7 +203,7 @@ def parse_pdf(
         )
         for number, (page, blocks) in enumerate(zip(pages, Layout(pages, outline).blocks(), strict=True), start=1)
     ]
-    return ParsedDocument(DocumentFormat.PDF.value, title, tuple(parsed), tuple(reader.failures))
+    return ParsedDocument(DocumentFormat.PDF.value, title, tuple(parsed), reader.failures)
 
 
 def _open(data: bytes, passwords: Sequence[str]) -> Any:

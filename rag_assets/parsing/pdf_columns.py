@@ -4,13 +4,14 @@ What stays out: ruled tables (`pdf_grid`, `pdf_tables`).
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rag_assets.parsing.content import Box, Row
 from rag_assets.parsing.pdf_lines import Line, Table
 from rag_assets.parsing.pdf_rules import Rule
-from rag_assets.parsing.pdf_tables import count_headers, row_text
+from rag_assets.parsing.pdf_tables import count_headers, is_number, row_text
 
 _ROWS = 3
 _LINE_DISTANCE = 1.6
@@ -19,6 +20,8 @@ _FILLED_SHARE = 0.8
 _COLLISION_SHARE = 0.15
 _CELL_CHARS = 40
 _SECOND_CHARS = 24
+_ALIGNED = 0.3
+_CENTRED_SHARE = 0.75
 _MARK = re.compile(r"^(?:[^\w\s]{1,2}|[(（]?[0-9０-９a-zA-Zア-ン]{1,3}[)）.．])$")
 
 
@@ -84,7 +87,7 @@ def _table(group: list[Line], rules: Sequence[Rule]) -> Table | None:
             shown[row][first] = (shown[row][first] + " " + text).strip()
             for column in range(first, last + 1):
                 cells[row][column] = (cells[row][column] + " " + text).strip()
-    if not _is_tabular(cells, group, collisions):
+    if not _is_tabular(cells, group, collisions) or _is_centred(cells, columns, group, rules):
         return None
     box: Box = (
         min(line.box[0] for line in group),
@@ -147,6 +150,45 @@ def _is_tabular(cells: Sequence[Sequence[str]], group: Sequence[Line], collision
     if len(cells[0]) == 2:
         return sum(len(row[1]) <= _SECOND_CHARS for row in parted) * 2 > len(parted)
     return True
+
+
+def _is_centred(
+    cells: Sequence[Sequence[str]],
+    columns: Sequence[tuple[float, float]],
+    group: Sequence[Line],
+    rules: Sequence[Rule],
+) -> bool:
+    """Whether words are centred below each other in all columns, as in charts and on title pages.
+
+    The cells of a table's column mostly begin or end below each other; where they do not, it is told by figures or by
+    a rule below its header.
+    """
+    values = [cell for row in cells for cell in row[1:] if cell]
+    if sum(map(is_number, values)) * 2 >= len(values):
+        return False
+    top, bottom = group[0].box[1], group[-1].box[3]
+    left, right = columns[0][0], columns[-1][1]
+    if any(top < rule.at < bottom and rule.begin < right and rule.end > left for rule in rules):
+        return False
+    tolerance = _ALIGNED * group[0].size
+    for number in range(len(columns)):
+        parts = [
+            (begin, end)
+            for line in group
+            for begin, end, _ in _parts(line)
+            if _span(columns, begin, end) == (number, number)
+        ]
+        edges = max(_share([begin for begin, _ in parts], tolerance), _share([end for _, end in parts], tolerance))
+        if edges > _CENTRED_SHARE or _share([(begin + end) / 2 for begin, end in parts], tolerance) < _CENTRED_SHARE:
+            return False
+    return True
+
+
+def _share(places: Sequence[float], tolerance: float) -> float:
+    """Largest share of places that lie within a tolerance of one of them."""
+    ordered = sorted(places)
+    close = (bisect_right(ordered, place + tolerance) - bisect_left(ordered, place - tolerance) for place in ordered)
+    return max(close, default=0) / max(len(ordered), 1)
 
 
 def _rows_above_rule(group: Sequence[Line], rules: Sequence[Rule], box: Box) -> int:

@@ -5,7 +5,7 @@ What stays out: reading the rules (`pdf_rules`), tables without rules (`pdf_colu
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -49,7 +49,7 @@ class Grid:
         return self.rooms[row][column]
 
 
-def find_grids(drawing: Drawing, size: tuple[float, float]) -> list[Grid]:
+def find_grids(drawing: Drawing, size: tuple[float, float], note_cut: Callable[[str], None]) -> list[Grid]:
     """Ruled areas with at least two rows and two columns, the smallest first.
 
     Cells are the areas that no rule parts, so that a table may be open at its sides, and a merged cell is one cell.
@@ -57,12 +57,15 @@ def find_grids(drawing: Drawing, size: tuple[float, float]) -> list[Grid]:
     Args:
         drawing: What is drawn on the page.
         size: Width and height of the page in points; a cell that fills most of the page is a frame around it and none.
+        note_cut: Told what is left out.
     """
     if len(drawing.across) * len(drawing.down) > _PRODUCT:
+        counts = f"{len(drawing.across)} rules across times {len(drawing.down)} down"
+        note_cut(f"{counts}, limit {_PRODUCT}; its ruled tables are left as text")
         return []
     grids = []
     for across, down in _connected(drawing.across, drawing.down):
-        grid = _grid(across, down, size)
+        grid = _grid(across, down, size, note_cut)
         if grid is not None:
             grids.append(grid)
     return sorted(grids, key=lambda grid: (grid.box[2] - grid.box[0]) * (grid.box[3] - grid.box[1]))
@@ -99,11 +102,16 @@ def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> Iterator[tuple[l
         )
 
 
-def _grid(across: list[Rule], down: list[Rule], size: tuple[float, float]) -> Grid | None:
+def _grid(
+    across: list[Rule], down: list[Rule], size: tuple[float, float], note_cut: Callable[[str], None]
+) -> Grid | None:
     across, down = [*across, *_missing_ends(across, down)], [*down, *_missing_ends(down, across)]
     ys, xs = _places(across), _places(down)
     rows, columns = len(ys) - 1, len(xs) - 1
-    if rows < 2 or columns < 2 or rows * columns > _BOXES:
+    if rows < 2 or columns < 2:
+        return None
+    if rows * columns > _BOXES:
+        note_cut(f"a ruled table of {rows} times {columns} cells, limit {_BOXES}; it is left as text")
         return None
     below = _walls(across, ys, xs)
     beside = _walls(down, xs, ys)

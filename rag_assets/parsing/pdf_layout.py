@@ -29,6 +29,8 @@ _TITLE_NUMBER = re.compile(
     r"^(?:第|chapter|section|appendix|part|付録)?[0-9ivxlc一二三四五六七八九十a-z]{0,8}[章節部編条項]?$"
 )
 _DIGITS = re.compile(r"[0-9０-９]+")
+# A page number at the outer end of a running line: on the left of left pages, on the right of right ones.
+_OUTER_NUMBER = re.compile(r"^#[\s|｜—–-]+(?=\S)|(?<=\S)[\s|｜—–-]+#$")
 _PAGE_NUMBER = re.compile(
     r"^[\W_]*(?:page|p\.|頁)?\s*(?:[0-9０-９]{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|／)\s*[0-9０-９]{1,4})?[\W_]*$",
     re.IGNORECASE,
@@ -45,6 +47,13 @@ _NUMBERED_HEADING = re.compile(
 _CAPTION = re.compile(
     r"^(?:(?:table|fig(?:ure|\.)?)\s*[0-9A-Z]{1,3}[0-9.]*\s*[.:|—–-]"
     r"|別?[表図图]\s*[0-9０-９]+(?:[-－.．][0-9０-９]+)*[\s.：:．　])",
+    re.IGNORECASE,
+)
+_UNIT = "(?:(?:十|百|千|万|百万|千万|億|十億|百億|兆)?(?:円|ドル|ユーロ|人|名|件|戸|台|株|トン|㎡|ha)|[%％])"
+_UNIT_NOTE = re.compile(
+    rf"^(?:[(（\[［【〔<＜][^()（）]{{0,8}}単\s*位\s*(?:[:：;；／/は]|\s\S|{_UNIT})[^。]{{0,30}}"
+    rf"|単\s*位\s*[:：][^。]{{1,30}}|[(（]{_UNIT}[)）]|\(?units?\s*[:：].{{1,40}}"
+    r"|\((?:in )?(?:[\w.$¥€]+ )?(?:thousand|million|billion|trillion)s?\b(?: of [\w. ]{1,30})?(?:, .{1,40})?\))$",
     re.IGNORECASE,
 )
 _BULLETED = re.compile(r"^[・•○□▪▶►‣⁃➢✓※–—*-]")
@@ -140,25 +149,28 @@ class Layout:
                 header_row_count=table.header_row_count,
                 rows=table.rows,
             )
-        if lines[0].is_row:
+        if lines[0].is_row or lines[0].is_in_figure:
             text = "\n".join(line.text for line in lines).replace("\u00ad", "-")
         else:
             text = join_lines([line.text for line in lines]).rstrip("\u00ad")
         box = _union(lines)
-        level = self._heading_level(lines, text)
+        is_caption = len(lines) <= _HEADING_LINES and bool(_UNIT_NOTE.match(text) or _CAPTION.match(text))
+        level = 0 if is_caption else self._heading_level(lines, text)
         if level:
             level += self._outline_depth
             return Block(BlockKind.HEADING, text, self._sections.enter(level, text), box=box)
         kind = BlockKind.PARAGRAPH
-        if _CAPTION.match(text) and len(lines) <= _HEADING_LINES:
+        if is_caption:
             kind = BlockKind.CAPTION
-        elif _LIST_ITEM.match(text) and not lines[0].is_row:
+        elif _LIST_ITEM.match(text) and not (lines[0].is_row or lines[0].is_in_figure):
             kind = BlockKind.LIST_ITEM
         return Block(kind, text, self._sections.path, box=box)
 
     def _heading_level(self, lines: list[Line], text: str) -> int:
         """Level of the heading that lines are, from 1; 0 where they are none."""
         if len(text) > _HEADING_CHARS or len(lines) > _HEADING_LINES or not re.search(r"[^\W\d_]", text):
+            return 0
+        if lines[0].is_in_figure:
             return 0
         if (lines[0].is_row and not _NUMBERED_HEADING.match(text)) or "…" in text or _BULLETED.match(text):
             return 0
@@ -186,8 +198,10 @@ class Layout:
     def _begins_paragraph(self, paragraph: list[Line], line: Line, spacing: float) -> bool:
         """Whether a line begins a new paragraph rather than going on with the one above."""
         last = paragraph[-1]
-        if line.table or last.table:
+        if line.table or last.table or _UNIT_NOTE.match(line.text) or _UNIT_NOTE.match(last.text):
             return True
+        if line.is_in_figure and line.region == last.region:
+            return False
         if (line.region, line.is_vertical, line.is_bold) != (last.region, last.is_vertical, last.is_bold):
             return True
         if abs(line.size - last.size) > 0.12 * max(last.size, 1.0):
@@ -246,7 +260,7 @@ def _sizes(pages: Sequence[PageLines]) -> Counter[float]:
     inside: Counter[float] = Counter()
     for page in pages:
         for line in page.lines:
-            counter = inside if line.table else outside
+            counter = inside if line.table or line.is_in_figure else outside
             length = sum(map(len, line.table.texts)) if line.table else len(line.text)
             counter[round(line.size * 2) / 2] += length
     return outside if outside.total() >= min(_BODY_CHARS, inside.total()) else outside + inside
@@ -339,7 +353,7 @@ def _running_keys(line: Line) -> set[tuple[str, int]]:
 
 
 def _running_key(line: Line) -> tuple[str, int]:
-    return _DIGITS.sub("#", line.text), round(line.box[1] / 4)
+    return _OUTER_NUMBER.sub("", _DIGITS.sub("#", line.text)), round(line.box[1] / 4)
 
 
 def _in_margin(line: Line, size: tuple[float, float]) -> bool:

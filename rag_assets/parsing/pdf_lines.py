@@ -6,11 +6,12 @@ What stays out: the runs themselves (`pdf_runs`), tables (`pdf_tables`), what th
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from rag_assets.parsing.content import Box, Row
 from rag_assets.parsing.flow import CJK, clean, is_cjk
+from rag_assets.parsing.pdf_lanes import part_lanes
 from rag_assets.parsing.pdf_runs import WORD_GAP, Run
 
 _SAME_LINE_SHARE = 0.5
@@ -28,6 +29,7 @@ _SYMBOLS = re.compile("[\uf000-\uf0ff]")
 _BULLET_SYMBOLS = "\uf06c\uf06e\uf075\uf076\uf077\uf09f\uf0a7\uf0b7\uf0d8\uf0e8\uf0fc"
 _LEADERS = re.compile(r"(?:[.．・…‥·] ?){5,}")
 _SPACED = re.compile(f"(?<=[{CJK}]) (?=[{CJK}])")
+_NOTE_LABEL = re.compile(r"(?:sources?|notes?|出典|出所|資料)\s*[:：]", re.IGNORECASE)
 _HYPHEN_MARKS = ("\x02", "\ufffe", "\u00ad")
 
 
@@ -75,6 +77,7 @@ class Line:
         is_row: Whether wide gaps or leader dots part it, as in a row of a table or a table of contents.
         parts: What wide gaps part it into, from left to right; one where none does.
         table: The table that stands here instead of text, or None.
+        is_in_figure: Whether it stands in a drawn frame of scattered words, as in a chart.
     """
 
     text: str
@@ -86,25 +89,33 @@ class Line:
     is_row: bool = False
     parts: tuple[Part, ...] = ()
     table: Table | None = None
+    is_in_figure: bool = False
 
 
-def order_lines(runs: Sequence[Run], tables: Sequence[Table] = ()) -> list[Line]:
+def order_lines(runs: Sequence[Run], tables: Sequence[Table] = (), frames: Sequence[Box] = ()) -> list[Line]:
     """Lines of a page in reading order.
 
     Args:
         runs: The runs of the page outside its tables.
         tables: Its tables; each becomes a line.
+        frames: Rectangles drawn on it, the largest first; frames side by side are read one after the other.
     """
     typical = median(run.size for run in runs) if runs else 10.0
     pieces = [(piece, table) for table in tables for piece in _slices(table, typical)]
     owner = {id(piece): table for piece, table in pieces}
     lines: list[Line] = []
     placed: set[int] = set()
-    for region, part in enumerate(_in_reading_order([*runs, *(piece for piece, _ in pieces)], 0)):
+    everything = [*runs, *(piece for piece, _ in pieces)]
+    parts = [
+        (part, lane.is_figure) for lane in part_lanes(everything, frames) for part in _in_reading_order(lane.runs, 0)
+    ]
+    for region, (part, is_in_figure) in enumerate(parts):
         text = [run for run in part if id(run) not in owner]
         here = {id(table): table for run in part if (table := owner.get(id(run))) and id(table) not in placed}
         placed.update(here)
         found = list(lines_of(text, region))
+        if is_in_figure:
+            found = [replace(line, is_in_figure=True) for line in found]
         for table in sorted(here.values(), key=lambda table: (table.box[1], table.box[0])):
             above = [number for number, line in enumerate(found, 1) if line.box[1] < table.box[1] or line.is_vertical]
             found.insert(max(above, default=0), Line("", table.box, table.size, False, region, table=table))
@@ -289,6 +300,8 @@ def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
     bold = sum(len(run.characters) for run in row if run.is_bold) > sum(len(run.characters) for run in row) * 0.7
     has_leaders = _LEADERS.search(text) is not None
     is_row = not is_vertical and (widest > _ROW_GAP or has_leaders)
+    if len(parts) == 2 and _NOTE_LABEL.fullmatch(parts[0].text.strip()):
+        is_row, parts = False, []  # the label of a note, set apart from its text
     cleaned = () if has_leaders or len(parts) < 2 else tuple(Part(p.left, p.right, _clean_line(p.text)) for p in parts)
     return Line(_clean_line(text), box, longest.size, bold, region, is_vertical, is_row, cleaned)
 

@@ -6,15 +6,16 @@ What stays out: headings told by their type (`pdf_layout`).
 import ctypes
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from rag_assets.parsing.flow import sensible_title
+from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.pdf_runs import Run, placing
 
 _BOOKMARKS = 5000
-_DEPTH = 8
 _LINKS = 2000
 _URI_CHARS = 500
 _WANTED_SCHEMES = ("http://", "https://", "mailto:", "ftp://")
@@ -38,18 +39,23 @@ class Bookmark:
     top: float | None
 
 
-def read_outline(document: Any) -> list[Bookmark]:
+def read_outline(document: Any, note_cut: Callable[[int, str], None]) -> list[Bookmark]:
     """Bookmarks that lead to a page and have a title, in the order of the outline.
 
     Args:
         document: The document of pypdfium2; a damaged or cyclic outline is read as far as it goes.
+        note_cut: Told the page from which on bookmarks are left out, and why.
     """
     import pypdfium2
 
     found: list[Bookmark] = []
     try:
-        for number, entry in enumerate(document.get_toc(max_depth=_DEPTH)):
+        for number, entry in enumerate(document.get_toc(max_depth=current_limits().nesting_depth)):
             if number >= _BOOKMARKS:
+                note_cut(
+                    found[-1].page_number if found else 1,
+                    f"more than {_BOOKMARKS} bookmarks up to here, the limit; the rest are left out",
+                )
                 break
             title = sensible_title(entry.get_title())
             target = entry.get_dest()
@@ -77,7 +83,7 @@ def plain(text: str) -> str:
     return _NOT_A_LETTER.sub("", unicodedata.normalize("NFKC", text)).casefold()
 
 
-def add_link_targets(raw: Any, document: Any, page: Any, runs: Sequence[Run]) -> None:
+def add_link_targets(raw: Any, document: Any, page: Any, runs: Sequence[Run], note_cut: Callable[[str], None]) -> None:
     """Put the target of each link behind its text, as ` <https://example.org>`, where the text is not the target.
 
     Args:
@@ -85,12 +91,16 @@ def add_link_targets(raw: Any, document: Any, page: Any, runs: Sequence[Run]) ->
         document: The document.
         page: The page.
         runs: Its runs; they are changed.
+        note_cut: Told what is left out.
     """
     place = placing(page)
     position, link, box = ctypes.c_int(0), raw.FPDF_LINK(), raw.FS_RECTF()
     groups: list[tuple[str, list[tuple[Run, int]]]] = []
-    for _ in range(_LINKS):
+    for number in count():
         if not raw.FPDFLink_Enumerate(page, position, link):
+            break
+        if number >= _LINKS:
+            note_cut(f"more than {_LINKS} links, the limit; where the rest lead is left out")
             break
         uri = _target(raw, document, link)
         if not uri or not raw.FPDFLink_GetAnnotRect(link, box):

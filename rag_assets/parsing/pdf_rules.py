@@ -7,12 +7,13 @@ a hundredth of the speed.
 """
 
 import ctypes
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from rag_assets.parsing.content import Box
+from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.pdf_runs import placing
 
 _THIN = 3.0
@@ -23,10 +24,11 @@ _SHORTEST = 6.0
 _OBJECTS = 30_000
 _SEGMENTS = 40_000
 _RULES = 1500
-_NESTING = 4
+_FRAMES = 200
 _WHITE = 250
 
 Matrix = tuple[float, float, float, float, float, float]
+Shape = Literal["rule", "area", "frame"]
 _IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
@@ -53,11 +55,13 @@ class Drawing:
         across: Rules from left to right, from the top.
         down: Rules from top to bottom, from the left.
         filled: Areas filled with another colour than white.
+        frames: Rectangles that are drawn as such, with a line around.
     """
 
     across: tuple[Rule, ...] = ()
     down: tuple[Rule, ...] = ()
     filled: tuple[Box, ...] = ()
+    frames: tuple[Box, ...] = ()
 
 
 @dataclass(slots=True)
@@ -67,51 +71,74 @@ class _Found:
     across: list[Rule] = field(default_factory=list)
     down: list[Rule] = field(default_factory=list)
     filled: list[Box] = field(default_factory=list)
+    frames: list[Box] = field(default_factory=list)
     objects: int = 0
     segments: int = 0
 
 
-def read_drawing(raw: Any, page: Any) -> Drawing:
-    """Rules and filled areas of a page; nothing where the page is drawn too finely to hold tables.
+def read_drawing(raw: Any, page: Any, note_cut: Callable[[str], None]) -> Drawing:
+    """Rules, filled areas and frames of a page; nothing where the page is drawn too finely to hold tables.
 
     Args:
         raw: The module `pypdfium2.raw`.
         page: The page.
+        note_cut: Told what is left out.
     """
     found = _Found()
     place = placing(page)
-    for box, is_area in _paths(raw, page, found):
+    for box, shape in _paths(raw, page, found, note_cut):
         left, top, right, bottom = place(box[0], box[3], box[2], box[1])
-        if is_area:
+        if shape == "area":
             found.filled.append((left, top, right, bottom))
+        elif shape == "frame":
+            found.frames.append((left, top, right, bottom))
         elif bottom - top <= right - left:
             found.across.append(Rule((top + bottom) / 2, left, right))
         else:
             found.down.append(Rule((left + right) / 2, top, bottom))
     across, down = _joined(found.across), _joined(found.down)
     if len(across) + len(down) > _RULES:
+        note_cut(f"{len(across) + len(down)} rules, limit {_RULES}; its ruled tables are left as text")
         return Drawing()
-    return Drawing(tuple(across), tuple(down), tuple(found.filled[:_RULES]))
+    if len(found.filled) > _RULES:
+        note_cut(f"{len(found.filled)} coloured areas, limit {_RULES}; rows coloured by further ones count as plain")
+    filled, frames = found.filled[:_RULES], sorted(set(found.frames), key=_area, reverse=True)[:_FRAMES]
+    return Drawing(tuple(across), tuple(down), tuple(filled), tuple(frames))
 
 
-def _paths(raw: Any, page: Any, found: _Found) -> Iterator[tuple[Box, bool]]:
-    """Rules and areas in the page's own space, each as left, bottom, right, top, and whether it is an area."""
+def _area(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def _paths(raw: Any, page: Any, found: _Found, note_cut: Callable[[str], None]) -> Iterator[tuple[Box, Shape]]:
+    """What is drawn, in the page's own space: each as left, bottom, right, top, and what it is."""
+    deepest = current_limits().nesting_depth
     waiting: list[tuple[Any, Matrix, int]] = [
         (raw.FPDFPage_GetObject(page, index), _IDENTITY, 0) for index in range(raw.FPDFPage_CountObjects(page))
     ]
+    is_too_deep = False
     while waiting and found.objects < _OBJECTS and found.segments < _SEGMENTS:
         shape, outer, depth = waiting.pop()
         found.objects += 1
         kind = raw.FPDFPageObj_GetType(shape)
         if kind == raw.FPDF_PAGEOBJ_PATH:
             yield from _read_path(raw, shape, outer, found)
-        elif kind == raw.FPDF_PAGEOBJ_FORM and depth < _NESTING:
+        elif kind == raw.FPDF_PAGEOBJ_FORM:
+            if depth >= deepest:
+                is_too_deep = True
+                continue
             matrix = _times(_matrix(raw, shape), outer)
-            count = min(raw.FPDFFormObj_CountObjects(shape), _OBJECTS)
+            # One more than is read, so that those left out show below.
+            count = min(raw.FPDFFormObj_CountObjects(shape), _OBJECTS + 1)
             waiting += [(raw.FPDFFormObj_GetObject(shape, index), matrix, depth + 1) for index in range(count)]
+    if is_too_deep:
+        note_cut(f"drawings nested deeper than {deepest} (parsing.nesting_depth); what is drawn there is left out")
+    if waiting or found.segments > _SEGMENTS:
+        limit = f"more than {_OBJECTS} objects or {_SEGMENTS} pieces of lines are drawn, the limit"
+        note_cut(f"{limit}; tables ruled by the rest are left as text")
 
 
-def _read_path(raw: Any, path: Any, outer: Matrix, found: _Found) -> Iterator[tuple[Box, bool]]:
+def _read_path(raw: Any, path: Any, outer: Matrix, found: _Found) -> Iterator[tuple[Box, Shape]]:
     fill, stroke = ctypes.c_int(), ctypes.c_int()
     count = raw.FPDFPath_CountSegments(path)
     if count < 2 or not raw.FPDFPath_GetDrawMode(path, fill, stroke) or not (fill.value or stroke.value):
@@ -125,14 +152,16 @@ def _read_path(raw: Any, path: Any, outer: Matrix, found: _Found) -> Iterator[tu
         box = (min(xs), min(ys), max(xs), max(ys))
         if min(box[2] - box[0], box[3] - box[1]) <= _THIN:
             if max(box[2] - box[0], box[3] - box[1]) > 0:
-                yield box, False
+                yield box, "rule"
         elif _is_rectangle(points):
             if fill.value and not _is_white(raw, path):
-                yield box, True
+                yield box, "area"
             if stroke.value:
-                yield from ((side, False) for side in _sides(points, is_closed=is_closed or bool(fill.value)))
+                if is_closed or fill.value or len(points) > 4:
+                    yield box, "frame"
+                yield from ((side, "rule") for side in _sides(points, is_closed=is_closed or bool(fill.value)))
         elif stroke.value:
-            yield from ((side, False) for side in _sides(points, is_closed=is_closed))
+            yield from ((side, "rule") for side in _sides(points, is_closed=is_closed))
 
 
 def _outlines(raw: Any, path: Any, count: int, matrix: Matrix) -> Iterator[tuple[list[tuple[float, float]], bool]]:

@@ -85,7 +85,9 @@ class Run:
         return parts
 
 
-def read_runs(raw: Any, page: Any, text_page: Any, size: tuple[float, float]) -> list[Run]:
+def read_runs(
+    raw: Any, page: Any, text_page: Any, size: tuple[float, float], note_cut: Callable[[str], None]
+) -> list[Run]:
     """Runs of a page in the order of the file.
 
     Args:
@@ -93,11 +95,16 @@ def read_runs(raw: Any, page: Any, text_page: Any, size: tuple[float, float]) ->
         page: The page.
         text_page: Handle of its text layer.
         size: Width and height of the page as displayed, in points.
+        note_cut: Told what is left out.
 
     Returns:
         Runs that hold text and touch the page; empty where the page has no text layer.
     """
-    runs = [run for run in _runs(raw, page, text_page) if run.text.strip() and _is_visible(run, size)]
+    count = raw.FPDFText_CountChars(text_page)
+    if count > _CHARACTERS:
+        note_cut(f"{count} characters, limit {_CHARACTERS}; the rest is left out")
+    count = min(count, _CHARACTERS)
+    runs = [run for run in _runs(raw, page, text_page, count) if run.text.strip() and _is_visible(run, size)]
     return _chain_stacked(runs)
 
 
@@ -134,12 +141,12 @@ def _chain_stacked(runs: list[Run]) -> list[Run]:
     return chained
 
 
-def _runs(raw: Any, page: Any, text_page: Any) -> Iterator[Run]:
+def _runs(raw: Any, page: Any, text_page: Any, count: int) -> Iterator[Run]:
     """Runs in the order of the file: broken at line ends, wide gaps and jumps."""
     place = placing(page)
     box = raw.FS_RECTF()
     run: Run | None = None
-    for index in range(min(raw.FPDFText_CountChars(text_page), _CHARACTERS)):
+    for index in range(count):
         code = raw.FPDFText_GetUnicode(text_page, index)
         character = chr(code)
         if code in (10, 13) and run:

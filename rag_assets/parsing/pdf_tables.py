@@ -249,10 +249,15 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
     return count if count < len(rows) else 0
 
 
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a figure, years aside."""
+    return _NUMBER.match(cell) is not None and not _YEAR.match(cell)
+
+
 def _has_numbers(row: Sequence[str]) -> bool:
     """Whether a row holds figures beside its first cell, years aside."""
     cells = [cell for cell in row[1:] if cell]
-    numbers = sum(bool(_NUMBER.match(cell)) and not _YEAR.match(cell) for cell in cells)
+    numbers = sum(map(is_number, cells))
     return numbers * 2 > len(cells) > 0
 
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.parsing.content import Failure, ParsedDocument
-from rag_assets.parsing.parse import ParsingLimits
-from rag_assets.parsing.worker import ANSWER_BYTES, CRASH_OUTPUT_BYTES, ParseJob, decode_answer
+from rag_assets.parsing.limits import ParsingLimits
+from rag_assets.parsing.worker import ANSWER_BYTES, CRASH_OUTPUT_BYTES, OCR_PAGES, ParseJob, decode_answer
 
 __all__ = ["ParseJob", "parse_files"]
 
@@ -33,8 +33,8 @@ _START_SECONDS = 60.0
 _RECYCLED_SHARE = 0.5
 _NEAR_LIMIT_SHARE = 0.7
 _COMMAND = (
-    "import sys; sys.path[:] = {path!r}; from rag_assets.parsing.worker import ParsingLimits, serve; "
-    "serve({descriptor}, {lifeline}, {limits!r})"
+    "import sys; sys.path[:] = {path!r}; from rag_assets.parsing.limits import ParsingLimits; "
+    "from rag_assets.parsing.worker import serve; serve({descriptor}, {lifeline}, {limits!r})"
 )
 _KEPT_ENVIRONMENT = (
     "PATH",
@@ -162,7 +162,8 @@ class _Worker:
         self.job: ParseJob | None = None
         self.is_usable = True
         self._is_started = False
-        self._deadline = time.monotonic() + _START_SECONDS
+        self._begun = time.monotonic()
+        self._seconds = _START_SECONDS
         self._data_bytes = 0
         self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the process
         self.connection, theirs = Pipe()
@@ -195,11 +196,11 @@ class _Worker:
             return False
         self.job = job
         if self._is_started:
-            self._deadline = time.monotonic() + self._limits.timeout_seconds
+            self._begin()
         return True
 
     def receive(self) -> ParsedDocument | None:
-        """Read what the process sent; None where it only says that it has started.
+        """Read what the process sent; None where it has started, or says how many pages need text recognition.
 
         Raises:
             RuntimeError: The process died before it could take a file.
@@ -208,7 +209,10 @@ class _Worker:
             answer = self.connection.recv_bytes(ANSWER_BYTES + (1 << 20))
             if not self._is_started:
                 self._is_started = True
-                self._deadline = time.monotonic() + self._limits.timeout_seconds
+                self._begin()
+                return None
+            if answer.startswith(OCR_PAGES):
+                self._seconds = self._limits.seconds(int(answer.removeprefix(OCR_PAGES)))
                 return None
             document, records = decode_answer(answer)
         except (EOFError, OSError, pickle.UnpicklingError, AttributeError, TypeError, ValueError) as error:
@@ -230,11 +234,16 @@ class _Worker:
         if resident_bytes > self._limits.memory_bytes:
             message = f"parsing took {resident_bytes} bytes of memory, limit {self._limits.memory_bytes}"
             return self._fail(FailureCause.MEMORY, message)
-        if time.monotonic() <= self._deadline:
+        if time.monotonic() <= self._begun + self._seconds:
             return None
         if not self._is_started:
             raise RuntimeError(f"a parsing process did not start within {_START_SECONDS:.0f} seconds")
-        return self._fail(FailureCause.TIMEOUT, f"parsing took longer than {self._limits.timeout_seconds:g} seconds")
+        return self._fail(FailureCause.TIMEOUT, f"parsing took longer than {self._seconds:g} seconds")
+
+    def _begin(self) -> None:
+        """Count the time of a file from now."""
+        self._begun = time.monotonic()
+        self._seconds = self._limits.seconds()
 
     def stop(self) -> None:
         """End the process at once; it holds nothing worth saving."""
@@ -255,7 +264,7 @@ class _Worker:
             raise RuntimeError(f"a parsing process cannot start: {_last_line(output)}") from error
         logger.warning("parsing process ended with %s: %s", status, _last_line(output))
         if status == -signal.SIGXCPU:
-            message = f"parsing took more than {2 * self._limits.timeout_seconds:g} seconds of processor time"
+            message = f"parsing took more than {2 * self._seconds:g} seconds of processor time"
             return self._fail(FailureCause.TIMEOUT, message)
         near_limit = self._data_bytes > self._limits.memory_bytes * _NEAR_LIMIT_SHARE
         if near_limit or any(words in output for words in _OUT_OF_MEMORY_WORDS):

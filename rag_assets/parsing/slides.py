@@ -18,13 +18,13 @@ from rag_assets.parsing.archive import Archive, Relation, local_name
 from rag_assets.parsing.content import Block, Box, Failure, Page, ParsedDocument, Row
 from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.flow import clean, fill_grid, table_block
-from rag_assets.parsing.word import diagram_text, main_part, read_title
+from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.word import alternative, diagram_text, main_part, read_title
 
 _EMU_PER_POINT = 12700
 _TITLE_PLACEHOLDERS = {"title", "ctrTitle"}
 _RUNNING_PLACEHOLDERS = {"dt", "ftr", "sldNum", "hdr"}
 _SAME_LINE_POINTS = 12.0
-_MAXIMUM_DEPTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,8 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
         maximum_slides: Slides of the presentation.
 
     Returns:
-        A page for each slide, in the order shown. A slide that cannot be read is an empty page and a failure.
+        A page for each slide, in the order shown. A slide that cannot be read is an empty page and a failure; groups
+        that are nested too deep, and a diagram that is damaged, are failures of their slide.
 
     Raises:
         ParseError: MALFORMED, TOO_LARGE or ENCRYPTED, from the archive; TOO_LARGE where it has too many slides.
@@ -75,10 +76,11 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
     parts = [_target(relations, slide) for slide in presentation.iterfind("{*}sldIdLst/{*}sldId")]
     if len(parts) > maximum_slides:
         raise ParseError(FailureCause.TOO_LARGE, f"{len(parts)} slides, limit {maximum_slides}")
-    pages, failures = [], []
+    pages: list[Page] = []
+    failures: list[Failure] = []
     for number, part in enumerate(parts, start=1):
         try:
-            pages.append(_read_slide(archive, part, number, size))
+            pages.append(_read_slide(archive, part, number, size, failures))
         except ParseError as error:
             failures.append(Failure(error.cause, f"slide {number}: {error}", number))
             pages.append(Page(number, PageKind.SLIDE, (), size=size))
@@ -98,19 +100,32 @@ def _target(relations: dict[str, Relation], slide: etree._Element) -> str:
     return ""
 
 
-def _read_slide(archive: Archive, part: str, number: int, size: tuple[float, float] | None) -> Page:
+def _read_slide(
+    archive: Archive, part: str, number: int, size: tuple[float, float] | None, failures: list[Failure]
+) -> Page:
+    """Read a slide; what has to be left out is added to the failures."""
     slide = archive.tree(part)
     relations = archive.relations(part)
-    shapes = _in_reading_order(
-        list(_shapes(slide.find("{*}cSld/{*}spTree"), _Frame(), _layout_boxes(archive, relations), 0))
-    )
+    tree = slide.find("{*}cSld/{*}spTree")
+    shapes = _in_reading_order(list(_shapes(tree, _Frame(), _layout_boxes(archive, relations), 0)))
+    if tree is not None and (deep := _deepest_group(tree)) > current_limits().nesting_depth:
+        limit = f"{current_limits().nesting_depth} levels (parsing.nesting_depth)"
+        message = f"slide {number}: groups nested {deep} deep; what lies deeper than {limit} is left out"
+        failures.append(Failure(FailureCause.TOO_LARGE, message, number))
     title = next(
         (text for shape in shapes if shape.placeholder in _TITLE_PLACEHOLDERS and (text := _text(shape.element))), ""
     )
     section = (title.replace("\n", " "),) if title else ()
     blocks: list[Block] = []
     for shape in shapes:
-        blocks.extend(_shape_blocks(archive, relations, shape, section))
+        blocks.extend(_shape_blocks(shape, section))
+        for part_of_diagram in _diagram_parts(shape.element, relations):
+            try:
+                text = diagram_text(archive, part_of_diagram)
+            except ParseError as error:
+                failures.append(Failure(error.cause, f"slide {number}, diagram: {error}", number))
+                continue
+            blocks.extend([Block(BlockKind.DIAGRAM, text, section, box=shape.box)] if text else [])
     blocks.extend(Block(BlockKind.NOTE, text, section) for text in _notes(archive, relations))
     return Page(number, PageKind.SLIDE, tuple(blocks), hidden=slide.get("show") in ("0", "false"), size=size)
 
@@ -119,7 +134,7 @@ def _shapes(
     tree: etree._Element | None, frame: _Frame, inherited: dict[tuple[str, str], Box], depth: int
 ) -> Iterator[_Shape]:
     """Shapes of a tree, those in groups included, with their places on the slide."""
-    if tree is None or depth > _MAXIMUM_DEPTH:
+    if tree is None or depth > current_limits().nesting_depth:
         return
     for child in tree:
         match local_name(child):
@@ -133,7 +148,16 @@ def _shapes(
             case "grpSp":
                 yield from _shapes(child, _group_frame(child, frame), inherited, depth + 1)
             case "AlternateContent":
-                yield from _shapes(child.find("{*}Choice"), frame, inherited, depth + 1)
+                yield from _shapes(alternative(child), frame, inherited, depth + 1)
+
+
+def _deepest_group(tree: etree._Element) -> int:
+    """Levels of groups and alternatives below a tree, as `_shapes` counts them."""
+    levels: dict[etree._Element, int] = {}
+    for element in tree.iter("{*}grpSp", "{*}AlternateContent"):
+        above = next((parent for parent in element.iterancestors("{*}grpSp", "{*}AlternateContent")), None)
+        levels[element] = 1 + (0 if above is None else levels.get(above, 0))
+    return max(levels.values(), default=0)
 
 
 def _own_box(shape: etree._Element, frame: _Frame) -> Box | None:
@@ -202,9 +226,13 @@ def _in_reading_order(shapes: list[_Shape]) -> list[_Shape]:
     return sorted(shapes, key=place)
 
 
-def _shape_blocks(
-    archive: Archive, relations: dict[str, Relation], shape: _Shape, section: tuple[str, ...]
-) -> Iterator[Block]:
+def _diagram_parts(element: etree._Element, relations: dict[str, Relation]) -> Iterator[str]:
+    for reference in element.iter("{*}relIds", "{*}chart"):
+        values = [str(value) for key, value in reference.attrib.items() if str(key).endswith(("}dm", "}id"))]
+        yield from (relations[value].target for value in values if value in relations)
+
+
+def _shape_blocks(shape: _Shape, section: tuple[str, ...]) -> Iterator[Block]:
     element, box = shape.element, shape.box
     table = element.find(".//{*}tbl")
     if table is not None:
@@ -214,11 +242,6 @@ def _shape_blocks(
             first_row = properties is not None and properties.get("firstRow") in ("1", "true")
             yield table_block(rows, min(int(first_row), len(rows) - 1), section, box=box)
         return
-    for reference in element.iter("{*}relIds", "{*}chart"):
-        values = [str(value) for key, value in reference.attrib.items() if str(key).endswith(("}dm", "}id"))]
-        for relation in (relations[value] for value in values if value in relations):
-            if text := diagram_text(archive, relation.target):
-                yield Block(BlockKind.DIAGRAM, text, section, box=box)
     if shape.placeholder in _TITLE_PLACEHOLDERS | _RUNNING_PLACEHOLDERS:
         if text := _text(element):
             heading = shape.placeholder in _TITLE_PLACEHOLDERS

@@ -1,38 +1,45 @@
-"""Plain text and delimited text: encodings, paragraphs and headings, CSV and TSV as tables.
+"""Plain text and delimited text: encodings, CSV and TSV as tables.
 
-What stays out: HTML and Markdown, which are `markup`, although they are decoded with `decode_text`.
+What stays out: the headings and paragraphs of text (`text_blocks`), the records of CSV (`csv_records`), HTML and
+Markdown, which are `markup`, although they are decoded with `decode_text`.
 """
 
 import codecs
-import csv
-import io
 import re
-from collections import Counter
-from collections.abc import Iterator
 
-from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.causes import FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.cells import cover, format_range
-from rag_assets.parsing.content import Block, Page, ParsedDocument, Row
+from rag_assets.parsing.content import Failure, Page, ParsedDocument, Row
+from rag_assets.parsing.csv_records import find_delimiter, read_records
 from rag_assets.parsing.detect import DocumentFormat
-from rag_assets.parsing.flow import Sections, clean, table_block
+from rag_assets.parsing.flow import Sections, table_block
+from rag_assets.parsing.text_blocks import text_blocks
 
 ROWS_PER_BLOCK = 1000
-_SAMPLE_CHARS = 1 << 16
-_SHARED_VALUES = 100_000
 _SAMPLE_BYTES = 1 << 18
-_DELIMITERS = (",", "\t", ";", "|")
+_NAMED_LINES = 10
+_JIS_NAMES = {
+    "iso-2022-jp",
+    "iso2022-jp",
+    "iso2022jp",
+    "iso-2022-jp-ms",
+    "csiso2022jp",
+    "jis",
+    "cp50220",
+    "cp50221",
+    "cp50222",
+}
+_CHARSETS = {
+    **dict.fromkeys(("shift_jis", "shift-jis", "sjis", "x-sjis", "ms_kanji", "windows-31j", "cp943", "ms932"), "cp932"),
+    **dict.fromkeys(("iso-8859-1", "latin1", "latin-1"), "cp1252"),
+    "x-euc-jp": "euc_jp",
+}
+_READ_FOR_EACH_DAMAGE = 5  # characters beyond ASCII; fewer tell of another charset than the stated one
 _STATED_DELIMITER = re.compile(r"sep=([^\n\"])\n", re.IGNORECASE)  # as Excel writes and reads it
 _LEGACY_ENCODINGS = ("cp932", "euc_jp", "iso2022_jp", "cp1252")
 _NUMBER = re.compile(r"^[\s¥$€△▲(+-]*[\d０-９][\d０-９,.:/年月日%％)\s-]*$")
-_UNDERLINE = re.compile(r"^(={3,}|-{3,}|~{3,}|＝{3,})$")
-_RULE = re.compile(r"^[\W_]{3,}$")
-_NUMBERED = re.compile(
-    r"^(?P<chapter>第[0-9０-９一二三四五六七八九十百]+[章編部])|^(?P<part>第[0-9０-９一二三四五六七八九十百]+[節条項])"
-    r"|^(?P<number>[0-9０-９]{1,2}([.．][0-9０-９]{1,2})*[.．]?)[ \t\u3000]|^(?P<mark>[■◆●□【])"
-)
-_HEADING_CHARS = 60
-_SENTENCE_END = ("。", ".", "、", ",", "，", "．", "!", "?", "！", "？", ";", ":", "：")
+_JIS_ESCAPE = re.compile(rb"\x1b(\([BJI]|\$[@B]|\$\(D)")
 
 
 def decode_text(data: bytes) -> str:
@@ -46,7 +53,35 @@ def decode_text(data: bytes) -> str:
     """
     text = _decode_unicode(data)
     if text is None:
-        text = data.decode(_guess_legacy(data), errors="replace")
+        text = _decode_jis(data) if data.isascii() else data.decode(_guess_legacy(data), errors="replace")
+    return _line_ends(text)
+
+
+def decode_stated(data: bytes, charset: str) -> str | None:
+    """Decode by a charset that is stated beside the bytes.
+
+    Args:
+        data: The bytes.
+        charset: Its name as stated, in the web or in a message.
+
+    Returns:
+        The text, line ends as line feeds; None where the charset is unknown, or where the bytes are not written in it.
+    """
+    name = charset.strip().strip("\"'").lower()
+    if name in _JIS_NAMES:
+        return _line_ends(_decode_jis(data)) if data.isascii() else None
+    if b"\x1b$" in data and data.isascii():
+        return None  # ISO-2022-JP under another name
+    try:
+        text = data.decode(_CHARSETS.get(name, name), "replace")
+    except (LookupError, UnicodeError, ValueError):
+        return None
+    damage = text.count("\ufffd")
+    read = sum(character > "\x7f" for character in text) - damage if damage else 0
+    return None if damage * _READ_FOR_EACH_DAMAGE > read else _line_ends(text)
+
+
+def _line_ends(text: str) -> str:
     return text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n").removesuffix("\x1a")
 
 
@@ -69,6 +104,43 @@ def _decode_unicode(data: bytes) -> str | None:
     except UnicodeDecodeError as error:
         damage = data.decode("utf-8", errors="replace").count("\ufffd") if error.start > _SAMPLE_BYTES else len(data)
         return data.decode("utf-8", errors="replace") if damage < len(data) / 10_000 else None
+
+
+def _decode_jis(data: bytes) -> str:
+    """Decode ISO-2022-JP, with the characters that Windows adds to it, as in ① and ㈱, where there are any."""
+    try:
+        return data.decode("iso2022_jp")
+    except UnicodeDecodeError:
+        first, *parts = _JIS_ESCAPE.split(data)
+    text = [first.decode("ascii", errors="replace")]
+    for escape, part in zip(parts[::2], parts[1::2], strict=True):
+        match escape:
+            case b"(I":
+                text.append(bytes(byte | 0x80 for byte in part).decode("cp932", errors="replace"))
+            case b"$@" | b"$B" | b"$(D":
+                rows = [_decode_pairs(line, escape) for line in part.split(b"\n")]
+                text.append("\n".join(rows))
+            case _:
+                text.append(part.decode("ascii", errors="replace"))
+    return "".join(text)
+
+
+def _decode_pairs(data: bytes, escape: bytes) -> str:
+    """Decode characters of two bytes each: by way of EUC-JP those of JIS X 0212, by way of CP932 all others."""
+    pairs = [(data[index], data[index + 1]) for index in range(0, len(data) - 1, 2)]
+    if escape == b"$(D":
+        moved = b"".join(bytes((0x8F, row | 0x80, cell | 0x80)) for row, cell in pairs)
+        return moved.decode("euc_jp", errors="replace")
+    moved = b"".join(
+        bytes(
+            (
+                ((row - 1) >> 1) + (0x71 if row < 0x5F else 0xB1) & 0xFF,
+                cell + ((0x20 if cell > 0x5F else 0x1F) if row & 1 else 0x7E) & 0xFF,
+            )
+        )
+        for row, cell in pairs
+    )
+    return moved.decode("cp932", errors="replace")
 
 
 def _guess_legacy(data: bytes) -> str:
@@ -114,49 +186,9 @@ def _plausibility(text: str, half_width: float) -> float:
 
 
 def parse_text(data: bytes) -> ParsedDocument:
-    """Parse plain text into paragraphs and headings, which blank lines separate."""
-    sections = Sections()
-    blocks = [_text_block(lines, sections) for lines in _paragraphs(decode_text(data))]
-    page = Page(1, PageKind.BODY, tuple(block for block in blocks if block.text))
+    """Parse plain text into headings, paragraphs and list items."""
+    page = Page(1, PageKind.BODY, tuple(text_blocks(decode_text(data), Sections())))
     return ParsedDocument(DocumentFormat.TXT.value, None, (page,))
-
-
-def _paragraphs(text: str) -> Iterator[list[str]]:
-    lines: list[str] = []
-    for line in text.split("\n"):
-        stripped = clean(line)
-        if stripped:
-            lines.append(stripped)
-            if len(lines) == 2 and _UNDERLINE.match(stripped):
-                yield lines
-                lines = []
-        elif lines:
-            yield lines
-            lines = []
-    if lines:
-        yield lines
-
-
-def _text_block(lines: list[str], sections: Sections) -> Block:
-    level = _heading_level(lines)
-    text = "\n".join(line for line in lines if not _RULE.match(line))
-    if level and text:
-        return Block(BlockKind.HEADING, text, sections.enter(level, text))
-    return Block(BlockKind.PARAGRAPH, text, sections.path)
-
-
-def _heading_level(lines: list[str]) -> int:
-    """Level of the heading that a paragraph is, from 1; 0 where it is none."""
-    if len(lines) == 2 and _UNDERLINE.match(lines[1]) and len(lines[0]) <= _HEADING_CHARS:
-        return 1 if lines[1][0] in "=＝" else 2
-    if len(lines) != 1 or len(lines[0]) > _HEADING_CHARS or lines[0].endswith(_SENTENCE_END):
-        return 0
-    match = _NUMBERED.match(lines[0])
-    if match is None:
-        return 0
-    if match["number"]:
-        return 2 + len(re.findall(r"[0-9０-９]+", match["number"]))
-    return 1 if match["chapter"] else 2 if match["part"] else 6
 
 
 def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells: int) -> ParsedDocument:
@@ -167,6 +199,9 @@ def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells:
         document_format: CSV or TSV; the delimiter is read from the text either way.
         maximum_cells: Cells of the table, rows times columns.
 
+    Returns:
+        One page. A quotation mark that is never closed is a failure of the page, without any row lost.
+
     Raises:
         ParseError: TOO_LARGE where the table has more cells.
     """
@@ -174,7 +209,9 @@ def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells:
     preferred = "\t" if document_format is DocumentFormat.TSV else ","
     stated = _STATED_DELIMITER.match(text)
     text = text[stated.end() :] if stated else text
-    records = _read_records(text, stated[1] if stated else _sniff_delimiter(text, preferred), maximum_cells)
+    found = read_records(text, stated[1] if stated else find_delimiter(text, preferred), maximum_cells)
+    failures = _open_quotes([line + bool(stated) for line in found.open_quotes])
+    records = found.cells
     width = max((len(cells) for _, cells in records), default=0)
     if width * len(records) > maximum_cells:
         raise ParseError(FailureCause.TOO_LARGE, f"{len(records)} rows of {width} columns, limit {maximum_cells} cells")
@@ -182,7 +219,7 @@ def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells:
         Row(tuple(cells) + ("",) * (width - len(cells)), format_range(number, 1, number, width))
         for number, cells in records
     ]
-    del text, records
+    del text, found, records
     header_row_count = _header_row_count(rows)
     header, body = rows[:header_row_count], rows[header_row_count:]
     blocks = []
@@ -192,61 +229,16 @@ def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells:
             covered = (header if start == 0 else []) + part
             cell_range = cover([row.cell_range or "" for row in (covered[0], covered[-1])])
             blocks.append(table_block(shown, header_row_count, cell_range=cell_range))
-    return ParsedDocument(document_format.value, None, (Page(1, PageKind.BODY, tuple(blocks)),))
+    return ParsedDocument(document_format.value, None, (Page(1, PageKind.BODY, tuple(blocks)),), failures)
 
 
-def _read_records(text: str, delimiter: str, maximum_cells: int) -> list[tuple[int, list[str]]]:
-    """Non-empty records with their row numbers, as a spreadsheet would number them."""
-    records, cells = [], 0
-    shared: dict[str, str] = {}
-    csv.field_size_limit(max(len(text) + 1, 1 << 17))
-    reader = csv.reader(_lines(text), delimiter=delimiter, skipinitialspace=delimiter != "\t")
-    try:
-        for number, record in enumerate(reader, start=1):
-            if any(value.strip() for value in record):
-                values = map(clean, record)
-                records.append((number, [_share(value, shared) for value in values]))
-                cells += len(record)
-            if cells > maximum_cells:
-                raise ParseError(FailureCause.TOO_LARGE, f"more than {maximum_cells} cells")
-    except csv.Error as error:
-        raise ParseError(FailureCause.MALFORMED, f"row {len(records) + 1}: {error}") from error
-    return records
-
-
-def _lines(text: str) -> Iterator[str]:
-    """Lines with their ends, one at a time: a copy of a large text as a file or list takes several times its size."""
-    start = 0
-    while start < len(text):
-        end = text.find("\n", start) + 1 or len(text)
-        yield text[start:end]
-        start = end
-
-
-def _share(value: str, shared: dict[str, str]) -> str:
-    """One object for values that recur, as those of most columns do."""
-    return shared.setdefault(value, value) if len(shared) < _SHARED_VALUES else shared.get(value, value)
-
-
-def _sniff_delimiter(text: str, preferred: str) -> str:
-    """The delimiter under which most rows of the beginning have one number of columns, more than one."""
-    sample = text[:_SAMPLE_CHARS]
-    if len(text) > _SAMPLE_CHARS:
-        sample = sample[: sample.rfind("\n") + 1] or sample
-    scores = {}
-    for delimiter in _DELIMITERS:
-        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
-        try:
-            widths = Counter(len(record) for record in reader if any(record))
-        except csv.Error:
-            continue
-        width, count = widths.most_common(1)[0] if widths else (1, 0)
-        share = count / max(1, widths.total())
-        scores[delimiter] = (share > 0.5 and width > 1, delimiter == preferred and share > 0.8, share, width)
-    best = max(scores, key=lambda delimiter: scores[delimiter], default=preferred)
-    if scores and scores[best][0]:
-        return best
-    return max(_DELIMITERS, key=lambda delimiter: (sample.count(delimiter), delimiter == preferred))
+def _open_quotes(lines: list[int]) -> tuple[Failure, ...]:
+    if not lines:
+        return ()
+    more = f" and {len(lines) - _NAMED_LINES} more" if len(lines) > _NAMED_LINES else ""
+    places = ", ".join(map(str, lines[:_NAMED_LINES]))
+    problem = "a quotation mark is opened and never closed; it is read as a character"
+    return (Failure(FailureCause.MALFORMED, f"line{'s' if lines[1:] else ''} {places}{more}: {problem}", 1),)
 
 
 def _header_row_count(rows: list[Row]) -> int:

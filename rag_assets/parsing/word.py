@@ -15,21 +15,26 @@ from lxml import etree
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, local_name
-from rag_assets.parsing.content import Block, Page, ParsedDocument, Row
+from rag_assets.parsing.content import Block, Failure, Page, ParsedDocument, Row
 from rag_assets.parsing.detect import DocumentFormat
-from rag_assets.parsing.flow import Sections, clean, fill_grid, sensible_title, table_block
+from rag_assets.parsing.flow import Sections, clean, fill_grid, link_suffix, sensible_title, table_block
+from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.word_styles import Styles, attribute, integer
 
 _TRANSPARENT = {"sdt", "sdtContent", "ins", "moveTo", "smartTag", "customXml", "hyperlink", "fldSimple", "dir", "bdo"}
-_SKIPPED = {"del", "moveFrom", "instrText", "delText", "Fallback", "rt", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
+_SKIPPED = {"del", "moveFrom", "instrText", "delText", "rt", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
 _CHECKED_SYMBOLS = {"F052": "☑", "F0FE": "☑", "F0FD": "☒", "F0A8": "☐", "F06F": "☐", "F0A3": "☐"}
-_MAXIMUM_DEPTH = 60
 
 
 @dataclass(slots=True)
 class _Paragraph:
-    """Text of a paragraph while it is read, with what hangs on it."""
+    """Text of a paragraph while it is read, with what hangs on it.
 
+    Attributes:
+        goes_on: Whether its end was deleted under change tracking, so that the next paragraph goes on with it.
+    """
+
+    goes_on: bool = False
     text: list[str] = field(default_factory=list)
     boxes: list[etree._Element] = field(default_factory=list)
     diagrams: list[str] = field(default_factory=list)
@@ -54,7 +59,8 @@ def parse_docx(data: bytes, maximum_entries: int, maximum_bytes: int) -> ParsedD
 
     Returns:
         Pages as they were laid out when the file was last saved, where it tells; else as its manual page breaks part
-        them; else one page of kind BODY.
+        them; else one page of kind BODY. What is nested too deep, and a diagram that is damaged, is a failure of the
+        page.
 
     Raises:
         ParseError: MALFORMED, TOO_LARGE or ENCRYPTED, from the archive; MALFORMED where it has no document.
@@ -66,7 +72,7 @@ def parse_docx(data: bytes, maximum_entries: int, maximum_bytes: int) -> ParsedD
     if body is None:
         raise ParseError(FailureCause.MALFORMED, f"{main}: no body")
     reader.read_body(body)
-    return ParsedDocument(DocumentFormat.DOCX.value, read_title(archive), reader.pages())
+    return ParsedDocument(DocumentFormat.DOCX.value, read_title(archive), reader.pages(), tuple(reader.failures))
 
 
 def main_part(archive: Archive, usual: str) -> str:
@@ -87,13 +93,14 @@ def read_title(archive: Archive) -> str | None:
 
 
 def diagram_text(archive: Archive, part: str) -> str:
-    """Text of a SmartArt diagram or of a chart (titles, series, categories), one line for each entry."""
+    """Text of a SmartArt diagram or of a chart (titles, series, categories), one line for each entry.
+
+    Raises:
+        ParseError: MALFORMED where its part is damaged.
+    """
     if not archive.has(part):
         return ""
-    try:
-        root = archive.tree(part)
-    except ParseError:
-        return ""
+    root = archive.tree(part)
     lines: list[str] = []
     for element in root.iter("{*}pt", "{*}title", "{*}tx", "{*}cat"):
         texts = [child.text or "" for child in element.iter("{*}t", "{*}v")]
@@ -107,14 +114,18 @@ class _Reader:
     """Walks the body and collects blocks, page by page."""
 
     def __init__(self, archive: Archive, main: str) -> None:
+        self.failures: list[Failure] = []
+        self._cut_pages: set[int] = set()
+        self._targets: dict[str, str] = {}  # of links, in the part that is being read
         self._archive = archive
+        self._pages: list[list[Block]] = [[]]
+        self._has_rendered_breaks = False
+        self._carried: list[str] = []
+        self._sections = Sections()
         self._relations = archive.relations(main)
         self._styles = Styles(archive, {relation.kind: relation.target for relation in self._relations.values()})
         self._notes = {kind: self._read_notes(kind) for kind in ("footnotes", "endnotes", "comments")}
-        self._has_rendered_breaks = False
-        self._carried: list[str] = []
-        self._pages: list[list[Block]] = [[]]
-        self._sections = Sections()
+        self._targets = archive.external_targets(main)
 
     def pages(self) -> tuple[Page, ...]:
         """The pages read, headers and footers on the first."""
@@ -128,22 +139,45 @@ class _Reader:
         """Read the body of the document."""
         self._has_rendered_breaks = body.find(".//{*}lastRenderedPageBreak") is not None
         self._read_flow(body, BlockKind.PARAGRAPH, 0)
-        if text := clean("".join(self._carried)):
-            self._pages[-1].append(Block(BlockKind.PARAGRAPH, text, self._sections.path))
+        self._end_carried(BlockKind.PARAGRAPH)
         while len(self._pages) > 1 and not self._pages[-1]:
             self._pages.pop()
 
     def _read_flow(self, container: etree._Element, kind: BlockKind, depth: int) -> None:
-        if depth > _MAXIMUM_DEPTH:
+        if self._is_too_deep(container, depth):
             return
         for child in container:
             match local_name(child):
                 case "p":
                     self._read_paragraph(child, kind, depth)
                 case "tbl":
+                    self._end_carried(kind)
                     self._read_table(child, kind, depth)
+                    self._end_carried(kind)
+                case "AlternateContent":
+                    self._read_flow(alternative(child), kind, depth + 1)
                 case name if name in _TRANSPARENT:
                     self._read_flow(child, kind, depth + 1)
+
+    def _is_too_deep(self, element: etree._Element, depth: int) -> bool:
+        """Whether the limit on depth is reached; a failure of the page says where, once for each page."""
+        limit = current_limits().nesting_depth
+        if depth <= limit:
+            return False
+        place = f"page {len(self._pages)}, below {' › '.join(self._sections.path) or 'the beginning'}"
+        message = (
+            f"{place}: {local_name(element)} nested deeper than {limit} levels (parsing.nesting_depth) is left out"
+        )
+        if len(self._pages) not in self._cut_pages:
+            self.failures.append(Failure(FailureCause.TOO_LARGE, message, len(self._pages)))
+        self._cut_pages.add(len(self._pages))
+        return True
+
+    def _end_carried(self, kind: BlockKind) -> None:
+        """Give what was carried a paragraph of its own: there is no next one that it could go on in."""
+        if text := clean("".join(self._carried)):
+            self._pages[-1].append(Block(kind, text, self._sections.path))
+        self._carried = []
 
     def _read_paragraph(self, element: etree._Element, kind: BlockKind, depth: int) -> None:
         paragraph = self._gather(element)
@@ -151,7 +185,7 @@ class _Reader:
         if kind is BlockKind.PARAGRAPH:
             self._turn_pages(paragraph.breaks_before)
         paragraph.text[:0], self._carried = self._carried, []
-        if element.find("{*}pPr/{*}rPr/{*}del") is not None:  # its end was deleted: it goes on in the next one
+        if paragraph.goes_on:
             self._carried, paragraph.text = paragraph.text, []
         text = clean("".join(paragraph.text))
         if text:
@@ -171,7 +205,10 @@ class _Reader:
 
     def _append_hanging(self, paragraph: _Paragraph, depth: int) -> None:
         for box in paragraph.boxes:
+            carried, self._carried = self._carried, []
             self._read_flow(box, BlockKind.DIAGRAM, depth + 1)
+            self._end_carried(BlockKind.DIAGRAM)
+            self._carried = carried
         for text in filter(None, paragraph.diagrams):
             self._pages[-1].append(Block(BlockKind.DIAGRAM, text, self._sections.path))
         for kind, identifier in paragraph.notes:
@@ -215,31 +252,38 @@ class _Reader:
                 self._turn_pages(paragraph.breaks_before + paragraph.breaks_after)
 
     def _cell_text(self, cell: etree._Element, hanging: list[_Paragraph], depth: int) -> str:
-        lines = []
-        for child in cell:
-            name = local_name(child)
-            if name == "p":
+        if self._is_too_deep(cell, depth):
+            return ""
+        lines: list[str] = []
+        carried = ""
+        for child in _content(cell):
+            if local_name(child) == "p":
                 paragraph = self._gather(child)
                 hanging.append(paragraph)
-                label = self._styles.label(self._styles.of(child.find("{*}pPr"))) if paragraph.text else ""
-                lines.append(f"{label} {clean(''.join(paragraph.text))}".strip())
-            elif depth < _MAXIMUM_DEPTH and name == "tbl":
-                for row in _descend(child, "tr"):
-                    cells = (self._cell_text(inner, hanging, depth + 1) for inner in _descend(row, "tc"))
+                text = carried + "".join(paragraph.text)
+                carried = text if paragraph.goes_on else ""
+                if not paragraph.goes_on:
+                    label = self._styles.label(self._styles.of(child.find("{*}pPr"))) if text else ""
+                    lines.append(f"{label} {clean(text)}".strip())
+            else:
+                lines.append(clean(carried))
+                carried = ""
+                for row in (row for row in _descend(child, "tr") if not _is_deleted(row)):
+                    cells = [self._cell_text(inner, hanging, depth + 1) for inner in _descend(row, "tc")]
                     lines.append(" ".join(text for text in cells if text))
-            elif depth < _MAXIMUM_DEPTH and name in _TRANSPARENT:
-                lines.append(self._cell_text(child, hanging, depth + 1))
-        return "\n".join(line for line in lines if line)
+        return "\n".join(line for line in (*lines, clean(carried)) if line)
 
     def _gather(self, element: etree._Element) -> _Paragraph:
-        paragraph = _Paragraph()
+        paragraph = _Paragraph(element.find("{*}pPr/{*}rPr/{*}del") is not None)
         self._gather_into(element, paragraph, 0)
         return paragraph
 
     def _gather_into(self, element: etree._Element, paragraph: _Paragraph, depth: int) -> None:
+        if self._is_too_deep(element, depth):
+            return
         for child in element:
             name = local_name(child)
-            if name in _SKIPPED or depth > _MAXIMUM_DEPTH:
+            if name in _SKIPPED:
                 continue
             match name:
                 case "t":
@@ -250,19 +294,37 @@ class _Reader:
                     self._read_break(child, paragraph)
                 case "lastRenderedPageBreak":
                     paragraph.break_page()
-                case "sym":
-                    paragraph.text.append(_CHECKED_SYMBOLS.get(attribute(child, "char").upper(), ""))
-                case "checkBox":
-                    paragraph.text.append(_checkbox(child))
-                case "txbxContent":
-                    paragraph.boxes.append(child)
-                case "footnoteReference" | "endnoteReference" | "commentReference":
-                    paragraph.notes.append((name.removesuffix("Reference") + "s", attribute(child, "id")))
-                case "relIds" | "chart":
-                    relation = self._relations.get(attribute(child, "dm") or attribute(child, "id"))
-                    paragraph.diagrams.append(diagram_text(self._archive, relation.target) if relation else "")
+                case "sym" | "checkBox":
+                    paragraph.text.append(_symbol(child) if name == "sym" else _checkbox(child))
+                case "AlternateContent":
+                    self._gather_into(alternative(child), paragraph, depth + 1)
+                case "hyperlink":
+                    begin = len(paragraph.text)
+                    self._gather_into(child, paragraph, depth + 1)
+                    target = self._targets.get(attribute(child, "id"), "")
+                    paragraph.text.append(link_suffix("".join(paragraph.text[begin:]), target))
+                case "txbxContent" | "footnoteReference" | "endnoteReference" | "commentReference" | "relIds" | "chart":
+                    self._gather_hanging(child, name, paragraph)
                 case _:
                     self._gather_into(child, paragraph, depth + 1)
+
+    def _gather_hanging(self, element: etree._Element, name: str, paragraph: _Paragraph) -> None:
+        match name:
+            case "txbxContent":
+                paragraph.boxes.append(element)
+            case "relIds" | "chart":
+                relation = self._relations.get(attribute(element, "dm") or attribute(element, "id"))
+                paragraph.diagrams.append(self._diagram_text(relation.target) if relation else "")
+            case _:
+                paragraph.notes.append((name.removesuffix("Reference") + "s", attribute(element, "id")))
+
+    def _diagram_text(self, part: str) -> str:
+        try:
+            return diagram_text(self._archive, part)
+        except ParseError as error:
+            message = f"page {len(self._pages)}, diagram: {error}"
+            self.failures.append(Failure(error.cause, message, len(self._pages)))
+            return ""
 
     def _read_break(self, element: etree._Element, paragraph: _Paragraph) -> None:
         if attribute(element, "type") != "page":
@@ -286,9 +348,9 @@ class _Reader:
         if not self._archive.has(part):
             return {}
         notes = {}
+        self._targets = self._archive.external_targets(part)
         for note in self._archive.tree(part):
-            lines = (clean("".join(self._gather(paragraph).text)) for paragraph in _paragraphs(note))
-            notes[attribute(note, "id")] = "\n".join(line for line in lines if line)
+            notes[attribute(note, "id")] = self._joined_text(note)
         return notes
 
     def _headers(self) -> list[Block]:
@@ -297,19 +359,60 @@ class _Reader:
         )
         blocks: dict[str, Block] = {}
         for part in parts:
-            if self._archive.has(part):
-                lines = (clean("".join(self._gather(line).text)) for line in _paragraphs(self._archive.tree(part)))
-                text = "\n".join(line for line in lines if line)
-                if text:
-                    blocks.setdefault(text, Block(BlockKind.HEADER, text))
+            self._targets = self._archive.external_targets(part)
+            if self._archive.has(part) and (text := self._joined_text(self._archive.tree(part))):
+                blocks.setdefault(text, Block(BlockKind.HEADER, text))
         return list(blocks.values())
+
+    def _joined_text(self, element: etree._Element) -> str:
+        """Text of all paragraphs at any depth, a line for each."""
+        text = []
+        for element_of_paragraph in _paragraphs(element):
+            paragraph = self._gather(element_of_paragraph)
+            text += [*paragraph.text, "" if paragraph.goes_on else "\n"]
+        return "\n".join(line for line in clean("".join(text)).split("\n") if line)
+
+
+def alternative(element: etree._Element) -> etree._Element:
+    """What to read of `mc:AlternateContent`: the first choice, else the fallback; never both, as they say the same.
+
+    Returns:
+        The part to read; the element itself where it holds neither.
+    """
+    for name in ("{*}Choice", "{*}Fallback"):
+        if (found := element.find(name)) is not None:
+            return found
+    return element
 
 
 def _paragraphs(element: etree._Element) -> Iterator[etree._Element]:
-    """Paragraphs at any depth, without those that only repeat others for older programs."""
+    """Paragraphs at any depth, without those that only repeat others for other programs."""
     for paragraph in element.iter("{*}p"):
-        if next(paragraph.iterancestors("{*}Fallback"), None) is None:
+        alternatives = paragraph.iterancestors("{*}Choice", "{*}Fallback")
+        if all((parent := each.getparent()) is None or alternative(parent) is each for each in alternatives):
             yield paragraph
+
+
+def _content(element: etree._Element) -> Iterator[etree._Element]:
+    """Paragraphs and tables of a cell, those inside content controls and the like included."""
+    for child in element:
+        name = local_name(child)
+        if name in {"p", "tbl"}:
+            yield child
+        elif name == "AlternateContent":
+            yield from _content(alternative(child))
+        elif name in _TRANSPARENT:
+            yield from _content(child)
+
+
+def _symbol(element: etree._Element) -> str:
+    """A symbol; those of symbol fonts stand in the private area, where only boxes with marks are known."""
+    code = attribute(element, "char").upper()
+    try:
+        character = chr(int(code, 16))
+    except (ValueError, OverflowError):
+        return ""
+    return _CHECKED_SYMBOLS.get(code, "" if "\ud800" <= character <= "\uf8ff" else character)
 
 
 def _checkbox(element: etree._Element) -> str:
@@ -324,6 +427,8 @@ def _descend(element: etree._Element, wanted: str) -> Iterator[etree._Element]:
         name = local_name(child)
         if name == wanted:
             yield child
+        elif name == "AlternateContent":
+            yield from _descend(alternative(child), wanted)
         elif name in _TRANSPARENT:
             yield from _descend(child, wanted)
 

@@ -17,6 +17,7 @@ _CAPTION_NAMES = {"caption", "図表番号"}
 _DEEPEST_LEVEL = 9
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"))
 _ROMAN_UNITS = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
+_LAST_LETTERS, _LAST_ROMAN = 780, 32767  # where Word ends
 _KANA_ORDER = "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン"
 _IROHA_ORDER = "イロハニホヘトチリヌルヲワカヨタレソツネナラムウヰノオクヤマケフコエテアサキユメミシヱヒモセス"
 _IDEOGRAPHS = "〇一二三四五六七八九"
@@ -173,9 +174,9 @@ def attribute(element: etree._Element, name: str) -> str:
 
 
 def integer(element: etree._Element | None, default: int) -> int:
-    """The `val` of an element as a whole number, at most 1000; the default where it is missing or no number."""
+    """The `val` of an element as a whole number of up to nine digits; the default where it is missing or none."""
     value = _value(element)
-    return min(int(value), 1000) if value.isascii() and value.isdigit() and len(value) < 10 else default
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else default
 
 
 def _value(element: etree._Element | None) -> str:
@@ -199,10 +200,10 @@ def _numbering(element: etree._Element) -> str:
 
 def _format_number(number: int, number_format: str) -> str:
     match number_format:
-        case "upperLetter" | "lowerLetter":
+        case "upperLetter" | "lowerLetter" if 1 <= number <= _LAST_LETTERS:
             letter = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
             return letter.upper() if number_format == "upperLetter" else letter
-        case "upperRoman" | "lowerRoman":
+        case "upperRoman" | "lowerRoman" if number <= _LAST_ROMAN:
             return _roman(number).upper() if number_format == "upperRoman" else _roman(number)
         case "decimalZero":
             return f"{number:02}"

@@ -16,18 +16,21 @@ import pickle
 import resource
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageRole
+from rag_assets.parsing.confinement import confine
 from rag_assets.parsing.content import Block, Failure, Formula, Page, ParsedDocument, Row
-from rag_assets.parsing.parse import ParsingLimits, parse_bytes
+from rag_assets.parsing.limits import ParsingLimits
+from rag_assets.parsing.parse import parse_bytes
 
 ANSWER_BYTES = 256 << 20
 CRASH_OUTPUT_BYTES = 1 << 16
+OCR_PAGES = b"ocr pages "
 _CPU_GRACE_SECONDS = 5
 _LOG_RECORDS = 20
 _COLLECTION_THRESHOLDS = (100_000, 50, 100)
@@ -76,11 +79,17 @@ def serve(descriptor: int, lifeline: int, limits: ParsingLimits) -> None:
     _limit_process(limits.memory_bytes)
     # A document is many small values and no cycles: looking for garbage every 700 of them takes half the time.
     gc.set_threshold(*_COLLECTION_THRESHOLDS)
-    sys.addaudithook(_refuse_network)
     records = _collect_log_records()
     connection = Connection(descriptor)
+    confine()
     connection.send_bytes(b"ready")
     passwords: tuple[str, ...] = ()
+
+    def announce(ocr_pages: int) -> None:
+        """Ask for the time that text recognition takes; the parent counts it by the same limits."""
+        connection.send_bytes(OCR_PAGES + str(ocr_pages).encode())
+        _limit_processor_time(limits.seconds(ocr_pages))
+
     while True:
         try:
             job: ParseJob | tuple[str, ...] = pickle.loads(connection.recv_bytes())  # noqa: S301 - sent by the parent
@@ -89,16 +98,21 @@ def serve(descriptor: int, lifeline: int, limits: ParsingLimits) -> None:
         if isinstance(job, tuple):  # passwords come first, through the pipe: a command line can be read by others
             passwords = job
             continue
-        _limit_processor_time(limits.timeout_seconds)
+        _limit_processor_time(limits.seconds())
         _forget_output()
-        document = parse_job(job, limits, passwords)
+        document = parse_job(job, limits, passwords, announce)
         connection.send_bytes(_encode_answer(document, list(records)))
         records.clear()
         del document
 
 
-def parse_job(job: ParseJob, limits: ParsingLimits, passwords: Sequence[str] = ()) -> ParsedDocument:
-    """Read and parse one file; whatever is wrong with it becomes a failure."""
+def parse_job(
+    job: ParseJob,
+    limits: ParsingLimits,
+    passwords: Sequence[str] = (),
+    announce: Callable[[int], None] | None = None,
+) -> ParsedDocument:
+    """Read and parse one file; whatever is wrong with it becomes a failure. Arguments as for `parse_bytes`."""
     path = Path(job.path)
     name = job.stated_format
     try:
@@ -112,7 +126,7 @@ def parse_job(job: ParseJob, limits: ParsingLimits, passwords: Sequence[str] = (
         return _failed(name, FailureCause.MEMORY, "memory ran out while the file was read")
     if job.content_sha256 and hashlib.sha256(data).hexdigest() != job.content_sha256:
         return _failed(name, FailureCause.UNREADABLE, "the file changed after it was listed")
-    return parse_bytes(data, job.file_name, limits, passwords)
+    return parse_bytes(data, job.file_name, limits, passwords, announce)
 
 
 def decode_answer(answer: bytes) -> tuple[ParsedDocument, list[tuple[int, str]]]:
@@ -176,7 +190,7 @@ def _limit_process(memory_bytes: int) -> None:
 
 
 def _limit_processor_time(timeout_seconds: float) -> None:
-    """Have the kernel end this process should the parent not come to it: twice the timeout in processor seconds."""
+    """Have the kernel end this process should the parent not come to it: twice the time in processor seconds."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     seconds = int(usage.ru_utime + usage.ru_stime + 2 * timeout_seconds) + _CPU_GRACE_SECONDS
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
@@ -189,12 +203,6 @@ def _forget_output() -> None:
     with contextlib.suppress(OSError):
         os.ftruncate(2, 0)
         os.lseek(2, 0, os.SEEK_SET)
-
-
-def _refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
-    del arguments
-    if event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"):
-        raise PermissionError(f"parsing has no network: {event}")
 
 
 class _RecordHandler(logging.Handler):

@@ -59,28 +59,44 @@ def _entry(name: str, kind: int, right: int, child: int, start: int, size: int) 
     return head + bytes(36) + struct.pack("<IQ", start, size)
 
 
-def outlook_message(subject: str, body: str, sender: str, attachment: str) -> bytes:
-    """A message with one attached file."""
+def outlook_message(subject: str, body: str, sender: str, attachment: str, code_page: str = "") -> bytes:
+    """A message with one attached file, its texts in Unicode or in a code page that it does not state."""
     texts = {0x0037: subject, 0x1000: body, 0x0C1A: sender, 0x0C1F: "yamada@example.jp"}
     recipient = {0x3001: "佐藤", 0x39FE: "sato@example.jp"}
     attached: Tree = {
-        **_streams(bytes(8), {0x3707: attachment}),
+        **_streams(bytes(8), {0x3707: attachment}, code_page),
         "__substg1.0_37010102": b"never opened",
     }
     return compound_file(
         {
-            **_streams(struct.pack("<8xIIII8x", 1, 1, 1, 1), texts),
+            **_streams(struct.pack("<8xIIII8x", 1, 1, 1, 1), texts, code_page),
             "__nameid_version1.0": {},
             "__attach_version1.0_#00000000": attached,
-            "__recip_version1.0_#00000000": _streams(bytes(8), recipient),
+            "__recip_version1.0_#00000000": _streams(bytes(8), recipient, code_page),
         }
     )
 
 
-def _streams(header: bytes, texts: dict[int, str]) -> Tree:
-    """The streams of text properties, and the one that lists them."""
-    listed = b"".join(
-        struct.pack("<HHIII", 0x001F, number, 6, 2 * len(text) + 2, 0) for number, text in sorted(texts.items())
+def embedding_message(subject: str, body: str, inner_subject: str, inner_body: str) -> bytes:
+    """A message with another one attached to it."""
+    inner = _streams(struct.pack("<8xIIII", 0, 0, 0, 0), {0x0037: inner_subject, 0x1000: inner_body})
+    method = struct.pack("<HHIII", 0x0003, 0x3705, 6, 5, 0)
+    attached: Tree = {"__properties_version1.0": bytes(8) + method, "__substg1.0_3701000D": inner}
+    return compound_file(
+        {
+            **_streams(struct.pack("<8xIIII8x", 0, 1, 0, 1), {0x0037: subject, 0x1000: body}),
+            "__nameid_version1.0": {},
+            "__attach_version1.0_#00000000": attached,
+        }
     )
-    found: Tree = {f"__substg1.0_{number:04X}001F": text.encode("utf-16-le") for number, text in texts.items()}
+
+
+def _streams(header: bytes, texts: dict[int, str], code_page: str = "") -> Tree:
+    """The streams of text properties, and the one that lists them."""
+    kind, encoding = (0x001E, code_page) if code_page else (0x001F, "utf-16-le")
+    listed = b"".join(
+        struct.pack("<HHIII", kind, number, 6, len(text.encode(encoding)) + 2, 0)
+        for number, text in sorted(texts.items())
+    )
+    found: Tree = {f"__substg1.0_{number:04X}{kind:04X}": text.encode(encoding) for number, text in texts.items()}
     return {"__properties_version1.0": header + listed, **found}

@@ -22,6 +22,7 @@ def make_pdf(
     vertical: bool = False,
     catalog: str = "",
     more: tuple[str, ...] = (),
+    resources: str = "",
 ) -> bytes:
     """A PDF of A4 pages, each given by its texts or by its content stream.
 
@@ -32,6 +33,7 @@ def make_pdf(
         vertical: Whether Japanese is set from top to bottom.
         catalog: Entries of the catalog.
         more: Further objects, from number 9.
+        resources: Entries of the resources of every page.
     """
     encoding = "UniJIS-UTF16-V" if vertical else "UniJIS-UTF16-H"
     objects = [
@@ -51,7 +53,7 @@ def make_pdf(
         kids.append(f"{len(objects) + 1} 0 R")
         objects.append(
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] {extra} /Contents {len(objects) + 2} 0 R "
-            "/Resources << /Font << /L 3 0 R /J 4 0 R /B 7 0 R >> >> >>"
+            f"/Resources << /Font << /L 3 0 R /J 4 0 R /B 7 0 R >> {resources} >> >>"
         )
         objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
     objects[1] = f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>"

@@ -1,11 +1,13 @@
 import zipfile
 from io import BytesIO
 from pathlib import Path
+from typing import ClassVar, cast
 
 import openpyxl
 import pytest
 from excel_building import LIMITS, build, with_parts
 from openpyxl.worksheet.worksheet import Worksheet
+from python_calamine import CalamineWorkbook
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
@@ -13,11 +15,16 @@ from rag_assets.parsing import excel
 from rag_assets.parsing.content import ParsedDocument
 from rag_assets.parsing.detect import detect_format
 from rag_assets.parsing.excel import ExcelLimits, parse_excel
+from rag_assets.parsing.excel_values import read_values
 
 DATA = Path(__file__).parents[1] / "data" / "excel"
 SHEET = "xl/worksheets/sheet1.xml"
 _RELATIONS = '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{}</Relationships>'
 _RELATION = '<Relationship Id="{}" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{}" {}/>'
+
+_OPEN_DOCUMENT = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "style", "table", "text")
+)
 
 
 def parse(name: str) -> ParsedDocument:
@@ -129,23 +136,63 @@ def test_old_format_is_read() -> None:
     assert table.section == (heading.text,) == ("Number of freshwater ducks per year",)
 
 
-def test_open_document_spreadsheet_is_read() -> None:
-    content = (
-        '<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
-        'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
-        'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><office:body><office:spreadsheet>'
-        '<table:table table:name="一覧"><table:table-row><table:table-cell office:value-type="string">'
-        "<text:p>項目</text:p></table:table-cell></table:table-row></table:table>"
-        "</office:spreadsheet></office:body></office:document-content>"
-    )
+def open_document(content: str) -> bytes:
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
         archive.writestr("META-INF/manifest.xml", '<manifest:manifest xmlns:manifest="urn:oasis"/>')
         archive.writestr("content.xml", content)
-    assert detect_format(buffer.getvalue(), "a").name == "ods"
-    (page,) = parse_excel(buffer.getvalue(), LIMITS).pages
+    return buffer.getvalue()
+
+
+def test_open_document_spreadsheet_is_read() -> None:
+    content = (
+        f"<office:document-content {_OPEN_DOCUMENT}><office:body><office:spreadsheet>"
+        '<table:table table:name="一覧"><table:table-row><table:table-cell office:value-type="string">'
+        "<text:p>項目</text:p></table:table-cell></table:table-row></table:table>"
+        "</office:spreadsheet></office:body></office:document-content>"
+    )
+    data = open_document(content)
+    assert detect_format(data, "a").name == "ods"
+    (page,) = parse_excel(data, LIMITS).pages
     assert (page.name, page.blocks[0].text) == ("一覧", "項目")
+
+
+def test_hidden_sheets_of_other_formats_are_marked() -> None:
+    sheet = (
+        '<table:table table:name="{0}" table:style-name="{1}"><table:table-row><table:table-cell '
+        'office:value-type="string"><text:p>{0}</text:p></table:table-cell></table:table-row></table:table>'
+    )
+    style = (
+        '<style:style style:name="{}" style:family="table"><style:table-properties table:display="{}"/></style:style>'
+    )
+    content = (
+        f"<office:document-content {_OPEN_DOCUMENT}><office:automatic-styles>{style.format('on', 'true')}"
+        f"{style.format('off', 'false')}</office:automatic-styles><office:body><office:spreadsheet>"
+        f"{sheet.format('表', 'on')}{sheet.format('裏', 'off')}</office:spreadsheet></office:body>"
+        "</office:document-content>"
+    )
+    pages = parse_excel(open_document(content), LIMITS).pages
+    assert [(page.name, page.hidden) for page in pages] == [("表", False), ("裏", True)]
+
+
+def test_merged_ranges_of_old_workbooks_are_kept() -> None:
+    class Sheet:
+        height, width, start = 2, 2, (3, 1)
+        merged_cell_ranges: ClassVar = [((3, 1), (3, 2)), ((4, 1), (4, 1))]
+
+        @staticmethod
+        def iter_rows() -> list[list[str]]:
+            return [["題", ""], ["甲", "乙"]]
+
+    class OldWorkbook:
+        @staticmethod
+        def get_sheet_by_index(_: int) -> Sheet:
+            return Sheet()
+
+    cells = read_values(cast("CalamineWorkbook", OldWorkbook()), 0, 100)
+    assert cells.texts == {3: {1: "題"}, 4: {1: "甲", 2: "乙"}}
+    assert [area.label for area in cells.merges] == ["B4:C4"]
 
 
 def test_panic_of_the_reader_of_old_formats_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import BlockKind, PageRole
 from rag_assets.parsing.cells import format_range
-from rag_assets.parsing.content import Block, Formula
+from rag_assets.parsing.content import Block, Formula, ParsedDocument
 from rag_assets.parsing.excel import parse_excel
 from rag_assets.parsing.excel_formulas import shift
 from rag_assets.parsing.excel_roles import sheet_role
@@ -50,11 +50,16 @@ def sheet_of(*rows: str) -> tuple[Block, ...]:
     return parse_excel(with_parts(build(leave_empty), {SHEET: xml}), LIMITS).pages[0].blocks
 
 
-def drawn(*elements: str) -> tuple[Block, ...]:
-    """Blocks of an empty sheet with a drawing, each element in its own anchor."""
+def drawn_document(*elements: str) -> ParsedDocument:
+    """A workbook of an empty sheet with a drawing, each element in its own anchor."""
     drawing = DRAWING.format("".join(ANCHOR.format(row, element) for row, element in enumerate(elements)))
     parts = {"xl/drawings/drawing1.xml": drawing, "xl/worksheets/_rels/sheet1.xml.rels": RELATIONS}
-    return parse_excel(with_parts(build(leave_empty), parts), LIMITS).pages[0].blocks
+    return parse_excel(with_parts(build(leave_empty), parts), LIMITS)
+
+
+def drawn(*elements: str) -> tuple[Block, ...]:
+    """Blocks of an empty sheet with a drawing."""
+    return drawn_document(*elements).pages[0].blocks
 
 
 def transform(place: Place, flips: str = "") -> str:
@@ -72,10 +77,12 @@ def shape(number: int, text: str, place: Place, looks: str = "") -> str:
 BARE = "<a:noFill/><a:ln><a:noFill/></a:ln>"
 
 
-def connector(place: Place, ends: str = "", heads: str = '<a:tailEnd type="arrow"/>', flips: str = "") -> str:
+def connector(
+    place: Place, ends: str = "", heads: str = '<a:tailEnd type="arrow"/>', flips: str = "", form: str = ""
+) -> str:
     return (
         f'<xdr:cxnSp><xdr:nvCxnSpPr><xdr:cNvPr id="99" name=""/><xdr:cNvCxnSpPr>{ends}</xdr:cNvCxnSpPr></xdr:nvCxnSpPr>'
-        f"<xdr:spPr>{transform(place, flips)}<a:ln>{heads}</a:ln></xdr:spPr></xdr:cxnSp>"
+        f"<xdr:spPr>{transform(place, flips)}{form}<a:ln>{heads}</a:ln></xdr:spPr></xdr:cxnSp>"
     )
 
 
@@ -237,6 +244,65 @@ def test_messages_between_lifelines_join_the_participants() -> None:
         shape(4, "応答", (15, 56, 20, 4), BARE),
     )
     assert found == ["利用者 → 認可サーバ: アクセストークン要求", "認可サーバ → 利用者: 応答"]
+
+
+BOXES = (shape(1, "左", (0, 0, 10, 20)), shape(2, "右", (40, 0, 10, 20)))
+FORTH = '<a:stCxn id="1" idx="3"/><a:endCxn id="2" idx="1"/>'
+BACK = '<a:stCxn id="2" idx="1"/><a:endCxn id="1" idx="3"/>'
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_parallel_arrows_have_their_own_labels(*, reverse: bool) -> None:
+    """The lower text lies as near to the upper arrow as to its own, whichever the file states first."""
+    labels = [shape(3, "要求", (20, 4, 10, 3), BARE), shape(4, "応答", (20, 7, 10, 3), BARE)]
+    found = edges(
+        *BOXES,
+        connector((10, 7, 30, 0), FORTH),
+        connector((10, 10, 30, 0), BACK, flips=' flipH="1"'),
+        *(labels[::-1] if reverse else labels),
+    )
+    assert found == ["左 → 右: 要求", "右 → 左: 応答"]
+
+
+def bent(share: int) -> str:
+    return f'<a:prstGeom prst="bentConnector3"><a:avLst><a:gd name="adj1" fmla="val {share}"/></a:avLst></a:prstGeom>'
+
+
+@pytest.mark.parametrize(("flips", "shares"), [("", (20_000, 80_000)), (' flipH="1"', (80_000, 20_000))])
+def test_labels_follow_the_bends_of_connectors(flips: str, shares: tuple[int, int]) -> None:
+    """Two arrows with the same ends, of which the first bends near the left box and the second near the right one."""
+    ends = BACK if flips else FORTH
+    found = edges(
+        *BOXES,
+        connector((10, 2, 30, 16), ends, form=bent(shares[0]), flips=flips),
+        connector((10, 2, 30, 16), ends, form=bent(shares[1]), flips=flips),
+        shape(3, "右側", (33, 9, 2, 2), BARE),
+        shape(4, "左側", (15, 9, 2, 2), BARE),
+    )
+    names = "右 → 左" if flips else "左 → 右"
+    assert found == [f"{names}: 左側", f"{names}: 右側"]
+
+
+def test_text_beside_an_upright_connector_is_its_label() -> None:
+    found = edges(
+        shape(1, "上", (0, 0, 10, 10)),
+        shape(2, "下", (0, 40, 10, 10)),
+        connector((5, 10, 0, 30)),
+        shape(3, "企業コードを渡す", (5, 24, 20, 3), BARE),
+        shape(4, "遠い注記", (8, 30, 20, 3), BARE),
+    )
+    assert found == ["上 → 下: 企業コードを渡す"]
+
+
+@pytest.mark.parametrize(("flips", "expected"), [("", "左 → 右"), (' flipH="1"', "右 → 左")])
+def test_connectors_in_turned_over_groups_run_the_other_way(flips: str, expected: str) -> None:
+    frame = '<a:off x="{0}" y="0"/><a:ext cx="3000000" cy="1000000"/>'
+    group = (
+        f"<xdr:grpSp><xdr:grpSpPr><a:xfrm{flips}>{frame.format(0)}"
+        '<a:chOff x="0" y="0"/><a:chExt cx="3000000" cy="1000000"/></a:xfrm></xdr:grpSpPr>'
+        f"{connector((10, 5, 10, 0))}</xdr:grpSp>"
+    )
+    assert edges(shape(1, "左", (0, 0, 10, 10)), shape(2, "右", (20, 0, 10, 10)), group) == [expected]
 
 
 def test_shapes_without_text_are_named_by_what_stands_on_or_below_them() -> None:

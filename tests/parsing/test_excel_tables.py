@@ -1,11 +1,12 @@
+import pytest
 from excel_building import blocks_of, draw_box, use_graph_paper
 from openpyxl.comments import Comment
-from openpyxl.styles import Font
+from openpyxl.styles import Border, Font, Side
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.parsing.excel_cells import Area
-from rag_assets.parsing.excel_sections import heading_level
+from rag_assets.parsing.excel_sections import heading_level, states_value
 from rag_assets.parsing.excel_tables import Box, make_bands, table_block
 
 
@@ -60,6 +61,43 @@ def test_form_has_no_header_rows_and_keeps_empty_values_apart() -> None:
     assert table.header_row_count == 0
     assert table.rows[0].cells == ("PJ名", "", "作成", "TIS")
     assert table.text == "PJ名 |  | 作成 | TIS\n版 | 1.0 | 変更"
+
+
+def test_empty_cells_keep_their_places_in_the_text_of_a_table_without_header() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for number, row in enumerate([(1, 2, 3), (4, None, 6), (None, 8, None), (10, 11, 12)], 1):
+            for column, value in zip("ABC", row, strict=True):
+                draw_box(sheet, f"{column}{number}", value)
+
+    (table,) = blocks_of(fill)
+    assert (table.kind, table.header_row_count) == (BlockKind.TABLE, 0)
+    assert table.text == "1 | 2 | 3\n4 |  | 6\n | 8\n10 | 11 | 12"
+
+
+def test_name_of_a_column_stays_off_neighbours_with_their_own_lines() -> None:
+    """The line between `項目名` and the empty place right of `キー` is missing: one room reaches around `順`."""
+
+    def fill(sheet: Worksheet) -> None:
+        for reference, text in [("A1:B2", "No."), ("C1:D1", "キー"), ("G2:H2", "順")]:
+            draw_box(sheet, reference, text, coloured=True)
+        for place in ("E1:H1", "C2:F2"):
+            draw_box(sheet, place, coloured=True)
+        line = Side(style="thin")
+        for column in "EF":
+            sheet[f"{column}1"].border = Border(top=line, left=line if column == "E" else None)
+            sheet[f"{column}2"].border = Border(bottom=line)
+        sheet["C2"] = "項目名"
+        for row in (3, 4):
+            for reference, text in [(f"A{row}:B{row}", f"{row}"), (f"C{row}:F{row}", "ID"), (f"G{row}:H{row}", "昇")]:
+                draw_box(sheet, reference, text)
+
+    (table,) = blocks_of(fill)
+    assert table.header_row_count == 2
+    assert [row.cells for row in table.rows][:3] == [
+        ("No.", "キー", "キー"),
+        ("No.", "項目名", "順"),
+        ("3", "ID", "昇"),
+    ]
 
 
 def test_tables_side_by_side_and_below_are_told_apart() -> None:
@@ -170,6 +208,37 @@ def test_title_above_a_table_is_its_section() -> None:
     heading, table = blocks_of(fill)
     assert heading.kind is BlockKind.HEADING
     assert table.section == ("売上一覧",)
+
+
+@pytest.mark.parametrize("bold", [False, True])
+def test_value_given_to_a_name_is_no_heading(*, bold: bool) -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"] = "起動時刻：18:00"
+        sheet["A1"].font = Font(bold=bold)
+        for row, values in enumerate([("月", "額"), ("4月", 10), ("5月", 20)], 3):
+            for column, value in enumerate(values, 1):
+                sheet.cell(row, column, value)
+
+    paragraph, table = blocks_of(fill)
+    assert (paragraph.kind, table.section) == (BlockKind.PARAGRAPH, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("起動時刻：18:00", True),
+        ("Content-Type: application/json", True),
+        ("作成日：2018/7/1", True),
+        ("補足：記述方法の説明", False),
+        ("ケース1：正常終了", False),
+        ("パターンＡ：一括", False),
+        ("Table 3: sales", False),
+        ("検索条件：", False),
+        ("検索条件", False),
+    ],
+)
+def test_titles_with_a_colon_are_told_from_values(text: str, expected: bool) -> None:
+    assert states_value(text) is expected
 
 
 def test_values_are_shown_and_never_taken_for_missing_ones() -> None:

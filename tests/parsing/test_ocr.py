@@ -1,21 +1,25 @@
 import re
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pypdfium2
 import pytest
+from fonts import needs_japanese_font
 from pdf_building import IMAGE, column, make_pdf
 from rapidfuzz.distance import Levenshtein
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.parsing import ocr
-from rag_assets.parsing.parse import ParsingLimits
+from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.pdf import parse_pdf
+from rag_assets.parsing.pdf_runs import Run
 from rag_assets.parsing.pool import ParseJob, parse_files
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"
-LIMITS = ParsingLimits(60.0, 1 << 30, 1 << 26, 1 << 28, 2000, 100_000, 100)
+LIMITS = ParsingLimits(60.0, 1 << 30, 1 << 26, 1 << 28, 2000, 100_000, 100, ocr_seconds_per_page=10.0, ocr_seconds=60.0)
 ENGLISH = ["The quick brown fox jumps over the lazy dog", "and the river runs down to the sea again."]
 
 needs_ocr = pytest.mark.skipif(not ocr.is_installed(), reason="the extra `ocr` is not installed")
@@ -66,6 +70,7 @@ def test_a_picture_of_english_text_is_read() -> None:
 
 
 @needs_ocr
+@needs_japanese_font
 def test_a_picture_of_japanese_text_is_read() -> None:
     """A page of a book, against its own text layer."""
     path = CORPUS / "japanese_pdf" / "debian__developers-reference.ja.pdf"
@@ -84,12 +89,58 @@ def test_a_text_layer_is_left_alone() -> None:
     assert page.ocr_confidence is None
 
 
-@needs_ocr
-def test_time_for_ocr_is_limited() -> None:
-    document = parse_pdf(scan(make_pdf([column(72, 100, ENGLISH, 12)])), 10, ocr_seconds=0.0)
-    (failure,) = document.failures
-    assert (failure.cause, failure.page_number) == (FailureCause.TIMEOUT, 1)
-    assert failure.message == "page 1 has no usable text layer: the time for OCR is used up"
+class Clock:
+    """Time that passes only while a page is read: 7 seconds for each."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def recognize(self, page: Any, size: tuple[float, float]) -> ocr.Recognized:
+        del page, size
+        self.now += 7.0
+        return ocr.Recognized([Run(["x"], [72.0], 72.0, 100.0, 80.0, 112.0, 12.0, False)], 1.0)
+
+
+@pytest.mark.parametrize(
+    ("per_page", "most", "read", "setting"),
+    [
+        (7.0, 1000.0, 10, ""),  # 30 s of the file and 70 s for its ten pages
+        (3.0, 1000.0, 6, "parsing.ocr_seconds_per_page"),  # half of 30 s and 30 s
+        (0.0, 1000.0, 2, "parsing.ocr_seconds_per_page"),
+        (7.0, 10.0, 3, "parsing.ocr_seconds"),
+    ],
+)
+def test_each_page_that_needs_ocr_adds_to_the_time(
+    per_page: float, most: float, read: int, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page begins where the time suffices for the slowest page before it."""
+    clock, announced = Clock(), list[int]()
+    monkeypatch.setattr(ocr, "is_installed", lambda: True)
+    monkeypatch.setattr(ocr, "recognize", clock.recognize)
+    monkeypatch.setattr(ocr, "time", clock)
+    limits = replace(LIMITS, timeout_seconds=30.0, ocr_seconds_per_page=per_page, ocr_seconds=most)
+    text = column(72, 100, ENGLISH)
+    document = parse_pdf(make_pdf([text, *[IMAGE] * 10, text]), 100, ocr_time=ocr.OcrTime(limits, announced.append))
+    assert announced == [10]
+    assert [number for number, page in enumerate(document.pages, 1) if page.ocr_confidence] == list(range(2, 2 + read))
+    assert [(failure.cause, failure.page_number) for failure in document.failures] == [
+        (FailureCause.TIMEOUT, number) for number in range(2 + read, 12)
+    ]
+    for failure in document.failures:
+        number = failure.page_number
+        expected = f"page {number} has no usable text layer: the time for OCR is used up, raise {setting}"
+        assert failure.message == expected
+    assert clock.now - 1000.0 <= limits.seconds(10)
+
+
+def test_without_ocr_no_time_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    announced: list[int] = []
+    monkeypatch.setattr(ocr, "is_installed", lambda: False)
+    parse_pdf(make_pdf([IMAGE]), 10, ocr_time=ocr.OcrTime(LIMITS, announced.append))
+    assert announced == []
 
 
 @needs_ocr
@@ -105,6 +156,7 @@ def test_a_picture_without_text_is_a_failure() -> None:
 def test_ocr_keeps_within_the_limits_of_a_parsing_process(tmp_path: Path) -> None:
     path = tmp_path / "scan.pdf"
     path.write_bytes(scan(make_pdf([column(72, 100, ENGLISH, 12)])))
-    ((_, document),) = parse_files([ParseJob("scan.pdf", path)], workers=1, limits=LIMITS)
+    limits = replace(LIMITS, timeout_seconds=10.0, ocr_seconds_per_page=60.0)
+    ((_, document),) = parse_files([ParseJob("scan.pdf", path)], workers=1, limits=limits)
     assert document.failures == ()
     assert "brown fox" in document.pages[0].blocks[0].text

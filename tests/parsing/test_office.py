@@ -1,5 +1,7 @@
 import io
+import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import docx
@@ -7,6 +9,8 @@ import pptx
 import pytest
 from docx.enum.text import WD_BREAK
 from docx.oxml import parse_xml
+from excel_building import with_parts
+from golden import LIMITS
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Pt
@@ -14,12 +18,14 @@ from pptx.util import Pt
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.content import Block, ParsedDocument
+from rag_assets.parsing.limits import limited
 from rag_assets.parsing.markup import parse_html, parse_markdown
 from rag_assets.parsing.slides import parse_pptx
 from rag_assets.parsing.word import parse_docx
 from rag_assets.parsing.word_styles import _format_number
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+RELATIONSHIPS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 HEADING, PARAGRAPH, LIST_ITEM = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM
 
 
@@ -154,6 +160,126 @@ def test_docx_header_boxes_are_read_once() -> None:
     assert shapes(read_docx(build).pages[0].blocks) == [(BlockKind.HEADER, "社外秘"), (PARAGRAPH, "本文")]
 
 
+MC = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+
+
+def body_xml(*parts: str) -> Callable[[Any], None]:
+    def build(document: Any) -> None:
+        for part in parts:
+            document.element.body.append(parse_xml(part.replace(">", f" {W} {MC}>", 1)))
+
+    return build
+
+
+def paragraph_xml(text: str, properties: str = "") -> str:
+    return f"<w:p>{properties}<w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def alternatives(choice: str, fallback: str) -> str:
+    return (
+        f'<mc:AlternateContent><mc:Choice Requires="wps">{choice}</mc:Choice>'
+        f"<mc:Fallback>{fallback}</mc:Fallback></mc:AlternateContent>"
+    )
+
+
+def test_docx_notes_with_a_page_break_are_read() -> None:
+    document = docx.Document()
+    document.add_paragraph("本文")
+    notes = (
+        f"<w:footnotes {W}><w:footnote w:id='1'><w:p><w:r><w:t>前</w:t><w:br w:type='page'/><w:t>後</w:t></w:r></w:p>"
+    )
+    relation = f'<Relationship Id="rIdNotes" Type="{RELATIONSHIPS}/footnotes" Target="footnotes.xml"/></Relationships>'
+    data = saved(document)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        relations = archive.read("word/_rels/document.xml.rels").decode().replace("</Relationships>", relation)
+        body = archive.read("word/document.xml").decode()
+    reference = "<w:r><w:footnoteReference w:id='1'/></w:r></w:p>"
+    parts = {
+        "word/_rels/document.xml.rels": relations,
+        "word/document.xml": body.replace("</w:p>", reference, 1),
+        "word/footnotes.xml": f"{notes}</w:footnote></w:footnotes>",
+    }
+    (page,) = parse_docx(with_parts(data, parts), 1000, 1 << 26).pages
+    assert shapes(page.blocks) == [(PARAGRAPH, "本文"), (BlockKind.NOTE, "前後")]
+
+
+def test_docx_alternatives_between_paragraphs_are_read_once() -> None:
+    table = "<w:tbl><w:tr><w:tc>{}</w:tc><w:tc><w:p/></w:tc></w:tr></w:tbl>"
+    both = alternatives(paragraph_xml("新しい形"), paragraph_xml("古い形"))
+    run = "<w:r><w:t>{}</w:t></w:r>"
+    build = body_xml(
+        both,
+        alternatives("", paragraph_xml("古い形")).replace('<mc:Choice Requires="wps"></mc:Choice>', ""),
+        table.format(both),
+        f"<w:p>{alternatives(run.format('文の中'), run.format('古い文'))}</w:p>",
+    )
+    assert [block.text for block in read_docx(build).pages[0].blocks] == ["新しい形", "古い形", "新しい形", "文の中"]
+
+
+DELETED_MARK = "<w:pPr><w:rPr><w:del/></w:rPr></w:pPr>"
+
+
+def test_docx_paragraphs_join_where_their_mark_was_deleted() -> None:
+    halves = paragraph_xml("前半", DELETED_MARK) + paragraph_xml("後半") + paragraph_xml("次")
+    cells = f"<w:tc>{halves}</w:tc><w:tc>{paragraph_xml('終わり', DELETED_MARK)}</w:tc>"
+    build = body_xml(
+        f"<w:tbl><w:tr>{cells}</w:tr></w:tbl>",
+        paragraph_xml("表の前", DELETED_MARK),
+        f"<w:tbl><w:tr>{cells}</w:tr></w:tbl>",
+    )
+    first, paragraph, second = read_docx(build).pages[0].blocks
+    assert first.rows[0].cells == second.rows[0].cells == ("前半後半\n次", "終わり")
+    assert (paragraph.kind, paragraph.text) == (PARAGRAPH, "表の前")
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("<w:sdt><w:sdtContent>", "</w:sdtContent></w:sdt>"),
+        ("<w:tbl><w:tr><w:tc>", "</w:tc></w:tr></w:tbl>"),
+        ("<w:tbl><w:tr><w:tc><w:p/></w:tc><w:tc>", "</w:tc></w:tr></w:tbl>"),
+        ("<w:p><w:r><w:pict><w:txbxContent>", "</w:txbxContent></w:pict></w:r></w:p>"),
+    ],
+)
+def test_docx_that_is_nested_too_deep_is_said_to_be(opening: str, closing: str) -> None:
+    build = body_xml(opening * 30 + paragraph_xml("底の文") + closing * 30, paragraph_xml("後"))
+    with limited(replace(LIMITS, nesting_depth=20)):
+        document = read_docx(build)
+    (failure,) = document.failures
+    assert (failure.cause, failure.page_number) == (FailureCause.TOO_LARGE, 1)
+    assert failure.message.startswith("page 1, below the beginning: ")
+    assert document.pages[0].blocks[-1].text == "後"
+    whole = read_docx(build)
+    assert not whole.failures
+    assert any("底の文" in block.text for block in whole.pages[0].blocks)
+
+
+def test_targets_of_docx_links_stand_behind_their_text() -> None:
+    def link(part: Any, paragraph: Any, text: str, target: str) -> None:
+        kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/hyperlink"
+        identity = part.relate_to(target, kind, is_external=True)
+        namespace = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+        xml = f'<w:hyperlink {W} {namespace} r:id="{identity}"><w:r><w:t>{text}</w:t></w:r></w:hyperlink>'
+        paragraph._p.append(parse_xml(xml))
+
+    def build(document: Any) -> None:
+        header = document.sections[0].header
+        link(header.part, header.paragraphs[0], "社内", "https://example.jp/header")
+        link(document.part, document.add_paragraph("詳細は"), "こちら", "https://example.jp/body")
+        link(document.part, document.add_paragraph(), "https://example.jp", "https://example.jp/")
+
+    assert [block.text for block in read_docx(build).pages[0].blocks] == [
+        "社内 <https://example.jp/header>",
+        "詳細はこちら <https://example.jp/body>",
+        "https://example.jp",
+    ]
+
+
+def test_docx_symbols_of_ordinary_fonts_are_read() -> None:
+    build = body_xml('<w:p><w:r><w:sym w:font="MS Mincho" w:char="2460"/><w:sym w:char="F0FE"/></w:r></w:p>')
+    assert read_docx(build).pages[0].blocks[0].text == "①☑"
+
+
 def test_docx_numbering_is_shown() -> None:
     def build(document: Any) -> None:
         numbering = document.part.numbering_part.element
@@ -188,6 +314,8 @@ def test_docx_numbering_is_shown() -> None:
         (21, "japaneseCounting", "二十一"),
         (10, "japaneseCounting", "十"),
         (7, "somethingElse", "7"),
+        (999_999_999, "upperLetter", "999999999"),
+        (999_999_999, "lowerRoman", "999999999"),
     ],
 )
 def test_number_formats(number: int, number_format: str, expected: str) -> None:
@@ -240,6 +368,41 @@ def test_pptx_slides_are_limited() -> None:
     with pytest.raises(ParseError) as caught:
         parse_pptx(saved(presentation), 1000, 1 << 26, 2)
     assert caught.value.cause is FailureCause.TOO_LARGE
+
+
+def test_pptx_groups_nested_too_deep_are_said_to_be() -> None:
+    presentation = pptx.Presentation()
+    shapes_of_slide: Any = presentation.slides.add_slide(presentation.slide_layouts[6]).shapes
+    shapes_of_slide.add_textbox(Pt(1), Pt(1), Pt(1), Pt(1)).text_frame.text = "上"
+    group = shapes_of_slide
+    for _ in range(30):
+        group = group.add_group_shape().shapes
+    group.add_textbox(Pt(1), Pt(1), Pt(1), Pt(1)).text_frame.text = "底"
+    data = saved(presentation)
+    with limited(replace(LIMITS, nesting_depth=20)):
+        document = parse_pptx(data, 1000, 1 << 26, 10)
+    assert [block.text for block in document.pages[0].blocks] == ["上"]
+    (failure,) = document.failures
+    assert (failure.cause, failure.page_number) == (FailureCause.TOO_LARGE, 1)
+    assert len(parse_pptx(data, 1000, 1 << 26, 10).pages[0].blocks) == 2
+
+
+def test_a_damaged_chart_is_a_failure_of_its_slide() -> None:
+    presentation = pptx.Presentation()
+    slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+    slide.shapes.title.text = "売上"
+    data: Any = CategoryChartData()  # type: ignore[no-untyped-call]
+    data.categories = ["東京"]
+    data.add_series("売上", (1,))
+    slide.shapes.add_chart(XL_CHART_TYPE.PIE, 0, 0, Pt(100), Pt(100), data)
+    source = zipfile.ZipFile(io.BytesIO(saved(presentation)))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as target:
+        for name in source.namelist():
+            target.writestr(name, b"<broken" if "charts/chart" in name and name.endswith(".xml") else source.read(name))
+    document = parse_pptx(buffer.getvalue(), 1000, 1 << 26, 10)
+    assert [block.text for block in document.pages[0].blocks] == ["売上"]
+    assert [(failure.cause, failure.page_number) for failure in document.failures] == [(FailureCause.MALFORMED, 1)]
 
 
 MARKDOWN = """---
@@ -298,10 +461,83 @@ def test_html_states_its_charset() -> None:
 
 
 @pytest.mark.parametrize("opening", ["<div>", "<b>", "<table><tr><td>", "<ul><li>"])
-def test_html_that_is_nested_too_deep_is_said_to_be(opening: str) -> None:
-    document = parse_html((f"<p>前</p>{opening * 3000}中").encode())
+@pytest.mark.parametrize("count", [300, 3000])
+def test_html_that_is_nested_too_deep_is_said_to_be(opening: str, count: int) -> None:
+    document = parse_html((f"<p>前</p>{opening * count}中").encode())
     assert document.pages[0].blocks[0].text == "前"
-    assert [failure.cause for failure in document.failures] == [FailureCause.MALFORMED]
+    assert {(failure.cause, failure.page_number) for failure in document.failures} == {(FailureCause.TOO_LARGE, 1)}
+
+
+def test_html_behind_what_is_nested_too_deep_is_read() -> None:
+    with limited(replace(LIMITS, nesting_depth=20)):
+        document = parse_html(f"<p>前</p>{'<div>' * 30}中{'</div>' * 30}<p>後</p>".encode())
+    assert [block.text for block in document.pages[0].blocks] == ["前", "後"]
+    assert "parsing.nesting_depth" in document.failures[0].message
+
+
+def test_pictures_of_html_are_read_by_their_alternative_text() -> None:
+    markup = (
+        '<p>前<img alt="錠前" src=x>後</p><p><img alt="構成図 1" src=x></p><p><img alt="" src=x></p>'
+        '<figure><a href="https://example.jp/a"><picture><img alt="写真" src=x></picture></a>'
+        "<figcaption>図1</figcaption></figure>"
+        '<table><tr><th>印</th><th>名</th></tr><tr><td><img alt="済" src=x></td><td>a</td></tr></table>'
+    )
+    assert shapes(parse_html(markup.encode()).pages[0].blocks) == [
+        (PARAGRAPH, "前[図: 錠前]後"),
+        (BlockKind.CAPTION, "図: 構成図 1"),
+        (BlockKind.CAPTION, "図: 写真 <https://example.jp/a>"),
+        (BlockKind.CAPTION, "図1"),
+        (BlockKind.TABLE, "印 | 名\n[図: 済] | a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("link", "text"),
+    [
+        ('<a href="https://example.jp/a">資料</a>', "資料 <https://example.jp/a>"),
+        ('<a href="https://example.jp/">example.jp</a>', "example.jp"),
+        ('<a href="mailto:a@example.jp">連絡先</a>', "連絡先 <mailto:a@example.jp>"),
+        ('<a href="../%E8%A8%AD%E8%A8%88.xlsx">設計書</a>', "設計書 <../設計.xlsx>"),
+        ('<a href="#top">上へ</a><a href="next.html">次へ</a><a href="javascript:x()">x</a>', "上へ次へx"),
+        ('<a name="x">目印</a>', "目印"),
+    ],
+)
+def test_targets_of_html_links_stand_behind_their_text(link: str, text: str) -> None:
+    markup = f"<h1>{link}</h1><p>{link}</p><table><tr><td>{link}</td><td>b</td></tr></table>"
+    assert [block.text for block in parse_html(markup.encode()).pages[0].blocks] == [text, text, f"{text} | b"]
+
+
+def test_markdown_keeps_pictures_and_links() -> None:
+    text = "![構成図](a.png)\n\n詳細は[こちら](https://example.jp/表)。<https://example.jp/表>\n"
+    assert shapes(parse_markdown(text.encode()).pages[0].blocks) == [
+        (BlockKind.CAPTION, "図: 構成図"),
+        (PARAGRAPH, "詳細はこちら <https://example.jp/%E8%A1%A8>。https://example.jp/表"),
+    ]
+
+
+def test_headings_in_header_cells_are_column_names() -> None:
+    head = "<tr><th><h2>項目</h2></th><th><h3>値</h3></th></tr>"
+    for markup in (f"{head}<tr><td>a</td><td>1</td></tr>", f"<thead>{head}</thead><tr><td>a</td><td>1</td></tr>"):
+        (block,) = parse_html(f"<table>{markup}</table>".encode()).pages[0].blocks
+        assert [row.cells for row in block.rows] == [("項目", "値"), ("a", "1")]
+        assert block.header_row_count == 1
+
+
+def test_broken_lines_of_preformatted_text() -> None:
+    assert parse_html(b"<pre>a<br>b</pre>").pages[0].blocks[0].text == "a\nb"
+
+
+@pytest.mark.parametrize("mark", ["> ", "- "])
+def test_markdown_that_is_nested_too_deep_is_said_to_be(mark: str) -> None:
+    text = f"前\n\n{mark * 30}中\n\n後\n"
+    with limited(replace(LIMITS, nesting_depth=20)):
+        document = parse_markdown(text.encode())
+    first, deep, last = (block.text for block in document.pages[0].blocks)
+    assert (first, deep[-1], last) == ("前", "中", "後")
+    (failure,) = document.failures
+    assert (failure.cause, failure.page_number) == (FailureCause.TOO_LARGE, 1)
+    assert failure.message.startswith("line 3: ")
+    assert not parse_markdown(text.encode()).failures
 
 
 def test_nested_html_is_read() -> None:

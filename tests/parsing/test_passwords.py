@@ -76,7 +76,7 @@ def test_the_setting_is_refused_in_a_file(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "settings.toml"
     path.write_text('[parsing]\npasswords = ["hidden"]\n')
     monkeypatch.setenv("RAG_CONFIG", str(path))
-    with pytest.raises(SettingsError, match="expected in RAG_PASSWORDS, found in the file") as caught:
+    with pytest.raises(SettingsError, match="expected in the environment, found in the file") as caught:
         load_settings()
     assert "hidden" not in str(caught.value)
 

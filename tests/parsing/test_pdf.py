@@ -1,15 +1,23 @@
+import ast
 import re
+import subprocess
+import sys
+import textwrap
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pypdfium2
 import pytest
-from pdf_building import IMAGE, Piece, column, make_pdf
+from fonts import needs_japanese_font
+from pdf_building import IMAGE, Piece, column, grid, make_pdf, page, show
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing import ocr
+from rag_assets.parsing import ocr, pdf_grid, pdf_marks, pdf_rules, pdf_runs
 from rag_assets.parsing.content import Block
+from rag_assets.parsing.limits import current_limits, limited
 from rag_assets.parsing.pdf import parse_pdf
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"
@@ -103,12 +111,14 @@ def test_rows_without_rules_are_a_table() -> None:
 VERTICAL = ["縦書きの文章は右から", "左へと行を進めるもの", "である。"]
 
 
+@needs_japanese_font
 def test_vertical_writing() -> None:
     page = [(500.0 - 20 * number, 100.0, 12.0, line) for number, line in enumerate(VERTICAL)]
     (page_read,) = parse_pdf(make_pdf([page], vertical=True), 10).pages
     assert texts(page_read.blocks) == [(PARAGRAPH, "".join(VERTICAL))]
 
 
+@needs_japanese_font
 @pytest.mark.parametrize("backwards", [False, True])
 def test_vertical_writing_set_glyph_by_glyph(backwards: bool) -> None:
     """In the order of the file the columns may come from the left, and every glyph is a line of its own."""
@@ -121,6 +131,40 @@ def test_vertical_writing_set_glyph_by_glyph(backwards: bool) -> None:
     assert texts(page_read.blocks) == [(PARAGRAPH, "".join(VERTICAL))]
 
 
+def test_vertical_texts_that_need_a_font_are_a_failure(tmp_path: Path) -> None:
+    """Without a font on the machine; in a process of its own, where pdfium is told to look for fonts elsewhere."""
+    page = [(500.0 - 20 * number, 100.0, 12.0, line) for number, line in enumerate(VERTICAL)]
+    path = tmp_path / "vertical.pdf"
+    path.write_bytes(make_pdf([[(72.0, 72.0, 12.0, "Title")], page], vertical=True))
+    script = f"""
+        import ctypes
+        from pathlib import Path
+        import pypdfium2
+        from pypdfium2 import raw
+        raw.FPDF_DestroyLibrary()
+        folders = (ctypes.c_char_p * 2)(b"/nowhere", None)
+        settings = raw.FPDF_LIBRARY_CONFIG(version=2)
+        settings.m_pUserFontPaths = ctypes.cast(folders, type(settings.m_pUserFontPaths))
+        raw.FPDF_InitLibraryWithConfig(settings)
+        from rag_assets.parsing.pdf import parse_pdf
+        document = parse_pdf(Path({str(path)!r}).read_bytes(), 10)
+        print([block.text for page in document.pages for block in page.blocks])
+        print([(failure.cause.value, failure.page_number, failure.message) for failure in document.failures])
+    """
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    blocks, failures = map(ast.literal_eval, result.stdout.splitlines())
+    lack = "page 2: vertical texts are left out (2): their font is not in the file, and no Japanese font is installed"
+    assert blocks == ["Title", VERTICAL[-1]]
+    assert failures == [("no_text", 2, lack)]
+
+
+@needs_japanese_font
+def test_no_failure_where_a_font_is_installed() -> None:
+    page = [(500.0 - 20 * number, 100.0, 12.0, line) for number, line in enumerate(VERTICAL)]
+    assert parse_pdf(make_pdf([page], vertical=True), 10).failures == ()
+
+
+@needs_japanese_font
 def test_widely_spaced_letters_are_not_vertical_writing() -> None:
     page = [
         (100.0 + 30 * place, 100.0 + 40 * number, 12.0, character)
@@ -131,6 +175,7 @@ def test_widely_spaced_letters_are_not_vertical_writing() -> None:
     assert re.sub(r"[\s|]", "", "".join(block.text for block in page_read.blocks)) == "".join(VERTICAL)
 
 
+@needs_japanese_font
 def test_tiers_of_vertical_writing_are_read_one_after_the_other() -> None:
     tiers = [[f"第{tier}段の{line}行目の文字列。" for line in range(5)] for tier in range(2)]
     page = [
@@ -142,6 +187,7 @@ def test_tiers_of_vertical_writing_are_read_one_after_the_other() -> None:
     assert "".join(block.text for block in page_read.blocks) == "".join(map("".join, tiers))
 
 
+@needs_japanese_font
 def test_vertical_paragraphs_begin_set_in() -> None:
     lines = ["　最初の段落の文字が並ぶ", "ここまでが最初の段落。", "　次の段落が始まるのだ", "そして終わる。"]
     page = [(500.0 - 20 * number, 100.0, 12.0, line) for number, line in enumerate(lines)]
@@ -319,6 +365,125 @@ def test_no_text_of_the_corpus_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
         found = Counter("".join(block.text for page in parse_pdf(data, 1000).pages for block in page.blocks))
         lost = wanted - found
         assert lost.total() <= wanted.total() * 0.005, (path.name, lost)
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "（単位：百万円）",
+        "(単位：千円)",
+        "【単位：人】",
+        "単位：円、％",
+        "（百万円）",
+        "(Unit: million yen)",
+        "(Millions of yen)",
+    ],
+)
+@pytest.mark.parametrize("size", [10.0, 13.0])
+def test_a_unit_note_is_no_section(note: str, size: float) -> None:
+    """Also where it is set in larger type than the text."""
+    page = [
+        (72.0, 80.0, 18.0, "連結貸借対照表"),
+        *column(72, 120, ["この表は期末の財産の状況を示す。金額は切り捨てて示してあり、合計と一致しないことがある。"]),
+        (420.0, 150.0, size, note),
+        *column(72, 180, ["次の文章が続く。"]),
+    ]
+    (page_read,) = parse_pdf(make_pdf([page]), 10).pages
+    assert (BlockKind.CAPTION, note) in texts(page_read.blocks)
+    assert {block.section for block in page_read.blocks if block.kind is not HEADING} == {("連結貸借対照表",)}
+
+
+@pytest.mark.parametrize("title", ["（１）単位制度について", "【単位認定試験】", "単位の取得"])
+def test_headings_that_speak_of_units_stay_headings(title: str) -> None:
+    page = [(72.0, 80.0, 18.0, title), *column(72, 120, ["この章では制度の概要と手続きの流れを述べる。"])]
+    (page_read,) = parse_pdf(make_pdf([page]), 10).pages
+    assert [block.kind for block in page_read.blocks] == [HEADING, PARAGRAPH]
+
+
+def test_numbers_on_the_outer_edge_of_running_lines_differ() -> None:
+    pages: list[list[Piece] | str] = [
+        [*column(72, 200, [f"Body {number} text."]), (72.0, 810.0, 9.0, running)]
+        for number, running in enumerate(("16—Sales And Usage", "Sales And Usage—17", "18—Sales And Usage"))
+    ]
+    kinds = [[kind for kind, _ in texts(page.blocks)] for page in parse_pdf(make_pdf(pages), 10).pages]
+    assert kinds == [[PARAGRAPH, HEADER]] * 3
+
+
+def test_the_label_of_a_note_belongs_to_its_text() -> None:
+    page = [
+        (72.0, 100.0, 10.0, "SOURCE:"),
+        (140.0, 100.0, 10.0, "Estimates of the agency, based on surveys and other"),
+        *column(72, 114, ["publications of the year."]),
+    ]
+    (page_read,) = parse_pdf(make_pdf([page]), 10).pages
+    assert texts(page_read.blocks) == [
+        (PARAGRAPH, "SOURCE: Estimates of the agency, based on surveys and other publications of the year.")
+    ]
+
+
+def cut_messages(data: bytes) -> list[tuple[FailureCause, int | None, str]]:
+    return [(failure.cause, failure.page_number, failure.message) for failure in parse_pdf(data, 10).failures]
+
+
+GRID = page([(75.0, 114.0, 10.0, "text in a cell of the table")], grid([70.0, 270.0, 370.0], [100.0, 120.0, 140.0]))
+COLOURED = "\n".join(f"0.5 g 70 {600 - 30 * number} 200 20 re f" for number in range(3))
+REST = "pieces of lines are drawn, the limit; tables ruled by the rest are left as text"
+LINKED = "<< /Type /Annot /Subtype /Link /Rect [70 730 400 760] /A << /S /URI /URI (https://example.org) >> >>"
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "content", "words"),
+    [
+        (pdf_runs, "_CHARACTERS", GRID, "34 characters, limit 2; the rest is left out"),
+        (pdf_rules, "_RULES", GRID, "6 rules, limit 2; its ruled tables are left as text"),
+        (pdf_rules, "_RULES", COLOURED, "3 coloured areas, limit 2; rows coloured by further ones count as plain"),
+        (pdf_rules, "_OBJECTS", GRID, f"more than 2 objects or 40000 {REST}"),
+        (pdf_rules, "_SEGMENTS", GRID, f"more than 30000 objects or 2 {REST}"),
+        (pdf_grid, "_PRODUCT", GRID, "3 rules across times 3 down, limit 2; its ruled tables are left as text"),
+        (pdf_grid, "_BOXES", GRID, "a ruled table of 2 times 2 cells, limit 2; it is left as text"),
+        (pdf_marks, "_LINKS", "", "more than 2 links, the limit; where the rest lead is left out"),
+    ],
+)  # fmt: skip
+def test_what_a_limit_cuts_off_is_a_failure_of_its_page(
+    module: ModuleType, name: str, content: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = show((72.0, 300.0, 10.0, "words"))
+    data = make_pdf([text, f"{text}\n{content}"], extra=f"/Annots [{LINKED * 3}]" if name == "_LINKS" else "")
+    assert cut_messages(data) == []
+    monkeypatch.setattr(module, name, 2)
+    message = (FailureCause.TOO_LARGE, 2, f"page 2: {words}")
+    assert message in cut_messages(data)
+
+
+def test_bookmarks_over_the_limit_are_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf_marks, "_BOOKMARKS", 1)
+    more = (
+        "<< /Type /Outlines /First 10 0 R /Last 11 0 R >>",
+        "<< /Title (One) /Parent 9 0 R /Dest [12 0 R /Fit] /Next 11 0 R >>",
+        "<< /Title (Two) /Parent 9 0 R /Dest [12 0 R /Fit] >>",
+    )
+    data = make_pdf([column(72, 100, ["Text."])], catalog="/Outlines 9 0 R", more=more)
+    assert cut_messages(data) == [
+        (FailureCause.TOO_LARGE, 1, "page 1: more than 1 bookmarks up to here, the limit; the rest are left out")
+    ]
+
+
+@pytest.mark.parametrize(("depth", "is_read"), [(5, True), (3, False)])
+def test_drawings_are_read_to_the_depth_of_the_setting(depth: int, is_read: bool) -> None:
+    """A grid inside of four forms, each in the one before."""
+    drawing = grid([70.0, 270.0, 370.0], [100.0, 120.0, 140.0])
+    form = (
+        "<< /Type /XObject /Subtype /Form /BBox [0 0 595 842] /Resources << {} >> /Length {} >>\nstream\n{}\nendstream"
+    )
+    forms = [form.format(f"/XObject << /F {number} 0 R >>", 5, "/F Do") for number in (10, 11, 12)]
+    more = (*forms, form.format("", len(drawing), drawing))
+    cells = [(x, y, 10.0, f"{x:.0f}-{y:.0f}") for y in (114.0, 134.0) for x in (75.0, 275.0)]
+    data = make_pdf([page(cells, "/F Do")], resources="/XObject << /F 9 0 R >>", more=more)
+    with limited(replace(current_limits(), nesting_depth=depth)):
+        document = parse_pdf(data, 10)
+    assert bool(document.pages[0].blocks[0].rows) == is_read
+    message = f"page 1: drawings nested deeper than {depth} (parsing.nesting_depth); what is drawn there is left out"
+    assert [failure.message for failure in document.failures] == ([] if is_read else [message])
 
 
 def test_many_gutters_cost_little_time() -> None:

@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -178,6 +179,78 @@ def test_lists_and_contents_are_no_tables() -> None:
     contents = column(72, 300, [f"Chapter {number} .................. {number}" for number in range(4)])
     (blocks,) = read(page([*items, *contents]))
     assert not any(block.rows for block in blocks)
+
+
+CHART = ("Sales Value", "U.S. Production", "+", "U.S. Imports", "equals", "Supply", "9.2")
+
+
+def lane(left: float, *, width: float = 160.0) -> list[Piece]:
+    """Words centred below each other; a letter is about half as wide as high."""
+    return [
+        (left + (width - 5.2 * len(text)) / 2, 120.0 + 14 * number, 10.0, text) for number, text in enumerate(CHART)
+    ]
+
+
+def test_lanes_of_a_chart_are_read_one_after_the_other() -> None:
+    drawing = "\n".join(f"{left} {842 - 240} 160 135 re S" for left in (100, 300))
+    title, *lanes, note = read(
+        page([*column(72, 60, ["Above it."]), *lane(100), *lane(300), *column(72, 300, ["Below it."])], drawing)
+    )[0]
+    assert (title.text, note.text) == ("Above it.", "Below it.")
+    assert [(block.kind, block.text.splitlines()) for block in lanes] == [(BlockKind.PARAGRAPH, list(CHART))] * 2
+
+
+def test_bold_words_of_a_chart_are_no_headings() -> None:
+    drawing = "\n".join(f"{left} {842 - 240} 160 135 re S" for left in (100, 300))
+    bold = [(left, top, size, f"*{text}") for left, top, size, text in (*lane(100), *lane(300))]
+    (blocks,) = read(page([*column(72, 60, ["Above it, in ordinary type."]), *bold], drawing))
+    assert [block.kind for block in blocks] == [BlockKind.PARAGRAPH] * 3
+
+
+def test_headings_in_frames_of_running_text_stay_headings() -> None:
+    drawing = "\n".join(f"{left} {842 - 240} 200 135 re S" for left in (80, 300))
+    prose = [
+        "running text that fills the frame well",
+        "and goes on over several lines of it",
+        "until the frame is full of it, line by",
+    ]
+    pieces = [
+        piece
+        for left in (85, 305)
+        for piece in ((left, 125.0, 14.0, f"Part {left}"), *column(left, 150, [f"{line} {left}" for line in prose]))
+    ]
+    (blocks,) = read(page(pieces, drawing))
+    assert [(block.kind, block.section) for block in blocks] == [
+        (BlockKind.HEADING, ()),
+        (BlockKind.PARAGRAPH, ("Part 85",)),
+        (BlockKind.HEADING, ()),
+        (BlockKind.PARAGRAPH, ("Part 305",)),
+    ]
+
+
+def test_centred_words_are_no_table() -> None:
+    (blocks,) = read(page([*lane(100), *lane(300)]))
+    assert not any(block.rows for block in blocks)
+    assert Counter("".join(block.text for block in blocks).split()) == Counter(" ".join(CHART * 2).split())
+
+
+def test_centred_figures_are_a_table() -> None:
+    texts = [("short", "1"), ("quite a bit longer", "1,234.5"), ("middling", "12"), ("it", "1,234,567.8")]
+    pieces = [
+        (left + (160 - 5.2 * len(text)) / 2, 120.0 + 14 * number, 10.0, text)
+        for number, row in enumerate(texts)
+        for left, text in zip((100, 300), row, strict=True)
+    ]
+    ((table,),) = read(page(pieces))
+    assert rows(table) == texts
+
+
+def test_frames_of_a_table_are_no_lanes() -> None:
+    """Cells drawn as frames of their own, which touch."""
+    frames = "\n".join(f"{x} {842 - 200} 100 100 re S" for x in XS[:-1])
+    header = "\n".join(f"{x} {842 - 100} 100 20 re S" for x in XS[:-1])
+    ((table,),) = read(page([*cells([HEAD], 80.0), *cells(BODY)], f"{frames}\n{header}"))
+    assert rows(table) == [HEAD, *BODY]
 
 
 def test_tables_of_the_corpus_are_those_of_pdfplumber() -> None:

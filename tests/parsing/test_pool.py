@@ -5,13 +5,15 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rag_assets.contracts.causes import FailureCause
+from rag_assets.parsing import ocr
 from rag_assets.parsing.content import ParsedDocument
-from rag_assets.parsing.parse import ParsingLimits
+from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.parsing.worker import decode_answer
 
@@ -40,8 +42,13 @@ class PdfDocument:
                 while True:
                     pass
             case b"sleep":
-                open(order[1], "w").write(str(os.getpid()))
                 time.sleep(600)
+            case b"scan":
+                frame = sys._getframe(1)
+                while "ocr_time" not in frame.f_locals:
+                    frame = frame.f_back
+                frame.f_locals["ocr_time"].add_pages(int(order[1]))
+                time.sleep(float(order[2]))
             case b"segfault":
                 os.kill(os.getpid(), signal.SIGSEGV)
             case b"killed":
@@ -63,12 +70,8 @@ class PdfDocument:
             case b"print":
                 print("x" * (1 << 20))
                 os.write(1, b"x" * 1000)
-            case b"call":
-                import socket
-                socket.create_connection(("127.0.0.1", 9))
-            case b"write":
-                with open(order[1], "wb") as file:
-                    file.write(bytes(1 << 20))
+            case b"do":
+                exec(data[5:].decode().removeprefix("do "))
         raise PdfiumError("done")
 """
 
@@ -108,13 +111,13 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def children() -> list[int]:
-    """Parsing processes that this process has started."""
+def children(of: int | None = None) -> list[int]:
+    """Parsing processes that a process has started, or this one."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() and b"rag_assets.parsing.worker" in (folder / "cmdline").read_bytes():
+            if parent == (of or os.getpid()) and b"rag_assets.parsing.worker" in (folder / "cmdline").read_bytes():
                 found.append(int(folder.name))
         except OSError:
             continue
@@ -160,12 +163,93 @@ def test_messages_say_what_happened(tmp_path: Path, bad_library: Path, caplog: p
     assert "KeyError: 'lost'" in caplog.text
 
 
-def test_parsing_has_no_network_and_writes_no_large_file(tmp_path: Path, bad_library: Path) -> None:
-    target = tmp_path / "written"
-    found = outcomes(jobs(tmp_path, "call", f"write {target}"), LIMITS)
-    assert "PermissionError: parsing has no network" in found["0-call"].failures[0].message
-    assert "File too large" in found["1-write"].failures[0].message
-    assert target.stat().st_size < 1 << 17
+REFUSED = {
+    "parsing has no network": (
+        "import socket; socket.create_connection(('127.0.0.1', 9))",
+        "import socket; socket.socket()",
+        "import socket; socket.getaddrinfo('localhost', 80)",
+        "import socket; socket.gethostbyname('localhost')",
+        "import socket; socket.gethostbyaddr('127.0.0.1')",
+        "import socket; socket.getnameinfo(('127.0.0.1', 80), 0)",
+    ),
+    "parsing starts and ends no other processes": (
+        "import subprocess; subprocess.run(['true'])",
+        "import multiprocessing; multiprocessing.get_context('fork').Process(target=print).start()",
+        "import multiprocessing; multiprocessing.get_context('spawn').Process(target=print).start()",
+        "os.system('true')",
+        "os.popen('true')",
+        "os.fork()",
+        "os.posix_spawn('/bin/true', ['true'], {})",
+        "os.execv('/bin/true', ['true'])",
+        "os.kill(os.getppid(), 9)",
+        "os.kill(0, 9)",
+    ),
+    "parsing writes no files": (
+        "open('@new', 'wb')",
+        "open('@old', 'a')",
+        "open('@old', 'r+')",
+        "os.open('@old', os.O_RDWR)",
+        "os.open('@', os.O_TMPFILE | os.O_WRONLY)",
+        "import tempfile; tempfile.mkdtemp(dir='@')",
+        "import tempfile; tempfile.NamedTemporaryFile(dir='@')",
+        "import shutil; shutil.copyfile('@old', '@new')",
+        "import sqlite3; sqlite3.connect('@new')",
+        "os.remove('@old')",
+        "os.rename('@old', '@new')",
+        "os.replace('@old', '@new')",
+        "os.link('@old', '@new')",
+        "os.symlink('@old', '@new')",
+        "os.truncate('@old', 0)",
+        "os.mkdir('@new')",
+        "os.rmdir('@empty')",
+        "os.chmod('@old', 0o777)",
+        "os.utime('@old', (0, 0))",
+    ),
+}
+
+
+def test_a_parsing_process_reaches_nothing_outside(tmp_path: Path, bad_library: Path) -> None:
+    """All in one process: none of these ends it, and nothing around it changes."""
+    folder = tmp_path / "outside"
+    (folder / "empty").mkdir(parents=True)
+    (folder / "old").write_text("kept")
+    state = (folder / "old").stat()
+    orders = [(words, code.replace("@", f"{folder}/")) for words, codes in REFUSED.items() for code in codes]
+    found = outcomes(jobs(tmp_path, *(f"do {code}" for _, code in orders)), LIMITS, workers=1)
+    for (words, code), document in zip(orders, found.values(), strict=True):
+        (failure,) = document.failures
+        assert failure.message.startswith(f"the parser failed with PermissionError: {words}"), (code, failure)
+    assert sorted(path.name for path in folder.iterdir()) == ["empty", "old"]
+    assert (folder / "old").read_text() == "kept"
+    assert ((folder / "old").stat().st_mode, (folder / "old").stat().st_mtime) == (state.st_mode, state.st_mtime)
+
+
+def test_temporary_files_are_kept_in_memory(tmp_path: Path, bad_library: Path) -> None:
+    code = "import tempfile; file = tempfile.TemporaryFile(); file.write(bytes(1 << 20)); raise KeyError(file.tell())"
+    (document,) = outcomes(jobs(tmp_path, f"do {code}"), LIMITS).values()
+    assert document.failures[0].message == "the parser failed with KeyError: 1048576"
+
+
+needs_ocr = pytest.mark.skipif(not ocr.is_installed(), reason="the extra `ocr` is not installed")
+
+
+@needs_ocr
+def test_pages_that_need_ocr_extend_the_time_of_their_file(tmp_path: Path, bad_library: Path) -> None:
+    limits = replace(limited(1.0), ocr_seconds_per_page=1.0, ocr_seconds=100.0)
+    found = outcomes(jobs(tmp_path, "scan 3 2.0", "sleep", "scan 1 600"), limits)
+    messages = {name: document.failures[0].message for name, document in found.items()}
+    assert messages == {
+        "0-scan": "the PDF cannot be opened: done",
+        "1-sleep": "parsing took longer than 1 seconds",
+        "2-scan": "parsing took longer than 2 seconds",
+    }
+
+
+@needs_ocr
+def test_a_process_cannot_extend_its_time_beyond_the_settings(tmp_path: Path, bad_library: Path) -> None:
+    limits = replace(limited(1.0), ocr_seconds_per_page=5.0, ocr_seconds=0.5)
+    (document,) = outcomes(jobs(tmp_path, "scan 1000000 600"), limits).values()
+    assert document.failures[0].message == "parsing took longer than 1.5 seconds"
 
 
 def test_environment_of_the_parent_is_not_passed_on(
@@ -198,8 +282,7 @@ def test_two_thousand_files_stream(tmp_path: Path) -> None:
 
 
 def test_closing_ends_the_processes(tmp_path: Path, bad_library: Path) -> None:
-    pids = tmp_path / "pid"
-    iterator = parse_files(jobs(tmp_path, "fine", f"sleep {pids}", "fine", "fine"), workers=2, limits=LIMITS)
+    iterator = parse_files(jobs(tmp_path, "fine", "sleep", "fine", "fine"), workers=2, limits=LIMITS)
     assert next(iterator)[0].document_id == "source/0-fine.txt"
     assert len(children()) == 2
     iterator.close()
@@ -207,23 +290,23 @@ def test_closing_ends_the_processes(tmp_path: Path, bad_library: Path) -> None:
 
 
 def test_no_process_outlives_a_killed_parent(tmp_path: Path, bad_library: Path) -> None:
-    pid_file = tmp_path / "pid"
-    (job,) = jobs(tmp_path, f"sleep {pid_file}")
+    (job,) = jobs(tmp_path, "sleep")
     # No `if __name__ == "__main__"`: the caller's script is not imported again.
     script = f"""
         import sys
         sys.path.insert(0, {str(bad_library)!r})
         from rag_assets.parsing.pool import ParseJob, parse_files
-        from rag_assets.parsing.parse import ParsingLimits
+        from rag_assets.parsing.limits import ParsingLimits
         list(parse_files([ParseJob("a.pdf", {str(job.path)!r})], workers=1, limits={LIMITS!r}))
     """
     root = Path(__file__).parents[2]
     deadline = time.monotonic() + 20
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], cwd=root) as parent:
-        while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < deadline:
+        while not (workers := children(parent.pid)) and time.monotonic() < deadline:
             time.sleep(0.05)
+        time.sleep(1.0)  # until it has begun with the file
         parent.kill()
-    worker = int(pid_file.read_text())
+    (worker,) = workers
     while is_running(worker) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not is_running(worker)

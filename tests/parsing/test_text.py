@@ -1,5 +1,6 @@
 import csv
 import io
+import time
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.detect import DocumentFormat
-from rag_assets.parsing.text import ROWS_PER_BLOCK, decode_text, parse_delimited, parse_text
+from rag_assets.parsing.text import ROWS_PER_BLOCK, decode_stated, decode_text, parse_delimited, parse_text
 
 JAPANESE = "顧客管理システムの基本設計書です。カナとひらがな、漢字を含みます。\n"
 
@@ -48,6 +49,106 @@ def test_text_is_parted_into_headings_and_paragraphs() -> None:
         (BlockKind.PARAGRAPH, "body", ("Title",)),
         (BlockKind.PARAGRAPH, "3.5 は数値です。", ("Title",)),
     ]
+
+
+def test_characters_of_windows_in_iso_2022_jp() -> None:
+    marked = b"\x1b$B-!-j\x1b(B " + JAPANESE.encode("iso2022_jp")
+    assert decode_text(marked) == f"①㈱ {JAPANESE}"
+    assert decode_stated(marked, "ISO-2022-JP") == f"①㈱ {JAPANESE}"
+
+
+@pytest.mark.parametrize("charset", ["x-none", "utf-8", "us-ascii", "hex"])
+def test_text_in_another_charset_than_stated_is_not_decoded(charset: str) -> None:
+    assert decode_stated(JAPANESE.encode("cp932"), charset) is None
+
+
+def test_text_cut_within_a_character_is_decoded_as_stated() -> None:
+    assert decode_stated(JAPANESE.strip().encode()[:-1], "utf-8") == JAPANESE.strip()[:-1] + "\ufffd"
+
+
+HEADING, PARAGRAPH, LIST_ITEM = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("第1章 概要\n本文です。\n第2章 方式\n次の本文", [HEADING, PARAGRAPH, HEADING, PARAGRAPH]),
+        ("第1章 総則\n第1節　目的\n本文", [HEADING, HEADING, PARAGRAPH]),
+        ("第1条（目的）\n本規程は、次のことを定める。", [HEADING, PARAGRAPH]),
+        ("■見出し\n本文", [HEADING, PARAGRAPH]),
+        ("【注意】\n本文", [HEADING, PARAGRAPH]),
+        ("1. 概要\n本文です。", [HEADING, PARAGRAPH]),
+        ("1.2 対象範囲\n本文です。", [HEADING, PARAGRAPH]),
+        ("第1章 概要\n第2章 方式\n第3章 構成", [PARAGRAPH]),  # a table of contents
+        ("第1章 概要 …… 3\n第1節 目的 …… 4", [PARAGRAPH]),
+        ("第1章では目的を述べ\n第2章で方式を述べる。", [PARAGRAPH]),
+        ("第1条　この法律は、個人情報の適正な\n取扱いに関し定める。", [PARAGRAPH]),
+        ("■日時：四月一日\n■場所：東京\n以上", [PARAGRAPH]),
+        ("1. りんご\n2. みかん\n以上です。", [PARAGRAPH]),
+        ("1. Install the package and run\nthe tests.", [PARAGRAPH]),
+        ("10 名様まで\n入れます。", [PARAGRAPH]),
+        ("・りんご\n・みかん", [LIST_ITEM, LIST_ITEM]),
+        ("- りんご\nを買う", [PARAGRAPH]),
+    ],
+)
+def test_headings_above_their_body(text: str, expected: list[BlockKind]) -> None:
+    assert [block.kind for block in parse_text(text.encode()).pages[0].blocks] == expected
+
+
+def test_body_stands_in_the_section_of_the_heading_above_it() -> None:
+    (heading, body, after) = parse_text("第1章 概要\n本文です。\n\n続き".encode()).pages[0].blocks
+    assert (heading.text, heading.section) == ("第1章 概要", ())
+    assert body.section == after.section == ("第1章 概要",)
+
+
+ROWS = [["id", "品名", "数量"], ["1", "りんご", "3"], ["2", "みかん", "4"], ["3", "かき", "5"]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "open_lines"),
+    [
+        (['1,"りんご,3', "2,みかん,4", "3,かき,5"], "line 2"),  # open up to the end of the file
+        (['1,"りんご,3', '2,"みかん",4', "3,かき,5"], "line 2"),  # closed by a quotation mark that opens another field
+        (['1,"りんご,3', '2,みかん,4"', "3,かき,5"], "line 2"),  # closed as if it were meant
+        (['1,"りんご,3', "2,みかん,4", '3,"かき,5'], "lines 2, 4"),
+        (["1,りんご,3", "2,みかん,4", '3,"かき,5'], "line 4"),
+    ],
+)
+def test_open_quotes_lose_no_row(lines: list[str], open_lines: str) -> None:
+    data = "\n".join(["id,品名,数量", *lines, ""])
+    document = parse_delimited(data.encode(), DocumentFormat.CSV, 100)
+    (block,) = document.pages[0].blocks
+    assert [[cell.strip('"') for cell in row.cells] for row in block.rows] == ROWS
+    (failure,) = document.failures
+    assert (failure.cause, failure.page_number) == (FailureCause.MALFORMED, 1)
+    assert failure.message.startswith(f"{open_lines}: ")
+
+
+def test_an_open_quote_closed_far_below_loses_no_row() -> None:
+    lines = [f"{number},りんご,{number}" for number in range(50)]
+    data = "\n".join(["id,品名,数量", '0,"開,1', *lines, '9,"閉",2', "10,梨,3", ""])
+    document = parse_delimited(data.encode(), DocumentFormat.CSV, 1000)
+    assert len(document.pages[0].blocks[0].rows) == 54
+    assert len(document.failures) == 1
+
+
+def test_quoted_line_breaks_and_sloppy_quotes_are_no_failure() -> None:
+    note = "\n".join(f"行{number}、続く" for number in range(200))
+    data = f'id,note,x\n1,"{note}",a\n2,"a"b,c\n3,5" disk,d\n'
+    document = parse_delimited(data.encode(), DocumentFormat.CSV, 100)
+    assert [row.cells for row in document.pages[0].blocks[0].rows[1:]] == [
+        ("1", note, "a"),
+        ("2", "ab", "c"),
+        ("3", '5" disk', "d"),
+    ]
+    assert not document.failures
+
+
+def test_lines_that_each_open_a_quote_take_no_longer_than_their_number() -> None:
+    began = time.monotonic()
+    document = parse_delimited(b'a","c\n' * 100_000, DocumentFormat.CSV, 1_000_000)
+    assert time.monotonic() - began < 10
+    assert document.pages[0].blocks[-1].cell_range == "A99002:B100000"
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
