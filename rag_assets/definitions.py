@@ -6,7 +6,7 @@ import dagster as dg
 
 from rag_assets.defs.assets.enrichment import summarize_files, summarize_pages
 from rag_assets.defs.assets.parsing import chunk, parse
-from rag_assets.defs.assets.serving import index_chunks, index_summaries, snapshot
+from rag_assets.defs.assets.serving import index_chunks, index_summaries, record_model_calls, snapshot
 from rag_assets.defs.checks import CHECKS
 from rag_assets.defs.jobs import INDEX_JOB, reindex_documents
 from rag_assets.defs.resources import HomeResource, KnowledgeBaseResource, LogProgress
@@ -23,7 +23,16 @@ def build_definitions(**overrides: Any) -> dg.Definitions:
     operation = load_settings().operation
     home = HomeResource(settings={})
     return dg.Definitions(
-        assets=[parse, chunk, summarize_files, summarize_pages, index_chunks, index_summaries, snapshot],
+        assets=[
+            parse,
+            chunk,
+            summarize_pages,
+            summarize_files,
+            record_model_calls,
+            index_chunks,
+            index_summaries,
+            snapshot,
+        ],
         asset_checks=CHECKS,
         jobs=[INDEX_JOB, reindex_documents],
         sensors=[build_sensor(operation.sensor_seconds)],

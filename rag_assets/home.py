@@ -5,18 +5,19 @@
   lake/          stored tables, Parquet            (rag_assets.store.lake)
   vectors/       serving tables, LanceDB           (rag_assets.store.vectors)
   snapshots/     published versions                (rag_assets.store.snapshots)
-  models/        the embedder, exported once
+  models/        the embedder, exported once; answers of language models, their journals, batches, limits and budget
   sources.json   sources named on the command line
 ```
 """
 
 import os
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import astuple, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.contracts.fingerprint import digest
@@ -40,16 +41,24 @@ from rag_assets.sources.changes import (
     stored_documents,
 )
 from rag_assets.sources.listing import Source
+from rag_assets.store.incremental import StepReport, finished
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
-    from rag_assets.contracts.ports import Embedder
+    from rag_assets.contracts.ports import Embedder, LanguageModel, Reranker
+    from rag_assets.enrich.summary_dialogues import SummaryLengths
+    from rag_assets.models.answers import AnswerStore
+    from rag_assets.models.language_models import ModelChoice
+    from rag_assets.models.ledger import Ledger
     from rag_assets.parsing.parse import ParsingLimits
     from rag_assets.query import KnowledgeBase
     from rag_assets.store.vectors import VectorStore
+
+
+ModelStep: TypeAlias = Callable[[Lake, Sequence[str], Callable[[int, int], None]], StepReport]
 
 
 class Home:
@@ -84,9 +93,24 @@ class Home:
     def embedder(self) -> "Embedder":
         """The embedder that the settings name."""
         from rag_assets.models.embedders import load_embedder
+        from rag_assets.models.openai_embedder import EmbeddingsRoute
+        from rag_assets.models.openai_endpoint import Endpoint
 
         chosen = self.settings.embedding
-        return load_embedder(chosen.provider, chosen.model, chosen.threads, self.path / "models")
+        key = chosen.api_key.get_secret_value() if chosen.api_key else None
+        route = EmbeddingsRoute(
+            Endpoint(chosen.base_url, key), chosen.query_prefix, chosen.passage_prefix, chosen.window_tokens
+        )
+        return load_embedder(chosen.provider, chosen.model, chosen.threads, self.path / "models", route)
+
+    @cached_property
+    def reranker(self) -> "Reranker | None":
+        """The reranker that the settings name, if any."""
+        if not self.settings.reranking.model:
+            return None
+        from rag_assets.models.cross_encoder import CrossEncoderReranker
+
+        return CrossEncoderReranker(self.settings.reranking.model, self.settings.embedding.threads)
 
     @property
     def registered_sources(self) -> Path:
@@ -140,14 +164,13 @@ class Home:
         from rag_assets.parsing.documents import parsing_fingerprint
         from rag_assets.store.serving import serving_fingerprint
 
-        enrichment = self.settings.enrichment
         return digest(
             parsing_fingerprint(),
             *astuple(self.parsing_limits),
             self.chunking_fingerprint,
-            summary_fingerprint(
-                enrichment.file_summary_chars, enrichment.page_file_chars, enrichment.page_summary_chars
-            ),
+            summary_fingerprint(),
+            *astuple(self.summary_lengths),
+            self.language_model_name,
             serving_fingerprint(),
         )
 
@@ -157,23 +180,105 @@ class Home:
         from rag_assets.parsing.chunks import wanted_chunks
         from rag_assets.store.publish import unfinished_syncs
 
-        chosen = self.settings.enrichment
+        lengths, model = self.summary_lengths, self.language_model_name
         unfinished = []
         for shard in self.lake.latest(DOCUMENTS):
             parsed = self.lake.inputs(BLOCKS, shard)
-            page_summaries = wanted_page_summaries(self.lake, shard, chosen.page_file_chars, chosen.page_summary_chars)
             expected = {
                 PAGES: parsed,
                 PARSE_FAILURES: parsed,
                 CHUNKS: wanted_chunks(self.lake, shard, self.chunking_fingerprint),
-                FILE_SUMMARIES: wanted_file_summaries(self.lake, shard, chosen.file_summary_chars),
-                PAGE_SUMMARIES: page_summaries,
+                PAGE_SUMMARIES: wanted_page_summaries(self.lake, shard, lengths, model),
+                FILE_SUMMARIES: wanted_file_summaries(self.lake, shard, lengths, model),
             }
-            found = {table: self.lake.inputs(table, shard) for table in expected}
+            found = {table: finished(self.lake.inputs(table, shard)) for table in expected}
             unfinished += [f"{table.name}, shard {shard}" for table, keys in expected.items() if found[table] != keys]
             if self.lake.inputs(DOCUMENTS, shard).keys() != parsed.keys():
                 unfinished.append(f"{DOCUMENTS.name}, shard {shard}")
         return unfinished + unfinished_syncs(self.lake, self.vectors, self.embedder.name)
+
+    @property
+    def summary_lengths(self) -> "SummaryLengths":
+        """Lengths of summaries."""
+        from rag_assets.enrich.summary_dialogues import SummaryLengths
+
+        chosen = self.settings.enrichment
+        return SummaryLengths(
+            chosen.file_summary_chars, chosen.page_file_chars, chosen.page_summary_chars, chosen.read_tokens
+        )
+
+    @cached_property
+    def answers(self) -> "AnswerStore":
+        """Answers of language models that were paid for."""
+        from rag_assets.models.answers import AnswerStore
+
+        return AnswerStore(self.path / "models" / "answers")
+
+    def ledger(self, run_id: str | None = None) -> "Ledger":
+        """Where calls of language models are written down.
+
+        Args:
+            run_id: Dagster run that asks; None outside a run.
+        """
+        from rag_assets.models.ledger import Ledger
+
+        return Ledger(self.lake, self.answers, self.path / "models" / "journal", run_id)
+
+    @property
+    def model_choice(self) -> "ModelChoice":
+        """The language model that the settings name."""
+        from rag_assets.models.language_models import ModelChoice
+
+        chosen = self.settings.language_model
+        return ModelChoice(
+            chosen.provider,
+            chosen.model,
+            chosen.base_url,
+            chosen.api_key.get_secret_value() if chosen.api_key else None,
+            chosen.catalogue,
+            chosen.context_tokens,
+            chosen.concurrency,
+            chosen.requests_per_minute,
+            chosen.tokens_per_minute,
+            chosen.attempts,
+            chosen.timeout_seconds,
+            chosen.batch,
+            chosen.batch_from,
+            chosen.batch_requests,
+            chosen.batch_poll_seconds,
+        )
+
+    @property
+    def language_model_name(self) -> str:
+        """Name of the language model that the settings name; asks nobody."""
+        return self.model_choice.name
+
+    def language_model(self, run_id: str | None = None) -> "LanguageModel":
+        """The language model that the settings name.
+
+        Args:
+            run_id: Dagster run that asks; None outside a run.
+        """
+        from rag_assets.models.budget import Budget
+        from rag_assets.models.language_models import load_language_model
+
+        chosen, ledger = self.settings.language_model, self.ledger(run_id)
+        budget = Budget(self.path / "models" / "budget", ledger, chosen.budget_usd, chosen.run_budget_usd)
+        return load_language_model(self.model_choice, self.path / "models", ledger, budget)
+
+    def model_steps(self, model: "LanguageModel") -> dict[str, ModelStep]:
+        """The steps of indexing that ask a language model, by their table and in their order."""
+        from rag_assets.enrich.summary_tables import update_file_summaries, update_page_summaries
+
+        lengths = self.summary_lengths
+        return {
+            PAGE_SUMMARIES.name: lambda lake, shards, progress: update_page_summaries(
+                lake, shards, model, lengths, progress
+            ),
+            FILE_SUMMARIES.name: lambda lake, shards, progress: update_file_summaries(
+                lake, shards, model, lengths, progress
+            ),
+        }
 
     @cached_property
     def chunking_fingerprint(self) -> str:
@@ -197,6 +302,10 @@ class Home:
             archive_entries=chosen.archive_entries,
             cells=chosen.cells,
             pages=chosen.pages,
+            nesting_depth=chosen.nesting_depth,
+            ocr_seconds_per_page=chosen.ocr_seconds_per_page,
+            ocr_seconds=chosen.ocr_seconds,
+            unstructured_formats=chosen.unstructured_formats,
         )
 
     @property
@@ -225,7 +334,8 @@ class Home:
                 f"{self.path} was indexed with {snapshot.embedder}, the settings name {self.embedder.name}; "
                 "run `rag-assets index`"
             )
-        return KnowledgeBase(self.vectors, self.embedder, snapshot.vector_tables)
+        candidates = self.settings.reranking.candidates
+        return KnowledgeBase(self.vectors, self.embedder, snapshot.vector_tables, self.reranker, candidates)
 
     @cached_property
     def _file_lock(self) -> "FileLock":

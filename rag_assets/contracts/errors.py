@@ -9,7 +9,8 @@ RagAssetsError
 ├── ParseError             one document cannot be parsed (becomes a row of `parse_failures`)
 ├── StoreError             a stored table is missing, damaged or refused
 │   └── SchemaError        rows do not satisfy the declared schema of their table
-├── ModelError             a language model or an embedder cannot be had or failed
+├── ModelError             a language model, an embedder or a reranker cannot be had or failed
+│   └── BudgetError        the next call would cost more than the budget allows
 └── QueryError             a search cannot be answered as asked
 ```
 """
@@ -51,7 +52,11 @@ class SchemaError(StoreError):
 
 
 class ModelError(RagAssetsError):
-    """A language model or an embedder cannot be had or failed."""
+    """A language model, an embedder or a reranker cannot be had or failed."""
+
+
+class BudgetError(ModelError):
+    """The next call would cost more than the budget allows."""
 
 
 class QueryError(RagAssetsError):

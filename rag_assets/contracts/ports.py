@@ -1,11 +1,14 @@
 """The interfaces behind which models stand. Implementations live in `rag_assets.models`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rag_assets.contracts.generation import Completion, Request
 
 
 class EmbeddingKind(StrEnum):
@@ -52,6 +55,105 @@ class Embedder(Tokenizer, Protocol):
         Returns:
             float32 array of shape `(len(texts), dimension)`, rows of unit length, in the order given. The vector of a
             text does not depend on the texts beside it.
+
+        Raises:
+            ModelError: The model failed.
+        """
+        ...
+
+
+class Session(Protocol):
+    """Requests under way at a language model, for work in which an answer leads to further requests."""
+
+    def submit(self, request: Request) -> None:
+        """Hand over a request; waits while as many are under way as the model takes at once.
+
+        Raises:
+            ModelError: The model takes no more (unreachable, no access, budget spent); those under way can still be
+                taken.
+        """
+        ...
+
+    def take(self, *, wait: bool) -> Completion | None:
+        """The next answer.
+
+        A request that fails by itself is a completion that says so.
+
+        Args:
+            wait: Whether to wait for one.
+
+        Returns:
+            None where none has come (without waiting), or nothing is under way (waiting).
+
+        Raises:
+            ModelError: The model as a whole cannot be used, and every answer that had come has been taken.
+        """
+        ...
+
+
+class LanguageModel(Protocol):
+    """Writes texts.
+
+    Attributes:
+        name: Provider and model, as in `anthropic:claude-haiku-4-5`, with all that changes its answers. Answers of two
+            models of one name are interchangeable; stored answers are keyed by it.
+        generative: Whether it writes at all; False tells steps to use their algorithm without a model.
+        context_tokens: Tokens of prompt and answer together, at most.
+        output_tokens: Tokens of an answer at most.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def generative(self) -> bool: ...
+
+    @property
+    def context_tokens(self) -> int: ...
+
+    @property
+    def output_tokens(self) -> int: ...
+
+    def session(self) -> AbstractContextManager[Session]:
+        """Open a session. Leaving it gives up what is under way, but loses no answer that has come."""
+        ...
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Answer requests, in whatever order the answers come.
+
+        All requests of a step are handed over at once, so that concurrency, a batch interface or a GPU batch can be
+        used. They are taken as they are needed, never all into memory.
+
+        Raises:
+            ModelError: The model as a whole cannot be used (unreachable, no access, budget spent). Answers that had
+                come are yielded before; asking again goes on where it stopped.
+        """
+        ...
+
+    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
+        """Tokens of each request as the model reads it, system text included.
+
+        Raises:
+            ModelError: The model cannot be reached.
+        """
+        ...
+
+
+class Reranker(Protocol):
+    """Scores passages for a query by reading both together.
+
+    Attributes:
+        name: Identifies the model.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def rerank(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Score texts; higher is better.
+
+        Returns:
+            float32 array of shape `(len(texts),)`, in the order given.
 
         Raises:
             ModelError: The model failed.

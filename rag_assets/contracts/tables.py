@@ -23,6 +23,7 @@ class Table:
         key: Columns that identify a row; rows are stored in their order.
         fields: The columns. Each carries its description as field metadata.
         sharded: Whether rows are split by the hash of `document_id`.
+        published: Whether published versions name it; else readers see it as it is now.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Table:
     key: tuple[str, ...]
     fields: tuple[pa.Field, ...]
     sharded: bool = True
+    published: bool = True
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -230,8 +232,303 @@ PAGE_SUMMARIES = Table(
     ),
 )
 
+MODEL_CALLS = Table(
+    "model_calls",
+    "The ledger: one row for each call of a language model, and for each answer that came from the store instead.",
+    ("call_id",),
+    (
+        column("call_id", TEXT, "Identifies the call."),
+        column("called_at", pa.timestamp("us", tz="UTC"), "When the answer came, UTC."),
+        column("run_id", TEXT, "Dagster run that asked; null outside a run.", nullable=True),
+        column("asset", TEXT, "Table that the answer went into."),
+        column("step", TEXT, "What was done, as in `summarize_page`."),
+        column("partition", TEXT, "Shard of the document; null where there is none.", nullable=True),
+        column("document_id", TEXT, "Document that was read; null where there was more than one.", nullable=True),
+        column("provider", TEXT, "`anthropic`, `openai` or `vllm`."),
+        column("model", TEXT, "Name of the model at its provider."),
+        column("request_key", TEXT, "What the answer is stored under, SHA-256, hexadecimal."),
+        column("outcome", TEXT, "`completed`, `truncated`, `refused`, `empty`, `invalid` or `failed`."),
+        column("cache_hit", pa.bool_(), "Whether the answer came from the store: no tokens, no cost."),
+        column("input_tokens", pa.int64(), "Tokens read, but for those of the two columns that follow."),
+        column("cache_read_tokens", pa.int64(), "Tokens read from the provider's prompt cache."),
+        column("cache_write_tokens", pa.int64(), "Tokens read and written to the provider's prompt cache."),
+        column("output_tokens", pa.int64(), "Tokens written."),
+        column("cost_usd", pa.float64(), "Price in US dollars."),
+        column("seconds", pa.float64(), "From sending to the last token; of a batch, until its results came."),
+        column("batch_id", TEXT, "The provider's id of the batch; null outside a batch.", nullable=True),
+        column("error", TEXT, "Why there is no answer, or what is wrong with it; else null.", nullable=True),
+    ),
+    sharded=False,
+    published=False,
+)
+
+_METHOD = column("method", TEXT, "What wrote it: `extractive` or the name of the language model.")
+
+DOCUMENT_FACETS = Table(
+    "document_facets",
+    "What kind of document each one is: its values in the facets of the taxonomy.",
+    ("document_id", "facet", "value"),
+    (
+        _DOCUMENT_ID,
+        _SHARD,
+        column("facet", TEXT, "Facet of the taxonomy, as in `document_type`."),
+        column("value", TEXT, "Value of the facet, as in `api_specification`."),
+        column("confidence", pa.float32(), "How sure, from 0 to 1."),
+        column("evidence", TEXT, "Words of the document that speak for it; empty where none can be quoted."),
+        _METHOD,
+    ),
+)
+
+SYNTHETIC_QA = Table(
+    "synthetic_qa",
+    "Questions that each document answers, with their answers and the passages that these rest on.",
+    ("document_id", "qa_index"),
+    (
+        column("qa_id", TEXT, "`document_id#q` and `qa_index`: `specs/a.xlsx#q0`."),
+        _DOCUMENT_ID,
+        _SHARD,
+        column("qa_index", pa.int32(), "Position among the questions of the document, from 0."),
+        column("question", TEXT, "The question, as a person would ask it."),
+        column("answer", TEXT, "The answer, from the document alone."),
+        column("chunk_ids", pa.list_(TEXT), "Passages that the answer rests on, at least one."),
+        column("page_ids", pa.list_(TEXT), "Pages of these passages."),
+        column("grade", pa.float32(), "How good question and answer are, from 0 to 100."),
+        column("indexed", pa.bool_(), "Whether the question is searched: its grade reaches the threshold."),
+        _LANGUAGE,
+        _METHOD,
+    ),
+)
+
+QUESTION_CLUSTERS = Table(
+    "question_clusters",
+    "Which questions say nearly the same: clusters of searched questions within each facet value.",
+    ("facet", "value", "qa_id"),
+    (
+        column("facet", TEXT, "Facet of the taxonomy."),
+        column("value", TEXT, "Value of the facet."),
+        column("qa_id", TEXT, "The question."),
+        column("cluster", pa.int32(), "Number of the cluster within the facet value, from 0."),
+        column("is_representative", pa.bool_(), "Whether it stands for its cluster: the one nearest to its middle."),
+        column("distance", pa.float32(), "Cosine distance to the representative."),
+    ),
+    sharded=False,
+)
+
+META_KNOWLEDGE = Table(
+    "meta_knowledge",
+    "For each facet value, and each combination in use, a summary of what its questions and answers are about.",
+    ("selection",),
+    (
+        column("selection", TEXT, "The facet values, as in `department=sales & document_type=report`."),
+        column("facets", pa.list_(TEXT), "The facet values, each as `facet=value`, rising."),
+        column("question_count", pa.int32(), "Questions that it is made from."),
+        column("document_count", pa.int32(), "Documents that they are of."),
+        column("key_terms", pa.list_(TEXT), "Terms that set these questions apart from the others, best first."),
+        column("text", TEXT, "The summary."),
+        column("content_sha256", TEXT, "Digest of the questions and answers; rewritten only when it changes."),
+        _LANGUAGE,
+        _METHOD,
+    ),
+    sharded=False,
+)
+
+_ENTITY_ID = column("entity_id", TEXT, "Identifies the entity: digest of its key, 16 hexadecimal digits.")
+
+ENTITY_MENTIONS = Table(
+    "entity_mentions",
+    "One row for each place where a document names an entity.",
+    ("document_id", "mention_index"),
+    (
+        _DOCUMENT_ID,
+        _SHARD,
+        column("mention_index", pa.int32(), "Position among the mentions of the document, from 0."),
+        _PAGE_ID,
+        _PAGE_NUMBER,
+        column("chunk_id", TEXT, "Passage that holds the mention; null where none does.", nullable=True),
+        column("window_index", pa.int32(), "Window of the page that was read, from 0."),
+        column(
+            "start_char", pa.int32(), "Where the name begins in the text of the page; null if not found.", nullable=True
+        ),
+        column("name", TEXT, "The name as written."),
+        column("name_key", TEXT, "The name folded: NFKC, case, width and spacing; what names are compared by."),
+        column("type", TEXT, "Type of the entity, as in `organization` or `identifier`."),
+        column("description", TEXT, "What the place says of the entity; empty where nothing."),
+        _METHOD,
+    ),
+)
+
+RELATIONSHIP_MENTIONS = Table(
+    "relationship_mentions",
+    "One row for each place where a document relates two entities.",
+    ("document_id", "mention_index"),
+    (
+        _DOCUMENT_ID,
+        _SHARD,
+        column("mention_index", pa.int32(), "Position among the relationships of the document, from 0."),
+        _PAGE_ID,
+        _PAGE_NUMBER,
+        column("chunk_id", TEXT, "Passage that holds the relationship; null where none does.", nullable=True),
+        column("window_index", pa.int32(), "Window of the page that was read, from 0."),
+        column("source_key", TEXT, "`name_key` of the entity it starts from."),
+        column("target_key", TEXT, "`name_key` of the entity it leads to."),
+        column(
+            "kind",
+            TEXT,
+            "`stated` by a model, a drawn `connector`, together in a `row` or `sentence`; `alias` where the source is "
+            "declared to be another name of the target, which is no edge.",
+        ),
+        column("strength", pa.float32(), "From 0 to 10, as the model judges it; 1 without a model."),
+        column("description", TEXT, "How they are related; empty where only that they occur together is known."),
+        _METHOD,
+    ),
+)
+
+CLAIMS = Table(
+    "claims",
+    "One row for each statement about an entity that could be checked, where their extraction is switched on.",
+    ("document_id", "claim_index"),
+    (
+        _DOCUMENT_ID,
+        _SHARD,
+        column("claim_index", pa.int32(), "Position among the claims of the document, from 0."),
+        _PAGE_ID,
+        _PAGE_NUMBER,
+        column("chunk_id", TEXT, "Passage that holds the claim; null where none does.", nullable=True),
+        column("subject_key", TEXT, "`name_key` of the entity that it is about."),
+        column("object_key", TEXT, "`name_key` of the entity that it also concerns; null for none.", nullable=True),
+        column("type", TEXT, "Type of the claim."),
+        column("status", TEXT, "`true`, `false` or `suspected`."),
+        column("start_date", TEXT, "When it begins to hold, ISO 8601; null where not stated.", nullable=True),
+        column("end_date", TEXT, "When it ceases to hold, ISO 8601; null where not stated.", nullable=True),
+        column("description", TEXT, "The claim."),
+        column("source_text", TEXT, "Words of the document that state it."),
+        _METHOD,
+    ),
+)
+
+ENTITY_MERGES = Table(
+    "entity_merges",
+    "One row for each name that was taken for another name of an entity, with the reason.",
+    ("name_key",),
+    (
+        column("name_key", TEXT, "The name, folded."),
+        column("merged_into", TEXT, "`name_key` of the entity."),
+        column(
+            "rule", TEXT, "`declared` in a document, `similar` names and vectors, `model`, or `override` by a person."
+        ),
+        column("similarity", pa.float32(), "Cosine of the two names' vectors; null where not compared.", nullable=True),
+        column("evidence", TEXT, "Where it is declared, or what confirmed it."),
+    ),
+    sharded=False,
+)
+
+ENTITIES = Table(
+    "entities",
+    "The nodes of the entity graph.",
+    ("entity_id",),
+    (
+        _ENTITY_ID,
+        column("number", pa.int32(), "Number by which reports cite it, from 1; kept while the entity exists."),
+        column("name", TEXT, "Its most frequent name."),
+        column("name_key", TEXT, "Its key: the folded name that the others were merged into."),
+        column("type", TEXT, "Its most frequent type."),
+        column("aliases", pa.list_(TEXT), "Other names, rising."),
+        column("description", TEXT, "What its documents say of it."),
+        column(
+            "content_sha256",
+            TEXT,
+            "Digest of what the description was made from; rewritten only when it changes. Null where it is to be "
+            "written again.",
+            nullable=True,
+        ),
+        column("mention_count", pa.int32(), "Places that name it."),
+        column("document_count", pa.int32(), "Documents that name it."),
+        column("degree", pa.int32(), "Entities that it is related to."),
+        column("rank", pa.float64(), "PageRank over the weighted graph."),
+    ),
+    sharded=False,
+)
+
+RELATIONSHIPS = Table(
+    "relationships",
+    "The edges of the entity graph, without direction.",
+    ("source_id", "target_id"),
+    (
+        column("source_id", TEXT, "`entity_id` of one end, the smaller of the two."),
+        column("target_id", TEXT, "`entity_id` of the other end."),
+        column("number", pa.int32(), "Number by which reports cite it, from 1; kept while the relationship exists."),
+        column("description", TEXT, "How the two are related; empty where only that they occur together is known."),
+        column(
+            "content_sha256",
+            TEXT,
+            "Digest of what the description was made from; rewritten only when it changes. Null where it is to be "
+            "written again.",
+            nullable=True,
+        ),
+        column("weight", pa.float64(), "Instances of the relationship; of mere co-occurrence, weighed by PMI."),
+        column("mention_count", pa.int32(), "Places that state it."),
+        column("combined_degree", pa.int32(), "Sum of the degrees of both ends."),
+    ),
+    sharded=False,
+)
+
+COMMUNITIES = Table(
+    "communities",
+    "Groups of closely related entities, level by level; every level holds every entity once.",
+    ("community_id",),
+    (
+        column("community_id", TEXT, "Identifies the community; kept from version to version while most members stay."),
+        column("level", pa.int32(), "0 for the coarsest level."),
+        column("parent_id", TEXT, "Community of the level above that holds it; null at level 0.", nullable=True),
+        column("size", pa.int32(), "Entities in it."),
+        column("relationship_count", pa.int32(), "Relationships between its entities."),
+        column("is_leaf", pa.bool_(), "Whether it is not split any further."),
+        column("origin", TEXT, "`kept` from the version before, or `new`."),
+    ),
+    sharded=False,
+)
+
+COMMUNITY_MEMBERS = Table(
+    "community_members",
+    "Which entity is in which community; one row for each entity and level.",
+    ("level", "entity_id"),
+    (
+        column("level", pa.int32(), "0 for the coarsest level."),
+        _ENTITY_ID,
+        column("community_id", TEXT, "The community of the level that holds the entity."),
+    ),
+    sharded=False,
+)
+
+FINDING = pa.struct(
+    [pa.field("summary", pa.string(), nullable=False), pa.field("explanation", pa.string(), nullable=False)]
+)
+
+COMMUNITY_REPORTS = Table(
+    "community_reports",
+    "A report on each community, with references to the records that it rests on.",
+    ("community_id",),
+    (
+        column("community_id", TEXT, "The community."),
+        column("level", pa.int32(), "Its level."),
+        column("title", TEXT, "Short title with names from the community."),
+        column("summary", TEXT, "What the community is about."),
+        column("rating", pa.float32(), "Impact from 0 to 10."),
+        column("rating_explanation", TEXT, "Why."),
+        column("findings", pa.list_(FINDING), "Findings, most important first."),
+        column("text", TEXT, "The whole report."),
+        column("removed_references", pa.int32(), "References to records that do not exist, taken out of the text."),
+        column("length_tokens", pa.int32(), "Tokens of `text`, estimated."),
+        column("content_sha256", TEXT, "Digest of what the report was written from; rewritten only when it changes."),
+        _LANGUAGE,
+        _METHOD,
+    ),
+    sharded=False,
+)
+
 TABLES: dict[str, Table] = {
-    table.name: table for table in (DOCUMENTS, PAGES, BLOCKS, CHUNKS, PARSE_FAILURES, FILE_SUMMARIES, PAGE_SUMMARIES)
+    table.name: table
+    for table in (DOCUMENTS, PAGES, BLOCKS, CHUNKS, PARSE_FAILURES, FILE_SUMMARIES, PAGE_SUMMARIES, MODEL_CALLS)
 }
 
 
@@ -278,6 +575,8 @@ _FORMAT = column("format", TEXT, "Format of the file.")
 _MODIFIED_AT = column("modified_at", pa.timestamp("us", tz="UTC"), "Last change of the file, UTC.", nullable=True)
 _TITLE = column("title", TEXT, "Title of the document.")
 
+_WHOLE = column("shard", TEXT, "Always `all`: the table is made as a whole.")
+
 CHUNK_INDEX = VectorTable(
     "chunks",
     "Serving copy of the chunks, with vectors and full-text index.",
@@ -317,6 +616,61 @@ SUMMARY_INDEX = VectorTable(
         _LANGUAGE,
         _MODIFIED_AT,
         column("text", TEXT, "The summary."),
+        _SEARCH_TEXT,
+        _ROW_SHA256,
+    ),
+)
+
+QUESTION_INDEX = VectorTable(
+    "questions",
+    "Serving copy of the searched questions: only the question is embedded, its answer comes with it.",
+    "qa_id",
+    (
+        column("qa_id", TEXT, "`document_id#q` and position: `specs/a.xlsx#q0`."),
+        _DOCUMENT_ID,
+        _SHARD,
+        column("chunk_ids", pa.list_(TEXT), "Passages that the answer rests on."),
+        column("page_ids", pa.list_(TEXT), "Pages of these passages."),
+        column("facets", pa.list_(TEXT), "Facet values of the document, each as `facet=value`."),
+        _FOLDER,
+        _FORMAT,
+        _LANGUAGE,
+        _MODIFIED_AT,
+        _TITLE,
+        column("text", TEXT, "The question."),
+        column("answer", TEXT, "The answer."),
+        _SEARCH_TEXT,
+        _ROW_SHA256,
+    ),
+)
+
+ENTITY_INDEX = VectorTable(
+    "entities",
+    "Serving copy of the entities, with vectors of name and description.",
+    "entity_id",
+    (
+        _ENTITY_ID,
+        _WHOLE,
+        column("name", TEXT, "Its most frequent name."),
+        column("type", TEXT, "Its most frequent type."),
+        column("text", TEXT, "Name, other names and description."),
+        _SEARCH_TEXT,
+        _ROW_SHA256,
+    ),
+)
+
+REPORT_INDEX = VectorTable(
+    "reports",
+    "Serving copy of the community reports, with vectors of title and summary.",
+    "community_id",
+    (
+        column("community_id", TEXT, "The community."),
+        _WHOLE,
+        column("level", pa.int32(), "Its level."),
+        column("title", TEXT, "Title of the report."),
+        column("rating", pa.float32(), "Impact from 0 to 10."),
+        _LANGUAGE,
+        column("text", TEXT, "The whole report."),
         _SEARCH_TEXT,
         _ROW_SHA256,
     ),

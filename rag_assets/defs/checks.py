@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
     DOCUMENTS,
+    MODEL_CALLS,
     PARSE_FAILURES,
     SUMMARY_INDEX,
     TABLES,
@@ -85,4 +86,23 @@ def failed_share(home: HomeResource) -> dg.AssetCheckResult:
     )
 
 
-CHECKS = [*map(_structure_check, TABLES), every_chunk_indexed, every_summary_indexed, failed_share]
+@dg.asset_check(
+    asset=MODEL_CALLS.name, description="Few calls of the language model in this run gave no usable answer."
+)
+def calls_answered(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+    """Warns above the share of failures that the settings allow, and names documents and causes."""
+    base = home.open()
+    rows = base.lake.read(MODEL_CALLS, columns=["run_id", "cache_hit", "document_id", "step", "outcome", "error"])
+    calls = rows.filter(pc.and_(pc.equal(rows["run_id"], context.run.run_id), pc.invert(rows["cache_hit"])))
+    failed = calls.filter(pc.not_equal(calls["outcome"], "completed")).to_pylist()
+    share = len(failed) / max(1, calls.num_rows)
+    named = [f"{row['document_id']}: {row['step']}: {row['outcome']}: {row['error'] or ''}" for row in failed]
+    return dg.AssetCheckResult(
+        passed=share <= base.settings.operation.failed_share,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"{len(failed)} of {calls.num_rows} calls gave no usable answer: " + "; ".join(named[:_SHOWN]),
+        metadata={"failed": len(failed), "share": share, "calls": calls.num_rows},
+    )
+
+
+CHECKS = [*map(_structure_check, TABLES), every_chunk_indexed, every_summary_indexed, failed_share, calls_answered]

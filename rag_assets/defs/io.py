@@ -1,11 +1,15 @@
 """What the UI is told of the tables that a step wrote: rows, schema, lineage, a preview."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import dagster as dg
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rag_assets.contracts.tables import Table, VectorTable
+from rag_assets.home import Home
+from rag_assets.plan import plan_step
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake
 
@@ -73,7 +77,7 @@ def materialized(
     report: StepReport,
     shown: Iterable[str],
     columns: Mapping[str, tuple[str, str]],
-    **facts: float,
+    **facts: float | str,
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Result of a step for one of its tables.
 
@@ -103,6 +107,37 @@ def materialized(
             **({"dagster/column_lineage": lineage(columns)} if columns else {}),
         },
     )
+
+
+@contextmanager
+def model_facts(base: Home, table: Table, run_id: str, shards: Sequence[str]) -> Iterator[dict[str, float | str]]:
+    """Figures to show of the calls of a step: what was planned when it began, and what the ledger says when it ended.
+
+    Args:
+        base: The knowledge base.
+        table: Table that the step writes.
+        run_id: The run.
+        shards: Shards of the step.
+    """
+    facts: dict[str, float | str] = {"language_model": base.language_model_name}
+    if base.settings.language_model.provider == "extractive":
+        yield facts
+        return
+    facts["planned_calls"], facts["planned_cost_usd"] = plan_step(base, table.name, shards)
+    yield facts
+    rows = base.ledger().rows()
+    rows = rows.filter(pc.and_(pc.equal(rows["run_id"], run_id), pc.equal(rows["asset"], table.name)))
+    paid = rows.filter(pc.invert(rows["cache_hit"]))
+    facts |= {
+        "calls": paid.num_rows,
+        "stored_answers": rows.num_rows - paid.num_rows,
+        "failed_calls": pc.sum(pc.not_equal(paid["outcome"], "completed")).as_py() or 0,
+        "tokens_read": sum(
+            pc.sum(paid[name]).as_py() or 0 for name in ("input_tokens", "cache_read_tokens", "cache_write_tokens")
+        ),
+        "tokens_written": pc.sum(paid["output_tokens"]).as_py() or 0,
+        "cost_usd": pc.sum(paid["cost_usd"]).as_py() or 0.0,
+    }
 
 
 def preview(lake: Lake, table: Table, shards: Iterable[str], columns: list[str]) -> str:

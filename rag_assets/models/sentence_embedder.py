@@ -72,7 +72,7 @@ class SentenceTransformersEmbedder:
     def name(self) -> str:
         folder = Path(self._model_name)
         if folder.is_dir():
-            return f"sentence-transformers/{folder.name}/{_folder_digest(folder)}"
+            return f"sentence-transformers/{folder.name}/{folder_digest(folder)}"
         return f"sentence-transformers/{self._model_name}"
 
     @property
@@ -151,7 +151,7 @@ def _load(model_name: str, threads: int) -> _Model:
     return model
 
 
-def _folder_digest(folder: Path) -> str:
+def folder_digest(folder: Path) -> str:
     """Digest of a model's files: names, sizes and content, of large files the first and last megabyte."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):

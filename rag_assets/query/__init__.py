@@ -2,7 +2,7 @@
 
 from rag_assets.query.filters import NO_FILTERS, Filters, parse_filters
 from rag_assets.query.knowledge_base import MODES, Granularity, KnowledgeBase
-from rag_assets.query.results import Citation, Hit, SearchResult, Step, Trace
+from rag_assets.query.results import Citation, Hit, Rescored, SearchResult, Step, Trace
 
 __all__ = [
     "MODES",
@@ -12,6 +12,7 @@ __all__ = [
     "Granularity",
     "Hit",
     "KnowledgeBase",
+    "Rescored",
     "SearchResult",
     "Step",
     "Trace",

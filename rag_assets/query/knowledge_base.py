@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.ports import Embedder, EmbeddingKind
+from rag_assets.contracts.ports import Embedder, EmbeddingKind, Reranker
 from rag_assets.contracts.tables import CHUNK_INDEX, SUMMARY_INDEX
 from rag_assets.query.filters import NO_FILTERS, Filters
 from rag_assets.query.fulltext import search_fulltext
@@ -21,6 +21,7 @@ from rag_assets.query.fusion import min_max
 from rag_assets.query.hybrid import search_hybrid
 from rag_assets.query.index import Candidate, Index
 from rag_assets.query.request import Indexes, Request
+from rag_assets.query.reranking import Reranking
 from rag_assets.query.results import Citation, Hit, SearchResult, TraceRecorder
 from rag_assets.query.two_step import search_two_step
 from rag_assets.query.vector import search_vector
@@ -58,16 +59,27 @@ class KnowledgeBase:
         store: The vector store.
         embedder: The embedder that its vectors were made by.
         versions: For each serving table the version to read.
+        reranker: Orders the first passages of every search anew, or None.
+        rerank_candidates: Passages of a search that the reranker reads.
 
     Raises:
         QueryError: The versions do not name the passages.
         StoreError: A table or version is gone.
     """
 
-    def __init__(self, store: VectorStore, embedder: Embedder, versions: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        versions: Mapping[str, int],
+        reranker: Reranker | None = None,
+        rerank_candidates: int = 0,
+    ) -> None:
         if CHUNK_INDEX.name not in versions:
             raise QueryError("nothing is indexed yet")
         self._embedder = embedder
+        self._reranker = reranker
+        self._rerank_candidates = rerank_candidates if reranker else 0
         summaries = versions.get(SUMMARY_INDEX.name)
         self._indexes = Indexes(
             chunks=Index(store, CHUNK_INDEX, versions[CHUNK_INDEX.name]),
@@ -99,7 +111,7 @@ class KnowledgeBase:
 
         Raises:
             QueryError: The query is empty, an argument is unknown or out of range, or nothing is indexed.
-            ModelError: The embedder failed.
+            ModelError: The embedder or the reranker failed.
         """
         self._check(query, mode, k, granularity, summaries)
         trace = TraceRecorder()
@@ -135,7 +147,7 @@ class KnowledgeBase:
 
         Raises:
             QueryError: As for `search`; the message names the query.
-            ModelError: The embedder failed.
+            ModelError: The embedder or the reranker failed.
         """
         for batch in _batches(queries, _QUERY_BATCH):
             for query_id, text in batch:
@@ -175,18 +187,26 @@ class KnowledgeBase:
         summaries: str,
         trace: TraceRecorder,
     ) -> SearchResult:
-        depth = k if granularity == Granularity.CHUNK else max(_GROUP_DEPTH, 4 * k)
+        depth = max(self._rerank_candidates, k if granularity == Granularity.CHUNK else max(_GROUP_DEPTH, 4 * k))
         show_all = granularity == Granularity.CHUNK
         request = Request(query, vector, depth, filters, _SUMMARIES[summaries], show_all)
-        found = _MODES[mode](request, self._indexes, trace)
+        find = self._finder(mode, query, trace)
+        found = find(request)
         best = _grouped(found, granularity)
         # Where a few documents take all the places, look deeper until there are enough others or no more passages.
         while len(best) < k and len(found) >= request.depth and request.depth < min(self._row_count, _MAX_DEPTH):
             request = replace(request, depth=min(request.depth * 4, _MAX_DEPTH))
-            found = _MODES[mode](request, self._indexes, trace)
+            found = find(request)
             best = _grouped(found, granularity)
         hits = self._hits(best[:k], trace)
         return SearchResult(query, mode, granularity, hits, trace.finish())
+
+    def _finder(self, mode: str, query: str, trace: TraceRecorder) -> Callable[[Request], list[Candidate]]:
+        """Finds passages, and orders the first ones anew where there is a reranker."""
+        if self._reranker is None:
+            return lambda request: _MODES[mode](request, self._indexes, trace)
+        reranking = Reranking(self._reranker, self._rerank_candidates, _clean(query), self._indexes.chunks)
+        return lambda request: reranking.order(_MODES[mode](request, self._indexes, trace), trace)
 
     @property
     def _row_count(self) -> int:

@@ -93,6 +93,21 @@ class Hit:
 
 
 @dataclass(frozen=True)
+class Rescored:
+    """A passage that a reranker read.
+
+    Attributes:
+        chunk_id: The passage.
+        before: Its score as it was found.
+        after: Its score by the reranker.
+    """
+
+    chunk_id: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
 class Step:
     """One thing that was done.
 
@@ -103,6 +118,7 @@ class Step:
         filter: Condition that rows had to satisfy, or None.
         candidates: Rows that came back.
         milliseconds: Wall time.
+        rescored: Passages that a reranker scored, in its order.
     """
 
     operation: str
@@ -111,9 +127,11 @@ class Step:
     filter: str | None
     candidates: int
     milliseconds: float
+    rescored: tuple[Rescored, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The step, for JSON."""
+        scores = [{"chunk_id": each.chunk_id, "before": each.before, "after": each.after} for each in self.rescored]
         return {
             "operation": self.operation,
             "index": self.index,
@@ -121,6 +139,7 @@ class Step:
             "filter": self.filter,
             "candidates": self.candidates,
             "milliseconds": round(self.milliseconds, 3),
+            **({"scores": scores} if scores else {}),
         }
 
 
@@ -190,10 +209,11 @@ class TraceRecorder:
         index: str | None = None,
         version: int | None = None,
         where: str | None = None,
+        rescored: tuple[Rescored, ...] = (),
     ) -> None:
         """Note a step that began at a `time.perf_counter` and is done now."""
         elapsed = (time.perf_counter() - began) * 1000
-        self.steps.append(Step(operation, index, version, where, candidates, elapsed))
+        self.steps.append(Step(operation, index, version, where, candidates, elapsed, rescored))
 
     def finish(self) -> Trace:
         """The trace."""

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 from rag_assets.contracts.tables import Table
 from rag_assets.store.lake import Lake
 
+_RETRY = "retry:"
+
 Rows = Mapping[str, pa.Table]  # new rows by table name
 Compute = Callable[[Sequence[str]], Rows]  # document ids of one shard -> their rows
 
@@ -34,6 +36,16 @@ class StepReport:
     removed: int = 0
     written: int = 0
     row_counts: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+def retried_later(key: str) -> str:
+    """Input to note of rows that stand in for better ones: they count as done, and the next run tries again."""
+    return f"{_RETRY}{key}"
+
+
+def finished(inputs: Mapping[str, str]) -> dict[str, str]:
+    """Inputs without the marks of `retried_later`."""
+    return {name: key.removeprefix(_RETRY) for name, key in inputs.items()}
 
 
 def stale_documents(lake: Lake, tables: Sequence[Table], shard: str, wanted: Mapping[str, str]) -> list[str]:

@@ -5,6 +5,7 @@ plain words, or nothing.
 from collections.abc import Collection, Mapping
 
 import duckdb
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
@@ -12,12 +13,15 @@ from rag_assets.contracts.tables import (
     BLOCKS,
     CHUNK_INDEX,
     CHUNKS,
+    DOCUMENT_FACETS,
     DOCUMENTS,
     FILE_SUMMARIES,
     PAGE_SUMMARIES,
     PAGES,
     PARSE_FAILURES,
+    QUESTION_INDEX,
     SUMMARY_INDEX,
+    SYNTHETIC_QA,
     TABLES,
     VECTOR_TABLES,
     Table,
@@ -33,15 +37,21 @@ REFERENCES: tuple[tuple[Table, str, Table], ...] = (
     (BLOCKS, "page_id", PAGES),
     (CHUNKS, "page_id", PAGES),
     (PARSE_FAILURES, "document_id", DOCUMENTS),
+    (DOCUMENT_FACETS, "document_id", DOCUMENTS),
+    (SYNTHETIC_QA, "document_id", DOCUMENTS),
+    (SYNTHETIC_QA, "page_ids", PAGES),
+    (SYNTHETIC_QA, "chunk_ids", CHUNKS),
 )
 
-# serving table: by prefix of its keys, the stored table and column that they come from
+# serving table: by prefix of its keys, the stored table and column that they come from; of `indexed` rows, where it has
+# such a column
 _SERVED: dict[str, dict[str, tuple[Table, str]]] = {
     CHUNK_INDEX.name: {"": (CHUNKS, "chunk_id")},
     SUMMARY_INDEX.name: {
         "file_summary:": (FILE_SUMMARIES, "document_id"),
         "page_summary:": (PAGE_SUMMARIES, "page_id"),
     },
+    QUESTION_INDEX.name: {"": (SYNTHETIC_QA, "qa_id")},
 }
 
 
@@ -69,13 +79,16 @@ def reference_problems(lake: Lake, table: Table, shards: Collection[str] | None 
     for child, column, parent in REFERENCES:
         if child is not table:
             continue
-        query = f"""SELECT DISTINCT {column} FROM child
-            ANTI JOIN parent USING ({column}) ORDER BY 1 LIMIT {_SHOWN}"""  # noqa: S608 - declared names
+        listed = pa.types.is_list(child.schema.field(column).type)
+        key = column.removesuffix("s") if listed else column
+        value = f"unnest({column})" if listed else column
+        query = f"""SELECT DISTINCT {key} FROM (SELECT {value} AS {key} FROM child)
+            ANTI JOIN parent USING ({key}) ORDER BY 1 LIMIT {_SHOWN}"""  # noqa: S608 - declared names
         files = {
             name: lake.dataset(each, _versions(lake, each, shards))
             for name, each in (("child", child), ("parent", parent))
         }
-        problems += [f"{column} {row[0]!r} is not in {parent.name}" for row in _fetch(query, **files)]
+        problems += [f"{key} {row[0]!r} is not in {parent.name}" for row in _fetch(query, **files)]
     return problems
 
 
@@ -83,8 +96,10 @@ def indexing_problems(lake: Lake, vectors: VectorStore, name: str, shards: Colle
     """Differences between what a serving table should hold of some shards, or of all, and what it holds."""
     expected: dict[str, list[str]] = {}
     for prefix, (table, key) in _SERVED[name].items():
-        keys = lake.read(table, shards, [key])[key].to_pylist()
-        expected[table.name] = [f"{prefix}{each}" for each in keys]
+        marked = "indexed" in table.schema.names
+        rows = lake.read(table, shards, [key, "indexed"] if marked else [key])
+        keys = rows.filter(rows["indexed"])[key] if marked else rows[key]
+        expected[table.name] = [f"{prefix}{each}" for each in keys.to_pylist()]
     return serving_problems(expected, vectors.column(name, VECTOR_TABLES[name].key, shards=shards).to_pylist())
 
 
@@ -94,7 +109,7 @@ def all_problems(lake: Lake, vectors: VectorStore) -> list[str]:
     problems = [
         f"{table.name}: {each}" for table in TABLES.values() for find in structure for each in find(lake, table)
     ]
-    return problems + [f"{name}: {each}" for name in _SERVED for each in indexing_problems(lake, vectors, name)]
+    return problems + [f"{name}: {each}" for name in VECTOR_TABLES for each in indexing_problems(lake, vectors, name)]
 
 
 def serving_problems(expected: Mapping[str, Collection[str]], found: Collection[str]) -> list[str]:

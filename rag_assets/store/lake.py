@@ -31,6 +31,7 @@ from rag_assets.contracts.tables import Table
 
 SHARD_COUNT = 64
 SHARDS: tuple[str, ...] = tuple(f"{index:02x}" for index in range(SHARD_COUNT))
+WHOLE = "all"  # the one shard, and the one input, of a table that is made as a whole
 
 _INPUTS = b"rag_assets:inputs"
 _FILE_NAME = re.compile(r"([0-9]{8,})\.parquet")
@@ -176,7 +177,7 @@ class Lake:
             return ShardWrite(0, written=False, row_count=0)
         if version:
             path = self._path(table, shard, version)
-            if self._file_schema(path).equals(schema, check_metadata=True) and self.read(table, [shard]).equals(rows):
+            if _same_declaration(self._file_schema(path), schema) and self.read(table, [shard]).equals(rows):
                 return ShardWrite(version, written=False, row_count=rows.num_rows)
         self._commit(self._path(table, shard, version + 1), rows.cast(schema))
         return ShardWrite(version + 1, written=True, row_count=rows.num_rows)
@@ -253,12 +254,18 @@ class Lake:
             raise StoreError(f"{path}: not a readable Parquet file: {error}") from error
 
 
+def _same_declaration(first: pa.Schema, second: pa.Schema) -> bool:
+    """Whether schemas agree in types and metadata; Parquet names the items of lists in its own way."""
+    of_fields = [[field.metadata for field in schema] for schema in (first, second)]
+    return bool(first.equals(second)) and first.metadata == second.metadata and of_fields[0] == of_fields[1]
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a small file so that readers see all of it or what was there before."""
     with _aside(path) as aside:
         _write_through(aside, content)
         aside.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def write_new(path: Path, content: bytes) -> None:
@@ -307,10 +314,10 @@ def _commit_new(aside: Path, path: Path) -> None:
             if path.exists():
                 raise FileExistsError(errno.EEXIST, "already written", str(path)) from error
             aside.replace(path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the names in a folder outlast a power cut, where the platform can."""
     with suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)

@@ -81,7 +81,7 @@ def publish(
     if problems := [*(f"{name} is unfinished" for name in steps), *all_problems(lake, vectors)]:
         raise StoreError(f"nothing is published: {'; '.join(problems[:_SHOWN])}")
     tables, vector_tables = state
-    counts = {name: sum(lake.row_count(table, shard) for shard in tables[name]) for name, table in TABLES.items()}
+    counts = {name: sum(lake.row_count(TABLES[name], shard) for shard in shards) for name, shards in tables.items()}
     counts |= {f"lancedb.{name}": vectors.count(name) for name in VECTOR_TABLES}
     if _state(lake, vectors) != state:
         raise StoreError("nothing is published: another run is writing; it publishes when it is done")
@@ -110,5 +110,5 @@ def publish(
 
 
 def _state(lake: Lake, vectors: VectorStore) -> tuple[dict[str, dict[str, int]], dict[str, int]]:
-    tables = {name: lake.latest(table) for name, table in TABLES.items()}
+    tables = {name: lake.latest(table) for name, table in TABLES.items() if table.published}
     return tables, {name: vectors.version(name) for name in VECTOR_TABLES}

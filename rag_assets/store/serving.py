@@ -10,12 +10,16 @@ from rag_assets.contracts.tables import (
     CHUNK_INDEX,
     CHUNKS,
     COMPUTED_COLUMNS,
+    DOCUMENT_FACETS,
     DOCUMENTS,
     EMBEDDED_TEXT,
     FILE_SUMMARIES,
     PAGE_SUMMARIES,
+    QUESTION_INDEX,
     SUMMARY_INDEX,
+    SYNTHETIC_QA,
     TEXT,
+    VECTOR_TABLES,
     Table,
 )
 from rag_assets.store.lake import Lake
@@ -63,10 +67,36 @@ def summary_rows(lake: Lake, shard: str) -> pa.Table:
     return _table(records, SUMMARY_INDEX.fields)
 
 
-# serving table: the stored tables that its rows are made from, and what makes them
-SERVING: Mapping[str, tuple[tuple[Table, ...], Callable[[Lake, str], pa.Table]]] = {
+def question_rows(lake: Lake, shard: str) -> pa.Table:
+    """Rows of the serving table `questions` for a shard, without vectors: searched questions only."""
+    facts = _facts(lake, shard)
+    facets: dict[str, list[str]] = {}
+    for row in lake.read(DOCUMENT_FACETS, [shard], ["document_id", "facet", "value"]).to_pylist():
+        facets.setdefault(row["document_id"], []).append(f"{row['facet']}={row['value']}")
+    copied = ["qa_id", "document_id", "shard", "chunk_ids", "page_ids", "language", "answer"]
+    records = [
+        {
+            **facts[row["document_id"]],
+            **{name: row[name] for name in copied},
+            "facets": facets.get(row["document_id"], []),
+            "text": row["question"],
+            EMBEDDED_TEXT: row["question"],
+        }
+        for row in lake.read(SYNTHETIC_QA, [shard]).to_pylist()
+        if row["indexed"]
+    ]
+    return _table(records, QUESTION_INDEX.fields)
+
+
+_MAKERS: Mapping[str, tuple[tuple[Table, ...], Callable[[Lake, str], pa.Table]]] = {
     CHUNK_INDEX.name: ((CHUNKS, DOCUMENTS), chunk_rows),
     SUMMARY_INDEX.name: ((FILE_SUMMARIES, PAGE_SUMMARIES, DOCUMENTS), summary_rows),
+    QUESTION_INDEX.name: ((SYNTHETIC_QA, DOCUMENT_FACETS, DOCUMENTS), question_rows),
+}
+
+# serving table: the stored tables that its rows are made from, and what makes them
+SERVING: Mapping[str, tuple[tuple[Table, ...], Callable[[Lake, str], pa.Table]]] = {
+    name: maker for name, maker in _MAKERS.items() if name in VECTOR_TABLES
 }
 
 

@@ -37,8 +37,10 @@ def open_database(lake: Lake, snapshot: Snapshot | None) -> duckdb.DuckDBPyConne
     Raises:
         StoreError: A view cannot be made.
     """
+    published = snapshot.tables if snapshot else {}
     files = {
-        name: lake.dataset(table, snapshot.tables.get(name, {}) if snapshot else {}) for name, table in TABLES.items()
+        name: lake.dataset(table, published.get(name, {}) if table.published else None)
+        for name, table in TABLES.items()
     }
     spill = str(lake.root.with_name("duckdb"))
     connection = duckdb.connect(

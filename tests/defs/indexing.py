@@ -50,6 +50,8 @@ def published(home: Home) -> Rows:
     assert snapshot is not None
     rows: Rows = {}
     for name, table in TABLES.items():
+        if not table.published:
+            continue
         stored = home.lake.read(table, versions=snapshot.tables[name])
         rows[name] = sorted(stored.to_pylist(), key=lambda row: [row[column] for column in table.key])
     for name, vector_table in VECTOR_TABLES.items():

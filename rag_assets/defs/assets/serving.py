@@ -1,27 +1,31 @@
-"""Assets that readers see: the serving tables `chunk_index` and `summary_index`, and the published `snapshot`."""
+"""Assets that readers see: the ledger `model_calls`, the serving tables, and the published `snapshot`."""
 
 from collections.abc import Callable
 
 import dagster as dg
 import pyarrow as pa
 
+from rag_assets.contracts.fingerprint import code_fingerprint
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
     CHUNKS,
     DOCUMENTS,
     FILE_SUMMARIES,
+    MODEL_CALLS,
     PAGE_SUMMARIES,
     SUMMARY_INDEX,
     TABLES,
     VectorTable,
 )
-from rag_assets.defs.io import serving_spec
+from rag_assets.defs.io import serving_spec, table_spec
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
 from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.home import Home
 from rag_assets.store.lake import Lake
 from rag_assets.store.publish import publish
 from rag_assets.store.serving import chunk_rows, serving_fingerprint, serving_states, summary_rows
+
+LEDGER = "rag_assets.models.ledger"
 
 
 @dg.multi_asset(
@@ -85,6 +89,22 @@ def _sync(
             "embedder": base.embedder.name,
             "lancedb_version": result.version,
         },
+    )
+
+
+@dg.multi_asset(
+    name="record_model_calls",
+    specs=[table_spec(MODEL_CALLS, [PAGE_SUMMARIES.name, FILE_SUMMARIES.name], "serving", code_fingerprint(LEDGER))],
+    pool="lancedb_write",
+)
+def record_model_calls(context: dg.AssetExecutionContext, home: HomeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Moves the records of calls from the journals into the ledger."""
+    base = home.open()
+    with retried():
+        added = base.ledger(context.run.run_id).compact()
+    counts = [base.lake.row_count(MODEL_CALLS, month) for month in base.lake.latest(MODEL_CALLS)]
+    return dg.MaterializeResult(
+        asset_key=MODEL_CALLS.name, metadata={"dagster/row_count": sum(counts), "rows_added": added}
     )
 
 

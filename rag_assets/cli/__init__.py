@@ -1,0 +1,5 @@
+"""The command line `rag-assets`."""
+
+from rag_assets.cli.main import main
+
+__all__ = ["main"]

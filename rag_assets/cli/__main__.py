@@ -1,0 +1,5 @@
+"""`python -m rag_assets.cli`."""
+
+from rag_assets.cli import main
+
+main()

@@ -1,0 +1,298 @@
+"""Commands that bring the knowledge base in step: `index`, `plan`, `status`, `snapshots`, `ui`."""
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from rag_assets.cli.console import NAMES_SHOWN, open_home, print_json, print_table, progress_bars
+
+if TYPE_CHECKING:
+    from rag_assets.home import Home
+    from rag_assets.plan import Plan
+    from rag_assets.sources.changes import Changes
+
+
+@click.command()
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@click.option("--forget", metavar="NAME", multiple=True, help="Take out a source named earlier, with its documents.")
+@click.option("--force", metavar="GLOB", multiple=True, help="Compute documents anew, as in 'specs/**/*.xlsx'.")
+@click.option("--allow-empty", is_flag=True, help="Believe a source that suddenly holds no file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.pass_context
+def index(
+    context: click.Context,
+    sources: tuple[str, ...],
+    forget: tuple[str, ...],
+    force: tuple[str, ...],
+    *,
+    allow_empty: bool,
+    as_json: bool,
+) -> None:
+    """Bring the knowledge base in step with its sources.
+
+    A SOURCE is a folder or an fsspec URI, as LOCATION or NAME=LOCATION. It is remembered, so that later runs, the
+    schedule and the sensor index it too. Without SOURCE, all known sources are indexed.
+    """
+    from rag_assets.sources.changes import update_sources
+    from rag_assets.sources.listing import list_source, parse_source
+
+    home = open_home(context)
+    with home.lock():
+        given = [parse_source(text) for text in sources]
+        for source in given:
+            list_source(source, home.settings.source.include, home.settings.source.exclude, home.excluded_paths)
+        update_sources(home.registered_sources, given, forget, home.settings.sources, home.stored_counts())
+        if not home.sources() and not home.forgotten_sources():
+            raise click.UsageError("no source: name a folder, or set RAG_SOURCES", ctx=context)
+        if force:
+            from rag_assets.reindex import STEPS, force_documents
+
+            force_documents(home.lake, force, list(STEPS))
+        _index(context, home, allow_empty=allow_empty, as_json=as_json)
+
+
+def _index(context: click.Context, home: "Home", *, allow_empty: bool, as_json: bool) -> None:
+    started, begun = time.monotonic(), datetime.now(UTC)
+    changes = home.changes(home.listing(allow_empty=allow_empty))
+    if shards := _shards_to_index(home, changes):
+        from rag_assets.defs.runs import index_in_process
+
+        with progress_bars(hidden=as_json) as progress:
+            index_in_process(home, shards, progress, allow_empty=allow_empty)
+    _print_index_summary(home, changes, time.monotonic() - started, begun, as_json=as_json)
+    if not as_json:
+        _print_model_costs(home, changes, begun)
+    for problem in changes.unreachable.values():
+        click.echo(f"rag-assets: {problem}", err=True)
+    if changes.unreachable:
+        context.exit(1)
+
+
+def _shards_to_index(home: "Home", changes: "Changes") -> tuple[str, ...]:
+    """The shards that changed, and those of encrypted documents where there are passwords to try."""
+    if not home.settings.parsing.passwords:
+        return changes.shards
+    from rag_assets.parsing.documents import encrypted_documents
+    from rag_assets.store.lake import shard_of
+
+    return tuple(sorted({*changes.shards, *map(shard_of, encrypted_documents(home.lake))}))
+
+
+def _print_index_summary(home: "Home", changes: "Changes", seconds: float, begun: datetime, *, as_json: bool) -> None:
+    snapshot = home.snapshots.current()
+    counts = dict(snapshot.row_counts) if snapshot else {}
+    failed = _failures(home)
+    if as_json:
+        summary = {
+            "new": list(changes.new),
+            "changed": list(changes.changed),
+            "gone": list(changes.gone),
+            "unchanged": changes.unchanged,
+            "failed": failed,
+            "shards": list(changes.shards),
+            "snapshot": snapshot.number if snapshot else None,
+            "rows": counts,
+            "seconds": round(seconds, 3),
+            "model_calls": _model_costs(home, begun),
+        }
+        print_json(summary)
+        return
+    print_table(
+        ["new", "changed", "gone", "failed", "documents", "pages", "chunks", "snapshot", "seconds"],
+        [
+            [
+                len(changes.new),
+                len(changes.changed),
+                len(changes.gone),
+                len(failed),
+                *(counts.get(name, 0) for name in ("documents", "pages", "chunks")),
+                snapshot.number if snapshot else "-",
+                f"{seconds:.1f}",
+            ]
+        ],
+    )
+    _print_failures(failed)
+
+
+def _model_costs(home: "Home", begun: datetime) -> dict[str, float]:
+    """Calls, stored answers, tokens and price in US dollars since a run began; all zero without a language model."""
+    if home.language_model_name == "extractive":
+        return {"calls": 0, "stored_answers": 0, "tokens": 0, "cost_usd": 0.0}
+    rows = [row for row in home.ledger().rows().to_pylist() if row["called_at"] >= begun]
+    paid = [row for row in rows if not row["cache_hit"]]
+    kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+    return {
+        "calls": len(paid),
+        "stored_answers": len(rows) - len(paid),
+        "tokens": sum(row[kind] for row in paid for kind in kinds),
+        "cost_usd": sum(row["cost_usd"] for row in paid),
+    }
+
+
+def _print_model_costs(home: "Home", changes: "Changes", begun: datetime) -> None:
+    if home.language_model_name == "extractive":
+        return
+    from rag_assets.plan import saved_plan
+
+    spent = _model_costs(home, begun)
+    columns = ["", "calls", "stored answers", "tokens", "USD"]
+    table = [["spent", spent["calls"], spent["stored_answers"], spent["tokens"], f"{spent['cost_usd']:.4f}"]]
+    planned = saved_plan(home, changes)
+    if planned:
+        table.append(["planned", planned["calls"], "", planned["tokens"], f"{planned['cost_usd']:.4f}"])
+        table.append(["error", *(_error(planned[name], spent[name]) for name in ("calls",)), ""])
+        table[-1] += [_error(planned["tokens"], spent["tokens"]), _error(planned["cost_usd"], spent["cost_usd"])]
+    print_table(columns, table)
+
+
+def _error(planned: float, spent: float) -> str:
+    return f"{(planned - spent) / spent:+.0%}" if spent else "-"
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def plan(context: click.Context, *, as_json: bool) -> None:
+    """What indexing now would cost in calls of the language model, without making any."""
+    from dataclasses import asdict
+
+    from rag_assets.plan import make_plan, save_plan
+
+    home = open_home(context)
+    with home.lock():
+        made = make_plan(home)
+        save_plan(home, made)
+    if as_json:
+        print_json(asdict(made))
+    else:
+        _print_plan(made)
+
+
+def _print_plan(made: "Plan") -> None:
+    click.echo(f"{made.documents} documents are new or changed; language model: {made.model}")
+    if made.model == "extractive":
+        click.echo("no language model is set: indexing makes no calls")
+        return
+    columns = ["step", "documents", "calls", "stored answers", "tokens read", "tokens written", "USD"]
+    rows = [
+        [s.step, s.documents, s.calls, s.stored, s.input_tokens, s.output_tokens, f"{s.cost_usd:.4f}"]
+        for s in made.steps
+    ]
+    tokens = [sum(s.input_tokens for s in made.steps), sum(s.output_tokens for s in made.steps)]
+    stored = sum(s.stored for s in made.steps)
+    rows.append(["all", made.documents, made.calls, stored, *tokens, f"{made.cost_usd:.4f}"])
+    print_table(columns, rows)
+    click.echo(
+        f"USD by single calls {made.plain_usd:.4f}, with the prompt cache {made.prompt_cache_usd:.4f}, "
+        f"in batches {made.batch_usd:.4f}, with both {made.batch_prompt_cache_usd:.4f}"
+    )
+    if made.minutes is not None:
+        click.echo(f"at the rate that the settings allow: {made.minutes:.1f} minutes at least")
+    if made.note:
+        click.echo(made.note)
+
+
+def _failures(home: "Home") -> list[dict[str, object]]:
+    from rag_assets.contracts.tables import PARSE_FAILURES
+
+    columns = ["document_id", "page_number", "cause", "message"]
+    rows: list[dict[str, object]] = home.lake.read(PARSE_FAILURES, columns=columns).to_pylist()
+    return [row for row in rows if row["page_number"] is None]
+
+
+def _print_failures(failed: list[dict[str, object]]) -> None:
+    for row in failed[:NAMES_SHOWN]:
+        click.echo(f"  not indexed: {row['document_id']}: {row['cause']}: {row['message']}")
+    if len(failed) > NAMES_SHOWN:
+        click.echo(f"  and {len(failed) - NAMES_SHOWN} more; see the table parse_failures")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def status(context: click.Context, *, as_json: bool) -> None:
+    """What is new, changed, gone and failed, without doing anything about it."""
+    home = open_home(context)
+    changes = home.changes(home.listing())
+    snapshot = home.snapshots.current()
+    failed = [row for row in _failures(home) if row["document_id"] not in changes.gone]
+    if as_json:
+        facts = {
+            "home": str(home.path),
+            "sources": {source.name: source.location for source in home.sources()},
+            "new": list(changes.new),
+            "changed": list(changes.changed),
+            "gone": list(changes.gone),
+            "unchanged": changes.unchanged,
+            "failed": failed,
+            "unfinished_shards": list(changes.unfinished_shards),
+            "unreachable": dict(changes.unreachable),
+            "snapshot": snapshot.number if snapshot else None,
+            "published_at": snapshot.published_at if snapshot else None,
+            "rows": dict(snapshot.row_counts) if snapshot else {},
+        }
+        print_json(facts)
+        return
+    click.echo(f"home      {home.path}")
+    for source in home.sources():
+        click.echo(f"source    {source.name} = {source.location}")
+    click.echo(f"snapshot  {f'{snapshot.number}, published {snapshot.published_at}' if snapshot else 'none'}")
+    print_table(
+        ["new", "changed", "gone", "failed", "unchanged", "shards to index"],
+        [
+            [
+                len(changes.new),
+                len(changes.changed),
+                len(changes.gone),
+                len(failed),
+                changes.unchanged,
+                len(changes.shards),
+            ]
+        ],
+    )
+    for label, names in (("new", changes.new), ("changed", changes.changed), ("gone", changes.gone)):
+        for name in names[:NAMES_SHOWN]:
+            click.echo(f"  {label}: {name}")
+        if len(names) > NAMES_SHOWN:
+            click.echo(f"  and {len(names) - NAMES_SHOWN} more {label}")
+    _print_failures(failed)
+    for problem in changes.unreachable.values():
+        click.echo(f"  {problem}")
+
+
+@click.command()
+@click.argument("number", type=int, required=False)
+@click.pass_context
+def snapshots(context: click.Context, number: int | None) -> None:
+    """List the published versions, or make readers see version NUMBER again."""
+    home = open_home(context)
+    if number is not None:
+        home.snapshots.roll_back(number)
+    current = home.snapshots.current()
+    kept = [home.snapshots.load(each) for each in home.snapshots.numbers()]
+    print_table(
+        ["snapshot", "published at", "documents", "chunks", "current"],
+        [
+            [
+                s.number,
+                s.published_at,
+                s.row_counts["documents"],
+                s.row_counts["chunks"],
+                "*" if current and s.number == current.number else "",
+            ]
+            for s in kept
+        ],
+    )
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(1, 65535), default=3000, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.pass_context
+def ui(context: click.Context, port: int, host: str) -> None:
+    """Start the Dagster UI and daemon on this knowledge base."""
+    from rag_assets.instance import serve_ui
+
+    context.exit(serve_ui(open_home(context), host, port))

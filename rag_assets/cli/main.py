@@ -1,0 +1,44 @@
+"""The command `rag-assets` and its subcommands.
+
+Heavy libraries are imported by the command that needs them, so that help is instant.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rag_assets import __version__
+from rag_assets.cli.indexing import index, plan, snapshots, status, ui
+from rag_assets.cli.models import batches, cache
+from rag_assets.cli.searching import search, sql
+from rag_assets.contracts.errors import RagAssetsError
+
+
+class _Commands(click.Group):
+    """Turns expected errors into one line on standard error and exit status 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(1)
+        except (RagAssetsError, OSError, UnicodeError) as error:
+            click.echo(f"rag-assets: {' '.join(str(error).split())}", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="rag-assets")
+@click.option("--home", type=click.Path(path_type=Path), help="Folder of the knowledge base [RAG_HOME, else .rag].")
+@click.pass_context
+def main(context: click.Context, home: Path | None) -> None:
+    """Keep a knowledge base in step with folders of Excel, PDF and office files, and search it."""
+    context.obj = home
+
+
+for _command in (index, plan, status, search, sql, snapshots, cache, batches, ui):
+    main.add_command(_command)

@@ -1,0 +1,141 @@
+"""What is asked of a language model, and what comes back. Who answers stands in `rag_assets.models`."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Literal
+
+JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
+
+
+class Outcome(StrEnum):
+    """How a request ended (`model_calls.outcome`)."""
+
+    COMPLETED = "completed"
+    TRUNCATED = "truncated"  # the answer reached the limit on its tokens
+    REFUSED = "refused"  # the model declined
+    EMPTY = "empty"  # the model ended without a word
+    INVALID = "invalid"  # the answer breaks its schema, also after it was asked to mend it
+    FAILED = "failed"  # no answer: the provider rejected this request, or never got it done
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a conversation."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True)
+class Tag:
+    """What a request is for; recorded in the ledger, never part of what the answer is keyed by.
+
+    Attributes:
+        asset: Table that the answer goes into.
+        step: What is done, as in `summarize_page`; names the prompt.
+        document_id: Document that is read; None where there is more than one.
+        partition: Shard of the document; None where there is none.
+    """
+
+    asset: str
+    step: str
+    document_id: str | None = None
+    partition: str | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of a language model.
+
+    Attributes:
+        prefix: System text that all requests of a step share; a provider may cache it.
+        messages: The conversation; the last turn is the user's.
+        max_tokens: Tokens of the answer at most.
+        tag: What it is for.
+        system: System text after the prefix.
+        schema: JSON schema of the answer, as JSON text; None for free text.
+        temperature: Of sampling; None leaves it to the provider.
+        seed: Of sampling, where the provider has one.
+        stop: Texts at which the answer ends.
+    """
+
+    prefix: str
+    messages: tuple[Message, ...]
+    max_tokens: int
+    tag: Tag = field(compare=False)
+    system: str = ""
+    schema: str | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+
+    @cached_property
+    def content_sha256(self) -> str:
+        """SHA-256 over all that an answer depends on but the model, hexadecimal."""
+        turns = [[message.role, message.text] for message in self.messages]
+        facts = [self.prefix, self.system, turns, self.max_tokens, self.schema, self.temperature, self.seed, self.stop]
+        return hashlib.sha256(json.dumps(facts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def request_key(model_name: str, request: Request) -> str:
+    """What an answer is stored under: SHA-256 over the model's name and the content of the request, hexadecimal."""
+    return hashlib.sha256(f"{model_name}\n{request.content_sha256}".encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of a call.
+
+    Attributes:
+        input_tokens: Read, but for those below.
+        output_tokens: Written.
+        cache_read_tokens: Read from the provider's prompt cache.
+        cache_write_tokens: Read and written to the provider's prompt cache.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+        )
+
+
+@dataclass(frozen=True)
+class Completion:
+    """The answer to a request.
+
+    Attributes:
+        request: What was asked.
+        outcome: How it ended.
+        text: The answer; what there is of it where it was cut off, else empty.
+        usage: Tokens of the call.
+        cost_usd: Price of the call in US dollars; 0 for local models and stored answers.
+        seconds: From sending to the last token; of a batch, until its results came.
+        called_at: When the answer came, seconds since 1970 UTC.
+        value: The answer as JSON, where a schema was given and the answer satisfies it.
+        stored: Whether the answer was paid for earlier and comes from the store of answers.
+        batch_id: The provider's id of the batch that it was part of.
+        error: Why there is no answer, or what is wrong with it, in one line without document text.
+    """
+
+    request: Request
+    outcome: Outcome
+    text: str = ""
+    usage: Usage = Usage()
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+    called_at: float = 0.0
+    value: JsonValue = None
+    stored: bool = False
+    batch_id: str | None = None
+    error: str | None = None

@@ -1,0 +1,288 @@
+"""Attempts at requests until they are answered: priming, backoff, giving up. Belongs to one event loop.
+
+What stays out: the thread around the loop and what a consumer sees (`dispatch`), how many attempts run at once
+(`congestion`), limits that processes share (`rate_limit`).
+"""
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, replace
+
+from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.generation import Completion, Outcome, Request
+from rag_assets.models.congestion import CongestionWindow
+from rag_assets.models.providers import Caller, CallError, CallProblem
+from rag_assets.models.rate_limit import RateLimit
+from rag_assets.models.token_estimate import estimate_tokens
+
+_GO_ON = "no answer that came is lost, and running again goes on from there"
+
+
+@dataclass(frozen=True)
+class Pacing:
+    """How long is waited, in seconds.
+
+    Attributes:
+        backoff: The wait after a first failed attempt is at most this; it doubles with each further one.
+        backoff_most: Where it stops doubling.
+        retry_after_most: What of a wait is heeded that the provider asks for.
+        failures: Number of failed attempts in a row, of all requests, from which the provider counts as out.
+        unreachable: How long it may be out when it has not answered in this session.
+        outage: How long it may be out when it has.
+        limited: How long it may answer nothing but that there are too many requests, to all of them or to one.
+        limited_attempts: Number of attempts, besides, at one request that is told so while others are answered.
+    """
+
+    backoff: float = 1.0
+    backoff_most: float = 60.0
+    retry_after_most: float = 300.0
+    failures: int = 8
+    unreachable: float = 20.0
+    outage: float = 120.0
+    limited: float = 900.0
+    limited_attempts: int = 20
+
+    def backoff_seconds(self, failures: int) -> float:
+        """Wait after so many failures in a row, drawn anew each time."""
+        most = min(self.backoff_most, self.backoff * 2.0 ** min(failures - 1, 30))
+        return random.uniform(0.0, most)  # noqa: S311 - spreads attempts
+
+    def asked_seconds(self, error: CallError) -> float:
+        """What is heeded of the wait that the provider asks for; 0 where it does not."""
+        return min(max(0.0, error.retry_after_seconds or 0.0), self.retry_after_most)
+
+
+@dataclass
+class _Streak:
+    """Failed attempts since the last answer.
+
+    Attributes:
+        length: Number of them.
+        began_at: When the first one failed.
+        away_at: When the first one failed since the provider last said anything.
+        probes: Number of them that were made to see whether the provider is back.
+        probed_at: When the last of those failed.
+    """
+
+    length: int = 0
+    began_at: float = 0.0
+    away_at: float = 0.0
+    probes: int = 0
+    probed_at: float = 0.0
+
+
+class Attempts:
+    """Answers requests by as many attempts as it takes.
+
+    An attempt that is rejected is a failed completion; one that is denied ends everything. Attempts that find the
+    provider overloaded or away are made again after an exponential backoff with full jitter, up to `attempts` of a
+    request. Being told of too many requests is no failure of a request: it costs time, not attempts. After
+    `Pacing.failures` failed attempts in a row, one at a time probes the provider; when it has been out for longer than
+    `Pacing` allows, it is given up. Then no new attempts are made, but those under way may be answered, since they are
+    paid for.
+
+    Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 (full jitter); M. Nygard, "Release
+    It!", 2007, chapter 5 (circuit breaker; deviation: half open is one attempt a backoff).
+
+    Args:
+        caller: Makes them.
+        name: Provider and model, for messages.
+        concurrency: Attempts at once, at most.
+        attempts: Attempts at a request, at most; those not counted that were told of too many requests.
+        timeout_seconds: Seconds that an attempt may take.
+        rate_limit: Limits that processes share, or None.
+        prime_prefixes: Whether the first request of each prefix is answered before others of it go out.
+        pacing: How long is waited.
+    """
+
+    def __init__(
+        self,
+        caller: Caller,
+        name: str,
+        concurrency: int,
+        attempts: int,
+        timeout_seconds: float,
+        rate_limit: RateLimit | None,
+        prime_prefixes: bool,
+        pacing: Pacing,
+    ) -> None:
+        self._caller = caller
+        self._name = name
+        self._attempts = attempts
+        self._timeout_seconds = timeout_seconds
+        self._rate_limit = rate_limit
+        self._prime_prefixes = prime_prefixes
+        self._pacing = pacing
+        self._window = CongestionWindow(concurrency)
+        self._turn = asyncio.Lock()
+        self._primed: set[str] = set()
+        self._priming: dict[str, asyncio.Lock] = {}
+        self._streak = _Streak()
+        self._answered = False
+        self._failure: ModelError | None = None
+        self._tasks: set[asyncio.Task[Completion]] = set()
+        self._calling: set[asyncio.Task[Completion]] = set()
+
+    def begin(self, request: Request) -> "asyncio.Task[Completion]":
+        """A task that answers a request.
+
+        It raises `ModelError`, or is cancelled, where the model is given up before.
+        """
+        task = asyncio.get_running_loop().create_task(self._answer(request))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def give_up(self, failure: ModelError) -> ModelError:
+        """Make no new attempt; the first failure stands."""
+        if self._failure is None:
+            self._failure = failure
+            for task in self._tasks - self._calling:
+                if task is not asyncio.current_task():
+                    task.cancel()
+        return self._failure
+
+    async def close(self, seconds: float) -> int:
+        """Cancel what is under way.
+
+        Args:
+            seconds: How long it may take to end.
+
+        Returns:
+            Number of tasks that have not ended.
+        """
+        for task in self._tasks:
+            task.cancel()
+        pending = (await asyncio.wait(self._tasks, timeout=seconds))[1] if self._tasks else set()
+        return len(pending)
+
+    async def _answer(self, request: Request) -> Completion:
+        prefix = request.prefix
+        if not self._prime_prefixes or not prefix or prefix in self._primed:
+            return await self._try(request)
+        async with self._priming.setdefault(prefix, asyncio.Lock()):
+            if prefix not in self._primed:
+                completion = await self._try(request)
+                if completion.outcome is not Outcome.FAILED:
+                    self._primed.add(prefix)
+                return completion
+        return await self._try(request)
+
+    async def _try(self, request: Request) -> Completion:
+        began = time.monotonic()
+        failed = limited = 0
+        while self._failure is None:
+            try:
+                return await self._attempt(request)
+            except CallError as error:
+                match error.problem:
+                    case CallProblem.REJECTED:
+                        return _failed(request, str(error), began)
+                    case CallProblem.DENIED:
+                        raise self.give_up(ModelError(f"{self._name}: {error}; {_GO_ON}")) from error
+                    case CallProblem.RATE_LIMITED:
+                        limited += 1
+                    case _:
+                        failed += 1
+                seconds = time.monotonic() - began
+                unlucky = limited >= self._pacing.limited_attempts and seconds >= self._pacing.limited
+                if failed >= self._attempts or unlucky:
+                    return _failed(request, f"{error}; {failed + limited} attempts in {seconds:.0f} s", began)
+                if self._failure is None:
+                    waited = self._pacing.asked_seconds(error)
+                    await asyncio.sleep(waited + self._pacing.backoff_seconds(1 if waited else failed + limited))
+        raise self._failure
+
+    async def _attempt(self, request: Request) -> Completion:
+        async with self._window.attempt():
+            tokens = await self._allowed(request)
+            sent_at = time.monotonic()
+            try:
+                completion = await self._call(request)
+            except CallError as error:
+                if error.problem is not CallProblem.UNAVAILABLE and self._rate_limit:
+                    self._rate_limit.settle(tokens, 0)
+                await self._learn(error, sent_at)
+                raise
+            called_at = time.time()
+            seconds = time.monotonic() - sent_at
+        self._streak = _Streak()
+        self._answered = True
+        self._window.grow()
+        if self._rate_limit:
+            usage = completion.usage
+            read = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+            self._rate_limit.settle(tokens, read + usage.output_tokens)
+        return replace(completion, seconds=seconds, called_at=called_at)
+
+    async def _allowed(self, request: Request) -> int:
+        """Wait for the limits that processes share; tokens that were counted."""
+        if self._rate_limit is None:
+            return 0
+        tokens = _estimate(request) if self._rate_limit.counts_tokens else 0
+        async with self._turn:
+            await self._rate_limit.wait(tokens)
+        return tokens
+
+    async def _call(self, request: Request) -> Completion:
+        task = asyncio.current_task()
+        assert task is not None
+        self._calling.add(task)
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self._caller.call(request)
+        except TimeoutError as error:
+            raise CallError(CallProblem.UNAVAILABLE, f"no answer within {self._timeout_seconds:g} s") from error
+        finally:
+            self._calling.discard(task)
+
+    async def _learn(self, error: CallError, sent_at: float) -> None:
+        """What a failed attempt says of the provider."""
+        if error.problem is CallProblem.DENIED:
+            return
+        if error.problem is CallProblem.REJECTED:
+            self._streak, self._answered = _Streak(), True
+            return
+        now = time.monotonic()
+        streak = self._streak
+        if not streak.length:
+            streak.began_at = streak.away_at = streak.probed_at = now
+        streak.length += 1
+        if error.problem is CallProblem.RATE_LIMITED:
+            streak.away_at = now
+        if error.problem is not CallProblem.UNAVAILABLE:
+            self._window.halve(sent_at)
+            await self._hold(self._pacing.asked_seconds(error))
+        if streak.length >= self._pacing.failures:
+            self._judge(streak, error, now, sent_at)
+
+    async def _hold(self, seconds: float) -> None:
+        if seconds:
+            self._window.pause(seconds)
+            if self._rate_limit:
+                await self._rate_limit.hold(seconds)
+
+    def _judge(self, streak: _Streak, error: CallError, now: float, sent_at: float) -> None:
+        """Give the provider up, or probe it."""
+        patience = self._pacing.outage if self._answered else self._pacing.unreachable
+        if now - streak.away_at >= patience or now - streak.began_at >= self._pacing.limited:
+            seconds = now - streak.began_at
+            tried = f"{streak.length} attempts in a row failed within {seconds:.0f} s, the last one by: {error}"
+            raise self.give_up(ModelError(f"{self._name}: {tried}; {_GO_ON}")) from error
+        if sent_at > streak.probed_at:
+            streak.probes += 1
+            streak.probed_at = now
+            self._window.close_to_one()
+            self._window.pause(self._pacing.backoff_seconds(streak.probes))
+
+
+def _estimate(request: Request) -> int:
+    """Tokens that a request may take, its answer included."""
+    texts = (request.prefix, request.system, *(message.text for message in request.messages))
+    return sum(map(estimate_tokens, texts)) + request.max_tokens
+
+
+def _failed(request: Request, error: str, began: float) -> Completion:
+    seconds = time.monotonic() - began
+    return Completion(request, Outcome.FAILED, seconds=seconds, called_at=time.time(), error=error)

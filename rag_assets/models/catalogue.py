@@ -1,0 +1,149 @@
+"""Prices and limits of language models: the built-in table, and one of the user's that is looked at first."""
+
+import tomllib
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.generation import Usage
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Prices:
+    """US dollars for a million tokens.
+
+    Attributes:
+        input: Tokens read.
+        output: Tokens written.
+        cache_read: Tokens read from the provider's prompt cache.
+        cache_write: Tokens read and written to the provider's prompt cache.
+        batch_factor: What a batch costs, as a share of these prices.
+        long_prompt_tokens: Tokens read, in whatever way, above which a call costs more; 0 where the price is one.
+        long_prompt_factor: What such a call costs, all of it, as a multiple of these prices.
+    """
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+    batch_factor: float = 1.0
+    long_prompt_tokens: int = 0
+    long_prompt_factor: float = 1.0
+
+    def cost_usd(self, usage: Usage, *, batch: bool = False) -> float:
+        """Price of one call; the sum of several calls may be dearer, where long prompts are."""
+        price = (
+            usage.input_tokens * self.input
+            + usage.output_tokens * self.output
+            + usage.cache_read_tokens * self.cache_read
+            + usage.cache_write_tokens * self.cache_write
+        )
+        prompt_tokens = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        if 0 < self.long_prompt_tokens < prompt_tokens:
+            price *= self.long_prompt_factor
+        return price / _MILLION * (self.batch_factor if batch else 1.0)
+
+
+class Thinking(StrEnum):
+    """How a model is kept from thinking before it answers, which this package has no use for and tokens pay for."""
+
+    OFF = "off"  # it does not unless asked
+    DISABLED = "disabled"  # `thinking.type` of the request
+    BETWEEN_TOOLS = "between_tools"  # `thinking.type` of the request
+    ALWAYS = "always"  # it cannot be kept from it: least effort, and room for it
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What is known of a model before it is called.
+
+    Attributes:
+        context_tokens: Tokens of prompt and answer together, at most.
+        output_tokens: Tokens of an answer at most.
+        prices: What it costs; nothing for local models.
+        cache_prefix_tokens: Shortest prefix that the provider's prompt cache takes; 0 where it has none.
+        thinking: How it is kept from thinking; used by `anthropic`.
+    """
+
+    context_tokens: int = 8192
+    output_tokens: int = 4096
+    prices: Prices = Prices()
+    cache_prefix_tokens: int = 0
+    thinking: Thinking = Thinking.OFF
+
+
+class _Entry(BaseModel):
+    """One table `[[model]]` of a catalogue file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provider: str
+    model: str = Field(description="Name, or a glob over names.")
+    context_tokens: int = Field(ge=256)
+    output_tokens: int = Field(ge=16)
+    input_usd: float = Field(0.0, ge=0)
+    output_usd: float = Field(0.0, ge=0)
+    cache_read_usd: float = Field(0.0, ge=0)
+    cache_write_usd: float = Field(0.0, ge=0)
+    batch_factor: float = Field(1.0, gt=0, le=1)
+    cache_prefix_tokens: int = Field(0, ge=0)
+    long_prompt_tokens: int = Field(0, ge=0)
+    long_prompt_factor: float = Field(1.0, gt=0)
+    thinking: Thinking = Thinking.OFF
+
+
+class _Catalogue(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: tuple[_Entry, ...] = ()
+
+
+def model_facts(provider: str, model: str, catalogue: Path | None = None) -> ModelFacts | None:
+    """Facts on a model: the first entry that matches, of the user's file and then of the built-in one.
+
+    Args:
+        provider: `anthropic`, `openai` or `vllm`.
+        model: Name of the model at its provider.
+        catalogue: The user's TOML file of `[[model]]` tables, or None.
+
+    Returns:
+        None where no entry matches.
+
+    Raises:
+        SettingsError: The file cannot be read or holds something else.
+    """
+    built_in = _read(Path(str(files("rag_assets.models") / "catalogue.toml")))
+    for entry in [*(_read(catalogue) if catalogue else ()), *built_in]:
+        if entry.provider == provider and fnmatchcase(model, entry.model):
+            prices = Prices(
+                input=entry.input_usd,
+                output=entry.output_usd,
+                cache_read=entry.cache_read_usd,
+                cache_write=entry.cache_write_usd,
+                batch_factor=entry.batch_factor,
+                long_prompt_tokens=entry.long_prompt_tokens,
+                long_prompt_factor=entry.long_prompt_factor,
+            )
+            return ModelFacts(
+                entry.context_tokens, entry.output_tokens, prices, entry.cache_prefix_tokens, entry.thinking
+            )
+    return None
+
+
+@cache
+def _read(path: Path) -> tuple[_Entry, ...]:
+    try:
+        return _Catalogue.model_validate(tomllib.loads(path.read_text("utf-8"))).model
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{path}: not a readable TOML file: {error}") from error
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise SettingsError(f"{path}: {problems}") from error

@@ -1,0 +1,114 @@
+"""Work on many documents at once in which an answer may lead to further requests."""
+
+from collections import deque
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.generation import Completion, Request
+from rag_assets.contracts.ports import LanguageModel, Session
+
+Key = TypeVar("Key", bound=Hashable)
+Result = TypeVar("Result")
+
+Dialogue = Generator[Sequence[Request], list[Completion], Result]
+"""Yields the requests of a round, is sent their completions in the same order, and returns its result."""
+
+
+@dataclass
+class _Round(Generic[Key, Result]):
+    key: Key
+    dialogue: "Dialogue[Result]"
+    answers: list[Completion | None]
+    missing: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.missing = len(self.answers)
+
+
+def converse(model: LanguageModel, dialogues: Iterable[tuple[Key, "Dialogue[Result]"]]) -> Iterator[tuple[Key, Result]]:
+    """Hold dialogues with a model, as many at once as it takes.
+
+    Dialogues are begun as the model takes their requests, so that few are in memory with a model that is called, and
+    all of a batch with one that works in batches.
+
+    Args:
+        model: The model.
+        dialogues: Dialogues with what to call them.
+
+    Yields:
+        Results as they come.
+
+    Raises:
+        ModelError: The model as a whole cannot be used; results of dialogues that had all their answers are yielded
+            before.
+    """
+    with model.session() as session:
+        yield from _Conversations[Key, Result](session).hold(dialogues)
+
+
+class _Conversations(Generic[Key, Result]):
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._waiting: dict[str, deque[tuple[_Round[Key, Result], int]]] = {}
+        self._done: deque[tuple[Key, Result]] = deque()
+        self._problem: ModelError | None = None
+
+    def hold(self, dialogues: Iterable[tuple[Key, "Dialogue[Result]"]]) -> Iterator[tuple[Key, Result]]:
+        for key, dialogue in dialogues:
+            self._advance(key, dialogue, None)
+            while (answer := self._take(wait=False)) is not None:
+                self._deliver(answer)
+            yield from self._drained()
+            if self._problem:
+                break
+        while (answer := self._take(wait=True)) is not None:
+            self._deliver(answer)
+            yield from self._drained()
+        if self._problem:
+            raise self._problem
+
+    def _drained(self) -> Iterator[tuple[Key, Result]]:
+        while self._done:
+            yield self._done.popleft()
+
+    def _take(self, *, wait: bool) -> Completion | None:
+        try:
+            return self._session.take(wait=wait)
+        except ModelError as error:
+            self._problem = self._problem or error
+            return None
+
+    def _advance(self, key: Key, dialogue: "Dialogue[Result]", answers: list[Completion] | None) -> None:
+        """Go on with a dialogue until it has asked something or is done."""
+        try:
+            requests = next(dialogue) if answers is None else dialogue.send(answers)
+            while not requests:
+                requests = dialogue.send([])
+        except StopIteration as stop:
+            self._done.append((key, stop.value))
+            return
+        if self._problem:
+            dialogue.close()
+            return
+        current = _Round(key, dialogue, [None] * len(requests))
+        for position, request in enumerate(requests):
+            waiting = self._waiting.setdefault(request.content_sha256, deque())
+            waiting.append((current, position))
+            try:
+                self._session.submit(request)
+            except ModelError as error:
+                waiting.pop()
+                self._problem = error
+                return
+
+    def _deliver(self, answer: Completion) -> None:
+        waiting = self._waiting[answer.request.content_sha256]
+        current, position = waiting.popleft()
+        if not waiting:
+            del self._waiting[answer.request.content_sha256]
+        current.answers[position] = answer
+        current.missing -= 1
+        if not current.missing:
+            self._advance(current.key, current.dialogue, [each for each in current.answers if each is not None])

@@ -1,0 +1,286 @@
+"""Requests to a provider that answers one request a call, handed over and taken from ordinary threads.
+
+What stays out: attempts, backoff and giving up (`attempts`), how many attempts run at once (`congestion`), limits that
+processes share (`rate_limit`), how a provider is called (`Caller`), stored answers, ledger and budget (`metered`).
+
+```
+submit ──► prime: one at a time per new prefix ──► window ──► rate limit ──► Caller.call ──► keep ──► take
+                                                     ▲                            │
+                                                     └── backoff, retry-after ◄───┘ CallError
+```
+
+All from `prime` to `Caller.call` runs in one event loop in a thread of its own, `keep` in a few other threads.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from rag_assets.contracts.errors import ModelError, RagAssetsError
+from rag_assets.contracts.generation import Completion, Outcome, Request
+from rag_assets.contracts.ports import Session
+from rag_assets.models.attempts import Attempts, Pacing
+from rag_assets.models.providers import Caller, Keep
+from rag_assets.models.rate_limit import RateLimit
+
+logger = logging.getLogger(__name__)
+
+_KEEPERS = 4  # threads that store answers; they wait for the disk
+_INTERRUPT_SECONDS = 1.0  # where waiting for a lock cannot be interrupted, Ctrl-C is heeded after this
+_CANCEL_SECONDS = 3.0
+_CLOSE_SECONDS = 2.0
+_PACING = Pacing()
+
+
+class ConcurrentSession:
+    """Requests under way at a provider that is called one request at a time; a context manager.
+
+    At most `concurrency` calls are under way. A quarter as many requests stand in line, so that the next call begins
+    the moment one ends, whatever the consumer does then; while they do, or while twice that number is being stored,
+    `submit` waits. Answers that nobody has taken do not count: whoever takes after each submit, as `answers` does,
+    leaves no more than came since.
+
+    Leaving it, also by an exception, cancels what is under way within a few seconds; answers that had come are kept.
+    Threads and caller are made with the first request. Any thread may submit and take.
+
+    Args:
+        make_caller: Makes the caller, within the event loop; what it raises, the first submit raises.
+        keep: Stores an answer; called from a few threads at once.
+        concurrency: Calls under way, at most.
+        attempts: Attempts at a request, at most; those not counted that were told of too many requests.
+        timeout_seconds: Seconds that an attempt may take.
+        name: Provider and model, for messages.
+        rate_limit: Limits that processes share; None for none.
+        prime_prefixes: Whether the first request of each prefix is answered before others of it go out, so that the
+            provider's prompt cache is written once and then read.
+        pacing: How long is waited between attempts, and until the provider is given up.
+    """
+
+    def __init__(  # noqa: PLR0913 - functions take values, not the settings
+        self,
+        make_caller: Callable[[], Caller],
+        keep: Keep,
+        *,
+        concurrency: int,
+        attempts: int,
+        timeout_seconds: float,
+        name: str = "language model",
+        rate_limit: RateLimit | None = None,
+        prime_prefixes: bool = False,
+        pacing: Pacing = _PACING,
+    ) -> None:
+        self._make_caller = make_caller
+        self._keep = keep
+        self._name = name
+        self._concurrency = concurrency
+        self._rate_limit = rate_limit
+        self._make_attempts: Callable[[Caller], Attempts] = lambda caller: Attempts(
+            caller, name, concurrency, attempts, timeout_seconds, rate_limit, prime_prefixes, pacing
+        )
+        self._changed = threading.Condition()
+        self._stop = asyncio.Event()
+        # Guarded by `_changed`:
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._line: deque[Request] = deque()
+        self._woken = False
+        self._begun = 0
+        self._unkept = 0
+        self._arrived: deque[Completion] = deque()
+        self._failure: ModelError | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._closed = True
+            thread = self._thread
+            self._changed.notify_all()
+        if thread is None:
+            return
+        with suppress(RuntimeError):  # the loop has ended by itself
+            self._loop.call_soon_threadsafe(self._stop.set)
+        thread.join(_CANCEL_SECONDS + _CLOSE_SECONDS + 1)
+        if thread.is_alive():
+            logger.warning("%s: connections do not close; they are left behind", self._name)
+        self._keepers.shutdown(wait=True)
+
+    def submit(self, request: Request) -> None:
+        """Hand over a request, see `Session`."""
+        with self._changed:
+            while self._failure is None and not self._closed and self._is_full():
+                self._changed.wait(_INTERRUPT_SECONDS)
+            if self._failure is not None:
+                raise self._failure
+            if self._closed:
+                raise ModelError(f"{self._name}: the session has ended")
+            if self._thread is None:
+                self._start()
+            self._line.append(request)
+            # Waking the loop costs a turn of Python's global lock, and where all places are taken it need not wake: the
+            # next answer fetches from the line.
+            if self._begun < self._concurrency and not self._woken:
+                self._woken = True
+                self._loop.call_soon_threadsafe(self._fill)
+
+    def take(self, *, wait: bool) -> Completion | None:
+        """The next answer, see `Session`."""
+        with self._changed:
+            while True:
+                if self._arrived:
+                    return self._arrived.popleft()
+                if not self._line and not self._begun and not self._unkept:
+                    if self._failure is not None:
+                        raise self._failure
+                    return None
+                if not wait or self._closed:
+                    return None
+                self._changed.wait(_INTERRUPT_SECONDS)
+
+    def _is_full(self) -> bool:
+        most = self._concurrency + self._concurrency // 4
+        unanswered = len(self._line) + self._begun
+        return unanswered >= most or unanswered + self._unkept >= 2 * most
+
+    def _start(self) -> None:
+        """Make the loop and the caller; raises what making the caller raises."""
+        self._loop = asyncio.new_event_loop()
+        self._keepers = ThreadPoolExecutor(_KEEPERS, "keep-answers")
+        started: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, args=(started,), name="language-model", daemon=True)
+        self._thread.start()
+        try:
+            started.result()
+        except BaseException:
+            if started.done():  # else it is an interrupt, and leaving the session ends the thread
+                self._thread = None
+            raise
+
+    def _run(self, started: "Future[None]") -> None:
+        # Not `asyncio.run`, which waits without limit for tasks that do not end.
+        try:
+            self._loop.run_until_complete(self._serve(started))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
+            with self._changed:
+                self._line.clear()
+                self._begun = 0
+                if not self._closed and started.exception() is None:
+                    self._failure = self._failure or ModelError(f"{self._name}: its event loop has ended")
+                self._changed.notify_all()
+
+    async def _serve(self, started: "Future[None]") -> None:
+        try:
+            caller = self._make_caller()
+        except BaseException as error:  # noqa: BLE001 - it is raised in the thread that waits for it
+            started.set_exception(error)
+            return
+        self._attempts = self._make_attempts(caller)
+        started.set_result(None)
+        await self._stop.wait()
+        left = await self._attempts.close(_CANCEL_SECONDS)
+        if left:
+            logger.warning("%s: %d calls do not end; they are left behind", self._name, left)
+        for close in (caller.close, self._rate_limit.close if self._rate_limit is not None else None):
+            try:
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    if close is not None:
+                        await close()
+            except (OSError, RuntimeError, RagAssetsError) as error:
+                logger.warning("%s: not closed cleanly: %s", self._name, type(error).__name__)
+
+    def _fill(self) -> None:
+        """Begin requests while there are places and requests."""
+        with self._changed:
+            self._woken = False
+            while self._line and self._begun < self._concurrency and not self._closed:
+                request = self._line.popleft()
+                self._begun += 1
+                self._attempts.begin(request).add_done_callback(partial(self._answered, request))
+
+    def _answered(self, request: Request, task: "asyncio.Task[Completion]") -> None:
+        error = None if task.cancelled() else task.exception()
+        with self._changed:
+            self._begun -= 1
+            if isinstance(error, ModelError):
+                self._fail(error)
+            elif error is not None:
+                self._arrived.append(self._broken(request, error))
+            elif not task.cancelled():
+                self._keep_answer(task.result())
+            elif not self._closed and self._failure is None:
+                self._arrived.append(self._broken(request, asyncio.CancelledError()))
+            self._fill()
+            self._changed.notify_all()
+
+    def _fail(self, error: ModelError) -> None:
+        """End the session, but for calls that are under way."""
+        if self._failure is None:
+            self._failure = error
+            self._line.clear()
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._attempts.give_up, error)
+
+    def _broken(self, request: Request, error: BaseException) -> Completion:
+        """A request whose caller raised what it must not; without the message, which may quote the document."""
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        logger.error("%s: unexpected %s%s", self._name, type(error).__name__, place)
+        text = f"{self._name}: unexpected {type(error).__name__}"
+        return Completion(request, Outcome.FAILED, called_at=time.time(), error=text)
+
+    def _keep_answer(self, completion: Completion) -> None:
+        if completion.outcome is Outcome.FAILED:
+            self._arrived.append(completion)
+            return
+        self._unkept += 1
+        self._keepers.submit(self._keep, completion).add_done_callback(partial(self._kept, completion))
+
+    def _kept(self, completion: Completion, done: "Future[None]") -> None:
+        error = done.exception()
+        with self._changed:
+            self._unkept -= 1
+            self._arrived.append(completion)
+            if error is not None:
+                failure = ModelError(f"{self._name}: an answer cannot be stored: {error}")
+                failure.__cause__ = error
+                self._fail(failure)
+            self._changed.notify_all()
+
+
+def answers(session: Session, requests: Iterable[Request]) -> Iterator[Completion]:
+    """Hand over requests as they are needed, and give the answers as they come.
+
+    Args:
+        session: Where they go; left open.
+        requests: Taken one by one, each when the model has room for it.
+
+    Raises:
+        ModelError: The model takes no more requests, or as a whole cannot be used; answers that had come are given
+            before.
+    """
+    for request in requests:
+        try:
+            session.submit(request)
+        except ModelError:
+            with suppress(ModelError):
+                while (completion := session.take(wait=True)) is not None:
+                    yield completion
+            raise
+        while (completion := session.take(wait=False)) is not None:
+            yield completion
+    while (completion := session.take(wait=True)) is not None:
+        yield completion

@@ -1,0 +1,163 @@
+"""Builds the language model that the settings name, with all that stands around a provider."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rag_assets.contracts.ports import LanguageModel, Session
+from rag_assets.models.catalogue import ModelFacts, model_facts
+
+if TYPE_CHECKING:
+    from rag_assets.models.budget import Budget
+    from rag_assets.models.ledger import Ledger
+    from rag_assets.models.providers import Caller, Keep, Provider
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """Which language model, and how it is called; see the settings of the same names."""
+
+    provider: str
+    model: str
+    base_url: str
+    api_key: str | None
+    catalogue: Path | None
+    context_tokens: int
+    concurrency: int
+    requests_per_minute: int
+    tokens_per_minute: int
+    attempts: int
+    timeout_seconds: float
+    batch: str
+    batch_from: int
+    batch_requests: int
+    batch_poll_seconds: float
+
+    @property
+    def name(self) -> str:
+        """Name of the language model, see `language_model_name`."""
+        return language_model_name(self.provider, self.model, self.base_url)
+
+    @property
+    def facts(self) -> ModelFacts | None:
+        """Prices and limits that are known without asking anybody."""
+        facts = model_facts(self.provider, self.model, self.catalogue)
+        if facts is not None and self.context_tokens:
+            facts = replace(facts, context_tokens=self.context_tokens)
+        return facts
+
+
+def language_model_name(provider: str, model: str, base_url: str) -> str:
+    """Name of a language model, by which stored answers are keyed: provider, model, and host where it is not the usual.
+
+    Args:
+        provider: `extractive`, `anthropic`, `openai` or `vllm`.
+        model: Name of the model at its provider.
+        base_url: Address of the server; empty for the provider's own.
+    """
+    if provider == "extractive":
+        return provider
+    host = urlsplit(base_url).netloc.rpartition("@")[2]
+    return f"{provider}:{model}@{host}" if host else f"{provider}:{model}"
+
+
+def load_language_model(choice: ModelChoice, folder: Path, ledger: "Ledger", budget: "Budget | None") -> LanguageModel:
+    """Build a language model.
+
+    Args:
+        choice: Which one.
+        folder: Folder for what providers share and remember.
+        ledger: Where calls are written down; knows the stored answers.
+        budget: What calls may cost; None for no limit.
+
+    Raises:
+        SettingsError: The settings do not fit, or a package is missing.
+    """
+    if choice.provider == "extractive":
+        from rag_assets.models.extractive import ExtractiveModel
+
+        return ExtractiveModel()
+    from rag_assets.models.metered import MeteredModel
+    from rag_assets.models.structured import StructuredModel
+
+    provider = load_provider(choice, folder)
+    return StructuredModel(MeteredModel(provider, ledger, budget, batch=choice.batch == "always"))
+
+
+def load_provider(choice: ModelChoice, folder: Path) -> "Provider":
+    """Build the provider alone: nothing is stored, counted or limited by a budget.
+
+    Raises:
+        SettingsError: The settings do not fit, or a package is missing.
+    """
+    match choice.provider:
+        case "anthropic":
+            return _anthropic(choice, folder)
+        case "openai":
+            return _openai(choice, folder)
+        case _:
+            from rag_assets.models.vllm_model import VllmModel
+
+            return VllmModel(choice.model, choice.catalogue, choice.context_tokens)
+
+
+def _anthropic(choice: ModelChoice, folder: Path) -> "Provider":
+    from rag_assets.models.anthropic_batches import BatchSettings
+    from rag_assets.models.anthropic_model import AnthropicCaller, AnthropicModel
+
+    facts = choice.facts or ModelFacts(choice.context_tokens or ModelFacts().context_tokens)
+
+    def make_caller() -> "Caller":
+        return AnthropicCaller(choice.model, facts, choice.api_key, choice.base_url, choice.timeout_seconds)
+
+    def open_calls(keep: "Keep") -> AbstractContextManager[Session]:
+        return open_session(choice, folder, make_caller, keep, prime_prefixes=bool(facts.cache_prefix_tokens))
+
+    batches = BatchSettings(
+        folder / "batches", choice.batch_from, choice.batch_requests, choice.batch_poll_seconds, choice.attempts
+    )
+    return AnthropicModel(
+        choice.name,
+        choice.model,
+        facts,
+        choice.api_key,
+        choice.base_url,
+        choice.timeout_seconds,
+        batch=choice.batch,
+        batches=batches,
+        open_calls=open_calls,
+    )
+
+
+def _openai(choice: ModelChoice, folder: Path) -> "Provider":
+    from rag_assets.models.openai_endpoint import Endpoint
+    from rag_assets.models.openai_model import OpenAIModel
+
+    def open_calls(make_caller: "Callable[[], Caller]", keep: "Keep", *, name: str) -> AbstractContextManager[Session]:
+        del name
+        return open_session(choice, folder, make_caller, keep, prime_prefixes=False)
+
+    endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_seconds)
+    return OpenAIModel(endpoint, choice.model, open_calls, choice.catalogue, choice.context_tokens)
+
+
+def open_session(
+    choice: ModelChoice, folder: Path, make_caller: "Callable[[], Caller]", keep: "Keep", *, prime_prefixes: bool
+) -> AbstractContextManager[Session]:
+    """A session of single calls within the limits of the settings."""
+    from rag_assets.models.dispatch import ConcurrentSession
+    from rag_assets.models.rate_limit import RateLimit
+
+    return ConcurrentSession(
+        make_caller,
+        keep,
+        name=choice.name,
+        concurrency=choice.concurrency,
+        attempts=choice.attempts,
+        timeout_seconds=choice.timeout_seconds,
+        rate_limit=RateLimit(folder / "limits", choice.name, choice.requests_per_minute, choice.tokens_per_minute),
+        prime_prefixes=prime_prefixes,
+    )

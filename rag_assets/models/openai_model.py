@@ -1,0 +1,229 @@
+"""Language models behind OpenAI's chat completions: OpenAI's own, and servers such as llama.cpp and vLLM.
+
+What stays out: how the server is reached and what it tells of itself (`openai_endpoint`), retries and limits
+(`dispatch`), and whether a JSON answer satisfies its schema (`structured`).
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
+from rag_assets.contracts.ports import Session
+from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
+from rag_assets.models.chat_messages import chat_messages
+from rag_assets.models.openai_endpoint import Endpoint, ServerTokenizer, call_error
+from rag_assets.models.providers import Caller, CallError, CallProblem, Keep
+from rag_assets.models.token_estimate import estimate_tokens
+
+if TYPE_CHECKING:
+    from openai.types import CompletionUsage
+    from openai.types.chat import ChatCompletion
+    from openai.types.chat.completion_create_params import ResponseFormat
+
+_MESSAGE_TOKENS = 8  # what a chat template puts around a message, at most
+_REFUSED_BY_FILTER = "content_filter"
+
+
+class OpenSession(Protocol):
+    """Opens a session on callers that are built inside of its event loop."""
+
+    def __call__(
+        self, make_caller: Callable[[], Caller], keep: Keep, *, name: str
+    ) -> AbstractContextManager[Session]: ...
+
+
+class OpenAIModel:
+    """A model behind OpenAI's chat completions.
+
+    Its limits are those of the catalogue, else what the server tells, else defaults.
+
+    Args:
+        endpoint: The server.
+        model: Name of the model there; may be empty for a server of one's own: the first that it lists.
+        open_session: Opens a session of single calls.
+        catalogue: The user's file of prices and limits.
+        context_tokens: Tokens of prompt and answer together; 0 takes those of the catalogue or the server.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        open_session: OpenSession,
+        catalogue: Path | None = None,
+        context_tokens: int = 0,
+    ) -> None:
+        self._endpoint = endpoint
+        self._model = model
+        self._open_session = open_session
+        self._catalogue = catalogue
+        self._context_tokens = context_tokens
+        self._tokenizer = ServerTokenizer(endpoint, model)
+
+    @cached_property
+    def model(self) -> str:
+        """Name of the model at the server.
+
+        Raises:
+            ModelError: It was not given, and the server cannot be asked.
+        """
+        return self._model or self._tokenizer.served.name
+
+    @property
+    def name(self) -> str:
+        host = f"@{self._endpoint.host}" if self._endpoint.host else ""
+        return f"openai:{self.model}{host}"
+
+    @cached_property
+    def facts(self) -> ModelFacts:
+        facts = model_facts("openai", self.model, self._catalogue)
+        length = self._context_tokens
+        if facts is None:
+            facts = ModelFacts()
+            if not length and self._endpoint.base_url:
+                length = self._tokenizer.served.context_tokens or 0
+        if not length:
+            return facts
+        return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
+
+    def open(self, keep: Keep) -> AbstractContextManager[Session]:
+        """Open a session, see `Provider`."""
+        model, prices = self.model, self.facts.prices
+        return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, name=self.name)
+
+    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
+        """Tokens of each request, by the server's tokenizer where it has one, else estimated from its characters."""
+        if not requests:
+            return []
+        chats = [chat_messages(request) for request in requests]
+        counted = self._tokenizer.count_chats(chats)
+        if counted is not None:
+            return counted
+        return [sum(_MESSAGE_TOKENS + estimate_tokens(message["content"]) for message in chat) for chat in chats]
+
+
+class OpenAICaller:
+    """One request a call, by OpenAI's SDK. Built, used and closed within one event loop.
+
+    Tokens of the answer are limited by `max_completion_tokens`: OpenAI's newer models refuse the older `max_tokens`,
+    and llama.cpp and vLLM take both.
+
+    Args:
+        endpoint: The server.
+        model: Name of the model there.
+        prices: What tokens cost.
+
+    Raises:
+        ModelError: There is no key.
+    """
+
+    def __init__(self, endpoint: Endpoint, model: str, prices: Prices) -> None:
+        self._place = endpoint.place
+        self._timeout_seconds = endpoint.timeout_seconds
+        self._client = endpoint.asynchronous_client()
+        self._model = model
+        self._prices = prices
+
+    async def call(self, request: Request) -> Completion:
+        """Make one attempt, see `Caller`."""
+        import openai
+
+        sent = [message.text for message in request.messages]
+        try:
+            # The SDK's own limit is on each read and write, which a trickle of bytes never reaches.
+            async with asyncio.timeout(self._timeout_seconds):
+                answer = await self._create(request)
+        except TimeoutError:
+            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: no answer in time") from None
+        except (openai.APIError, ValueError) as error:
+            if getattr(error, "code", None) == _REFUSED_BY_FILTER:
+                return Completion(request, Outcome.REFUSED, error="refused by the provider's filter")
+            # from None: what the SDK's errors carry may quote the document
+            raise call_error(error, self._place, sent) from None
+        return self._completion(request, answer)
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._client.close()
+
+    async def _create(self, request: Request) -> "ChatCompletion":
+        from openai.types.chat import ChatCompletion
+
+        chosen = {
+            "response_format": None if request.schema is None else _response_format(request.schema),
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "stop": list(request.stop) or None,
+        }
+        body: dict[str, object] = {
+            "model": self._model,
+            "messages": chat_messages(request),
+            "max_completion_tokens": request.max_tokens,
+        }
+        body |= {name: value for name, value in chosen.items() if value is not None}
+        # Not `chat.completions.create`: it walks through the types of all parameters, a third of what a call costs.
+        return await self._client.post("/chat/completions", body=body, cast_to=ChatCompletion)
+
+    def _completion(self, request: Request, answer: "ChatCompletion") -> Completion:
+        # The SDK checks nothing: whatever a server says with status 200 arrives here.
+        choices = getattr(answer, "choices", None)
+        if not isinstance(choices, list) or not choices or getattr(choices[0], "message", None) is None:
+            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: its answer is no chat completion")
+        reason, message = getattr(choices[0], "finish_reason", None), choices[0].message
+        text = message.content or ""
+        if not isinstance(text, str) or reason in {"abort", "error"}:
+            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: it gave up on the answer")
+        usage = _usage(answer.usage)
+        done = Completion(request, Outcome.COMPLETED, text, usage, self._prices.cost_usd(usage))
+        if reason == _REFUSED_BY_FILTER or message.refusal:
+            said = "refused by the provider's filter" if reason == _REFUSED_BY_FILTER else "the model declined"
+            return replace(done, outcome=Outcome.REFUSED, text="", error=said)
+        if reason == "length":
+            return replace(done, outcome=Outcome.TRUNCATED)
+        return done if text.strip() else replace(done, outcome=Outcome.EMPTY, text="")
+
+
+def _response_format(schema: str) -> "ResponseFormat":
+    content = json.loads(schema)
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": content, "strict": _is_closed(content)},
+    }
+
+
+def _is_closed(schema: JsonValue) -> bool:
+    """Whether every object of a schema allows and requires what it names, and that alone.
+
+    OpenAI refuses any other schema in strict mode; llama.cpp and vLLM hold an answer to its schema in either.
+    """
+    if isinstance(schema, list):
+        return all(map(_is_closed, schema))
+    if not isinstance(schema, dict):
+        return True
+    properties = schema.get("properties")
+    if isinstance(properties, dict) or schema.get("type") == "object":
+        named = set(properties) if isinstance(properties, dict) else set()
+        required = schema.get("required")
+        required_names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
+        if schema.get("additionalProperties") is not False or required_names != named:
+            return False
+    return all(map(_is_closed, schema.values()))
+
+
+def _usage(reported: "CompletionUsage | None") -> Usage:
+    """Tokens of a call; OpenAI counts cached ones among those read, here they stand apart."""
+    details = getattr(reported, "prompt_tokens_details", None)
+    cached, written = _count(details, "cached_tokens"), _count(details, "cache_write_tokens")
+    read = _count(reported, "prompt_tokens")
+    return Usage(max(0, read - cached - written), _count(reported, "completion_tokens"), cached, written)
+
+
+def _count(holder: object, name: str) -> int:
+    value = getattr(holder, name, None)
+    return value if isinstance(value, int) else 0

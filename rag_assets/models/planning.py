@@ -1,0 +1,204 @@
+"""A language model that is never called: it tells what calls would cost. Stored answers are given as they are; for the
+others it makes up an answer of typical length that fits the schema, so that steps that read it go on.
+"""
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+
+from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
+from rag_assets.contracts.ports import LanguageModel, Session
+from rag_assets.models.catalogue import ModelFacts
+from rag_assets.models.dispatch import answers
+from rag_assets.models.token_estimate import estimate_tokens
+
+_SAMPLE = 16  # requests of a step whose tokens are counted by the model itself
+_MILLION = 1_000_000
+
+
+@dataclass
+class StepPlan:
+    """Calls of one step.
+
+    Attributes:
+        asset: Table that the answers go into.
+        step: What is done.
+        documents: Documents that the calls are for.
+        calls: Calls that have to be made.
+        stored: Answers that are there already.
+        input_tokens: Tokens read, those of system texts included.
+        prefix_tokens: Of these: tokens of the system texts that a prompt cache could serve.
+        prefixes: Number of different system texts among them.
+        output_tokens: Tokens written, as they are typical of the step.
+    """
+
+    asset: str
+    step: str
+    calls: int = 0
+    stored: int = 0
+    input_tokens: float = 0
+    prefix_tokens: float = 0
+    output_tokens: float = 0
+    _documents: set[str | None] = field(default_factory=set, repr=False)
+    _prefixes: dict[str, int] = field(default_factory=dict, repr=False)
+    _sample: list[Request] = field(default_factory=list, repr=False)
+
+    @property
+    def documents(self) -> int:
+        """Documents that the calls are for."""
+        return len(self._documents)
+
+    @property
+    def prefixes(self) -> int:
+        """Number of different system texts."""
+        return len(self._prefixes)
+
+    def add(self, request: Request, output_tokens: float) -> None:
+        """Count a call."""
+        self.calls += 1
+        self._documents.add(request.tag.document_id)
+        prefix = self._prefixes.setdefault(request.prefix, estimate_tokens(request.prefix))
+        self.prefix_tokens += prefix
+        self.input_tokens += prefix + estimate_tokens(request_text(request))
+        self.output_tokens += output_tokens
+        if len(self._sample) < _SAMPLE:
+            self._sample.append(request)
+
+    def calibrate(self, count: Callable[[Sequence[Request]], list[int]]) -> None:
+        """Scale the tokens read by what the model itself counts in a sample."""
+        if self._sample:
+            counted = sum(count(self._sample))
+            guessed = sum(estimate_tokens(each.prefix) + estimate_tokens(request_text(each)) for each in self._sample)
+            self.input_tokens *= counted / max(1, guessed)
+            self.prefix_tokens *= counted / max(1, guessed)
+
+    def cost_usd(self, facts: ModelFacts, *, prompt_cache: bool, batch: bool) -> float:
+        """Price of the calls.
+
+        Args:
+            facts: Of the model.
+            prompt_cache: Whether the provider's prompt cache serves system texts that are long enough.
+            batch: Whether the calls are made in batches.
+        """
+        prices, cached, written = facts.prices, 0.0, 0.0
+        if prompt_cache and facts.cache_prefix_tokens and self.calls:
+            length = self.prefix_tokens / self.calls
+            if length >= facts.cache_prefix_tokens:
+                written = min(self.prefixes, self.calls) * length
+                cached = self.prefix_tokens - written
+        price = (
+            (self.input_tokens - cached - written) * prices.input
+            + cached * prices.cache_read
+            + written * prices.cache_write
+            + self.output_tokens * prices.output
+        )
+        return price / _MILLION * (prices.batch_factor if batch else 1.0)
+
+
+class PlanningModel:
+    """Stands in for a language model in a trial run of the steps.
+
+    Args:
+        model: The model that would be called; asked for its name and its limits only.
+        find: Gives the stored answer to a request, or None.
+        typical_output_tokens: Mean tokens written by step, from earlier calls.
+    """
+
+    generative = True
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        find: Callable[[Request], Completion | None],
+        typical_output_tokens: Mapping[str, float],
+    ) -> None:
+        self.name = model.name
+        self.context_tokens = model.context_tokens
+        self.output_tokens = model.output_tokens
+        self.steps: dict[tuple[str, str], StepPlan] = {}
+        self._model, self._find, self._typical = model, find, typical_output_tokens
+
+    @contextmanager
+    def _open(self) -> Iterator[Session]:
+        yield _PlanningSession(self._answer)
+
+    def session(self) -> AbstractContextManager[Session]:
+        """Open a session, see `LanguageModel`."""
+        return self._open()
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Answer requests, see `LanguageModel`."""
+        with self.session() as session:
+            yield from answers(session, requests)
+
+    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
+        """Tokens of each request, estimated."""
+        return [estimate_tokens(each.prefix) + estimate_tokens(request_text(each)) for each in requests]
+
+    def calibrate(self) -> str | None:
+        """Have the model count samples of all steps; what is wrong where it cannot be reached, else None."""
+        try:
+            for step in self.steps.values():
+                step.calibrate(self._model.count_tokens)
+        except ModelError as error:
+            return str(error)
+        return None
+
+    def _answer(self, request: Request) -> Completion:
+        tag = request.tag
+        step = self.steps.setdefault((tag.asset, tag.step), StepPlan(tag.asset, tag.step))
+        if (stored := self._find(request)) is not None:
+            step.stored += 1
+            return stored
+        value = None if request.schema is None else made_up(json.loads(request.schema))
+        text = "…" * (request.max_tokens // 3) if value is None else json.dumps(value, ensure_ascii=False)
+        step.add(request, self._typical.get(tag.step, estimate_tokens(text)))
+        return Completion(request, Outcome.COMPLETED, text, value=value)
+
+
+class _PlanningSession:
+    def __init__(self, answer: Callable[[Request], Completion]) -> None:
+        self._answer = answer
+        self._answers: deque[Completion] = deque()
+
+    def submit(self, request: Request) -> None:
+        self._answers.append(self._answer(request))
+
+    def take(self, *, wait: bool) -> Completion | None:
+        del wait  # there is nothing to wait for
+        return self._answers.popleft() if self._answers else None
+
+
+def request_text(request: Request) -> str:
+    """All that a model reads of a request but its prefix."""
+    return "\n".join([request.system, *(message.text for message in request.messages)])
+
+
+def made_up(schema: dict[str, JsonValue]) -> JsonValue:
+    """A value of typical size that satisfies a schema: texts and lists of half their greatest length."""
+    value: JsonValue = None
+    match schema:
+        case {"enum": [first, *_]} | {"const": first}:
+            value = first
+        case {"anyOf": [dict() as first, *_]}:
+            value = made_up(first)
+        case {"type": "object", "properties": dict() as properties}:
+            value = {name: made_up(each) for name, each in properties.items() if isinstance(each, dict)}
+        case {"type": "array", "items": dict() as items}:
+            count = max(_number(schema, "minItems", 0), _number(schema, "maxItems", 6) // 2)
+            value = [made_up(items) for _ in range(count)]
+        case {"type": "string"}:
+            value = "語" * max(1, _number(schema, "minLength", 0), _number(schema, "maxLength", 80) // 2)
+        case {"type": "integer" | "number"}:
+            value = _number(schema, "minimum", 1)
+        case {"type": "boolean"}:
+            value = True
+    return value
+
+
+def _number(schema: dict[str, JsonValue], name: str, default: int) -> int:
+    value = schema.get(name)
+    return int(value) if isinstance(value, int | float) else default

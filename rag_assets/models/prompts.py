@@ -1,0 +1,90 @@
+"""Prompts: files `rag_assets/prompts/<step>.<language>.md`, and how document text is put into them.
+
+A file holds what is the same in every request of a step (the system text, which a provider may cache), a line of equals
+signs, and the template of the question. Placeholders are written `$name`, a dollar sign `$$`.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.fingerprint import digest
+
+LANGUAGES = ("ja", "en")
+_RULE = "====="
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt in one language.
+
+    Attributes:
+        step: What it is for, as in `summarize_page`.
+        language: `ja` or `en`.
+        prefix: System text; the same in every request of the step for one set of values.
+        question: Text of the user's turn.
+    """
+
+    step: str
+    language: str
+    prefix: Template
+    question: Template
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """Names that must be given."""
+        return frozenset(self.prefix.get_identifiers()) | frozenset(self.question.get_identifiers())
+
+
+@cache
+def load_prompt(step: str, language: str) -> Prompt:
+    """The prompt of a step for documents in a language: the Japanese one for Japanese, else the English one.
+
+    Args:
+        step: What it is for.
+        language: ISO 639-1, or `und`.
+
+    Raises:
+        SettingsError: There is no such prompt, or its file has no rule.
+    """
+    chosen = language if language in LANGUAGES else "en"
+    path = _folder() / f"{step}.{chosen}.md"
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise SettingsError(f"{path}: {error}") from error
+    prefix, rule, question = text.partition(f"\n{_RULE}\n")
+    if not rule:
+        raise SettingsError(f"{path}: expected a line {_RULE} between system text and question")
+    return Prompt(step, chosen, Template(prefix.strip()), Template(question.strip()))
+
+
+def prompt_fingerprint(*steps: str) -> str:
+    """Digest of the prompts of steps, in all languages."""
+    paths = [_folder() / f"{step}.{language}.md" for step in steps for language in LANGUAGES]
+    return digest(*(path.read_text("utf-8") for path in paths))
+
+
+def fenced(text: str, name: str = "document") -> str:
+    """Text of a document between tags that it cannot hold itself, so that it cannot end them and speak as the prompt.
+
+    The digits in the tags follow from the text: the same text gives the same prompt.
+
+    Args:
+        text: What the document says.
+        name: What it is, the first part of the tags.
+    """
+    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    length = 8
+    while f"{name}-{mark[:length]}" in text and length < len(mark):
+        length += 8
+    tag = f"{name}-{mark[:length]}"
+    return f"<{tag}>\n{text}\n</{tag}>"
+
+
+def _folder() -> Path:
+    return Path(str(files("rag_assets") / "prompts"))

@@ -1,0 +1,324 @@
+"""Answers that must be JSON: checked against their schema, asked for once more where they break it, and continued where
+a list was cut off. Stands outside of what is stored and paid, so that each further question is a call like any other.
+"""
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
+
+from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request
+from rag_assets.contracts.ports import LanguageModel, Session
+from rag_assets.models.dispatch import answers
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+_CONTINUATIONS = 8
+_ERROR_CHARS = 300
+_FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
+
+_REPAIR = (
+    "Your answer does not fit the JSON schema: {error}\n"
+    "Write the whole answer again as JSON that fits the schema, and nothing else."
+)
+_CONTINUE = (
+    "Your answer reached its limit on length. These items of it are complete: {counts}.\n"
+    "Go on after them: write JSON of the same schema that holds only the items still missing, and nothing else. "
+    "Where none is missing, leave the lists empty."
+)
+
+
+class StructuredModel:
+    """A language model whose JSON answers satisfy their schema, or say that they do not.
+
+    A completion that took several calls carries the sum of their tokens, prices and seconds.
+
+    Args:
+        inner: The model.
+    """
+
+    def __init__(self, inner: LanguageModel) -> None:
+        self._inner = inner
+        self.name = inner.name
+        self.generative = inner.generative
+        self.context_tokens = inner.context_tokens
+        self.output_tokens = inner.output_tokens
+
+    @contextmanager
+    def _open(self) -> Iterator[Session]:
+        with self._inner.session() as session:
+            yield _StructuredSession(session)
+
+    def session(self) -> AbstractContextManager[Session]:
+        """Open a session, see `LanguageModel`."""
+        return self._open()
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Answer requests, see `LanguageModel`."""
+        with self.session() as session:
+            yield from answers(session, requests)
+
+    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
+        """Tokens of each request, see `LanguageModel`."""
+        return self._inner.count_tokens(requests)
+
+
+@dataclass
+class _Exchange:
+    """What has become of one request so far.
+
+    Attributes:
+        request: The request as it was asked.
+        spent: Sum over the calls so far.
+        parts: Lists gathered from answers that were cut off.
+        continuations: How often the answer was continued.
+        repaired: Whether it was asked to mend its answer.
+    """
+
+    request: Request
+    spent: Completion
+    parts: JsonValue = None
+    continuations: int = 0
+    repaired: bool = False
+
+
+class _StructuredSession:
+    """Submits what an answer that breaks its schema leads to."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._exchanges: dict[str, deque[_Exchange]] = {}
+
+    def submit(self, request: Request) -> None:
+        self._ask(request, _Exchange(request, Completion(request, Outcome.COMPLETED, stored=True)))
+
+    def take(self, *, wait: bool) -> Completion | None:
+        while (answer := self._session.take(wait=wait)) is not None:
+            waiting = self._exchanges[answer.request.content_sha256]
+            exchange = waiting.popleft()
+            if not waiting:
+                del self._exchanges[answer.request.content_sha256]
+            if (done := self._follow(exchange, answer)) is not None:
+                return done
+        return None
+
+    def _ask(self, request: Request, exchange: _Exchange) -> None:
+        # noted first, because an answer may be waited for inside of submit
+        waiting = self._exchanges.setdefault(request.content_sha256, deque())
+        waiting.append(exchange)
+        try:
+            self._session.submit(request)
+        except BaseException:
+            waiting.pop()
+            if not waiting:
+                del self._exchanges[request.content_sha256]
+            raise
+
+    def _follow(self, exchange: _Exchange, answer: Completion) -> Completion | None:
+        """The completion of an exchange, or None where a further request was submitted."""
+        exchange.spent = _sum(exchange.spent, answer)
+        schema = exchange.request.schema
+        if schema is None or answer.outcome not in {Outcome.COMPLETED, Outcome.TRUNCATED}:
+            return self._without_value(exchange, answer)
+        if answer.outcome is Outcome.TRUNCATED:
+            return self._continue(exchange, answer, schema)
+        try:
+            value = merged(exchange.parts, parse_json(answer.text), schema)
+        except ValueError as error:
+            if exchange.repaired:
+                return replace(exchange.spent, outcome=Outcome.INVALID, text=answer.text, error=str(error))
+            exchange.repaired = True
+            question = _REPAIR.format(error=str(error))
+            self._ask(_followed(answer.request, answer.text, question), exchange)
+            return None
+        return replace(exchange.spent, outcome=Outcome.COMPLETED, text=_text(value), value=value)
+
+    def _continue(self, exchange: _Exchange, answer: Completion, schema: str) -> Completion | None:
+        found = complete_items(answer.text, schema)
+        if found is None or exchange.continuations == _CONTINUATIONS:
+            return self._without_value(exchange, answer)
+        exchange.continuations += 1
+        exchange.parts = _joined(exchange.parts, found)
+        counts = ", ".join(f"{len(items)} in {name!r}" for name, items in found.items() if isinstance(items, list))
+        follow_up = _followed(answer.request, _text(found), _CONTINUE.format(counts=counts))
+        self._ask(follow_up, exchange)
+        return None
+
+    @staticmethod
+    def _without_value(exchange: _Exchange, answer: Completion) -> Completion:
+        """The last answer; items that earlier ones gave in full are kept where they satisfy the schema."""
+        outcome, text, value = answer.outcome, answer.text, None
+        if exchange.parts is not None and exchange.request.schema is not None:
+            try:
+                value = merged(exchange.parts, {}, exchange.request.schema)
+                text = _text(value)
+            except ValueError:
+                value = None
+        return replace(exchange.spent, outcome=outcome, text=text, value=value, error=answer.error)
+
+
+def parse_json(text: str) -> JsonValue:
+    """JSON of an answer, also where it stands in a code fence.
+
+    Raises:
+        ValueError: It is no JSON.
+    """
+    fenced = _FENCE.match(text)
+    try:
+        return cast("JsonValue", json.loads(fenced[1] if fenced else text, parse_constant=_refuse))
+    except ValueError as error:
+        raise ValueError(f"not JSON: {_one_line(str(error))}") from error
+    except RecursionError as error:
+        raise ValueError("not JSON: nested too deep") from error
+
+
+def merged(parts: JsonValue, value: JsonValue, schema: str) -> JsonValue:
+    """A value that satisfies a schema, from an answer and the items that were gathered before it.
+
+    Lists longer than the schema allows by having been continued are cut.
+
+    Raises:
+        ValueError: It does not satisfy the schema; the message says where and why.
+    """
+    import jsonschema
+
+    whole = value if parts is None else _cut(_joined(parts, value), schema)
+    error = jsonschema.exceptions.best_match(_validator(schema).iter_errors(whole))
+    if error is not None:
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+        # the schema's own words: what the library says quotes the answer, and so the document
+        expected = json.dumps(error.validator_value, ensure_ascii=False)
+        raise ValueError(_one_line(f"at ${place}: expected {error.validator} {expected}"))
+    return whole
+
+
+def complete_items(text: str, schema: str) -> dict[str, JsonValue] | None:
+    """What a cut-off JSON object holds in full: its single values, and the items of its lists that satisfy the schema.
+
+    Args:
+        text: The answer, cut off anywhere.
+        schema: Schema of the object.
+
+    Returns:
+        None where it holds no complete item of a list, so that there is nothing to go on from.
+    """
+    from pydantic_core import from_json
+
+    declared = json.loads(schema)
+    lists = {name: each["items"] for name, each in declared.get("properties", {}).items() if _is_list(each)}
+    opened = text[text.find("{") :] if "{" in text else text
+    try:
+        partial = from_json(opened, allow_partial=True)
+    except ValueError:
+        return None
+    if not isinstance(partial, dict) or not lists:
+        return None
+    found: dict[str, JsonValue] = {}
+    for name, value in partial.items():
+        if name in lists and isinstance(value, list):
+            items = _validator(json.dumps({**lists[name], "$defs": declared.get("$defs", {})}))
+            ended_here = name == next(reversed(partial)) and bool(value) and _ends_within_item(opened, value[-1])
+            found[name] = [item for item in (value[:-1] if ended_here else value) if items.is_valid(item)]
+        elif name in declared.get("properties", {}):
+            found[name] = value
+    found.update({name: [] for name in lists if name not in found})
+    return found if any(found[name] for name in lists) else None
+
+
+def _ends_within_item(text: str, item: JsonValue) -> bool:
+    """Whether a text that was cut off inside of a list of its outermost object was cut inside of the list's last item.
+
+    Args:
+        text: The text, from its first brace.
+        item: The last item that could be read.
+    """
+    depth, quoted, escaped = 0, False, False
+    for character in text:
+        if escaped:
+            escaped = False
+        elif quoted:
+            escaped, quoted = character == "\\", character != '"'
+        elif character == '"':
+            quoted = True
+        elif character in "[{":
+            depth += 1
+        elif character in "]}":
+            depth -= 1
+    if isinstance(item, str):  # one that was cut short is not read at all
+        return False
+    if quoted or depth > 2:
+        return True
+    return depth == 2 and isinstance(item, int | float) and not text.rstrip().endswith(",")
+
+
+def _is_list(schema: object) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "array" and isinstance(schema.get("items"), dict)
+
+
+def _joined(first: JsonValue, second: JsonValue) -> JsonValue:
+    """Two answers as one: lists follow on each other, each item once; of single values, the first stands."""
+    if not isinstance(first, dict) or not isinstance(second, dict):
+        return second if first is None else first
+    joined = {**second, **first}
+    for name, items in second.items():
+        before = first.get(name)
+        if isinstance(items, list) and isinstance(before, list):
+            known = {_text(item) for item in before}
+            joined[name] = [*before, *(item for item in items if _text(item) not in known)]
+    return joined
+
+
+def _cut(value: JsonValue, schema: str) -> JsonValue:
+    if not isinstance(value, dict):
+        return value
+    limits = {
+        name: each["maxItems"]
+        for name, each in json.loads(schema).get("properties", {}).items()
+        if _is_list(each) and "maxItems" in each
+    }
+    return {
+        name: items[: limits[name]] if name in limits and isinstance(items, list) else items
+        for name, items in value.items()
+    }
+
+
+def _followed(request: Request, answer: str, question: str) -> Request:
+    turns = (*request.messages, Message("assistant", answer or "{}"), Message("user", question))
+    return replace(request, messages=turns)
+
+
+def _sum(spent: Completion, answer: Completion) -> Completion:
+    return replace(
+        spent,
+        usage=spent.usage + answer.usage,
+        cost_usd=spent.cost_usd + answer.cost_usd,
+        seconds=spent.seconds + answer.seconds,
+        called_at=max(spent.called_at, answer.called_at),
+        stored=spent.stored and answer.stored,
+        batch_id=answer.batch_id,
+    )
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> "Draft202012Validator":
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(json.loads(schema))
+
+
+def _text(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _ERROR_CHARS else line[:_ERROR_CHARS] + "…"
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")

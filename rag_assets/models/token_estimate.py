@@ -1,0 +1,59 @@
+"""Tokens of a text without the model's tokenizer: an estimate that is rather too high, for budgets and for cutting."""
+
+import re
+
+_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+_WORD = re.compile(r"[A-Za-z]+")
+_DIGIT = re.compile(r"\d")
+_WIDE_TOKENS = 1.2  # of a Chinese, Japanese or Korean character
+_DIGIT_TOKENS = 1.0  # of a digit; some tokenizers take one for each
+_OTHER_TOKENS = 0.5  # of any other character: signs, blanks and the rules of tables
+_LETTER_TOKENS = 0.3  # of a letter within a word
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text, estimated from its characters."""
+    wide = len(_WIDE.findall(text))
+    letters = sum(map(len, _WORD.findall(text)))
+    digits = len(_DIGIT.findall(text))
+    other = max(0, len(text) - wide - letters - digits)  # wide digits are counted twice
+    tokens = wide * _WIDE_TOKENS + letters * _LETTER_TOKENS + digits * _DIGIT_TOKENS + other * _OTHER_TOKENS
+    return int(tokens + 0.999)
+
+
+def cut_to_tokens(text: str, tokens: int) -> str:
+    """The start of a text, of at most so many tokens by estimate; whole lines where possible."""
+    return split_to_tokens(text, tokens)[0] if text else ""
+
+
+def split_to_tokens(text: str, tokens: int) -> list[str]:
+    """Parts of a text of at most so many tokens each, by estimate, cut at line ends where possible.
+
+    Args:
+        text: The text.
+        tokens: Tokens of a part, at least 1.
+
+    Returns:
+        The parts in order, none empty but for an empty text.
+    """
+    parts: list[str] = []
+    lines: list[str] = []
+    room = float(tokens)
+    for line in text.splitlines() or [""]:
+        for piece in _pieces(line, tokens):
+            length = estimate_tokens(piece) + 1
+            if lines and length > room:
+                parts.append("\n".join(lines))
+                lines, room = [], float(tokens)
+            lines.append(piece)
+            room -= length
+    parts.append("\n".join(lines))
+    return [part for part in parts if part.strip()] or [""]
+
+
+def _pieces(line: str, tokens: int) -> list[str]:
+    """A line as a whole, or cut into pieces that fit."""
+    if estimate_tokens(line) < tokens:
+        return [line]
+    chars = max(1, int((tokens - 1) / (_WIDE_TOKENS + _DIGIT_TOKENS)))
+    return [line[start : start + chars] for start in range(0, len(line), chars)]

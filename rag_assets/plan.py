@@ -1,0 +1,244 @@
+"""What indexing now would cost, without a call: the steps run on a copy of the stored tables with a model that only
+counts.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.contracts.fingerprint import digest
+from rag_assets.contracts.generation import Completion, Request, request_key
+from rag_assets.models.catalogue import ModelFacts
+from rag_assets.store.lake import Lake, write_atomically
+
+if TYPE_CHECKING:
+    from rag_assets.home import Home
+    from rag_assets.models.planning import PlanningModel, StepPlan
+    from rag_assets.sources.changes import Changes
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """What a step would cost.
+
+    Attributes:
+        asset: Table that the answers go into.
+        step: What is done.
+        documents: Documents that calls are made for.
+        calls: Calls to make.
+        stored: Answers that are there already.
+        input_tokens: Tokens read.
+        output_tokens: Tokens written.
+        cost_usd: Price with the settings in force.
+    """
+
+    asset: str
+    step: str
+    documents: int
+    calls: int
+    stored: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What indexing now would do.
+
+    Attributes:
+        changes: Digest of what has changed, which tells whether a later run did what was planned.
+        model: Name of the language model.
+        documents: Documents that are new or changed.
+        steps: What each step would cost.
+        cost_usd: Price with the settings in force.
+        plain_usd: Price without batches and prompt cache.
+        prompt_cache_usd: Price with the prompt cache alone.
+        batch_usd: Price with batches alone.
+        batch_prompt_cache_usd: Price with both.
+        minutes: Time at the rate that the settings allow; None where they set no limit.
+        note: How tokens were counted, where it was not by the model itself.
+    """
+
+    changes: str
+    model: str
+    documents: int
+    steps: tuple[PlannedStep, ...]
+    cost_usd: float
+    plain_usd: float
+    prompt_cache_usd: float
+    batch_usd: float
+    batch_prompt_cache_usd: float
+    minutes: float | None
+    note: str | None
+
+    @property
+    def calls(self) -> int:
+        """Calls to make."""
+        return sum(step.calls for step in self.steps)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens read and written."""
+        return sum(step.input_tokens + step.output_tokens for step in self.steps)
+
+
+def make_plan(home: "Home") -> Plan:
+    """Find out what indexing now would cost.
+
+    Files that changed are parsed to know what is in them; nothing is stored.
+
+    Raises:
+        ModelError: The settings of the language model do not fit.
+    """
+    listing = home.listing()
+    changes = home.changes(listing)
+    marks = _marks(changes)
+    documents = len(changes.new) + len(changes.changed)
+    real = home.language_model()
+    if not real.generative:
+        return Plan(marks, real.name, documents, (), 0, 0, 0, 0, 0, None, None)
+    from rag_assets.models.planning import PlanningModel
+    from rag_assets.models.structured import StructuredModel
+    from rag_assets.parsing.documents import update_documents
+
+    model = PlanningModel(real, lambda request: _stored(home, request), _typical_output_tokens(home))
+    with _copy_of(home.lake, home.path) as lake:
+        update_documents(
+            lake,
+            listing,
+            changes.shards,
+            home.parsing_limits,
+            home.parsing_workers,
+            _ignore,
+            home.parsing_passwords,
+        )
+        for step in home.model_steps(StructuredModel(model)).values():
+            step(lake, changes.shards, _ignore)
+    problem = model.calibrate()
+    return _priced(home, model, marks, documents, problem)
+
+
+def plan_step(home: "Home", table: str, shards: Sequence[str]) -> tuple[int, float]:
+    """Calls that one step over some shards will need, and their price in US dollars, estimated from characters."""
+    from rag_assets.models.planning import PlanningModel
+    from rag_assets.models.structured import StructuredModel
+
+    model = PlanningModel(home.language_model(), lambda request: _stored(home, request), _typical_output_tokens(home))
+    with _copy_of(home.lake, home.path) as lake:
+        home.model_steps(StructuredModel(model))[table](lake, shards, _ignore)
+    priced = _priced(home, model, "", 0, None)
+    return priced.calls, priced.cost_usd
+
+
+def save_plan(home: "Home", plan: Plan) -> None:
+    """Keep a plan, so that the run that follows can be compared with it."""
+    facts = {"changes": plan.changes, "calls": plan.calls, "tokens": plan.tokens, "cost_usd": plan.cost_usd}
+    write_atomically(home.path / "plan.json", json.dumps(facts).encode())
+
+
+def _stored(home: "Home", request: Request) -> Completion | None:
+    from rag_assets.models.ledger import hit_of
+
+    found = home.answers.find(request_key(home.language_model_name, request), touch=False)
+    return hit_of(request, found) if found else None
+
+
+def _typical_output_tokens(home: "Home") -> dict[str, float]:
+    """Mean tokens written by step, over the calls of the model in use."""
+    import pyarrow.compute as pc
+
+    rows = home.ledger().rows()
+    provider, _, model = home.language_model_name.partition(":")
+    same = pc.and_(pc.equal(rows["provider"], provider), pc.equal(rows["model"], model))
+    paid = rows.filter(pc.and_(same, pc.invert(rows["cache_hit"])))
+    means = paid.group_by("step").aggregate([("output_tokens", "mean")])
+    return dict(zip(means["step"].to_pylist(), means["output_tokens_mean"].to_pylist(), strict=True))
+
+
+def _priced(home: "Home", model: "PlanningModel", marks: str, documents: int, problem: str | None) -> Plan:
+    facts = home.model_choice.facts or ModelFacts()
+    chosen = home.settings.language_model
+    steps = list(model.steps.values())
+    has_batches = chosen.provider == "anthropic"
+
+    def cost(step: "StepPlan", *, prompt_cache: bool, batch: bool) -> float:
+        return step.cost_usd(facts, prompt_cache=prompt_cache, batch=batch)
+
+    def in_batch(step: "StepPlan") -> bool:
+        wanted = chosen.batch == "always" or (chosen.batch == "auto" and step.calls >= chosen.batch_from)
+        return has_batches and wanted
+
+    def total(*, prompt_cache: bool, batch: bool) -> float:
+        return sum(cost(step, prompt_cache=prompt_cache, batch=batch) for step in steps)
+
+    planned = tuple(
+        PlannedStep(
+            step.asset,
+            step.step,
+            step.documents,
+            step.calls,
+            step.stored,
+            round(step.input_tokens),
+            round(step.output_tokens),
+            cost(step, prompt_cache=True, batch=in_batch(step)),
+        )
+        for step in steps
+    )
+    calls, tokens = sum(step.calls for step in steps), sum(step.input_tokens + step.output_tokens for step in steps)
+    limits = [
+        amount / rate
+        for amount, rate in ((calls, chosen.requests_per_minute), (tokens, chosen.tokens_per_minute))
+        if rate
+    ]
+    return Plan(
+        changes=marks,
+        model=model.name,
+        documents=documents,
+        steps=planned,
+        cost_usd=sum(step.cost_usd for step in planned),
+        plain_usd=total(prompt_cache=False, batch=False),
+        prompt_cache_usd=total(prompt_cache=True, batch=False),
+        batch_usd=total(prompt_cache=False, batch=has_batches),
+        batch_prompt_cache_usd=total(prompt_cache=True, batch=has_batches),
+        minutes=max(limits) if limits else None,
+        note=problem and f"tokens are estimated from characters: {problem}",
+    )
+
+
+def saved_plan(home: "Home", changes: "Changes") -> dict[str, float] | None:
+    """Calls, tokens and price of the plan that was made for exactly these changes, or None."""
+    try:
+        facts = json.loads((home.path / "plan.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    return facts if facts.pop("changes", None) == _marks(changes) else None
+
+
+def _marks(changes: "Changes") -> str:
+    return digest(*changes.new, "", *changes.changed, "", *changes.gone, "", *changes.shards)
+
+
+@contextmanager
+def _copy_of(lake: Lake, home: Path) -> Iterator[Lake]:
+    """The newest files of all stored tables, linked into a folder of their own, which is removed afterwards."""
+    from rag_assets.contracts.tables import TABLES
+
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".plan-", dir=home) as folder:
+        copy = Lake(Path(folder))
+        for table in TABLES.values():
+            for path in lake.paths(table):
+                link = copy.root / path.relative_to(lake.root)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(path)
+        yield copy
+
+
+def _ignore(done: int, total: int) -> None:
+    """Progress that nobody watches."""
+    del done, total

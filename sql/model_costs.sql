@@ -1,0 +1,18 @@
+-- What calls of language models cost, by run and step.
+SELECT
+    run_id,
+    min(called_at) AS first_call,
+    max(called_at) AS last_call,
+    asset,
+    step,
+    provider,
+    model,
+    count(*) FILTER (WHERE NOT cache_hit) AS calls,
+    count(*) FILTER (WHERE cache_hit) AS stored_answers,
+    count(*) FILTER (WHERE outcome <> 'completed') AS not_completed,
+    sum(input_tokens + cache_read_tokens + cache_write_tokens)::BIGINT AS tokens_read,
+    sum(output_tokens)::BIGINT AS tokens_written,
+    sum(cost_usd) AS cost_usd
+FROM model_calls
+GROUP BY run_id, asset, step, provider, model
+ORDER BY last_call DESC, asset, step

@@ -1,0 +1,207 @@
+"""A provider of the tests' own that answers by a script and bills to a file, which outlasts a process that is killed.
+
+Run as a program, it asks a metered model for random work, and kills itself at a given call of the operating system.
+"""
+
+import argparse
+import fcntl
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage, request_key
+from rag_assets.contracts.ports import Session
+from rag_assets.models.answers import AnswerStore
+from rag_assets.models.budget import Budget
+from rag_assets.models.catalogue import ModelFacts, Prices
+from rag_assets.models.ledger import Ledger
+from rag_assets.models.metered import MeteredModel
+from rag_assets.models.providers import Keep
+from rag_assets.store.lake import Lake
+
+COST_USD = 0.0005
+SECRET = "入札価格は非公開"
+Script = Callable[[Request], Completion]
+
+
+def request(number: int, *, document_id: str = "specs/a.xlsx", max_tokens: int = 100) -> Request:
+    """A request whose prompt holds a secret."""
+    messages = (Message("user", f"{SECRET} {number}"),)
+    return Request(f"prefix {SECRET}", messages, max_tokens, Tag("page_summaries", "summarize_page", document_id, "0a"))
+
+
+def answered(asked: Request, text: str | None = None, outcome: Outcome = Outcome.COMPLETED) -> Completion:
+    """A paid answer."""
+    said = f"answer to {asked.messages[-1].text.removeprefix(SECRET)}" if text is None else text
+    return Completion(asked, outcome, said, Usage(10, 5, 2, 1), COST_USD, 0.5, time.time())
+
+
+class ScriptedProvider:
+    """Answers what the script says; each answer is kept when it is asked for, or when it is taken.
+
+    Attributes:
+        asked: Digests of the requests that were sent.
+        keeps: What the sessions that were opened were given to keep answers with.
+        calls_left: Calls after which the provider refuses all; None for no limit.
+        forgetful: Whether it does not keep what it should.
+    """
+
+    name = "anthropic:scripted-1"
+    facts = ModelFacts(8192, 4096, Prices(1.0, 5.0, 0.1, 1.25, 0.5))
+
+    def __init__(self, script: Script = answered, *, at_once: int = 4, keep_at_submit: bool = False) -> None:
+        self.script = script
+        self.at_once = at_once
+        self.keep_at_submit = keep_at_submit
+        self.asked: list[str] = []
+        self.keeps: list[Keep] = []
+        self.calls_left: int | None = None
+        self.forgetful = False
+
+    @contextmanager
+    def _open(self, keep: Keep) -> Iterator[Session]:
+        self.keeps.append(keep)
+        yield _ScriptedSession(self, keep)
+
+    def open(self, keep: Keep) -> AbstractContextManager[Session]:
+        return self._open(keep)
+
+    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
+        return [len(each.prefix) for each in requests]
+
+
+class _ScriptedSession:
+    def __init__(self, provider: ScriptedProvider, keep: Keep) -> None:
+        self._provider, self._keep = provider, keep
+        self._under_way: deque[Completion] = deque()
+        self._done: deque[Completion] = deque()
+
+    def submit(self, request: Request) -> None:
+        provider = self._provider
+        if provider.calls_left is not None and len(provider.asked) >= provider.calls_left:
+            raise ModelError("scripted: no more calls")
+        provider.asked.append(request.content_sha256)
+        completion = provider.script(request)
+        self._under_way.append(completion)
+        if provider.keep_at_submit:
+            self._finish()
+        while len(self._under_way) >= provider.at_once:
+            self._finish()
+
+    def take(self, *, wait: bool) -> Completion | None:
+        if wait and not self._done and self._under_way:
+            self._finish()
+        return self._done.popleft() if self._done else None
+
+    def _finish(self) -> None:
+        completion = self._under_way.popleft()
+        if completion.outcome is not Outcome.FAILED and not self._provider.forgetful:
+            self._keep(completion)
+        self._done.append(completion)
+
+
+class BilledProvider(ScriptedProvider):
+    """Bills each call to a file before it answers.
+
+    Args:
+        folder: Of the bill, and of batches that are open.
+        batches: Whether an answer stays to be had, unbilled, until it was kept, as results of a batch do.
+    """
+
+    def __init__(self, folder: Path, *, batches: bool) -> None:
+        super().__init__(self._answer)
+        self._folder = folder
+        self._batches = batches
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def _answer(self, asked: Request) -> Completion:
+        key = request_key(self.name, asked)
+        path = self._folder / f"{key}.batch"
+        if self._batches and path.exists():
+            batch_id = path.read_text()
+        else:
+            batch_id = f"batch-{os.getpid()}-{time.time_ns()}"
+            with (self._folder / "bill.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                line = json.dumps({"key": key, "cost_usd": COST_USD}) + "\n"
+                with (self._folder / "bill.jsonl").open("a") as bill:
+                    bill.write(line)
+                if self._batches:
+                    path.write_text(batch_id)
+        paid = answered(asked, text=f"said in {batch_id}")
+        return replace(paid, batch_id=batch_id) if self._batches else paid
+
+    def open(self, keep: Keep) -> AbstractContextManager[Session]:
+        def keep_and_forget(completion: Completion) -> None:
+            keep(completion)
+            (self._folder / f"{request_key(self.name, completion.request)}.batch").unlink(missing_ok=True)
+
+        return super().open(keep_and_forget if self._batches else keep)
+
+
+def billed(folder: Path) -> list[str]:
+    """Keys of the calls that were billed."""
+    path = folder / "bill.jsonl"
+    return [json.loads(line)["key"] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def make_ledger(home: Path, run_id: str | None = None) -> Ledger:
+    """The ledger of a home."""
+    models = home / "models"
+    return Ledger(Lake(home / "lake"), AnswerStore(models / "answers"), models / "journal", run_id)
+
+
+def _work(home: Path, seed: int, *, batches: bool, prunes: bool) -> dict[str, str]:
+    chance = random.Random(seed)
+    ledger = make_ledger(home, f"run {seed}")
+    budget = Budget(home / "models" / "budget", ledger, 1000.0, 1000.0)
+    model = MeteredModel(BilledProvider(home / "provider", batches=batches), ledger, budget)
+    texts = {}
+    for _ in range(4):
+        numbers = chance.choices(range(12), k=10)
+        for completion in model.generate(request(number) for number in numbers):
+            texts[completion.request.content_sha256] = completion.text
+        if chance.random() < 0.5:
+            ledger.compact()
+        if prunes and chance.random() < 0.5:
+            ledger.answers.prune(2000, None)
+    return texts
+
+
+def _kill_at(count: int) -> None:
+    """Have this process killed at the given call of the operating system that changes files."""
+    left = [count]
+
+    def counted(call: Callable[..., object]) -> Callable[..., object]:
+        def counting(*arguments: object, **options: object) -> object:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return call(*arguments, **options)
+
+        return counting
+
+    for name in ("fsync", "link", "write", "unlink", "ftruncate"):
+        setattr(os, name, counted(getattr(os, name)))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("home", type=Path)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--kill-at", type=int, default=0)
+    parser.add_argument("--batches", action="store_true")
+    parser.add_argument("--prunes", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.kill_at:
+        _kill_at(chosen.kill_at)
+    json.dump(_work(chosen.home, chosen.seed, batches=chosen.batches, prunes=chosen.prunes), sys.stdout)

@@ -1,0 +1,86 @@
+"""Cross-encoders of sentence-transformers; those tests that run one need the extra and are skipped without it."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rag_assets.contracts.errors import ModelError
+from rag_assets.home import Home
+from rag_assets.models.cross_encoder import CrossEncoderReranker
+from rag_assets.settings import load_settings
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "alpha", "beta", "gamma", "delta"]
+TEXTS = ["alpha beta", "gamma", "", "delta " * 500, "beta"]
+
+
+def save(folder: Path, labels: int) -> Path:
+    """A BERT of two small layers with random weights that scores pairs."""
+    pytest.importorskip("sentence_transformers")
+    transformers: Any = pytest.importorskip("transformers")
+    torch: Any = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(WORDS), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+        max_position_embeddings=48, initializer_range=1.0, num_labels=labels,
+    )  # fmt: skip
+    transformers.BertForSequenceClassification(config).save_pretrained(folder)
+    vocabulary = {word: number for number, word in enumerate(WORDS)}
+    transformers.BertTokenizer(vocab=vocabulary, model_max_length=48).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(tmp_path_factory.mktemp("crossencoder"), 1)
+
+
+def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    reranker = CrossEncoderReranker("some/model")
+    assert reranker.name == "cross-encoder/some/model/512"
+    assert reranker.rerank("query", []).shape == (0,)
+    with pytest.raises(ModelError, match=r"pip install 'rag-assets\[sentence-transformers\]'"):
+        reranker.rerank("query", ["text"])
+
+
+def test_settings_choose_it(tmp_path: Path) -> None:
+    assert Home(load_settings(home=tmp_path)).reranker is None
+    reranker = Home(load_settings(home=tmp_path, reranking={"model": "some/model"})).reranker
+    assert isinstance(reranker, CrossEncoderReranker)
+
+
+def test_the_name_follows_the_files(tmp_path: Path) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(b"1")
+    names = {CrossEncoderReranker(str(tmp_path)).name}
+    weights.write_bytes(b"2")
+    names |= {CrossEncoderReranker(str(tmp_path)).name, CrossEncoderReranker(str(tmp_path), max_tokens=8).name}
+    assert len(names) == 3
+
+
+def test_scores_are_the_numbers_of_the_model(model_folder: Path) -> None:
+    transformers: Any = pytest.importorskip("transformers")
+    torch: Any = pytest.importorskip("torch")
+    scores = CrossEncoderReranker(str(model_folder), threads=1).rerank("alpha", TEXTS)
+    assert scores.shape == (len(TEXTS),)
+    assert scores.dtype == np.float32
+    model = transformers.BertForSequenceClassification.from_pretrained(model_folder).eval()
+    tokenizer = transformers.BertTokenizer.from_pretrained(model_folder)
+    for text, score in zip(TEXTS, scores, strict=True):
+        with torch.no_grad():
+            logits = model(**tokenizer([("alpha", text)], return_tensors="pt", truncation=True, max_length=48)).logits
+        assert score == pytest.approx(float(logits), abs=1e-4)
+
+
+def test_a_model_of_several_labels_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="one score a passage"):
+        CrossEncoderReranker(str(save(tmp_path, 3))).rerank("alpha", TEXTS)
+
+
+def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    with pytest.raises(ModelError, match="cannot load it"):
+        CrossEncoderReranker(str(tmp_path)).rerank("alpha", TEXTS)
