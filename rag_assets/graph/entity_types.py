@@ -1,0 +1,141 @@
+"""The closed list of entity types: what they are, in words for a model and in head nouns for the extractive algorithm.
+
+What stays out: proposing types for a domain (`rag_assets.graph.type_suggestions`).
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from pathlib import Path
+
+from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.fingerprint import digest
+from rag_assets.graph.names import fold_name
+
+TERM = "term"
+IDENTIFIER = "identifier"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_KEYS = frozenset({"ja", "en", "endings"})
+_ASCII_WORD = re.compile(r"(?<![a-z])[a-z]+$")
+_TRAILING = re.compile(r"[\s\d０-９①-⑳()（）._\-]+$|[(（][^()（）]*[)）]$")
+
+
+@dataclass(frozen=True)
+class EntityType:
+    """A type of entity.
+
+    Attributes:
+        name: As stored.
+        descriptions: What belongs to it, by language.
+        endings: Folded head nouns that show it.
+    """
+
+    name: str
+    descriptions: Mapping[str, str]
+    endings: tuple[str, ...]
+
+    def describe(self, language: str) -> str:
+        """What belongs to it, in a language or in English."""
+        return self.descriptions.get(language) or self.descriptions["en"]
+
+
+@dataclass(frozen=True)
+class EntityTypes:
+    """The types that entities may have, in the order of the list.
+
+    Attributes:
+        types: The types; `term`, the one for all else, is among them.
+    """
+
+    types: tuple[EntityType, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the types."""
+        return tuple(each.name for each in self.types)
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the list."""
+        return digest(*((t.name, tuple(sorted(t.descriptions.items())), t.endings) for t in self.types))
+
+    @cached_property
+    def _by_ending(self) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for each in self.types:
+            for ending in each.endings:
+                found.setdefault(ending, each.name)
+        return found
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self._by_ending), default=0)
+
+    def of_ending(self, name: str) -> str | None:
+        """Type that the head noun of a name shows, or None.
+
+        Args:
+            name: The name; what stands behind it in brackets, and its number, is passed over.
+        """
+        key = _TRAILING.sub("", fold_name(name))
+        last_word = _ASCII_WORD.search(key)
+        if last_word:
+            whole = last_word[0] == key
+            return None if whole else self._by_ending.get(last_word[0])
+        for length in range(min(self._longest, len(key)), 0, -1):
+            ending = key[-length:]
+            if ending in self._by_ending and (length < len(key) or length > 2):
+                return self._by_ending[ending]
+        return None
+
+
+@cache
+def load_types(extension: Path | None = None) -> EntityTypes:
+    """The default types, with those of a file added; a type of the same name replaces the default one.
+
+    Args:
+        extension: TOML file in the form of `entity_types.toml`; a table with `remove = true` takes a type out.
+
+    Raises:
+        SettingsError: The file cannot be read or is not of that form; the message names file and table.
+    """
+    built_in = Path(str(files("rag_assets") / "graph" / "entity_types.toml"))
+    tables = dict(_read(built_in))
+    if extension is not None:
+        for name, table in _read(extension).items():
+            if table == {"remove": True}:
+                if name == TERM or name not in tables:
+                    raise SettingsError(f"{extension}: [{name}] remove: there is no such type that could go")
+                del tables[name]
+            else:
+                tables[name] = table
+    path = extension or built_in
+    return EntityTypes(tuple(_entity_type(path, name, table) for name, table in tables.items()))
+
+
+def _read(path: Path) -> dict[str, dict[str, object]]:
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{path}: {error}") from error
+    for name, table in found.items():
+        if not _NAME.fullmatch(name) or not isinstance(table, dict):
+            raise SettingsError(f"{path}: expected tables named in lower-case letters, digits and _, found {name!r}")
+    return found
+
+
+def _entity_type(path: Path, name: str, table: Mapping[str, object]) -> EntityType:
+    endings = table.get("endings", [])
+    descriptions = {language: table[language] for language in ("ja", "en") if language in table}
+    if unknown := table.keys() - _KEYS:
+        raise SettingsError(f"{path}: [{name}]: expected {sorted(_KEYS)}, found {sorted(unknown)}")
+    if "en" not in descriptions or not all(isinstance(text, str) and text for text in descriptions.values()):
+        raise SettingsError(f'{path}: [{name}]: expected a description en = "..." (and ja)')
+    if not isinstance(endings, list) or not all(isinstance(each, str) for each in endings):
+        raise SettingsError(f'{path}: [{name}]: expected endings = ["..."]')
+    texts: Sequence[str] = [fold_name(str(each)) for each in endings]
+    return EntityType(name, {key: str(text) for key, text in descriptions.items()}, tuple(filter(None, texts)))

@@ -1,0 +1,213 @@
+"""Names: how they are folded for comparison, what cannot be one, and what keeps two of them apart.
+
+What stays out: finding names in documents (`rag_assets.graph.extraction`) and deciding that two are one
+(`rag_assets.graph.resolution`).
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from rag_assets.graph.plain_words import plain_words
+
+LONGEST_CHARS = 60
+_LONGEST_WIDE_CHARS = 32
+_LONGEST_WORDS = 8
+
+_KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc\u30fd-\u30ff"
+_KATAKANA = "\u30a1-\u30fa\u30fc"
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〇〆ヶ"
+_WIDE = re.compile(f"[{_KANA}{_HAN}]")
+
+_DASHES = re.compile("[\u2010-\u2015\u2212\u207b\ufe63\uff0d]")
+_WIDE_BLANK = re.compile(f"(?<=[{_KANA}{_HAN}]) +| +(?=[{_KANA}{_HAN}])")
+_LETTER_HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
+_LAST_LONG_VOWEL = re.compile(f"(?<=[{_KATAKANA}]{{3}})ー(?![{_KATAKANA}])")
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "･": "・"})
+_EDGES = " \t\u3000、。,.;:・･!?！？「」『』【】〔〕《》〈〉\"'“”‘’*※◆■□●○◎▼▽△▲→←⇒|/"
+_OPENED = {"(": ")", "（": "）", "[": "]", "［": "］", "<": ">", "＜": "＞", "{": "}"}
+
+_NUMBER_WORDS = (
+    r"[\d.,:/+\-~%°#*=×±()\s年月日時分秒件個回桁行列章節項版第号円万億兆千百以上下未満約度目まで〜～①-⑳]+"
+    r"|[\d\s]*(?:st|nd|rd|th|pt|px|mm|cm|km|kg|kb|mb|gb|tb|dpi|usd|jpy)"
+)
+_NUMBER = re.compile(_NUMBER_WORDS, re.IGNORECASE)
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
+_LONG_MONTHS = "january|february|march|april|june|july|august|september|october|november|december"
+_DAYS = "mon|tue|wed|thu|fri|sat|sun|monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_DATE_WORDS = re.compile(
+    rf"(?:(?:{_MONTHS}|{_LONG_MONTHS}|{_DAYS}|q[1-4]|h[12]|[cf]y|ad|bc|am|pm|today|yesterday|tomorrow|\d+(?:st|nd|rd|th)?)"
+    r"[\s,.\-/]*)+",
+    re.IGNORECASE,
+)
+_QUARTER = re.compile(r"(?:[cf]y|q|h)\d{1,4}(?:[cf]y|q|h)?\d{0,4}", re.IGNORECASE)
+_ERA = re.compile("(?:明治|大正|昭和|平成|令和)(?:[0-9〇一二三四五六七八九十元]+年?.*)?")
+_TEMPLATE = re.compile(
+    r"[\[［<＜{].*[\]］>＞}]|.*[\[［<＜{][^\[\]]*[\]］>＞}].*[\[［<＜{].*|[xX〇○●◯*＊ＸAＡ9０9\-_/.:,\s]+|(.)\1{2,}|(.)\2+\s.*"
+)
+_LETTER = re.compile(r"[^\W\d_]")
+_CLAUSE = re.compile(
+    "[☐☑☒→←⇒↔※「」『』【】|]|[をがはも](?![ぁ-ん]?[ぁ-ん]{0,1}$)|[。？！?!]|して|する|した|され|れる|ない|こと|ため|とき|場合|など|です|ます|である"
+    "|という|および|又は|または|ならびに|について|における|によ"
+)
+_VERB_END = re.compile("[るたいうくすつぬむぐぶだにでとへてか]$")
+_HIRAGANA_NAME = re.compile("[ぁ-ん]+")
+_ENGLISH_STOPS = plain_words("labels_en")
+_JAPANESE_STOPS = plain_words("labels_ja")
+
+_DIGIT_TOKEN = re.compile(r"[a-z]*\d[a-z0-9]*(?:[._\-]\d+)*")
+_KANJI_NUMBER = re.compile("[〇一二三四五六七八九十百千]+")
+_SINGLE_LETTER = re.compile(r"(?<![a-z0-9'])[a-z](?![a-z0-9'])")
+_ROMAN = re.compile(r"(?<![a-z0-9])(?=[ivx]+(?![a-z0-9]))(?:x{0,3})(?:ix|iv|v?i{0,3})(?![a-z0-9])")
+
+_ACRONYM = re.compile("[A-Z]{2,8}")
+_SMALL_WORDS = frozenset({"a", "an", "and", "for", "in", "of", "on", "the", "to", "with"})
+
+CODE = re.compile(
+    r"(?<![A-Za-z0-9_./\-])"
+    r"(?=[A-Z0-9_\-]{0,40}\d)(?=[A-Z0-9_\-]{0,40}[A-Z])"
+    r"[A-Z][A-Z0-9]*(?:[_\-][A-Z0-9]+)*"
+    r"(?![A-Za-z0-9_]|[-/:.][A-Za-z0-9])"
+)
+_KEY = re.compile(r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]+(?:[_\-][A-Z0-9]+)*")
+_CELL_REFERENCE = re.compile(r"[A-Z]{1,3}\d{1,4}")
+
+
+@lru_cache(maxsize=1 << 17)
+def fold_name(name: str) -> str:
+    """A name as names are compared: NFKC, lower case, blanks and hyphens made one, a last long-vowel mark left out.
+
+    Blanks beside Japanese characters go, others are one each. A hyphen between letters is a blank (`e-mail`); one
+    beside a digit stays, because it may be part of a code. The long-vowel mark goes at the end of a katakana word of
+    four characters or more (サーバー), where usage varies; shorter words differ by it.
+
+    Args:
+        name: A name as written.
+
+    Returns:
+        The folded name; empty where nothing but punctuation is left. Folding twice changes nothing.
+    """
+    text = _DASHES.sub("-", unicodedata.normalize("NFKC", name).translate(_QUOTES)).casefold()
+    text = " ".join(unicodedata.normalize("NFKC", text).split())
+    text = _stripped(text)
+    text = _WIDE_BLANK.sub("", text)
+    return _LAST_LONG_VOWEL.sub("", _LETTER_HYPHEN.sub(" ", text))
+
+
+def clean_name(name: str) -> str:
+    """A name as it is shown: one line, without the brackets, bullets and punctuation around it."""
+    text = " ".join(name.split())
+    return _WIDE_BLANK.sub("", _stripped(text))
+
+
+def _stripped(text: str) -> str:
+    before = None
+    while before != text:
+        before = text
+        text = text.strip(_EDGES)
+        if len(text) > 1 and _OPENED.get(text[0]) == text[-1] and text[0] in "(（":
+            text = text[1:-1]
+        for opening, closing in _OPENED.items():
+            if text.endswith(closing) and opening not in text:
+                text = text[:-1]
+            if text.startswith(opening) and closing not in text:
+                text = text[1:]
+    return text
+
+
+@lru_cache(maxsize=1 << 17)
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of something: short, no number or date, no placeholder, no clause, no label.
+
+    Args:
+        text: A name as written.
+    """
+    key = fold_name(text)
+    if not _LETTER.search(key) or len(key) > LONGEST_CHARS or key in _JAPANESE_STOPS or key in _ENGLISH_STOPS:
+        return False
+    if _NUMBER.fullmatch(key) or _DATE_WORDS.fullmatch(key) or _QUARTER.fullmatch(key) or _ERA.fullmatch(key):
+        return False
+    if _TEMPLATE.fullmatch(clean_name(text)) or _TEMPLATE.fullmatch(key):
+        return False
+    wide = len(_WIDE.findall(key))
+    if any(key.count(opening) != key.count(closing) for opening, closing in ("()", "[]")):
+        return False
+    if not wide:
+        return len(key) >= 2 and not _CLAUSE.search(key) and len(key.split()) <= _LONGEST_WORDS
+    if len(key) < 2 or wide > _LONGEST_WIDE_CHARS or _CLAUSE.search(key):
+        return False
+    return not (_VERB_END.search(key) or (_HIRAGANA_NAME.fullmatch(key) and len(key) < 3))
+
+
+def is_code(text: str) -> bool:
+    """Whether a text is a code such as `E0004` or `W11AA01`: four capitals and digits or more, two of them digits."""
+    digits = sum(character.isdigit() for character in text)
+    long_enough = digits >= 2 and len(text) >= 4
+    return bool(CODE.fullmatch(text)) and long_enough and not _QUARTER.fullmatch(text.lower())
+
+
+def is_key(text: str) -> bool:
+    """Whether a text in a naming column is a code, where one may also begin with a figure, as in `41AA`."""
+    return is_code(text) or (len(text) >= 3 and bool(_KEY.fullmatch(text)))
+
+
+def is_cell_reference(text: str) -> bool:
+    """Whether a text may be the reference of a spreadsheet cell, as in `AC48`."""
+    return bool(_CELL_REFERENCE.fullmatch(text))
+
+
+@lru_cache(maxsize=1 << 17)
+def distinguishing_marks(key: str) -> tuple[str, ...]:
+    """What tells names of one pattern apart: figures with the letters on them, numerals, single letters, in order.
+
+    Names with different marks never are one (`E0004` and `E0005`, `v1` and `v2`, 第1章 and 第2章, チームA and チームB).
+
+    Args:
+        key: A folded name.
+    """
+    found = [(match.start(), match[0]) for match in _DIGIT_TOKEN.finditer(key)]
+    rest = _DIGIT_TOKEN.sub(lambda match: " " * len(match[0]), key)
+    found += [(match.start(), match[0]) for match in _SINGLE_LETTER.finditer(rest)]
+    found += [(match.start(), f"roman {match[0]}") for match in _ROMAN.finditer(rest) if match[0]]
+    found += [(match.start(), f"kanji {match[0]}") for match in _KANJI_NUMBER.finditer(rest)]
+    return tuple(mark for _, mark in sorted(set(found)))
+
+
+def may_be_one(first: str, second: str) -> bool:
+    """Whether nothing in two folded names says that they are of different things."""
+    return distinguishing_marks(first) == distinguishing_marks(second)
+
+
+def is_part_of_name(shorter: str, longer: str) -> bool:
+    """Whether a person's name is only part of another: a surname or a given name says too little to tell a person.
+
+    Args:
+        shorter: A folded name.
+        longer: Another one.
+    """
+    words, others = set(shorter.split()), set(longer.split())
+    if words < others:
+        return True
+    if _WIDE.search(shorter):
+        return len(shorter) < len(longer) and (longer.startswith(shorter) or longer.endswith(shorter))
+    return False
+
+
+def is_acronym_of(short: str, long: str) -> bool:
+    """Whether a short name is made of the first letters of the words of a longer one; small words may be passed over.
+
+    Args:
+        short: As in `SSO`.
+        long: As in `single sign-on`.
+    """
+    if not _ACRONYM.fullmatch(short):
+        return False
+    words = [word for word in re.split(r"[\W_]+", long.casefold()) if word]
+    large = [word for word in words if word not in _SMALL_WORDS]
+    return any("".join(word[0] for word in chosen) == short.casefold() for chosen in (words, large))
+
+
+def readable_names(names: Sequence[str]) -> list[str]:
+    """Names that can be names, cleaned, each once, in order."""
+    return list(dict.fromkeys(clean_name(name) for name in names if is_name(name)))

@@ -1,0 +1,534 @@
+"""Questions: rules in Japanese and English, numbers, grades, teacher and student, the step, serving rows and views."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from query_data import BagOfWordsEmbedder
+from scripted_model import ScriptedModel
+from small_lake import (
+    DOCUMENTS_BY_ID,
+    ERRORS,
+    GUIDE,
+    OVERVIEW,
+    TAXONOMY,
+    extractive,
+    ignore,
+    labelled,
+    page,
+    parsed_sample,
+    store,
+    table,
+)
+
+from rag_assets.contracts.causes import BlockKind, PageRole
+from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.fingerprint import digest
+from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
+from rag_assets.contracts.tables import (
+    CHUNKS,
+    DOCUMENT_FACETS,
+    DOCUMENTS,
+    FILE_SUMMARIES,
+    PAGE_SUMMARIES,
+    PAGES,
+    QUESTION_INDEX,
+    SYNTHETIC_QA,
+)
+from rag_assets.enrich.facet_tables import update_facets
+from rag_assets.enrich.question_candidates import Candidate, candidates
+from rag_assets.enrich.question_dialogues import split_windows
+from rag_assets.enrich.question_phrases import CandidateKind, document_subject
+from rag_assets.enrich.question_tables import QuestionRules, update_questions, wanted_questions
+from rag_assets.enrich.questions import Passage, QuestionCounts, extract_questions, grade
+from rag_assets.models.structured import StructuredModel
+from rag_assets.models.token_estimate import estimate_tokens
+from rag_assets.parsing.content import Block, Page
+from rag_assets.parsing.records import load_pages
+from rag_assets.store.incremental import StepReport
+from rag_assets.store.integrity import reference_problems
+from rag_assets.store.lake import SHARDS, Lake, shard_of
+from rag_assets.store.serving import question_rows
+from rag_assets.store.sql import sql_folder, strip_comments
+
+SPEC, MANUAL, EMPTY = DOCUMENTS_BY_ID
+COUNTS = QuestionCounts(2, 24, 500)
+RULES = QuestionRules(QuestionCounts(3, 24, 100), 60.0, 4000)
+
+
+def asked(pages: list[Page], language: str, name: str = "x/報告.xlsx", title: str = "") -> dict[str, str]:
+    found = candidates(name, title or name.rpartition("/")[2].rpartition(".")[0], pages, language)
+    return {each.question: each.answer for each in found}
+
+
+def prose(*texts: str) -> Page:
+    return page(*(Block(BlockKind.PARAGRAPH, text) for text in texts))
+
+
+def test_table_rows_become_questions_in_japanese() -> None:
+    found = asked([ERRORS], "ja", SPEC)
+    about = "顧客登録の「エラーコード一覧」"
+    assert found[f"{about}で、エラーコード「E0004」の内容は何ですか。"] == "指定された顧客は既に登録されています。"
+    assert found[f"{about}で、エラーコード「E0004」の対処はどのようなものですか。"] == "別の顧客名で登録してください。"
+    assert found[f"{about}にはどのようなエラーコードがありますか。"] == "E0004、E0005、E0009"
+    assert not any("E0009" in question and "対処" in question for question in found)  # its cell holds a mark
+    assert not any("No." in question for question in found)
+
+
+def test_table_rows_become_questions_in_english() -> None:
+    found = asked([GUIDE], "en", MANUAL)
+    assert found["What is the speed of Model “SX-450” in “Models”?"] == "45 pages per minute"
+    assert found["What is the warranty period of Model “SX-200” in “Models”?"] == "two years"
+
+
+def test_labels_become_questions() -> None:
+    found = asked([OVERVIEW], "ja", SPEC)
+    assert found["顧客登録の「取引概要」の取引IDは何ですか。"] == "B10103"
+    assert found["顧客登録のシステム機能設計書の取引概要は何ですか。"] == "顧客のデータ1件を登録する。"
+    assert not any("備考" in question for question in found)
+    spoken = asked([prose("提出期限：2024年4月末日", "注：別紙を見る", "詳細は https://example.com: 参照")], "ja", SPEC)
+    assert list(spoken) == ["顧客登録のシステム機能設計書の提出期限はいつですか。"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "question", "answer"),
+    [
+        ("論理削除とは、行を残したまま削除済みの印を付けることである。", "論理削除とは何ですか。", None),
+        (
+            "一つの業務を完了するための操作のまとまりを「取引」という。",
+            "取引とは何ですか。",
+            None,
+        ),
+        (
+            "なお、同じ顧客名の顧客が既に存在する場合は、登録せずに重複エラーを返す。",
+            "同じ顧客名の顧客が既に存在する場合はどうなりますか。",
+            "登録せずに重複エラーを返す。",
+        ),
+        (
+            "入力項目に誤りがある場合、該当する項目の背景色を赤とすること。",
+            "入力項目に誤りがある場合はどうすればよいですか。",
+            "該当する項目の背景色を赤とすること。",
+        ),
+        ("これとは異なる方法もあるので注意が必要である。", None, None),
+        ("詳細は次の通りである。", None, None),
+    ],
+)
+def test_japanese_sentences(sentence: str, question: str | None, answer: str | None) -> None:
+    found = asked([prose(sentence)], "ja", "x/images.xlsx")
+    assert found == ({question: answer or sentence} if question else {})
+
+
+@pytest.mark.parametrize(
+    ("sentence", "question"),
+    [
+        ("A duplex scanner is a device that reads both sides of a sheet.", "What is a duplex scanner?"),
+        ("If the paper tray is empty, the scanner stops at once.", "What happens if the paper tray is empty?"),
+        ("To calibrate the sensor, press both buttons for five seconds.", "How do you calibrate the sensor?"),
+        ("Net sales of the company were $4.2 million in the last year.", "What were net sales of the company?"),
+        ("The control panel consists of a display, two lamps and a key.", "What does the control panel consist of?"),
+        ("A list of words that are left out is called a stop list.", "What is a stop list?"),
+        ("It is a device that reads both sides of a sheet.", None),
+        ("This means a lot of work for the person in charge.", None),
+        ("The main reason is the poor quality of the paper.", None),
+        ("If it is empty, the scanner stops at once.", None),
+        ("The steps are as follows below.", None),
+    ],
+)
+def test_english_sentences(sentence: str, question: str | None) -> None:
+    found = asked([prose(sentence)], "en", "x/images.pdf")
+    assert found == ({question: sentence} if question else {})
+
+
+def test_headings_ask_for_what_follows() -> None:
+    blocks = (
+        Block(BlockKind.HEADING, "2.1 本書の目的"),
+        Block(BlockKind.PARAGRAPH, "帳票の設計を標準化する。", ("2.1 本書の目的",)),
+        Block(BlockKind.HEADING, "3 変更履歴"),
+        Block(BlockKind.PARAGRAPH, "初版を作成する。", ("3 変更履歴",)),
+        Block(BlockKind.HEADING, "4 一覧"),
+        Block(BlockKind.PARAGRAPH, "次の通りである。", ("4 一覧",)),
+    )
+    assert asked([page(*blocks)], "ja", "x/UI標準.xlsx") == {
+        "UI標準の「本書の目的」は何ですか。": "帳票の設計を標準化する。"
+    }
+    english = (
+        Block(BlockKind.HEADING, "How to clean the glass"),
+        Block(BlockKind.PARAGRAPH, "Wipe it with a dry cloth."),
+    )
+    assert asked([page(*english)], "en", "x/scanner guide.pdf") == {
+        "How do you clean the glass in scanner guide?": "Wipe it with a dry cloth."
+    }
+
+
+def test_covers_hidden_pages_headers_and_placeholders_are_passed_over() -> None:
+    cover = Page(1, OVERVIEW.kind, OVERVIEW.blocks, role=PageRole.COVER)
+    hidden = Page(2, OVERVIEW.kind, OVERVIEW.blocks, hidden=True)
+    header = page(Block(BlockKind.HEADER, "作成者: 山田太郎"))
+    sample = page(
+        labelled(("取引名", "サンプル取引"), ("対象", "ＸＸシステム"), ("参照先", "別紙参照"), ("媒体", "☐ 紙 ☐ 電子"))
+    )
+    assert asked([cover, hidden, header, sample], "ja") == {}
+    ticked = page(labelled(("媒体", "☐ 紙 ☑ 電子ファイル")))
+    assert list(asked([ticked], "ja", SPEC).values()) == ["電子ファイル"]
+
+
+def test_the_key_of_a_row_tells_rows_apart() -> None:
+    block = table(("種別", "コード", "名称"), ("市", "101", "横浜市"), ("市", "102", "川崎市"), ("町", "101", "箱根町"))
+    found = asked([page(block)], "ja", SPEC)
+    assert all("名称「" in question or "どのような名称" in question for question in found)
+    codes = table(("コード", "説明"), ("201", "田（水田）"), ("202", "畑（畑地）"))
+    assert "「201」の説明は何ですか" in " ".join(asked([page(codes)], "ja", SPEC))
+    twice = table(
+        ("名称", "説明"), ("本社", "東京にある"), ("本社", "大阪にある"), ("支社", "福岡にある"), ("工場", "仙台にある")
+    )
+    assert not any("本社" in question for question in asked([page(twice)], "ja", SPEC))
+
+
+@pytest.mark.parametrize(
+    ("title", "language", "expected"),
+    [
+        ("システム機能設計書(Webサービス)_B10103_顧客登録", "ja", ("顧客登録", "システム機能設計書(Webサービス)")),
+        ("メール一覧_サンプル", "ja", ("", "メール一覧")),
+        ("外部インタフェース設計書_(電文ID)_(電文名)", "ja", ("", "外部インタフェース設計書")),
+        ("images", "ja", ("", "")),
+        ("pesticides_industry_sales", "en", ("pesticides industry sales", "")),
+        ("Microsoft Word - Annual plan.doc", "en", ("Annual plan", "")),
+    ],
+)
+def test_the_subject_comes_from_the_title(title: str, language: str, expected: tuple[str, str]) -> None:
+    assert document_subject("x/y.pdf", title, language) == expected
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"), [(0, 2), (100, 2), (3000, 2), (3200, 3), (17_500, 6), (50_000, 10), (10_000_000, 24)]
+)
+def test_the_number_of_questions_follows_the_length(tokens: int, expected: int) -> None:
+    assert COUNTS.of(tokens) == expected
+
+
+def test_the_grade_is_the_stated_sum() -> None:
+    candidate = Candidate(
+        CandidateKind.CELL, "「abc」のdefは何ですか。", "十五文字ちょうどの答えですよね", 1, 0, (), "abc def"
+    )
+    frequency = Counter({"abc": 1, "def": 3})
+    specificity = (math.log(8 / 1) + math.log(8 / 3)) / 2 / math.log(8)
+    assert len(candidate.answer) == 15
+    assert grade(candidate, frequency, 7) == round(100 * (0.35 * specificity + 0.25 + 0.15 + 0.25 * 0.85), 1)
+
+
+def passages_of(lake: Lake, document_id: str) -> list[Passage]:
+    return [
+        Passage(r["chunk_id"], r["page_id"], r["page_number"], tuple(r["block_indexes"]), r["text"], r["language"])
+        for r in lake.read(CHUNKS, [shard_of(document_id)]).to_pylist()
+        if r["document_id"] == document_id
+    ]
+
+
+@pytest.fixture(scope="module")
+def sample_lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return parsed_sample(tmp_path_factory.mktemp("parsed"))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = Lake(tmp_path / "lake")
+    store(lake, DOCUMENTS_BY_ID)
+    classify(lake)
+    return lake
+
+
+def classify(lake: Lake) -> None:
+    update_facets(lake, SHARDS, extractive(), BagOfWordsEmbedder(), TAXONOMY, 4000, ignore)
+
+
+def update(lake: Lake, model: Any = None, rules: QuestionRules = RULES) -> StepReport:
+    return update_questions(lake, SHARDS, model or extractive(), rules, ignore)
+
+
+def pairs(lake: Lake) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = lake.read(SYNTHETIC_QA).to_pylist()
+    return found
+
+
+def test_each_question_cites_the_passage_that_holds_its_answer(lake: Lake) -> None:
+    update(lake)
+    texts = {row["chunk_id"]: row["text"] for row in lake.read(CHUNKS).to_pylist()}
+    found = pairs(lake)
+    assert Counter(row["document_id"] for row in found) == {SPEC: 3, MANUAL: 3}
+    for row in found:
+        [chunk_id] = row["chunk_ids"]
+        first = re.split("[、,]", row["answer"])[0]
+        assert "".join(first.split()) in "".join(texts[chunk_id].split())
+        assert row["page_ids"] == [chunk_id.rpartition(".")[0]]
+        assert row["qa_id"] == f"{row['document_id']}#q{row['qa_index']}"
+        assert row["indexed"] == (row["grade"] >= RULES.least_grade)
+        assert row["method"] == "extractive"
+        assert row["language"] == ("ja" if row["document_id"] == SPEC else "en")
+    for problem in ("document_id", "page_ids", "chunk_ids"):
+        assert not reference_problems(lake, SYNTHETIC_QA), problem
+
+
+def test_a_citation_of_what_is_gone_is_found(lake: Lake) -> None:
+    update(lake)
+    shard = shard_of(SPEC)
+    chunks = lake.read(CHUNKS, [shard])
+    lake.write(CHUNKS, shard, chunks.slice(0, 1), lake.inputs(CHUNKS, shard))
+    assert any(problem.startswith("chunk_id") for problem in reference_problems(lake, SYNTHETIC_QA))
+
+
+def test_a_question_with_two_answers_is_not_asked() -> None:
+    def of(value: str, number: int) -> Page:
+        return page(table(("地域", "売上高"), ("関東地区", value), ("関西地区", "未集計分")), number=number)
+
+    pages = [of("120億円（連結）", 1), of("130億円（連結）", 2)]
+    passages = [
+        Passage(f"d#{n}.0", f"d#{n}", n, (0,), "\n".join(b.text for b in p.blocks), "ja")
+        for n, p in enumerate(pages, 1)
+    ]
+    found = extract_questions("x/売上報告書.xlsx", "売上報告書", "ja", pages, passages, 10)
+    assert not any("関東" in each.question for each in found)
+    assert any("関西" in each.question for each in found)
+
+
+def test_a_document_without_anything_to_ask_about_says_what_it_is_about() -> None:
+    text = "四月の売上は前年を上回り、五月は天候の影響で下回った"
+    pages = [page(Block(BlockKind.PARAGRAPH, text))]
+    passages = [Passage("d#1.0", "d#1", 1, (0,), text, "ja")]
+    [found] = extract_questions("x/売上報告書.txt", "売上報告書", "ja", pages, passages, 2)
+    assert (found.question, found.answer) == ("売上報告書には何が書かれていますか。", text)
+
+
+def test_the_sample_folder_gets_sound_questions(sample_lake: Lake) -> None:
+    for row in sample_lake.read(DOCUMENTS).to_pylist():
+        [(title, pages)] = load_pages(sample_lake, row["shard"], [row["document_id"]]).values()
+        passages = passages_of(sample_lake, row["document_id"])
+        found = extract_questions(row["document_id"], title, row["language"], pages, passages, 12)
+        assert len(found) >= 2, row["file_name"]
+        questions = [each.question for each in found]
+        assert len(set(questions)) == len(questions)
+        for each in found:
+            assert re.search(r"[。?]$", each.question)
+            assert 8 <= len(each.question) <= 200
+            assert len(each.answer) >= 2
+            assert 0 < each.grade <= 100
+            assert len(each.passages) == 1
+    design = next(row for row in sample_lake.read(DOCUMENTS).to_pylist() if "B10103" in row["file_name"])
+    [(title, pages)] = load_pages(sample_lake, design["shard"], [design["document_id"]]).values()
+    asked_of = candidates(design["document_id"], title, pages, "ja")
+    assert any("「409 (Conflict)」の処理結果" in each.question and "重複登録エラー" in each.answer for each in asked_of)
+
+
+def passage(index: int, text: str) -> Passage:
+    return Passage(f"d#1.{index}", "d#1", 1, (index,), text, "ja")
+
+
+def test_questions_are_spread_over_windows() -> None:
+    passages = [passage(index, "あ" * 100) for index in range(30)]
+    size = estimate_tokens("あ" * 100) + 4
+    windows = split_windows(passages, 6, 10 * size)
+    assert [(len(window.passages), window.count) for window in windows] == [(10, 2), (10, 2), (10, 2)]
+    few = split_windows(passages, 2, 5 * size)
+    assert [window.passages[0].chunk_id for window in few] == ["d#1.5", "d#1.20"]
+    assert [window.count for window in few] == [1, 1]
+    many = split_windows(passages, 24, 100_000)
+    assert sum(window.count for window in many) == 24
+    assert max(window.count for window in many) <= 8
+    assert split_windows([], 3, 100) == []
+
+
+class School:
+    """Answers as teacher and student; tests change single answers."""
+
+    def __init__(self, **changes: Callable[[Request], "Completion | JsonValue"]) -> None:
+        self.changes = changes
+
+    def __call__(self, request: Request) -> "Completion | JsonValue":
+        if change := self.changes.get(request.tag.step):
+            return change(request)
+        text = request.messages[-1].text
+        match request.tag.step:
+            case "ask_questions":
+                count = int(re.findall(r"(?:質問の数|questions): (\d+)", text)[0])
+                return {"questions": [f"{digest(text)}の質問{n}は何ですか" for n in range(count)]}
+            case "answer_question":
+                numbers = re.findall(r"^(\d+)\. ", text.rpartition("<questions")[2], re.MULTILINE)
+                return {"answers": [{"question": int(n), "answer": f"答え{n}", "passages": [1]} for n in numbers]}
+            case _:
+                numbers = re.findall(r"^\[(\d+)\]$", text, re.MULTILINE)
+                return {"grades": [{"pair": int(n), "reason": "good", "grade": 90 - 20 * int(n)} for n in numbers]}
+
+
+def test_teacher_and_student(lake: Lake) -> None:
+    model = ScriptedModel(School(), context_tokens=32_000)
+    report = update(lake, StructuredModel(model))
+    found = [row for row in pairs(lake) if row["document_id"] == SPEC]
+    assert [row["answer"] for row in found] == ["答え1", "答え2", "答え3"]
+    assert [row["grade"] for row in found] == [70, 50, 30]
+    assert [row["indexed"] for row in found] == [True, False, False]
+    assert found[0]["chunk_ids"] == [f"{SPEC}#1.0"]
+    assert {row["method"] for row in found} == {"scripted:model"}
+    assert report.computed == 3
+    steps = [request.tag.step for request in model.asked]
+    assert Counter(steps) == {"ask_questions": 2, "answer_question": 2, "grade_answer": 2}
+    assert {request.tag.asset for request in model.asked} == {"synthetic_qa"}
+    teacher = next(request for request in model.asked if request.tag.document_id == SPEC)
+    assert "kind: design" in teacher.messages[-1].text
+    assert "B10103_顧客登録" not in teacher.messages[-1].text  # the file name
+    assert "[1] " in teacher.messages[-1].text
+    grading = next(r for r in model.asked if (r.tag.step, r.tag.document_id) == ("grade_answer", SPEC))
+    assert "顧客のデータ1件を登録する。" in grading.messages[-1].text
+    assert "E0004" not in grading.messages[-1].text  # not cited
+
+
+def test_answers_that_cite_nothing_valid_are_dropped(lake: Lake) -> None:
+    def cite(request: Request) -> JsonValue:
+        return {
+            "answers": [
+                {"question": 1, "answer": "根拠なし", "passages": []},
+                {"question": 2, "answer": "番号が違う", "passages": [99]},
+                {"question": 3, "answer": "一つは正しい", "passages": [99, 1]},
+            ]
+        }
+
+    update(lake, StructuredModel(ScriptedModel(School(answer_question=cite), context_tokens=32_000)))
+    assert [row["answer"] for row in pairs(lake)] == ["一つは正しい", "一つは正しい"]
+
+
+@pytest.mark.parametrize("step", ["ask_questions", "answer_question", "grade_answer"])
+@pytest.mark.parametrize(("outcome", "tried_again"), [(Outcome.REFUSED, 0), (Outcome.EMPTY, 0), (Outcome.FAILED, 1)])
+def test_what_the_model_cannot_do_is_extracted(lake: Lake, step: str, outcome: Outcome, tried_again: int) -> None:
+    def fail(request: Request) -> Completion:
+        return Completion(request, outcome)
+
+    model = ScriptedModel(School(**{step: fail}), context_tokens=32_000)
+    update(lake, StructuredModel(model))
+    found = pairs(lake)
+    assert {row["method"] for row in found} == {"extractive"}
+    assert {row["document_id"] for row in found} == {SPEC, MANUAL}
+    before = len(model.asked)
+    update(lake, StructuredModel(model))
+    assert bool(len(model.asked) - before) == bool(tried_again)
+    if tried_again:
+        update(lake, StructuredModel(ScriptedModel(School(), context_tokens=32_000)))
+        assert {row["method"] for row in pairs(lake)} == {"scripted:model"}
+
+
+def test_numbers_that_stand_twice_go_by_position(lake: Lake) -> None:
+    def muddle(request: Request) -> JsonValue:
+        return {"answers": [{"question": 1, "answer": f"順番{n}", "passages": [1]} for n in range(3)]}
+
+    update(lake, StructuredModel(ScriptedModel(School(answer_question=muddle), context_tokens=32_000)))
+    assert [row["answer"] for row in pairs(lake) if row["document_id"] == SPEC] == ["順番0", "順番1", "順番2"]
+
+
+def test_a_question_asked_twice_keeps_its_best_answer(lake: Lake) -> None:
+    def repeat(request: Request) -> JsonValue:
+        return {"questions": ["同じ質問は何ですか", "同じ 質問は何ですか"]}
+
+    update(lake, StructuredModel(ScriptedModel(School(ask_questions=repeat), context_tokens=32_000)))
+    assert [(row["answer"], row["grade"]) for row in pairs(lake) if row["document_id"] == SPEC] == [("答え1", 70)]
+
+
+def test_long_documents_are_read_in_windows_that_fit_the_model(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lines = [
+        Block(BlockKind.PARAGRAPH, f"第{n}条 この規程は、業務 {n} の 取扱い を 定める もの と する。" * 3)
+        for n in range(150)
+    ]
+    store(lake, {"rules/規程.txt": [page(*lines)]})
+    model = ScriptedModel(School(), context_tokens=12_000)
+    update(lake, StructuredModel(model), QuestionRules(QuestionCounts(2, 24, 200), 60.0, 2000))
+    asking = [request for request in model.asked if request.tag.step == "ask_questions"]
+    assert len(asking) > 2
+    for request in model.asked:
+        size = sum(estimate_tokens(message.text) for message in request.messages) + estimate_tokens(request.prefix)
+        assert size + request.max_tokens <= model.context_tokens
+    assert len({tuple(row["chunk_ids"]) for row in pairs(lake)}) == len(asking)
+
+
+def test_a_model_that_ends_loses_nothing(lake: Lake) -> None:
+    with pytest.raises(ModelError):
+        update(lake, StructuredModel(ScriptedModel(School(), context_tokens=32_000, calls_left=5)))
+    model = ScriptedModel(School(), context_tokens=32_000)
+    update(lake, StructuredModel(model))
+    assert len({request.tag.document_id for request in model.asked}) <= 2
+    assert {row["document_id"] for row in pairs(lake)} == {SPEC, MANUAL}
+
+
+@pytest.mark.parametrize("generative", [False, True])
+def test_incremental_equals_full(tmp_path: Path, generative: bool) -> None:
+    def model() -> Any:
+        return StructuredModel(ScriptedModel(School(), context_tokens=32_000)) if generative else extractive()
+
+    changed = [page(*GUIDE.blocks[2:])]
+    final = {SPEC: DOCUMENTS_BY_ID[SPEC], MANUAL: changed, "new/x.txt": [ERRORS]}
+    step = Lake(tmp_path / "step")
+    store(step, DOCUMENTS_BY_ID)
+    classify(step)
+    update(step, model())
+    store(step, final)
+    classify(step)
+    report = update(step, model())
+    assert (report.computed, report.kept, report.removed) == (2, 1, 1)
+    full = Lake(tmp_path / "full")
+    store(full, final)
+    classify(full)
+    update(full, model())
+    assert step.read(SYNTHETIC_QA).equals(full.read(SYNTHETIC_QA))
+    assert step.read(SYNTHETIC_QA).num_rows > 3
+    again = update(step, model())
+    assert (again.computed, again.written) == (0, 0)
+
+
+def test_facets_rules_and_model_are_part_of_the_input(lake: Lake) -> None:
+    shard = shard_of(SPEC)
+    base = wanted_questions(lake, shard, RULES, "a")
+    assert base.keys() == {SPEC}
+    assert wanted_questions(lake, shard, QuestionRules(COUNTS, 60.0, 4000), "a") != base
+    assert wanted_questions(lake, shard, QuestionRules(RULES.counts, 61.0, 4000), "a") != base
+    assert wanted_questions(lake, shard, RULES, "b") != base
+    lake.write(DOCUMENT_FACETS, shard, lake.read(DOCUMENT_FACETS, [shard]), {SPEC: "other"})
+    assert wanted_questions(lake, shard, RULES, "a") != base
+
+
+def test_only_searched_questions_are_served_with_facets(lake: Lake) -> None:
+    update(lake, StructuredModel(ScriptedModel(School(), context_tokens=32_000)))
+    [row] = question_rows(lake, shard_of(SPEC)).to_pylist()
+    assert row["qa_id"] == f"{SPEC}#q0"
+    assert row["embedded_text"] == row["text"]
+    assert row["answer"] == "答え1"
+    assert "kind=design" in row["facets"]
+    assert row["title"] == "システム機能設計書_B10103_顧客登録"
+    assert {field.name for field in QUESTION_INDEX.fields} - row.keys() == {"search_text", "row_sha256"}
+
+
+def views(lake: Lake, name: str) -> list[dict[str, Any]]:
+    tables = (DOCUMENTS, PAGES, CHUNKS, FILE_SUMMARIES, PAGE_SUMMARIES, DOCUMENT_FACETS, SYNTHETIC_QA)
+    with duckdb.connect() as connection:
+        for each in tables:
+            connection.register(each.name, lake.read(each))
+        query = (sql_folder() / f"{name}.sql").read_text("utf-8")
+        found = connection.execute(strip_comments(query))
+        names = [column[0] for column in found.description or []]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
+def test_the_views_count(lake: Lake) -> None:
+    update(lake, StructuredModel(ScriptedModel(School(), context_tokens=32_000)))
+    coverage = {row["page_id"]: row for row in views(lake, "question_coverage")}
+    assert coverage.keys() == {f"{SPEC}#1", f"{SPEC}#2", f"{MANUAL}#1"}
+    assert (coverage[f"{SPEC}#1"]["question_count"], coverage[f"{SPEC}#1"]["uncovered_chunk_count"]) == (1, 0)
+    bare = coverage[f"{SPEC}#2"]
+    assert bare["question_count"] == 0
+    assert bare["uncovered_chunk_count"] == bare["chunk_count"] == len(bare["uncovered_chunk_ids"])
+    by_facet = {(row["facet"], row["value"]): row for row in views(lake, "questions_by_facet")}
+    design = by_facet["kind", "design"]
+    assert (design["document_count"], design["question_count"], design["indexed_count"]) == (1, 3, 1)
+    assert (design["mean_grade"], design["documents_without_questions"]) == (50.0, 0)
+    [lengths] = [row for row in views(lake, "summary_lengths") if row["language"] == "ja"]
+    assert (lengths["kind"], lengths["summary_count"], lengths["method"]) == ("file", 1, "extractive")

@@ -1,0 +1,148 @@
+"""Reports composed from ranked elements, in Japanese and English."""
+
+import pytest
+
+from rag_assets.graph.community_reports import (
+    Finding,
+    Report,
+    checked_report,
+    compose_report,
+    report_subject,
+    size_rating,
+)
+from rag_assets.graph.references import Records, check_references, cited
+from rag_assets.graph.report_context import (
+    Claim,
+    Elements,
+    Entity,
+    Part,
+    PartReport,
+    Relationship,
+    pack_report,
+)
+from rag_assets.models.token_estimate import estimate_tokens
+
+AZURE = Entity("a", 5, "Azure", "product", "Azure is the cloud of Microsoft. It grew by 31 percent. It has regions.")
+OPENAI = Entity("o", 7, "OpenAI", "organization", "OpenAI trains its models on Azure")
+TEAMS = Entity("t", 9, "Teams", "product", "")
+SQL = Entity("s", 11, "SQL Server", "product", "SQL Server also runs in the cloud.")
+ENGLISH = Elements(
+    [AZURE, OPENAI, TEAMS, SQL],
+    [
+        Relationship(23, AZURE, OPENAI, "Microsoft invests in OpenAI, which uses Azure.", 9),
+        Relationship(24, AZURE, TEAMS, "", 6),
+        Relationship(25, AZURE, SQL, "Customers move from SQL Server to Azure.", 5),
+        Relationship(26, SQL, TEAMS, "", 4),
+    ],
+    {"a": [Claim(AZURE, "suspected", "forecast", "2025", "Azure will grow further")]},
+)
+
+SCREEN = Entity(
+    "g", 1, "ログイン画面", "画面", "利用者がIDとパスワードを入力する画面です。三回失敗するとロックします。"
+)
+API = Entity("k", 2, "認証API", "API", "認証トークンを発行するAPIです")
+CODE = Entity("c", 3, "E0004", "エラーコード", "")
+JAPANESE = Elements(
+    [SCREEN, API, CODE],
+    [Relationship(1, SCREEN, API, "ログイン画面は認証APIを呼び出す", 5), Relationship(2, API, CODE, "", 3)],
+    {"k": [Claim(API, "true", "制約", "", "トークンの期限は30分である")]},
+)
+
+
+def test_english() -> None:
+    report = compose_report(pack_report(ENGLISH, [], 8000), report_subject(ENGLISH), 1500)
+    assert report == Report(
+        "Azure, Teams and SQL Server",
+        "A group of 4 entities and 4 relationships around Azure, Teams and SQL Server. "
+        "Mostly of type product or organization. "
+        "Azure: Azure is the cloud of Microsoft. It grew by 31 percent. [Data: Entities (5, 9, 11)]",
+        3.0,
+        "By size: log2(1 + 4 entities + 4 relationships), at most 10.",
+        (
+            Finding(
+                "Azure (product) is related to Teams, SQL Server and OpenAI",
+                "Azure: Azure is the cloud of Microsoft. It grew by 31 percent. "
+                "Azure – SQL Server: Customers move from SQL Server to Azure. "
+                "Azure – OpenAI: Microsoft invests in OpenAI, which uses Azure. "
+                "Claim (suspected): Azure will grow further. "
+                "[Data: Entities (5, 9, 11, 7); Relationships (25, 23, 24)]",
+            ),
+            Finding(
+                "Teams (product) is related to SQL Server",
+                "Teams occurs together with SQL Server. [Data: Entities (9, 11); Relationships (26)]",
+            ),
+        ),
+    )
+    assert report.text.startswith("# Azure, Teams and SQL Server\n\nA group of 4 entities")
+    assert "\n\n3.0 / 10: By size" in report.text
+    assert report.text.count("\n\n## ") == 2
+
+
+def test_japanese() -> None:
+    report = compose_report(pack_report(JAPANESE, [], 8000), report_subject(JAPANESE), 1500)
+    assert report == Report(
+        "認証API、ログイン画面、E0004",
+        "認証API、ログイン画面、E0004を中心とする、3個の要素と2件の関係のまとまり。"
+        "主な種類はAPI、エラーコード、画面。認証API：認証トークンを発行するAPIです。 [Data: Entities (2, 1, 3)]",
+        2.5,
+        "規模による評価：log2(1 + 要素3個 + 関係2件)、最大10。",
+        (
+            Finding(
+                "認証API（API）はログイン画面、E0004と関係する",
+                "認証API：認証トークンを発行するAPIです。ログイン画面と認証API：ログイン画面は認証APIを呼び出す。"
+                "主張（確認済み）：トークンの期限は30分である。 [Data: Entities (2, 1, 3); Relationships (1, 2)]",
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "relationships", "rating"), [(2, 1, 2.0), (3, 2, 2.5), (10, 21, 5.0), (5000, 90_000, 10.0)]
+)
+def test_rating(size: int, relationships: int, rating: float) -> None:
+    assert size_rating(size, relationships) == rating
+
+
+def test_a_finding_tells_what_none_has_told() -> None:
+    report = compose_report(pack_report(ENGLISH, [], 8000), report_subject(ENGLISH), 1500)
+    told = [sorted(cited(finding.explanation).relationships) for finding in report.findings]
+    assert told == [[23, 24, 25], [26]]
+
+
+def test_parts_come_first_and_keep_their_references() -> None:
+    part = PartReport("Azure and SQL Server", "Both move to the cloud.", "Both. [Data: Entities (5, 11)]")
+    few = Elements([AZURE, SQL], [ENGLISH.relationships[2]], {})
+    limit = ENGLISH.length_tokens + 50
+    context = pack_report(ENGLISH, [Part(few, part), Part(Elements([OPENAI, TEAMS], [], {}), None)], limit)
+    assert context.reports == (part,)
+    report = compose_report(context, report_subject(ENGLISH), 1500)
+    assert report.findings[0] == Finding("Azure and SQL Server", "Both move to the cloud. [Data: Entities (5, 11)]")
+    assert "Parts of it: Azure and SQL Server." in report.summary
+    assert report.removed_references == 0
+
+
+@pytest.mark.parametrize("limit", [60, 200, 400])
+def test_length_is_limited(limit: int) -> None:
+    spokes = [Entity(f"s{n}", n, f"Spoke {n}", "part", f"Spoke {n} is a part of the wheel.") for n in range(2, 60)]
+    edges = [Relationship(n, spokes[n], spokes[n // 3], "They touch each other.", 9) for n in range(1, 58)]
+    elements = Elements(spokes, edges, {})
+    report = compose_report(pack_report(elements, [], 8000), report_subject(elements), limit)
+    assert len(report.findings) == 1 or estimate_tokens(report.text) <= limit
+    assert 1 <= len(report.findings) <= 10
+    assert limit < 400 or len(report.findings) > 1
+
+
+def test_every_reference_exists() -> None:
+    for elements in (ENGLISH, JAPANESE):
+        context = pack_report(elements, [], 300)
+        report = compose_report(context, report_subject(elements), 1500)
+        assert report.removed_references == 0
+        assert check_references(report.text, context.records).removed == 0
+        assert all(cited(finding.explanation).entities for finding in report.findings)
+
+
+def test_checked_report_counts_over_all_its_texts() -> None:
+    bad = "A [Data: Entities (1, 2)]."
+    report = checked_report(Report(bad, bad, 5.0, bad, (Finding(bad, bad),)), Records(frozenset({1})))
+    assert report.removed_references == 5
+    assert report.text.count("[Data: Entities (1)]") == 5

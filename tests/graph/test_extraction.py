@@ -1,0 +1,557 @@
+"""Extraction of mentions: names by form, place and recognizer, windows, and what is taken of a model's answers."""
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mention_building import (
+    OPTIONS,
+    TYPES,
+    NoRecognizer,
+    answering,
+    as_rows,
+    entity,
+    fill_lake,
+    graph_answer,
+    relationship,
+    sample_document,
+    silent,
+    text_document,
+)
+from scripted_model import ScriptedModel
+
+from rag_assets.contracts.causes import BlockKind, PageKind
+from rag_assets.contracts.errors import ModelError, SettingsError
+from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
+from rag_assets.contracts.tables import CHUNKS, CLAIMS, ENTITY_MENTIONS, PAGES, RELATIONSHIP_MENTIONS
+from rag_assets.graph.aliases import declared_aliases
+from rag_assets.graph.entity_types import load_types
+from rag_assets.graph.extraction import Extraction, Extractor
+from rag_assets.graph.extraction_dialogues import ExtractionOptions
+from rag_assets.graph.locating import FoldedText
+from rag_assets.graph.mention_tables import MentionOptions, MentionUpdate, update_mentions
+from rag_assets.graph.names import fold_name, is_code, is_name
+from rag_assets.graph.recognizers import SpacyRecognizer
+from rag_assets.graph.spans import KnownNames, capitalised_names, identifiers
+from rag_assets.graph.windows import page_units, page_windows
+from rag_assets.models.extractive import ExtractiveModel
+from rag_assets.models.structured import StructuredModel
+from rag_assets.models.token_estimate import estimate_tokens
+from rag_assets.parsing.content import Block, Page, Row
+from rag_assets.parsing.records import page_text
+from rag_assets.store.incremental import finished
+from rag_assets.store.lake import SHARDS, Lake, shard_of
+
+RULES = Extractor(NoRecognizer(), TYPES)
+READING = Extractor(SpacyRecognizer(), TYPES)
+
+
+def one_page(*blocks: Block) -> Page:
+    return Page(1, PageKind.SHEET, blocks)
+
+
+def names_of(extraction: Extraction) -> dict[str, str]:
+    return {mention.name: mention.type for mention in extraction.mentions}
+
+
+def pairs_of(extraction: Extraction, kind: str) -> set[tuple[str, str]]:
+    return {(each.source, each.target) for each in extraction.relationships if each.kind == kind}
+
+
+def table(*rows: Sequence[str], header: int = 1) -> Block:
+    text = "\n".join(" | ".join(cells) for cells in rows)
+    return Block(BlockKind.TABLE, text, header_row_count=header, rows=tuple(Row(tuple(cells)) for cells in rows))
+
+
+# names
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("サーバー", "ｻｰﾊﾞ"),
+        ("Ｗｅｂ サービス", "Webサービス"),
+        ("e-mail", "E mail"),
+        ("認可 サーバ", "認可サーバー"),
+        ("E‐0004", "E-0004"),
+    ],
+)
+def test_names_are_folded(first: str, second: str) -> None:
+    assert fold_name(first) == fold_name(second)
+
+
+@pytest.mark.parametrize(("first", "second"), [("E0004", "E0005"), ("キー", "キ"), ("A-1", "A1"), ("v1.2", "v12")])
+def test_folding_keeps_apart(first: str, second: str) -> None:
+    assert fold_name(first) != fold_name(second)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40))
+def test_folding_twice_changes_nothing(text: str) -> None:
+    assert fold_name(fold_name(text)) == fold_name(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2018-08-24", "第１．０版", "項目名", "備考", "No.", "XXXX-XX", "[取引ID]", "あ", "継続する", "(1)", "FY19Q2",
+     "顧客を登録", "昭和50年1月1日", "Wednesday, October 24, 2018",
+     "☐ CR ☐ LF", "優先度 高→低", "10mm", "SAMPLE", "○", "999-9999"],
+)  # fmt: skip
+def test_what_is_no_name(text: str) -> None:
+    assert not is_name(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["顧客名", "問い合わせ番号", "お知らせID", "E0004", "振込先口座", "Power BI", "入金ファイル取込"]
+)
+def test_what_is_a_name(text: str) -> None:
+    assert is_name(text)
+
+
+def test_codes_and_names_of_programs_are_identifiers() -> None:
+    text = (
+        "W11AA0101 は userId と code_id を /api/v1/users/{id} へ、E0004 か HttpRequestHandler を pom.xml へ（表!AC48）"
+    )
+    found = {text[span.start : span.end] for span in identifiers(text, is_japanese=True)}
+    assert found == {"W11AA0101", "userId", "code_id", "/api/v1/users/{id}", "E0004", "HttpRequestHandler", "pom.xml"}
+    assert is_code("ML42AA00")
+    assert not is_code("UTF-8")
+
+
+def test_capitals_at_the_start_of_a_sentence_prove_nothing() -> None:
+    text = "Revenue grew. In the Intelligent Cloud segment, Amy met Bank of America on Monday."
+    found = {text[span.start : span.end]: sure for span, sure in capitalised_names(text)}
+    assert found == {"Revenue": False, "Intelligent Cloud": True, "Amy": True, "Bank of America": True}
+
+
+def test_known_names_are_found_where_they_stand_alone() -> None:
+    known = KnownNames({"顧客": "data_item", "顧客テーブル": "data_item", "サーバー": "system", "API": "term"})
+    text = "各顧客は顧客テーブルと顧客検索、サーバとサーバーでAPIを、RAPIDを呼ぶ"
+    found = [text[span.start : span.end] for span in known.find(text)]
+    assert found == ["顧客", "顧客テーブル", "サーバ", "サーバー", "API"]
+
+
+@pytest.mark.parametrize(
+    ("text", "full", "alias"),
+    [
+        (
+            "本書は住登外者宛名番号管理システム（以下「宛名管理」という。）の仕様を定める。",
+            "住登外者宛名番号管理システム",
+            "宛名管理",
+        ),
+        ("認可サーバ（以下、認可鯖と略す）へ要求する。", "認可サーバ", "認可鯖"),
+        ("独立行政法人統計センターを以下「統計センター」という。", "独立行政法人統計センター", "統計センター"),
+        ("Users log in with Single Sign-On (SSO) today.", "Single Sign-On", "SSO"),
+        ("The API (Application Programming Interface) is public.", "Application Programming Interface", "API"),
+    ],
+)
+def test_aliases_are_declared(text: str, full: str, alias: str) -> None:
+    assert [(each.full, each.alias) for each in declared_aliases(text)] == [(full, alias)]
+
+
+@pytest.mark.parametrize(
+    "text", ["顧客管理システム（以下「本システム」という。）", "売上（税込）", "Amy Hood (CFO)", "設定（以下を参照）"]
+)
+def test_what_declares_no_alias(text: str) -> None:
+    assert list(declared_aliases(text)) == []
+
+
+# documents
+
+
+def test_rows_of_a_table_name_their_keys() -> None:
+    page = one_page(
+        table(
+            ("No.", "論理名称", "物理名称", "備考"),
+            ("1", "顧客名", "client_name", "全角で入力する"),
+            ("2", "業種コード", "industry_code", "コード設計書を参照"),
+        ),
+        Block(BlockKind.PARAGRAPH, "業種コードは顧客名とともに登録する。"),
+    )
+    (found,) = RULES.extract([[page]])
+    assert {"顧客名", "client_name", "業種コード", "industry_code"} <= names_of(found).keys()
+    assert not {"論理名称", "備考", "No."} & names_of(found).keys()
+    assert ("顧客名", "client_name") in pairs_of(found, "row")
+    assert ("業種コード", "顧客名") in pairs_of(found, "sentence")
+    described = {mention.name: mention.description for mention in found.mentions if mention.description}
+    assert "全角で入力する" in described["client_name"]
+
+
+def test_a_wide_row_gives_few_pairs() -> None:
+    names = [f"項目{letter}番号" for letter in "甲乙丙丁戊己庚辛壬癸子丑寅卯辰巳午未申酉"]
+    page = one_page(table([f"{name}ID" for name in names], names))
+    (found,) = RULES.extract([[page]])
+    assert len(found.mentions) == len(names)
+    assert len(found.relationships) <= 8
+
+
+def test_connectors_are_relationships_with_direction() -> None:
+    page = one_page(
+        Block(
+            BlockKind.DIAGRAM,
+            "利用者\n認可サーバ\nSAMPLE\n利用者 → 認可サーバ: アクセストークン要求\n"
+            "B41AE03 依頼ファイル作成 → 請求テーブル",
+        )
+    )
+    (found,) = RULES.extract([[page]])
+    edges = {(each.source, each.target): each.description for each in found.relationships if each.kind == "connector"}
+    assert edges == {
+        ("利用者", "認可サーバ"): "利用者 → 認可サーバ: アクセストークン要求",
+        ("依頼ファイル作成", "請求テーブル"): "B41AE03 依頼ファイル作成 → 請求テーブル",
+    }
+    assert "SAMPLE" not in names_of(found)
+    assert names_of(found)["B41AE03"] == "identifier"
+    assert names_of(found)["認可サーバ"] == "system"
+
+
+def test_headings_that_divide_a_document_name_nothing() -> None:
+    page = one_page(
+        Block(BlockKind.HEADING, "2. B42AA010(口座振替結果作成)"),
+        Block(BlockKind.HEADING, "2.1. 処理概要"),
+        Block(BlockKind.PARAGRAPH, "一括検索を行う。処理概要を記す。"),
+        Block(BlockKind.HEADING, "3. 一括検索"),
+        Block(BlockKind.HEADING, "3.1. 処理概要"),
+    )
+    (found,) = RULES.extract([[page]])
+    assert names_of(found).keys() == {"口座振替結果作成", "B42AA010", "一括検索"}
+
+
+def test_running_headers_and_sheets_without_content_are_passed_over() -> None:
+    header = one_page(Block(BlockKind.HEADER, "E0004 社外秘"), Block(BlockKind.PARAGRAPH, "E0005 を返す。"))
+    (found,) = RULES.extract([[header]])
+    assert names_of(found).keys() == {"E0005"}
+    assert found.mentions[0].start == page_text(header).index("E0005")
+
+
+def test_recognizers_read_japanese_and_english() -> None:
+    japanese = text_document(
+        "総務省は2024年3月に東京で会議を開き、富士通株式会社の田中太郎が住民記録システムについて説明した。"
+    )
+    english = text_document(
+        "Satya Nadella leads Microsoft from Redmond. In May, GitHub joined Microsoft, Nadella said."
+    )
+    found = READING.extract([japanese.pages, english.pages])
+    assert {
+        "総務省": "organization",
+        "富士通株式会社": "organization",
+        "東京": "place",
+        "田中太郎": "person",
+    }.items() <= names_of(found[0]).items()
+    assert {"Satya Nadella": "person", "Microsoft": "organization"}.items() <= names_of(found[1]).items()
+    assert ("satya nadella", "microsoft") in pairs_of(found[1], "sentence")
+    assert not {"2024年3月", "May", "In"} & {*names_of(found[0]), *names_of(found[1])}
+
+
+def test_what_one_document_gives_does_not_depend_on_the_others() -> None:
+    documents = [
+        text_document("総務省は東京で会議を開き、富士通株式会社が説明した。").pages,
+        text_document("Amy Hood of Microsoft spoke in London about Azure.").pages,
+        sample_document("設計書/メッセージ設計書_B1_顧客管理システム.xlsx").pages,
+    ]
+    together = READING.extract(documents)
+    assert [READING.extract([pages])[0] for pages in documents] == together
+
+
+def test_a_text_that_is_too_long_for_the_tokenizer_is_cut() -> None:
+    (found,) = READING.extract([text_document("総務省は東京にある。" + "値は多いので、" * 8000).pages])
+    assert "総務省" in names_of(found)
+
+
+def test_ends_of_relationships_are_mentioned() -> None:
+    for name in (
+        "設計書/システム機能設計書(Webサービス)_B10103_顧客登録.xlsx",
+        "reports/nablarch-1.4.9-releasenote.xlsx",
+    ):
+        (found,) = RULES.extract([sample_document(name).pages])
+        known = {mention.key for mention in found.mentions}
+        assert {key for each in found.relationships for key in (each.source, each.target)} <= known
+        places = [(mention.page_number, mention.start) for mention in found.mentions]
+        assert len(places) == len(set(places)) >= 20
+
+
+# windows
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.text("あ亜 ab。.\n", min_size=1, max_size=300), min_size=1, max_size=8),
+    st.integers(20, 80),
+    st.integers(0, 15),
+)
+def test_windows_hold_every_unit_and_are_short_enough(texts: list[str], size: int, overlap: int) -> None:
+    page = one_page(*(Block(BlockKind.PARAGRAPH, text) for text in texts))
+    units = page_units(page, "ja")
+    windows = page_windows(page, units, size, overlap)
+    text = page_text(page)
+    for unit in units:
+        assert text[unit.start : unit.end] == unit.text
+    covered = [place for window in windows for place in range(window.fresh, window.end)]
+    assert len(covered) == len(set(covered))
+    assert all(place in set(covered) for unit in units for place in range(unit.start, unit.end))
+    assert [window.start for window in windows] == sorted(window.start for window in windows)
+    for before, window in pairwise(windows):
+        assert window.fresh >= before.end
+        assert estimate_tokens(text[window.start : window.fresh]) <= overlap + 2 * text.count("\n") + 1
+
+
+def test_a_window_within_a_table_repeats_its_headers() -> None:
+    page = one_page(table(("項目", "説明"), *((f"項目{n}番", "顧客の属性を表す文字列である") for n in range(40))))
+    windows = page_windows(page, page_units(page, "ja"), 200, 40)
+    assert len(windows) > 2
+    assert windows[0].header == ""
+    assert all(window.header == "項目 | 説明" for window in windows[1:])
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "found"),
+    [
+        ("ｱｸｾｽﾄｰｸﾝ を渡す", "アクセストークン", "ｱｸｾｽﾄｰｸﾝ"),
+        ("認可 サーバは", "認可サーバー", "認可 サーバ"),
+        ("our business and US", "us", "US"),
+        ("Ｅ０００４を返す", "E0004", "Ｅ０００４"),
+        ("a business", "us", None),
+    ],
+)
+def test_names_are_located(text: str, name: str, found: str | None) -> None:
+    place = FoldedText(text).find(name, 0, len(text))
+    assert (text[place[0] : place[1]] if place else None) == found
+
+
+# the step, with and without a model
+
+
+def run(lake: Lake, model: ScriptedModel | ExtractiveModel, options: MentionOptions = OPTIONS) -> MentionUpdate:
+    used = StructuredModel(model) if isinstance(model, ScriptedModel) else model
+    return update_mentions(lake, SHARDS, used, options, TYPES, silent, NoRecognizer())
+
+
+def test_a_model_is_asked_for_what_it_missed(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    fill_lake(lake, {"a": text_document("利用者は認可サーバにトークンを要求し、監査ログに残す。")})
+    rounds: list[JsonValue] = [
+        graph_answer(
+            [entity("利用者", "role"), entity("認可サーバ", "system")], [relationship("利用者", "認可サーバ", 8)]
+        ),
+        {"missed": True},
+        graph_answer([entity("監査ログ", "data_item")], [relationship("認可サーバ", "監査ログ")]),
+    ]
+    model = ScriptedModel(answering(rounds))
+    update = run(lake, model)
+    rows = lake.read(ENTITY_MENTIONS).to_pylist()
+    assert [(row["name"], row["type"], row["method"]) for row in rows] == [
+        ("利用者", "role", "scripted:model"),
+        ("認可サーバ", "system", "scripted:model"),
+        ("監査ログ", "data_item", "scripted:model"),
+    ]
+    related = lake.read(RELATIONSHIP_MENTIONS).to_pylist()
+    assert {(row["source_key"], row["target_key"], row["kind"], row["strength"]) for row in related} == {
+        ("利用者", "認可サーバ", "stated", 8.0),
+        ("認可サーバ", "監査ログ", "stated", 5.0),
+    }
+    assert (update.windows, update.replaced_windows, update.dropped.total()) == (1, 0, 0)
+    assert [len(request.messages) for request in model.asked] == [1, 3, 5]
+    assert json.loads(model.asked[1].schema or "")["properties"] == {"missed": {"type": "boolean"}}
+    assert "<document-" in model.asked[0].messages[0].text
+    assert "`identifier`" in model.asked[0].prefix
+
+
+def test_no_gleaning_where_nothing_was_missed(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    fill_lake(lake, {"a": text_document("The Lantern engine assigns guest_ref to every guest in Lisbon.")})
+    model = ScriptedModel(answering([graph_answer([entity("Lantern engine")]), {"missed": False}]))
+    run(lake, model, MentionOptions(600, 100, ExtractionOptions(gleanings=3, claims=False)))
+    assert len(model.asked) == 2
+    none = ScriptedModel(answering([graph_answer([entity("Lantern engine")])]))
+    run(lake, none, MentionOptions(600, 100, ExtractionOptions(gleanings=0, claims=False)))
+    assert len(none.asked) == 1
+
+
+def test_what_a_model_invents_is_dropped_and_counted(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    fill_lake(lake, {"a": text_document("利用者は認可サーバにトークンを要求する。")})
+    answer = graph_answer(
+        [entity("認可ｻｰﾊﾞｰ", "system"), entity("富士山"), entity("利用者")],
+        [relationship("利用者", "認可サーバー"), relationship("利用者", "富士山"), relationship("利用者", "利用者")],
+    )
+    update = run(lake, ScriptedModel(answering([answer, {"missed": False}])))
+    rows = lake.read(ENTITY_MENTIONS).to_pylist()
+    assert [(row["name"], row["name_key"], row["start_char"]) for row in rows] == [
+        ("利用者", "利用者", 0),
+        ("認可サーバ", "認可サーバ", 4),
+    ]
+    related = lake.read(RELATIONSHIP_MENTIONS).to_pylist()
+    assert [(row["source_key"], row["target_key"]) for row in related] == [("利用者", "認可サーバ")]
+    assert update.dropped == {"name not in the text": 1, "relationship without both ends": 2}
+
+
+def test_claims_are_quoted_from_the_text(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    fill_lake(lake, {"a": text_document("The clearance service answers with HF-4410 when a manifest is incomplete.")})
+
+    def claim(subject: str, source_text: str) -> JsonValue:
+        return {
+            "subject": subject,
+            "object": "HF-4410",
+            "type": "rule",
+            "status": "true",
+            "start_date": None,
+            "end_date": "",
+            "description": "It answers.",
+            "source_text": source_text,
+        }
+
+    claims = [
+        claim("clearance service", "answers with HF-4410"),
+        claim("clearance service", "never answers"),
+        claim("nobody", "answers with HF-4410"),
+    ]
+    names = [entity("clearance service"), entity("HF-4410", "identifier")]
+    options = MentionOptions(600, 100, ExtractionOptions(gleanings=0, claims=True))
+    update = run(lake, ScriptedModel(answering([graph_answer(names, [], claims)])), options)
+    (row,) = lake.read(CLAIMS).to_pylist()
+    assert (row["subject_key"], row["object_key"], row["source_text"]) == (
+        "clearance service",
+        "hf-4410",
+        "answers with HF-4410",
+    )
+    assert row["end_date"] is None
+    assert update.dropped == {"claim without subject or source": 2}
+
+
+def long_document() -> list[str]:
+    return [f"部品{n}番は検査装置が受け取り、結果を台帳に書く。" for n in range(60)]
+
+
+def test_an_overlap_is_counted_once(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    fill_lake(lake, {"a": text_document(*long_document())})
+
+    def script(request: Request) -> Completion | JsonValue:
+        text = request.messages[0].text
+        return graph_answer([entity(f"部品{n}番") for n in range(60) if f"部品{n}番" in text] + [entity("検査装置")])
+
+    options = MentionOptions(600, 100, ExtractionOptions(gleanings=0, claims=False))
+    update = run(lake, ScriptedModel(script), options)
+    assert update.windows > 2
+    names = [row["name"] for row in lake.read(ENTITY_MENTIONS).to_pylist()]
+    assert sorted(name for name in names if name != "検査装置") == sorted(f"部品{n}番" for n in range(60))
+    assert names.count("検査装置") == update.windows
+
+
+def test_a_window_that_fails_is_left_to_rules_and_tried_again(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    fill_lake(lake, {"a": text_document("E0004 は認可サーバが返す。", *long_document(), "E0005 は監査サーバが返す。")})
+
+    def script(request: Request) -> Completion | JsonValue:
+        if "E0005" in request.messages[0].text:
+            return Completion(request, Outcome.FAILED, error="overloaded")
+        return graph_answer([entity("E0004", "identifier")] if "E0004" in request.messages[0].text else [])
+
+    options = MentionOptions(600, 100, ExtractionOptions(gleanings=0, claims=False))
+    update = run(lake, ScriptedModel(script), options)
+    methods = {row["name"]: row["method"] for row in lake.read(ENTITY_MENTIONS).to_pylist()}
+    assert methods == {"E0004": "scripted:model", "E0005": "extractive"}
+    assert update.replaced_windows == 1
+    (noted,) = lake.inputs(ENTITY_MENTIONS, shard_of("a")).values()
+    assert noted.startswith("retry:")
+    healed = ScriptedModel(
+        lambda request: graph_answer([entity("E0005")] if "E0005" in request.messages[0].text else [])
+    )
+    again = run(lake, healed, options)
+    assert again.report.computed == 1
+    assert finished(lake.inputs(ENTITY_MENTIONS, shard_of("a"))) == lake.inputs(ENTITY_MENTIONS, shard_of("a"))
+
+
+def test_a_model_that_gives_up_keeps_what_is_done(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    documents = {name: text_document(f"{name}の装置 E000{n} を使う。") for n, name in enumerate("abc")}
+    fill_lake(lake, documents)
+    options = MentionOptions(600, 100, ExtractionOptions(gleanings=0, claims=False))
+    with pytest.raises(ModelError):
+        run(lake, ScriptedModel(answering([graph_answer([])] * 3), calls_left=2), options)
+    done = [shard for name in "abc" for shard in [shard_of(name)] if name in lake.inputs(CLAIMS, shard)]
+    assert len(done) == 2
+    model = ScriptedModel(answering([graph_answer([])]))
+    assert run(lake, model, options).report.computed == 1
+    assert len(model.asked) == 1
+
+
+def test_keys_of_the_tables_hold(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    documents = {
+        name: sample_document(name)
+        for name in (
+            "設計書/テーブル定義書_B1_顧客管理システム.xlsx",
+            "設計書/システム機能設計書(Webサービス)_B10103_顧客登録.xlsx",
+            "reports/pesticides_industry_sales_1994-95.pdf",
+        )
+    }
+    fill_lake(lake, documents)
+    run(lake, ExtractiveModel())
+    mentions = lake.read(ENTITY_MENTIONS).to_pylist()
+    related = lake.read(RELATIONSHIP_MENTIONS).to_pylist()
+    texts = {row["page_id"]: row["text"] for row in lake.read(PAGES).to_pylist()}
+    chunks = {row["chunk_id"]: row for row in lake.read(CHUNKS).to_pylist()}
+    assert len(mentions) > 150
+    assert len(related) > 50
+    for row in mentions:
+        place = texts[row["page_id"]][row["start_char"] :]
+        assert fold_name("".join(place.split())).startswith(fold_name("".join(row["name"].split()))[:3])
+        assert chunks[row["chunk_id"]]["page_id"] == row["page_id"]
+    known = {(row["document_id"], row["name_key"]) for row in mentions}
+    ends = {(row["document_id"], row[end]) for row in related for end in ("source_key", "target_key")}
+    assert ends <= known
+    assert {row["chunk_id"] for row in related} <= chunks.keys()
+
+
+def test_incremental_equals_full(tmp_path: Path) -> None:
+    first = {"a": text_document("E0004 は認可サーバが返す。"), "b": text_document("Amy met Bob Smith in Oslo, Norway.")}
+    second = {
+        "a": text_document("E0005 は認可サーバが返す。"),
+        "c": text_document("総務省は「住基ネット」と「住基ネット」を使う。"),
+    }
+    kept, fresh = Lake(tmp_path / "kept"), Lake(tmp_path / "fresh")
+    fill_lake(kept, first)
+    assert run(kept, ExtractiveModel()).report.computed == 2
+    assert run(kept, ExtractiveModel()).report.written == 0
+    fill_lake(kept, second)
+    fill_lake(fresh, second)
+    report = run(kept, ExtractiveModel()).report
+    assert (report.computed, report.removed) == (2, 1)
+    run(fresh, ExtractiveModel())
+    for each in (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS):
+        assert as_rows(kept.read(each)) == as_rows(fresh.read(each))
+
+
+# types
+
+
+def test_types_are_extended_by_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "types.toml"
+    path.write_text('[drug]\nen = "a drug"\nendings = ["錠"]\n[work]\nremove = true\n', "utf-8")
+    types = load_types(path)
+    assert "drug" in types.names
+    assert "work" not in types.names
+    assert types.of_ending("鎮痛錠") == "drug"
+    assert types.digest != TYPES.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[Drug]\nen = 'x'", "found 'Drug'"),
+        ("[drug]\nja = 'x'", r"\[drug\]: expected a description"),
+        ("[drug]\nen = 'x'\ncolour = 1", "colour"),
+        ("[drug", "types.toml"),
+        ("[term]\nremove = true", r"\[term\] remove"),
+    ],
+)
+def test_a_file_of_types_that_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "types.toml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(SettingsError, match=message):
+        load_types(path)
