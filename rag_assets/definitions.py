@@ -4,9 +4,19 @@ from typing import Any
 
 import dagster as dg
 
-from rag_assets.defs.assets.enrichment import summarize_files, summarize_pages
+from rag_assets.defs.assets.enrichment import ask_questions, classify_documents, summarize_files, summarize_pages
+from rag_assets.defs.assets.graph import detect_communities, extract_mentions, report_communities, resolve_entities
+from rag_assets.defs.assets.knowledge import cluster_questions, summarize_knowledge
 from rag_assets.defs.assets.parsing import chunk, parse
-from rag_assets.defs.assets.serving import index_chunks, index_summaries, record_model_calls, snapshot
+from rag_assets.defs.assets.serving import (
+    index_chunks,
+    index_entities,
+    index_questions,
+    index_reports,
+    index_summaries,
+    record_model_calls,
+    snapshot,
+)
 from rag_assets.defs.checks import CHECKS
 from rag_assets.defs.jobs import INDEX_JOB, reindex_documents
 from rag_assets.defs.resources import HomeResource, KnowledgeBaseResource, LogProgress
@@ -28,9 +38,20 @@ def build_definitions(**overrides: Any) -> dg.Definitions:
             chunk,
             summarize_pages,
             summarize_files,
+            classify_documents,
+            ask_questions,
+            cluster_questions,
+            summarize_knowledge,
+            extract_mentions,
+            resolve_entities,
+            detect_communities,
+            report_communities,
             record_model_calls,
             index_chunks,
             index_summaries,
+            index_questions,
+            index_entities,
+            index_reports,
             snapshot,
         ],
         asset_checks=CHECKS,

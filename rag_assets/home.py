@@ -24,11 +24,24 @@ from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.tables import (
     BLOCKS,
     CHUNKS,
+    CLAIMS,
+    COMMUNITIES,
+    COMMUNITY_MEMBERS,
+    COMMUNITY_REPORTS,
+    DOCUMENT_FACETS,
     DOCUMENTS,
+    ENTITIES,
+    ENTITY_MENTIONS,
+    ENTITY_MERGES,
     FILE_SUMMARIES,
+    META_KNOWLEDGE,
     PAGE_SUMMARIES,
     PAGES,
     PARSE_FAILURES,
+    QUESTION_CLUSTERS,
+    RELATIONSHIP_MENTIONS,
+    RELATIONSHIPS,
+    SYNTHETIC_QA,
 )
 from rag_assets.settings import Settings
 from rag_assets.sources.changes import (
@@ -41,15 +54,25 @@ from rag_assets.sources.changes import (
     stored_documents,
 )
 from rag_assets.sources.listing import Source
-from rag_assets.store.incremental import StepReport, finished
-from rag_assets.store.lake import Lake
+from rag_assets.store.incremental import finished
+from rag_assets.store.lake import WHOLE, Lake
 from rag_assets.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
+    import numpy as np
     from filelock import FileLock
+    from numpy.typing import NDArray
 
     from rag_assets.contracts.ports import Embedder, LanguageModel, Reranker
+    from rag_assets.enrich.meta_knowledge_tables import KnowledgeOptions
+    from rag_assets.enrich.question_tables import QuestionRules
     from rag_assets.enrich.summary_dialogues import SummaryLengths
+    from rag_assets.enrich.taxonomy import Taxonomy
+    from rag_assets.graph.entities import EntityOptions
+    from rag_assets.graph.entity_types import EntityTypes
+    from rag_assets.graph.leiden import LeidenOptions
+    from rag_assets.graph.mention_tables import MentionOptions
+    from rag_assets.graph.report_dialogues import ReportOptions
     from rag_assets.models.answers import AnswerStore
     from rag_assets.models.language_models import ModelChoice
     from rag_assets.models.ledger import Ledger
@@ -58,7 +81,8 @@ if TYPE_CHECKING:
     from rag_assets.store.vectors import VectorStore
 
 
-ModelStep: TypeAlias = Callable[[Lake, Sequence[str], Callable[[int, int], None]], StepReport]
+Progress: TypeAlias = Callable[[int, int], None]
+ModelStep: TypeAlias = Callable[[Lake, Sequence[str], Progress], object]
 
 
 class Home:
@@ -155,11 +179,26 @@ class Home:
         newest = self.snapshots.load(numbers[-1]) if numbers else None
         found = find_changes(self.lake, listing, newest, self.pipeline)
         stale = {shard for _, shard in stale_syncs(self.lake, self.vectors, self.embedder.name)}
-        return replace(found, unfinished_shards=tuple(sorted({*found.unfinished_shards, *stale})))
+        again = self._shards_to_ask_again()
+        return replace(found, unfinished_shards=tuple(sorted({*found.unfinished_shards, *stale, *again})))
+
+    def _shards_to_ask_again(self) -> set[str]:
+        """Shards in which rows stand in for those that the language model could not write when it was asked."""
+        if self.language_model_name == "extractive":
+            return set()
+        tables = (PAGE_SUMMARIES, FILE_SUMMARIES, DOCUMENT_FACETS, SYNTHETIC_QA, ENTITY_MENTIONS)
+        marked = (
+            (table, shard, self.lake.inputs(table, shard)) for table in tables for shard in self.lake.latest(table)
+        )
+        return {shard for _, shard, inputs in marked if finished(inputs) != inputs}
 
     @cached_property
     def pipeline(self) -> str:
         """Digest of the code and settings that stored tables depend on."""
+        from rag_assets.enrich.facet_tables import facets_fingerprint
+        from rag_assets.enrich.meta_knowledge_tables import knowledge_fingerprint
+        from rag_assets.enrich.question_clusters import clusters_fingerprint
+        from rag_assets.enrich.question_tables import questions_fingerprint
         from rag_assets.enrich.summary_tables import summary_fingerprint
         from rag_assets.parsing.documents import parsing_fingerprint
         from rag_assets.store.serving import serving_fingerprint
@@ -171,11 +210,36 @@ class Home:
             summary_fingerprint(),
             *astuple(self.summary_lengths),
             self.language_model_name,
+            facets_fingerprint(),
+            self.taxonomy.digest,
+            questions_fingerprint(),
+            clusters_fingerprint(),
+            self.settings.enrichment.duplicate_distance,
+            knowledge_fingerprint(),
+            *astuple(self.knowledge_options),
+            *astuple(self.question_rules.counts),
+            self.question_rules.least_grade,
+            self._graph_digest,
             serving_fingerprint(),
         )
 
+    @property
+    def _graph_digest(self) -> str:
+        """Digest of the code and settings that the entity graph depends on."""
+        if not self.settings.graph.enabled:
+            return "off"
+        from rag_assets.graph.communities import communities_fingerprint
+        from rag_assets.graph.entities import entities_fingerprint
+        from rag_assets.graph.mention_tables import mentions_fingerprint
+        from rag_assets.graph.report_tables import reports_fingerprint
+
+        code = (mentions_fingerprint(), entities_fingerprint(), communities_fingerprint(), reports_fingerprint())
+        return digest(*code, self.settings.graph.model_dump_json(), self.entity_types.digest)
+
     def unfinished_steps(self) -> list[str]:
         """Shards of tables whose rows were not computed from what the step before them stored last, in words."""
+        from rag_assets.enrich.facet_tables import wanted_facets
+        from rag_assets.enrich.question_tables import wanted_questions
         from rag_assets.enrich.summary_tables import wanted_file_summaries, wanted_page_summaries
         from rag_assets.parsing.chunks import wanted_chunks
         from rag_assets.store.publish import unfinished_syncs
@@ -190,12 +254,49 @@ class Home:
                 CHUNKS: wanted_chunks(self.lake, shard, self.chunking_fingerprint),
                 PAGE_SUMMARIES: wanted_page_summaries(self.lake, shard, lengths, model),
                 FILE_SUMMARIES: wanted_file_summaries(self.lake, shard, lengths, model),
+                DOCUMENT_FACETS: wanted_facets(
+                    self.lake, shard, self.taxonomy, lengths.read_tokens, model, self.embedder.name
+                ),
+                SYNTHETIC_QA: wanted_questions(self.lake, shard, self.question_rules, model),
+                **dict.fromkeys((ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS), self._wanted_mentions(shard)),
             }
             found = {table: finished(self.lake.inputs(table, shard)) for table in expected}
             unfinished += [f"{table.name}, shard {shard}" for table, keys in expected.items() if found[table] != keys]
             if self.lake.inputs(DOCUMENTS, shard).keys() != parsed.keys():
                 unfinished.append(f"{DOCUMENTS.name}, shard {shard}")
+        unfinished += self._unfinished_knowledge()
+        if self.settings.graph.enabled:
+            unfinished += self._unfinished_graph()
         return unfinished + unfinished_syncs(self.lake, self.vectors, self.embedder.name)
+
+    def _wanted_mentions(self, shard: str) -> dict[str, str]:
+        """What the mentions of each document of a shard are to be computed from; nothing where the graph is off."""
+        if not self.settings.graph.enabled:
+            return {}
+        from rag_assets.graph.mention_tables import wanted_mentions
+
+        return wanted_mentions(self.lake, shard, self.mention_options, self.entity_types, self.language_model_name)
+
+    def _unfinished_knowledge(self) -> list[str]:
+        from rag_assets.enrich.meta_knowledge_tables import wanted_knowledge
+        from rag_assets.enrich.question_clusters import wanted_clusters
+
+        distance = self.settings.enrichment.duplicate_distance
+        expected = {
+            QUESTION_CLUSTERS: wanted_clusters(self.lake, distance, self.embedder.name),
+            META_KNOWLEDGE: wanted_knowledge(self.lake, self.knowledge_options, self.language_model_name),
+        }
+        found = {table: finished(self.lake.inputs(table, WHOLE)).get(WHOLE) for table in expected}
+        return [table.name for table, wanted in expected.items() if found[table] not in {wanted, None}]
+
+    def _unfinished_graph(self) -> list[str]:
+        from rag_assets.graph.entities import wanted_entities
+
+        wanted = wanted_entities(self.lake, self.entity_options, self.language_model_name, self.embedder.name)
+        made = (ENTITIES, RELATIONSHIPS, ENTITY_MERGES)
+        missing = [each.name for each in made if finished(self.lake.inputs(each, WHOLE)) != {WHOLE: wanted}]
+        later = (COMMUNITIES, COMMUNITY_MEMBERS, COMMUNITY_REPORTS)
+        return missing + [each.name for each in later if not self.lake.inputs(each, WHOLE)]
 
     @property
     def summary_lengths(self) -> "SummaryLengths":
@@ -237,6 +338,7 @@ class Home:
             chosen.api_key.get_secret_value() if chosen.api_key else None,
             chosen.catalogue,
             chosen.context_tokens,
+            chosen.temperature,
             chosen.concurrency,
             chosen.requests_per_minute,
             chosen.tokens_per_minute,
@@ -266,19 +368,145 @@ class Home:
         budget = Budget(self.path / "models" / "budget", ledger, chosen.budget_usd, chosen.run_budget_usd)
         return load_language_model(self.model_choice, self.path / "models", ledger, budget)
 
+    @cached_property
+    def taxonomy(self) -> "Taxonomy":
+        """The facets that documents are classified by.
+
+        Raises:
+            SettingsError: There is no such taxonomy, or its file holds something else.
+        """
+        from rag_assets.enrich.taxonomy import load_taxonomy
+
+        return load_taxonomy(self.settings.enrichment.taxonomy)
+
+    @property
+    def question_rules(self) -> "QuestionRules":
+        """How questions are made."""
+        from rag_assets.enrich.question_tables import QuestionRules
+        from rag_assets.enrich.questions import QuestionCounts
+
+        chosen = self.settings.enrichment
+        counts = QuestionCounts(chosen.questions_least, chosen.questions_most, chosen.question_tokens)
+        return QuestionRules(counts, chosen.question_grade, chosen.read_tokens)
+
+    @property
+    def mention_options(self) -> "MentionOptions":
+        """How entities are taken from pages."""
+        from rag_assets.graph.extraction_dialogues import ExtractionOptions
+        from rag_assets.graph.mention_tables import MentionOptions
+
+        chosen = self.settings.graph
+        extraction = ExtractionOptions(chosen.gleanings, chosen.claims)
+        return MentionOptions(chosen.window_tokens, chosen.overlap_tokens, extraction)
+
+    @cached_property
+    def entity_types(self) -> "EntityTypes":
+        """Types of entities.
+
+        Raises:
+            SettingsError: The file of types cannot be read.
+        """
+        from rag_assets.graph.entity_types import load_types
+
+        return load_types(self.settings.graph.types_toml)
+
+    @property
+    def entity_options(self) -> "EntityOptions":
+        """How entities are made from mentions."""
+        from rag_assets.graph.entities import EntityOptions
+        from rag_assets.graph.resolution import ResolutionOptions
+
+        chosen = self.settings.graph
+        resolution = ResolutionOptions(chosen.merge_similarity, chosen.merge_questions)
+        return EntityOptions(chosen.description_chars, resolution, chosen.merges_csv)
+
+    @property
+    def leiden_options(self) -> "LeidenOptions":
+        """How communities are found."""
+        from rag_assets.graph.leiden import LeidenOptions, Quality
+
+        chosen = self.settings.graph
+        return LeidenOptions(
+            Quality(chosen.quality), chosen.resolution, chosen.community_size, chosen.seed, seeded_from=300, drift=0.02
+        )
+
+    @property
+    def report_options(self) -> "ReportOptions":
+        """How community reports are written."""
+        from rag_assets.graph.report_dialogues import ReportOptions
+
+        chosen = self.settings.graph
+        return ReportOptions(chosen.report_context_tokens, chosen.report_tokens, minimum_size=2)
+
+    @property
+    def knowledge_options(self) -> "KnowledgeOptions":
+        """How the questions of a facet value are summarised."""
+        from rag_assets.enrich.meta_knowledge_tables import KnowledgeOptions
+
+        chosen = self.settings.enrichment
+        return KnowledgeOptions(
+            chosen.knowledge_documents,
+            chosen.knowledge_questions,
+            chosen.knowledge_combinations,
+            chosen.knowledge_terms,
+            chosen.knowledge_chars,
+            chosen.read_tokens,
+            chosen.remove_duplicates,
+        )
+
+    def embed_questions(self, texts: "Sequence[str]") -> "NDArray[np.float32]":
+        """Vectors of questions, from the cache where they are known."""
+        return self.vectors.embed(texts, self.embedder)
+
     def model_steps(self, model: "LanguageModel") -> dict[str, ModelStep]:
         """The steps of indexing that ask a language model, by their table and in their order."""
+        from rag_assets.enrich.facet_tables import update_facets
+        from rag_assets.enrich.meta_knowledge_tables import update_meta_knowledge
+        from rag_assets.enrich.question_tables import update_questions
         from rag_assets.enrich.summary_tables import update_file_summaries, update_page_summaries
 
-        lengths = self.summary_lengths
-        return {
+        lengths, read_tokens = self.summary_lengths, self.settings.enrichment.read_tokens
+        steps: dict[str, ModelStep] = {
             PAGE_SUMMARIES.name: lambda lake, shards, progress: update_page_summaries(
                 lake, shards, model, lengths, progress
             ),
             FILE_SUMMARIES.name: lambda lake, shards, progress: update_file_summaries(
                 lake, shards, model, lengths, progress
             ),
+            DOCUMENT_FACETS.name: lambda lake, shards, progress: update_facets(
+                lake, shards, model, self.embedder, self.taxonomy, read_tokens, progress
+            ),
+            SYNTHETIC_QA.name: lambda lake, shards, progress: update_questions(
+                lake, shards, model, self.question_rules, progress
+            ),
         }
+
+        def knowledge(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
+            del shards
+            return update_meta_knowledge(lake, model, self.knowledge_options, progress)
+
+        steps[META_KNOWLEDGE.name] = knowledge
+        return {**steps, **(self._graph_steps(model) if self.settings.graph.enabled else {})}
+
+    def _graph_steps(self, model: "LanguageModel") -> dict[str, ModelStep]:
+        from rag_assets.graph.communities import update_communities
+        from rag_assets.graph.entities import update_entities
+        from rag_assets.graph.mention_tables import update_mentions
+        from rag_assets.graph.report_tables import update_reports
+
+        def mentions(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
+            return update_mentions(lake, shards, model, self.mention_options, self.entity_types, progress)
+
+        def entities(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
+            del shards, progress
+            return update_entities(lake, model, self.embedder, self.entity_options)
+
+        def reports(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
+            del shards
+            update_communities(lake, self.leiden_options)
+            return update_reports(lake, model, self.report_options, progress)
+
+        return {ENTITY_MENTIONS.name: mentions, ENTITIES.name: entities, COMMUNITY_REPORTS.name: reports}
 
     @cached_property
     def chunking_fingerprint(self) -> str:
@@ -324,7 +552,7 @@ class Home:
         Raises:
             QueryError: Nothing is published yet, or it was indexed with another embedder.
         """
-        from rag_assets.query import KnowledgeBase
+        from rag_assets.query import KnowledgeBase, StoredTables
 
         snapshot = self.snapshots.current()
         if snapshot is None:
@@ -335,7 +563,24 @@ class Home:
                 "run `rag-assets index`"
             )
         candidates = self.settings.reranking.candidates
-        return KnowledgeBase(self.vectors, self.embedder, snapshot.vector_tables, self.reranker, candidates)
+        return KnowledgeBase(
+            self.vectors,
+            self.embedder,
+            snapshot.vector_tables,
+            self.reranker,
+            candidates,
+            StoredTables(self.lake, snapshot.tables),
+            self._query_model(),
+        )
+
+    def _query_model(self) -> "LanguageModel | None":
+        """The language model for queries, which never uses batches; None where it does not write."""
+        if self.language_model_name == "extractive":
+            return None
+        settings = self.settings.model_copy(
+            update={"language_model": self.settings.language_model.model_copy(update={"batch": "never"})}
+        )
+        return Home(settings).language_model()
 
     @cached_property
     def _file_lock(self) -> "FileLock":

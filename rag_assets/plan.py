@@ -18,7 +18,7 @@ from rag_assets.store.lake import Lake, write_atomically
 if TYPE_CHECKING:
     from rag_assets.home import Home
     from rag_assets.models.planning import PlanningModel, StepPlan
-    from rag_assets.sources.changes import Changes
+    from rag_assets.sources.changes import Changes, Listing
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def make_plan(home: "Home") -> Plan:
     """
     listing = home.listing()
     changes = home.changes(listing)
-    marks = _marks(changes)
+    marks = _marks(home, listing, changes)
     documents = len(changes.new) + len(changes.changed)
     real = home.language_model()
     if not real.generative:
@@ -117,7 +117,7 @@ def make_plan(home: "Home") -> Plan:
             _ignore,
             home.parsing_passwords,
         )
-        for step in home.model_steps(StructuredModel(model)).values():
+        for step in home.model_steps(StructuredModel(model, home.settings.language_model.temperature)).values():
             step(lake, changes.shards, _ignore)
     problem = model.calibrate()
     return _priced(home, model, marks, documents, problem)
@@ -130,7 +130,7 @@ def plan_step(home: "Home", table: str, shards: Sequence[str]) -> tuple[int, flo
 
     model = PlanningModel(home.language_model(), lambda request: _stored(home, request), _typical_output_tokens(home))
     with _copy_of(home.lake, home.path) as lake:
-        home.model_steps(StructuredModel(model))[table](lake, shards, _ignore)
+        home.model_steps(StructuredModel(model, home.settings.language_model.temperature))[table](lake, shards, _ignore)
     priced = _priced(home, model, "", 0, None)
     return priced.calls, priced.cost_usd
 
@@ -206,21 +206,39 @@ def _priced(home: "Home", model: "PlanningModel", marks: str, documents: int, pr
         batch_usd=total(prompt_cache=False, batch=has_batches),
         batch_prompt_cache_usd=total(prompt_cache=True, batch=has_batches),
         minutes=max(limits) if limits else None,
-        note=problem and f"tokens are estimated from characters: {problem}",
+        note=_note(home, problem),
     )
 
 
-def saved_plan(home: "Home", changes: "Changes") -> dict[str, float] | None:
-    """Calls, tokens and price of the plan that was made for exactly these changes, or None."""
+def take_plan(home: "Home", listing: "Listing", changes: "Changes") -> dict[str, float] | None:
+    """Calls, tokens and price of the plan that was made for exactly these changes and this model, or None. It is good
+    for one run.
+    """
+    path = home.path / "plan.json"
     try:
-        facts = json.loads((home.path / "plan.json").read_bytes())
+        facts = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return facts if facts.pop("changes", None) == _marks(changes) else None
+    path.unlink(missing_ok=True)
+    return facts if facts.pop("changes", None) == _marks(home, listing, changes) else None
 
 
-def _marks(changes: "Changes") -> str:
-    return digest(*changes.new, "", *changes.changed, "", *changes.gone, "", *changes.shards)
+def _marks(home: "Home", listing: "Listing", changes: "Changes") -> str:
+    """Digest of what a plan was made for."""
+    files = [f"{name} {listing.files[name].fingerprint}" for name in (*changes.new, *changes.changed)]
+    model = (home.language_model_name, repr(home.model_choice.facts), home.pipeline)
+    return digest(*model, *files, "", *changes.gone, "", *changes.shards)
+
+
+def _note(home: "Home", problem: str | None) -> str | None:
+    notes = []
+    if home.model_choice.facts is None:
+        notes.append("the price of the model is not known: state it in a file that language_model.catalogue names")
+    if problem:
+        notes.append(f"tokens are estimated from characters: {problem}")
+    elif home.settings.language_model.provider == "openai":
+        notes.append("tokens are counted by the server's tokenizer, or estimated from characters where it has none")
+    return "; ".join(notes) or None
 
 
 @contextmanager

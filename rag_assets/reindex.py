@@ -7,11 +7,16 @@ from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.tables import (
     BLOCKS,
     CHUNKS,
+    CLAIMS,
+    DOCUMENT_FACETS,
     DOCUMENTS,
+    ENTITY_MENTIONS,
     FILE_SUMMARIES,
     PAGE_SUMMARIES,
     PAGES,
     PARSE_FAILURES,
+    RELATIONSHIP_MENTIONS,
+    SYNTHETIC_QA,
     Table,
 )
 from rag_assets.sources.listing import matches
@@ -22,6 +27,9 @@ STEPS: dict[str, tuple[Table, ...]] = {
     "parse": (DOCUMENTS, PAGES, BLOCKS, PARSE_FAILURES),
     "chunk": (CHUNKS,),
     "summarize": (FILE_SUMMARIES, PAGE_SUMMARIES),
+    "classify": (DOCUMENT_FACETS,),
+    "ask": (SYNTHETIC_QA,),
+    "extract": (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS),
 }
 
 

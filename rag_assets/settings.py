@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
@@ -146,6 +147,13 @@ class LanguageModelSettings(_Section):
     )
     stored_answers_days: int = Field(365, ge=1, description="Days without use after which `cache prune` drops answers.")
 
+    @field_validator("base_url")
+    @classmethod
+    def _no_password(cls, value: str) -> str:
+        if "@" in urlsplit(value).netloc:
+            raise ValueError("an address with a user name or password in it; keys come from the environment")
+        return value
+
     @model_validator(mode="after")
     def _model_is_named(self) -> Self:
         if self.provider != "extractive" and not self.model:
@@ -166,9 +174,61 @@ class EnrichmentSettings(_Section):
     file_summary_chars: int = Field(250, ge=50, le=4000, description="Length of a file summary in characters.")
     page_file_chars: int = Field(50, ge=0, le=1000, description="Of a page summary: characters on the file.")
     page_summary_chars: int = Field(200, ge=50, le=4000, description="Of a page summary: characters on the page.")
+    taxonomy: str = Field("office", description="`office`, `papers`, or the path of a TOML file of facets.")
+    questions_least: int = Field(2, ge=0, le=100, description="Questions of a document at least.")
+    questions_most: int = Field(24, ge=1, le=200, description="Questions of a document at most.")
+    question_tokens: int = Field(
+        500, ge=50, description="Tokens of a document that gets one question; four times as many get two."
+    )
+    question_grade: float = Field(70.0, ge=0, le=100, description="Grade from which a question is searched.")
+    duplicate_distance: float = Field(
+        0.02, ge=0, le=1, description="Cosine distance up to which two questions say the same."
+    )
+    remove_duplicates: bool = Field(False, description="Whether meta knowledge leaves out questions said twice.")
+    knowledge_documents: int = Field(
+        2, ge=1, description="Documents from which a combination of facet values has a summary of its questions."
+    )
+    knowledge_questions: int = Field(4, ge=1, description="Questions from which it has one.")
+    knowledge_combinations: int = Field(100, ge=0, description="Combinations with a summary, at most.")
+    knowledge_terms: int = Field(20, ge=1, le=200, description="Key terms of a summary of questions.")
+    knowledge_chars: int = Field(600, ge=50, le=4000, description="Length of a summary of questions in characters.")
     read_tokens: int = Field(
         6000, ge=256, description="Tokens of a document that one call of a language model reads; longer ones in parts."
     )
+
+
+class GraphSettings(_Section):
+    """The entity graph; off by default, because naming entities takes longer than all else without a language model."""
+
+    enabled: bool = Field(False, description="Whether the entity graph, its communities and reports are made.")
+    window_tokens: int = Field(600, ge=100, description="Tokens of a window that entities are taken from.")
+    overlap_tokens: int = Field(100, ge=0, description="Tokens of a window that the next one repeats.")
+    gleanings: int = Field(
+        1, ge=0, le=5, description="Rounds in which a language model is asked for names that it missed, at most."
+    )
+    claims: bool = Field(False, description="Whether claims are extracted; needs a language model.")
+    types_toml: Path | None = Field(None, description="TOML file of entity types added to the built-in ones.")
+    merges_csv: Path | None = Field(
+        None,
+        description="CSV file `name,merge_into` of names that are one; an empty second column keeps a name apart.",
+    )
+    merge_similarity: float = Field(0.9, ge=0, le=1, description="Cosine of two names from which they may be one.")
+    merge_questions: int = Field(
+        1000, ge=0, description="Pairs of names that a language model is asked about, at most."
+    )
+    description_chars: int = Field(500, ge=50, description="Characters from which a description is shortened.")
+    quality: str = Field("modularity", pattern="^(modularity|cpm)$", description="What a good community is.")
+    resolution: float = Field(1.0, gt=0, description="Higher for more and smaller communities.")
+    community_size: int = Field(10, ge=2, description="Entities above which a community is split further.")
+    seed: int = Field(0, ge=0, description="Of the order in which communities are looked for.")
+    report_context_tokens: int = Field(8000, ge=500, description="Tokens that a community report is written from.")
+    report_tokens: int = Field(1500, ge=100, description="Tokens of a community report at most.")
+
+    @model_validator(mode="after")
+    def _overlap_is_shorter(self) -> Self:
+        if self.overlap_tokens >= self.window_tokens:
+            raise ValueError("graph.overlap_tokens must be less than graph.window_tokens")
+        return self
 
 
 class SearchSettings(_Section):
@@ -213,6 +273,7 @@ class Settings(BaseSettings):
     language_model: LanguageModelSettings = LanguageModelSettings()
     reranking: RerankingSettings = RerankingSettings()
     enrichment: EnrichmentSettings = EnrichmentSettings()
+    graph: GraphSettings = GraphSettings()
     search: SearchSettings = SearchSettings()
     operation: OperationSettings = OperationSettings()
 

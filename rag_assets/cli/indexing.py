@@ -11,7 +11,7 @@ from rag_assets.cli.console import NAMES_SHOWN, open_home, print_json, print_tab
 if TYPE_CHECKING:
     from rag_assets.home import Home
     from rag_assets.plan import Plan
-    from rag_assets.sources.changes import Changes
+    from rag_assets.sources.changes import Changes, Listing
 
 
 @click.command()
@@ -55,15 +55,24 @@ def index(
 
 def _index(context: click.Context, home: "Home", *, allow_empty: bool, as_json: bool) -> None:
     started, begun = time.monotonic(), datetime.now(UTC)
-    changes = home.changes(home.listing(allow_empty=allow_empty))
-    if shards := _shards_to_index(home, changes):
+    listing = home.listing(allow_empty=allow_empty)
+    changes = home.changes(listing)
+    shards = _shards_to_index(home, changes)
+    planned = _planned(home, listing, changes) if shards else None
+    if shards:
         from rag_assets.defs.runs import index_in_process
 
-        with progress_bars(hidden=as_json) as progress:
-            index_in_process(home, shards, progress, allow_empty=allow_empty)
+        try:
+            with progress_bars(hidden=as_json) as progress:
+                index_in_process(home, shards, progress, allow_empty=allow_empty)
+        except BaseException:
+            _record_calls(home)
+            if not as_json:
+                _print_model_costs(home, None, begun)
+            raise
     _print_index_summary(home, changes, time.monotonic() - started, begun, as_json=as_json)
     if not as_json:
-        _print_model_costs(home, changes, begun)
+        _print_model_costs(home, planned, begun)
     for problem in changes.unreachable.values():
         click.echo(f"rag-assets: {problem}", err=True)
     if changes.unreachable:
@@ -120,8 +129,13 @@ def _model_costs(home: "Home", begun: datetime) -> dict[str, float]:
     """Calls, stored answers, tokens and price in US dollars since a run began; all zero without a language model."""
     if home.language_model_name == "extractive":
         return {"calls": 0, "stored_answers": 0, "tokens": 0, "cost_usd": 0.0}
-    rows = [row for row in home.ledger().rows().to_pylist() if row["called_at"] >= begun]
-    paid = [row for row in rows if not row["cache_hit"]]
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ledger = home.ledger().rows()
+    recent = pc.greater_equal(ledger["called_at"], pa.scalar(begun, pa.timestamp("us", "UTC")))
+    rows = ledger.filter(recent).to_pylist()
+    paid = [row for row in rows if not row["cache_hit"] and row["outcome"] != "invalid"]
     kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
     return {
         "calls": len(paid),
@@ -131,15 +145,26 @@ def _model_costs(home: "Home", begun: datetime) -> dict[str, float]:
     }
 
 
-def _print_model_costs(home: "Home", changes: "Changes", begun: datetime) -> None:
+def _planned(home: "Home", listing: "Listing", changes: "Changes") -> dict[str, float] | None:
+    if home.language_model_name == "extractive":
+        return None
+    from rag_assets.plan import take_plan
+
+    return take_plan(home, listing, changes)
+
+
+def _record_calls(home: "Home") -> None:
+    """Bring the calls of a run that did not end into the ledger, so that SQL shows them."""
+    if home.language_model_name != "extractive":
+        home.ledger().compact()
+
+
+def _print_model_costs(home: "Home", planned: dict[str, float] | None, begun: datetime) -> None:
     if home.language_model_name == "extractive":
         return
-    from rag_assets.plan import saved_plan
-
     spent = _model_costs(home, begun)
     columns = ["", "calls", "stored answers", "tokens", "USD"]
     table = [["spent", spent["calls"], spent["stored_answers"], spent["tokens"], f"{spent['cost_usd']:.4f}"]]
-    planned = saved_plan(home, changes)
     if planned:
         table.append(["planned", planned["calls"], "", planned["tokens"], f"{planned['cost_usd']:.4f}"])
         table.append(["error", *(_error(planned[name], spent[name]) for name in ("calls",)), ""])
@@ -182,7 +207,8 @@ def _print_plan(made: "Plan") -> None:
     ]
     tokens = [sum(s.input_tokens for s in made.steps), sum(s.output_tokens for s in made.steps)]
     stored = sum(s.stored for s in made.steps)
-    rows.append(["all", made.documents, made.calls, stored, *tokens, f"{made.cost_usd:.4f}"])
+    documents = max((s.documents for s in made.steps), default=0)
+    rows.append(["all", documents, made.calls, stored, *tokens, f"{made.cost_usd:.4f}"])
     print_table(columns, rows)
     click.echo(
         f"USD by single calls {made.plain_usd:.4f}, with the prompt cache {made.prompt_cache_usd:.4f}, "

@@ -12,6 +12,7 @@ import click
 
 from rag_assets import __version__
 from rag_assets.cli.indexing import index, plan, snapshots, status, ui
+from rag_assets.cli.knowledge import graph, taxonomy
 from rag_assets.cli.models import batches, cache
 from rag_assets.cli.searching import search, sql
 from rag_assets.contracts.errors import RagAssetsError
@@ -40,5 +41,5 @@ def main(context: click.Context, home: Path | None) -> None:
     context.obj = home
 
 
-for _command in (index, plan, status, search, sql, snapshots, cache, batches, ui):
+for _command in (index, plan, status, search, sql, snapshots, taxonomy, graph, cache, batches, ui):
     main.add_command(_command)

@@ -54,7 +54,7 @@ def cache_stats(context: click.Context, *, as_json: bool) -> None:
     "outcomes",
     type=click.Choice(["completed", "truncated", "refused", "empty"]),
     multiple=True,
-    help="Drop all answers of this outcome, so that they are asked for again; may be given several times.",
+    help="Drop all answers of this outcome, so that `index --force` asks again; may be given several times.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be dropped.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

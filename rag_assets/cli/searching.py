@@ -11,7 +11,7 @@ from rag_assets.cli.console import open_home, print_json, print_table, shortened
 if TYPE_CHECKING:
     from rag_assets.query.results import SearchResult
 
-MODES = ("vector", "fulltext", "hybrid", "two_step")
+MODES = ("vector", "fulltext", "hybrid", "two_step", "meta_knowledge", "graph_local", "graph_global")
 
 
 @click.command()

@@ -126,6 +126,7 @@ class Completion:
         stored: Whether the answer was paid for earlier and comes from the store of answers.
         batch_id: The provider's id of the batch that it was part of.
         error: Why there is no answer, or what is wrong with it, in one line without document text.
+        rejected: Of a failure: whether the provider refused this very request, so that asking again is of no use.
     """
 
     request: Request
@@ -139,3 +140,9 @@ class Completion:
     stored: bool = False
     batch_id: str | None = None
     error: str | None = None
+    rejected: bool = False
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the call failed for reasons that may pass, so that a later run should ask again."""
+        return self.outcome is Outcome.FAILED and not self.rejected

@@ -528,7 +528,29 @@ COMMUNITY_REPORTS = Table(
 
 TABLES: dict[str, Table] = {
     table.name: table
-    for table in (DOCUMENTS, PAGES, BLOCKS, CHUNKS, PARSE_FAILURES, FILE_SUMMARIES, PAGE_SUMMARIES, MODEL_CALLS)
+    for table in (
+        DOCUMENTS,
+        PAGES,
+        BLOCKS,
+        CHUNKS,
+        PARSE_FAILURES,
+        PAGE_SUMMARIES,
+        FILE_SUMMARIES,
+        DOCUMENT_FACETS,
+        SYNTHETIC_QA,
+        QUESTION_CLUSTERS,
+        META_KNOWLEDGE,
+        ENTITY_MENTIONS,
+        RELATIONSHIP_MENTIONS,
+        CLAIMS,
+        ENTITIES,
+        RELATIONSHIPS,
+        ENTITY_MERGES,
+        COMMUNITIES,
+        COMMUNITY_MEMBERS,
+        COMMUNITY_REPORTS,
+        MODEL_CALLS,
+    )
 }
 
 
@@ -676,4 +698,6 @@ REPORT_INDEX = VectorTable(
     ),
 )
 
-VECTOR_TABLES: dict[str, VectorTable] = {table.name: table for table in (CHUNK_INDEX, SUMMARY_INDEX)}
+VECTOR_TABLES: dict[str, VectorTable] = {
+    table.name: table for table in (CHUNK_INDEX, SUMMARY_INDEX, QUESTION_INDEX, ENTITY_INDEX, REPORT_INDEX)
+}

@@ -14,6 +14,7 @@ from rag_assets.contracts.tables import (
     DOCUMENTS,
     MODEL_CALLS,
     PARSE_FAILURES,
+    QUESTION_INDEX,
     SUMMARY_INDEX,
     TABLES,
 )
@@ -68,6 +69,14 @@ def every_summary_indexed(context: dg.AssetCheckExecutionContext, home: HomeReso
     return _result("summary_index", "every_summary_indexed", problems, dg.AssetCheckSeverity.ERROR)
 
 
+@dg.asset_check(asset="question_index", blocking=True, description="Every searched question is in the serving table.")
+def every_question_indexed(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+    """Compares stored and served questions."""
+    base = home.open()
+    problems = indexing_problems(base.lake, base.vectors, QUESTION_INDEX.name, shards_of_run(context.run.tags))
+    return _result("question_index", "every_question_indexed", problems, dg.AssetCheckSeverity.ERROR)
+
+
 @dg.asset_check(asset=PARSE_FAILURES.name, description="The share of documents that cannot be parsed is small.")
 def failed_share(home: HomeResource) -> dg.AssetCheckResult:
     """Warns above the share that the settings allow, and names the documents and causes."""
@@ -105,4 +114,11 @@ def calls_answered(context: dg.AssetCheckExecutionContext, home: HomeResource) -
     )
 
 
-CHECKS = [*map(_structure_check, TABLES), every_chunk_indexed, every_summary_indexed, failed_share, calls_answered]
+CHECKS = [
+    *map(_structure_check, TABLES),
+    every_chunk_indexed,
+    every_summary_indexed,
+    every_question_indexed,
+    failed_share,
+    calls_answered,
+]

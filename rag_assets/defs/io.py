@@ -11,7 +11,7 @@ from rag_assets.contracts.tables import Table, VectorTable
 from rag_assets.home import Home
 from rag_assets.plan import plan_step
 from rag_assets.store.incremental import StepReport
-from rag_assets.store.lake import Lake
+from rag_assets.store.lake import WHOLE, Lake
 
 _PREVIEW_ROWS = 5
 _PREVIEW_CHARS = 60
@@ -107,6 +107,12 @@ def materialized(
             **({"dagster/column_lineage": lineage(columns)} if columns else {}),
         },
     )
+
+
+def whole_materialized(lake: Lake, table: Table, **facts: dg.MetadataValue) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Result of a step for a table that is made as a whole."""
+    metadata = {"dagster/row_count": dg.MetadataValue.int(lake.row_count(table, WHOLE)), **facts}
+    return dg.MaterializeResult(asset_key=table.name, metadata=metadata)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def facet_dialogue(
     [answer] = yield [_request(subject, text, listed, taxonomy)]
     value = answer.value
     if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
-        return FacetAttempt(None, retry=answer.outcome is Outcome.FAILED)
+        return FacetAttempt(None, retry=answer.may_pass)
     return FacetAttempt(_assignments(value, taxonomy, folded("\n".join([subject.title, *subject.page_names, text]))))
 
 
@@ -99,8 +99,8 @@ def _request(subject: Subject, text: str, listed: str, taxonomy: Taxonomy) -> Re
     prompt = load_prompt(STEP, subject.language)
     names = "、".join(name for name in subject.page_names if name) or "-"
     question = prompt.question.substitute(
-        title=cut_to_tokens(subject.title, _TITLE_TOKENS) or "-",
-        page_names=cut_to_tokens(names, _NAMES_TOKENS),
+        title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
+        page_names=fenced(cut_to_tokens(names, _NAMES_TOKENS), "names"),
         document=fenced(text),
     )
     return Request(

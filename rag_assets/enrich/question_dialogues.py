@@ -105,7 +105,7 @@ def question_dialogue(
         for pair, grade in zip(window_pairs, _grades(answer, len(window_pairs)), strict=True)
         if grade is not None
     ]
-    failed = any(answer.outcome is Outcome.FAILED for answer in (*asked, *replies, *graded))
+    failed = any(answer.may_pass for answer in (*asked, *replies, *graded))
     return QuestionAttempt(_in_order(pairs, passages), failed)
 
 
@@ -154,7 +154,7 @@ def _shared_out(count: int, sizes: Sequence[int]) -> list[int]:
 def _ask(subject: Subject, window: _Window, facets: Sequence[str]) -> Request:
     prompt = load_prompt(ASK_STEP, subject.language)
     question = prompt.question.substitute(
-        title=cut_to_tokens(subject.title, _TITLE_TOKENS) or "-",
+        title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
         facets=cut_to_tokens("; ".join(facets), _FACET_TOKENS) or "-",
         count=str(window.count),
         document=fenced(_numbered(window.passages)),

@@ -109,19 +109,16 @@ def page_dialogue(subject: Subject, page: Page, lengths: SummaryLengths) -> Dial
         page: The page.
         lengths: Lengths, fitted to the model.
     """
-    parts = split_to_tokens(body_text(page), lengths.read_tokens)
+    parts, retry = split_to_tokens(body_text(page), lengths.read_tokens), False
     while True:
         answers = yield [_page_request(subject, page.name or "", part, lengths) for part in parts]
-        found = [_page_summary(answer) for answer in answers]
-        written = [summary for summary in found if summary]
+        retry |= _may_pass(answers)
+        written = [summary for summary in map(_page_summary, answers) if summary]
         if not written:
-            return Attempt(None, retry=_may_pass(answers))
-        if len(found) == 1:
-            return Attempt(written[0])
-        merged = split_to_tokens("\n".join(summary.page for summary in written), lengths.read_tokens)
-        if len(merged) >= len(parts):  # what is left does not get shorter
-            return Attempt(written[0])
-        parts = merged
+            return Attempt(None, retry)
+        if len(parts) == 1:
+            return Attempt(written[0], retry)
+        parts = _shorter([summary.page for summary in written], len(parts), lengths.read_tokens)
 
 
 def file_dialogue(subject: Subject, text: str, lengths: SummaryLengths) -> Dialogue[Attempt]:
@@ -132,19 +129,25 @@ def file_dialogue(subject: Subject, text: str, lengths: SummaryLengths) -> Dialo
         text: Its text, or the summaries of its pages.
         lengths: Lengths, fitted to the model.
     """
-    parts = split_to_tokens(text, lengths.read_tokens)
+    parts, retry = split_to_tokens(text, lengths.read_tokens), False
     while True:
         answers = yield [_file_request(subject, part, lengths) for part in parts]
-        found = [_file_summary(answer) for answer in answers]
-        written = [summary for summary in found if summary]
+        retry |= _may_pass(answers)
+        written = [summary for summary in map(_file_summary, answers) if summary]
         if not written:
-            return Attempt(None, retry=_may_pass(answers))
-        if len(found) == 1:
-            return Attempt(written[0])
-        merged = split_to_tokens("\n".join(summary.file for summary in written), lengths.read_tokens)
-        if len(merged) >= len(parts):
-            return Attempt(written[0])
-        parts = merged
+            return Attempt(None, retry)
+        if len(parts) == 1:
+            return Attempt(written[0], retry)
+        parts = _shorter([summary.file for summary in written], len(parts), lengths.read_tokens)
+
+
+def _shorter(summaries: Sequence[str], count: int, tokens: int) -> list[str]:
+    """What to read in the next round: the summaries, in fewer parts than before; each is cut where that takes it."""
+    parts = split_to_tokens("\n".join(summaries), tokens)
+    if len(parts) < count:
+        return parts
+    share = max(8, (count - 1) * tokens // (2 * len(summaries)))
+    return split_to_tokens("\n".join(cut_to_tokens(each, share) for each in summaries), tokens)[: count - 1]
 
 
 def fits_one_call(text: str, lengths: SummaryLengths) -> bool:
@@ -155,7 +158,8 @@ def fits_one_call(text: str, lengths: SummaryLengths) -> bool:
 def _page_request(subject: Subject, page_name: str, text: str, lengths: SummaryLengths) -> Request:
     values = {"file_chars": str(lengths.page_file_chars), "page_chars": str(lengths.page_chars)}
     fields = {"file": lengths.page_file_chars, "page": lengths.page_chars}
-    return _request(subject, PAGE_STEP, "page_summaries", {**values, "page_name": page_name or "-"}, text, fields)
+    values["page_name"] = fenced(page_name or "-", "name")
+    return _request(subject, PAGE_STEP, "page_summaries", values, text, fields)
 
 
 def _file_request(subject: Subject, text: str, lengths: SummaryLengths) -> Request:
@@ -170,8 +174,8 @@ def _request(
     names = "、".join(name for name in subject.page_names if name) or "-"
     question = prompt.question.substitute(
         values,
-        title=cut_to_tokens(subject.title, _TITLE_TOKENS) or "-",
-        page_names=cut_to_tokens(names, _NAMES_TOKENS),
+        title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
+        page_names=fenced(cut_to_tokens(names, _NAMES_TOKENS), "names"),
         document=fenced(text),
     )
     schema = {
@@ -210,7 +214,7 @@ def _file_summary(answer: Completion) -> Summary | None:
 
 
 def _may_pass(answers: Sequence[Completion]) -> bool:
-    return any(answer.outcome is Outcome.FAILED for answer in answers)
+    return any(answer.may_pass for answer in answers)
 
 
 def _one_line(text: object) -> str:

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rag_assets.graph.names import clean_name, fold_name, is_acronym_of, is_name
+from rag_assets.graph.names import is_acronym_of, is_name
+from rag_assets.store.folding import clean_name, fold_name
 
 _FULL = r"(?P<full>[^\s、。，．,.;；:：「」『』()（）\n]{2,40})"
 _BEGIN = r"以下[、,\s]*(?:単に)?"

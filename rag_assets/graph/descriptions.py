@@ -11,11 +11,11 @@ from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.generation import Message, Outcome, Request, Tag
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.enrich.centrality import lexrank, select_diverse, tf_idf
-from rag_assets.graph.names import fold_name
 from rag_assets.models.dialogue import Dialogue, converse
 from rag_assets.models.prompts import fenced, load_prompt, prompt_fingerprint
 from rag_assets.models.token_estimate import cut_to_tokens
 from rag_assets.parsing.language import detect_language
+from rag_assets.store.folding import fold_name
 
 DESCRIBE_STEP = "describe_entity"
 MOST_NOTES = 24
@@ -150,5 +150,5 @@ def _dialogue(notes: Notes, chars: int) -> Dialogue[tuple[str, bool]]:
         )
     ]
     if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
-        return "", answer.outcome is Outcome.FAILED
+        return "", answer.may_pass
     return " ".join(str(answer.value["description"]).split()), False

@@ -86,7 +86,7 @@ class EntityUpdate:
 
 def entities_fingerprint() -> str:
     """Digest of the code and prompts that entities depend on."""
-    modules = ("rag_assets.graph.names", "rag_assets.graph.resolution")
+    modules = ("rag_assets.graph.names", "rag_assets.graph.resolution", "rag_assets.store.folding")
     return digest(code_fingerprint(__name__, *modules), prompt_fingerprint(CONFIRM_STEP), describing_method("", 0))
 
 

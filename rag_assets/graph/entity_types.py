@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.graph.names import fold_name
+from rag_assets.store.folding import fold_name
 
 TERM = "term"
 IDENTIFIER = "identifier"

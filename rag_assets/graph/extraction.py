@@ -17,7 +17,7 @@ from enum import StrEnum
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.graph.aliases import declared_aliases
 from rag_assets.graph.entity_types import EntityTypes
-from rag_assets.graph.names import clean_name, fold_name, is_code, is_name
+from rag_assets.graph.names import is_code, is_name
 from rag_assets.graph.recognizers import Recognizer
 from rag_assets.graph.spans import (
     KnownNames,
@@ -32,6 +32,7 @@ from rag_assets.graph.windows import Unit, page_units
 from rag_assets.parsing.content import Page
 from rag_assets.parsing.language import detect_language
 from rag_assets.parsing.records import page_text
+from rag_assets.store.folding import clean_name, fold_name
 
 METHOD = "extractive"
 

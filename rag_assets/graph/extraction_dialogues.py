@@ -15,11 +15,12 @@ from rag_assets.contracts.generation import Completion, JsonValue, Message, Outc
 from rag_assets.graph.entity_types import EntityTypes
 from rag_assets.graph.extraction import Mention, Relationship, RelationshipKind
 from rag_assets.graph.locating import FoldedText
-from rag_assets.graph.names import clean_name, fold_name, is_name
+from rag_assets.graph.names import is_name
 from rag_assets.graph.windows import Window, window_text
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.models.token_estimate import cut_to_tokens, estimate_tokens
+from rag_assets.store.folding import clean_name, fold_name
 
 STEP = "extract_graph"
 CLAIMS_STEP = "extract_claims"
@@ -145,7 +146,7 @@ def window_dialogue(
     (first,) = yield [request]
     found = _lists(first)
     if found is None:
-        return Answer((), (), (), retry=True) if first.outcome is Outcome.FAILED else None
+        return Answer((), (), (), retry=True) if first.may_pass else None
     parts, last = [found], first
     turns, retry = request.messages, False
     prompt = load_prompt(GLEAN_STEP, subject.language)
@@ -156,13 +157,13 @@ def window_dialogue(
         check = Request(request.prefix, turns, _CHECK_TOKENS, request.tag, schema=_MISSED)
         (said,) = yield [check]
         if not isinstance(said.value, dict) or said.value.get("missed") is not True:
-            retry |= said.outcome is Outcome.FAILED
+            retry |= said.may_pass
             break
         turns = (*turns, Message("assistant", said.text), Message("user", prompt.question.template))
         (last,) = yield [Request(request.prefix, turns, request.max_tokens, request.tag, schema=request.schema)]
         more = _lists(last)
         if more is None:
-            retry |= last.outcome is Outcome.FAILED
+            retry |= last.may_pass
             break
         parts.append(more)
     return Answer(
@@ -337,7 +338,7 @@ def _request(
         claims_example_2=second if options.claims else "",
     )
     question = prompt.question.substitute(
-        title=cut_to_tokens(subject.title, _TITLE_TOKENS) or "-",
+        title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
         page_name=subject.page_name or "-",
         document=fenced(text),
     )

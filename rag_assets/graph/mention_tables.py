@@ -60,6 +60,7 @@ _MODULES = (
     "rag_assets.graph.structure",
     "rag_assets.graph.windows",
     "rag_assets.parsing.language",
+    "rag_assets.store.folding",
 )
 
 

@@ -66,7 +66,7 @@ def report_dialogue(context: ReportContext, subject: Subject, options: ReportOpt
     answers = yield [_request(context, subject, options)]
     report = _report(answers[0])
     if report is None:
-        return Attempt(None, retry=answers[0].outcome is Outcome.FAILED)
+        return Attempt(None, retry=answers[0].may_pass)
     return Attempt(checked_report(report, context.records))
 
 

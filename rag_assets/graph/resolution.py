@@ -4,7 +4,7 @@ Two names are never taken for one where their codes, versions or numbers differ,
 person's name; only a person may overrule that. Every name that is taken for another is a row with its reason. What
 comes out depends on the names alone, not on their order.
 
-What stays out: how names are folded (`rag_assets.graph.names`); tables (`rag_assets.graph.entities`).
+What stays out: how names are folded (`rag_assets.store.folding`); tables (`rag_assets.graph.entities`).
 """
 
 import csv
@@ -21,13 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from rag_assets.contracts.errors import SettingsError
-from rag_assets.contracts.generation import Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Message, Request, Tag
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.graph.entity_types import IDENTIFIER
-from rag_assets.graph.names import fold_name, is_part_of_name, may_be_one
+from rag_assets.graph.names import is_part_of_name, may_be_one
 from rag_assets.models.dialogue import Dialogue, converse
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.parsing.language import detect_language
+from rag_assets.store.folding import fold_name
 
 CONFIRM_STEP = "confirm_entity"
 
@@ -454,6 +455,6 @@ def _question(first: NameFacts, second: NameFacts) -> Dialogue[bool | None]:
             schema=_SAME,
         )
     ]
-    if answer.outcome is Outcome.FAILED:
+    if answer.may_pass:
         return None
     return isinstance(answer.value, dict) and answer.value.get("same") is True

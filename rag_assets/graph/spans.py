@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rag_assets.graph.entity_types import IDENTIFIER, TERM
-from rag_assets.graph.names import CODE, fold_name, is_cell_reference, is_code, is_name
+from rag_assets.graph.names import CODE, is_cell_reference, is_code, is_name
 from rag_assets.graph.plain_words import plain_words
+from rag_assets.store.folding import fold_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.graph.entity_types import IDENTIFIER, TERM, EntityTypes
-from rag_assets.graph.names import clean_name, fold_name, is_code, is_key, is_name
+from rag_assets.graph.names import is_code, is_key, is_name
 from rag_assets.graph.spans import KnownNames, identifiers, quoted_terms
 from rag_assets.parsing.chunking import column_names
 from rag_assets.parsing.content import Block, Page
+from rag_assets.store.folding import clean_name, fold_name
 
 _NAMING = re.compile(
     r"(?:名|名称|ＩＤ|ID|コード|キー|項目|用語|略称|略語|画面|テーブル|ファイル|電文|機能|処理|部品|ツール|name|key|term|item|code|title)"

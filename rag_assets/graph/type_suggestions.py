@@ -18,9 +18,9 @@ from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.contracts.tables import ENTITY_MENTIONS
 from rag_assets.graph.entity_types import IDENTIFIER, TERM, EntityTypes
-from rag_assets.graph.names import fold_name
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.parsing.language import detect_language
+from rag_assets.store.folding import fold_name
 from rag_assets.store.lake import Lake
 
 SUGGEST_STEP = "suggest_types"

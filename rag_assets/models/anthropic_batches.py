@@ -472,7 +472,9 @@ class BatchSession:
                 error = item.result.error.error
                 line = error_line(error.type, error.message, request, self._client.api_key)
                 if problem_of(error.type) in _FINAL:
-                    failed = Completion(request, Outcome.FAILED, called_at=now, batch_id=batch_id, error=line)
+                    failed = Completion(
+                        request, Outcome.FAILED, called_at=now, batch_id=batch_id, error=line, rejected=True
+                    )
                     yield from self._answers(digits_of(item.custom_id), failed)
                 else:
                     batch.again[item.custom_id] = line

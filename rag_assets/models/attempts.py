@@ -178,7 +178,7 @@ class Attempts:
             except CallError as error:
                 match error.problem:
                     case CallProblem.REJECTED:
-                        return _failed(request, str(error), began)
+                        return replace(_failed(request, str(error), began), rejected=True)
                     case CallProblem.DENIED:
                         raise self.give_up(ModelError(f"{self._name}: {error}; {_GO_ON}")) from error
                     case CallProblem.RATE_LIMITED:

@@ -159,28 +159,35 @@ class ConcurrentSession:
         self._loop = asyncio.new_event_loop()
         self._keepers = ThreadPoolExecutor(_KEEPERS, "keep-answers")
         started: Future[None] = Future()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="language-model", daemon=True)
+        arguments = (self._loop, started)
+        self._thread = threading.Thread(target=self._run, args=arguments, name="language-model", daemon=True)
         self._thread.start()
         try:
             started.result()
         except BaseException:
             if started.done():  # else it is an interrupt, and leaving the session ends the thread
+                self._thread.join()
                 self._thread = None
             raise
 
-    def _run(self, started: "Future[None]") -> None:
+    def _run(self, loop: asyncio.AbstractEventLoop, started: "Future[None]") -> None:
         # Not `asyncio.run`, which waits without limit for tasks that do not end.
         try:
-            self._loop.run_until_complete(self._serve(started))
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            loop.run_until_complete(self._serve(started))
+            loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
-            self._loop.close()
-            with self._changed:
-                self._line.clear()
-                self._begun = 0
-                if not self._closed and started.exception() is None:
-                    self._failure = self._failure or ModelError(f"{self._name}: its event loop has ended")
-                self._changed.notify_all()
+            loop.close()
+            if started.exception() is None:
+                self._end()
+
+    def _end(self) -> None:
+        """Let nobody wait for a loop that has ended."""
+        with self._changed:
+            self._line.clear()
+            self._begun = 0
+            if not self._closed:
+                self._failure = self._failure or ModelError(f"{self._name}: its event loop has ended")
+            self._changed.notify_all()
 
     async def _serve(self, started: "Future[None]") -> None:
         try:

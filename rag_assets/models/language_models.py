@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.ports import LanguageModel, Session
 from rag_assets.models.catalogue import ModelFacts, model_facts
 
@@ -26,6 +28,7 @@ class ModelChoice:
     api_key: str | None
     catalogue: Path | None
     context_tokens: int
+    temperature: float | None
     concurrency: int
     requests_per_minute: int
     tokens_per_minute: int
@@ -83,8 +86,14 @@ def load_language_model(choice: ModelChoice, folder: Path, ledger: "Ledger", bud
     from rag_assets.models.metered import MeteredModel
     from rag_assets.models.structured import StructuredModel
 
+    if budget is not None and budget.limited and choice.facts is None and choice.provider != "vllm":
+        raise SettingsError(
+            f"a budget is set, but the price of {choice.provider} model {choice.model!r} is not known: state it in a "
+            "file that language_model.catalogue names, 0 for a server of your own"
+        )
     provider = load_provider(choice, folder)
-    return StructuredModel(MeteredModel(provider, ledger, budget, batch=choice.batch == "always"))
+    metered = MeteredModel(provider, ledger, budget, batch=choice.batch == "always")
+    return StructuredModel(metered, choice.temperature, partial(ledger.note_invalid, metered.name))
 
 
 def load_provider(choice: ModelChoice, folder: Path) -> "Provider":

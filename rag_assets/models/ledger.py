@@ -114,6 +114,15 @@ class Ledger:
         free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=True)
         self._journal.append(self._record(model_name, free))
 
+    def note_invalid(self, model_name: str, completion: Completion) -> None:
+        """Write down that an answer broke its schema for good; the calls that it took have rows of their own.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=False)
+        self._journal.append(self._record(model_name, free))
+
     def end_session(self) -> None:
         """Write what waits in memory.
 

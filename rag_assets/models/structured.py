@@ -5,7 +5,7 @@ a list was cut off. Stands outside of what is stored and paid, so that each furt
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -40,10 +40,19 @@ class StructuredModel:
 
     Args:
         inner: The model.
+        temperature: Of requests that name none.
+        note_invalid: Told of each answer that broke its schema for good.
     """
 
-    def __init__(self, inner: LanguageModel) -> None:
+    def __init__(
+        self,
+        inner: LanguageModel,
+        temperature: float | None = None,
+        note_invalid: Callable[[Completion], None] | None = None,
+    ) -> None:
         self._inner = inner
+        self._temperature = temperature
+        self._note_invalid = note_invalid
         self.name = inner.name
         self.generative = inner.generative
         self.context_tokens = inner.context_tokens
@@ -52,7 +61,7 @@ class StructuredModel:
     @contextmanager
     def _open(self) -> Iterator[Session]:
         with self._inner.session() as session:
-            yield _StructuredSession(session)
+            yield _StructuredSession(session, self._temperature, self._note_invalid)
 
     def session(self) -> AbstractContextManager[Session]:
         """Open a session, see `LanguageModel`."""
@@ -90,12 +99,19 @@ class _Exchange:
 class _StructuredSession:
     """Submits what an answer that breaks its schema leads to."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self, session: Session, temperature: float | None, note_invalid: Callable[[Completion], None] | None
+    ) -> None:
         self._session = session
+        self._temperature = temperature
+        self._note_invalid = note_invalid
         self._exchanges: dict[str, deque[_Exchange]] = {}
 
     def submit(self, request: Request) -> None:
-        self._ask(request, _Exchange(request, Completion(request, Outcome.COMPLETED, stored=True)))
+        exchange = _Exchange(request, Completion(request, Outcome.COMPLETED, stored=True))
+        if request.temperature is None and self._temperature is not None:
+            request = replace(request, temperature=self._temperature)
+        self._ask(request, exchange)
 
     def take(self, *, wait: bool) -> Completion | None:
         while (answer := self._session.take(wait=wait)) is not None:
@@ -131,7 +147,10 @@ class _StructuredSession:
             value = merged(exchange.parts, parse_json(answer.text), schema)
         except ValueError as error:
             if exchange.repaired:
-                return replace(exchange.spent, outcome=Outcome.INVALID, text=answer.text, error=str(error))
+                broken = replace(exchange.spent, outcome=Outcome.INVALID, text=answer.text, error=str(error))
+                if self._note_invalid:
+                    self._note_invalid(broken)
+                return broken
             exchange.repaired = True
             question = _REPAIR.format(error=str(error))
             self._ask(_followed(answer.request, answer.text, question), exchange)

@@ -135,7 +135,7 @@ class _BatchSession:
             yield from zip(batch, self._engine.chat(batch), strict=True)
         except _RefusedError as error:
             if len(batch) == 1:
-                yield batch[0], Completion(batch[0], Outcome.FAILED, error=str(error))
+                yield batch[0], Completion(batch[0], Outcome.FAILED, error=str(error), rejected=True)
                 return
             for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
                 yield from self._answers(half)

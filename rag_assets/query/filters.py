@@ -12,6 +12,8 @@ from datetime import UTC, date, datetime, timedelta
 from rag_assets.contracts.errors import QueryError
 from rag_assets.store.vectors import sql_in, sql_literal
 
+FACETS_COLUMN = "facets"
+
 
 @dataclass(frozen=True)
 class Filters:
@@ -24,8 +26,10 @@ class Filters:
         format: Formats, as in `xlsx`.
         language: Languages, ISO 639-1.
         page_name: Names of sheets; `*` and `?` as above.
+        facet: Facet values of the document, each as `facet=value`: for each facet named, one of its values.
         modified_from: Files changed at this time or later.
         modified_before: Files changed before this time.
+        facet_documents: Documents that have the facet values; set where a table without them is asked.
     """
 
     document: tuple[str, ...] = ()
@@ -33,14 +37,19 @@ class Filters:
     format: tuple[str, ...] = ()
     language: tuple[str, ...] = ()
     page_name: tuple[str, ...] = ()
+    facet: tuple[str, ...] = ()
     modified_from: datetime | None = None
     modified_before: datetime | None = None
+    facet_documents: frozenset[str] | None = None
 
     def to_sql(self, columns: Collection[str]) -> str | None:
         """The condition in Lance SQL, over the columns that a table has; None where there is none.
 
         Args:
             columns: Columns of the table that is asked; a condition on another column is left to the table that has it.
+
+        Raises:
+            QueryError: Facet values are asked for, and neither the table nor `facet_documents` tells of them.
         """
         conditions: list[str] = []
         for column, values, translate in (
@@ -52,22 +61,37 @@ class Filters:
         ):
             if values and column in columns:
                 conditions.append(_any(column, values, translate))
+        if FACETS_COLUMN in columns:
+            conditions += [_any(FACETS_COLUMN, values, _holds) for values in self.facet_values().values()]
+        elif self.facet:
+            if self.facet_documents is None:
+                raise QueryError("filters by facet need the facet values of documents, and none are published")
+            conditions.append(sql_in("document_id", sorted(self.facet_documents)))
         if self.modified_from is not None:
             conditions.append(f"modified_at >= {_timestamp(self.modified_from)}")
         if self.modified_before is not None:
             conditions.append(f"modified_at < {_timestamp(self.modified_before)}")
         return " AND ".join(conditions) or None
 
+    def facet_values(self) -> dict[str, tuple[str, ...]]:
+        """Facet values asked for, each as `facet=value`, by facet."""
+        found: dict[str, tuple[str, ...]] = {}
+        for value in self.facet:
+            name = value.partition("=")[0]
+            found[name] = (*found.get(name, ()), value)
+        return found
+
 
 NO_FILTERS = Filters()
-_FIELDS = (*(item.name for item in fields(Filters) if not item.name.startswith("modified_")), "modified")
+_FACET = "facet."
+_FIELDS = (*(item.name for item in fields(Filters) if not item.name.startswith(("modified_", "facet"))), "modified")
 
 
 def parse_filters(expressions: Iterable[str]) -> Filters:
     """Read filters as typed: `FIELD=VALUE`, the same field again for a further value.
 
     `modified` takes `FROM..TO`, either side may be missing, or one day: ISO dates (`TO` is included) or times, UTC
-    unless they state an offset.
+    unless they state an offset. `facet.NAME` takes a value of that facet, as in `facet.document_type=report`.
 
     Raises:
         QueryError: A field is unknown, or a value cannot be read.
@@ -78,8 +102,12 @@ def parse_filters(expressions: Iterable[str]) -> Filters:
         name = name.strip()
         if not separator or not value.strip():
             raise QueryError(f"filter {expression!r}: expected FIELD=VALUE")
+        if name.startswith(_FACET) and len(name) > len(_FACET):
+            filters = replace(filters, facet=(*filters.facet, f"{name.removeprefix(_FACET)}={value.strip()}"))
+            continue
         if name not in _FIELDS:
-            raise QueryError(f"filter {expression!r}: unknown field, expected one of {', '.join(_FIELDS)}")
+            expected = ", ".join((*_FIELDS, f"{_FACET}NAME"))
+            raise QueryError(f"filter {expression!r}: unknown field, expected one of {expected}")
         if name == "modified":
             filters = _with_range(filters, expression, value.strip())
         else:
@@ -117,6 +145,10 @@ def _timestamp(moment: datetime) -> str:
 def _any(column: str, values: tuple[str, ...], translate: Callable[[str, str], str]) -> str:
     conditions = [translate(column, unicodedata.normalize("NFC", value)) for value in values]
     return conditions[0] if len(conditions) == 1 else f"({' OR '.join(conditions)})"
+
+
+def _holds(column: str, value: str) -> str:
+    return f"array_has({column}, {sql_literal(value)})"
 
 
 def _equals(column: str, value: str) -> str:

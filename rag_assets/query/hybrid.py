@@ -11,8 +11,11 @@ the lowest score of a list is taken for its minimum (not the theoretical one).
 import time
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rag_assets.query.fusion import comb_sum, min_max, ranked
-from rag_assets.query.index import Candidate
+from rag_assets.query.index import Candidate, Index
 from rag_assets.query.request import Indexes, Request
 from rag_assets.query.results import TraceRecorder
 
@@ -22,11 +25,26 @@ CANDIDATES = 100  # of each index, at least
 def search_hybrid(request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
     """Passages by falling sum of the scaled scores of both indexes, at most 2."""
     chunks = indexes.chunks
-    where = request.filters.to_sql(chunks.columns)
     depth = max(CANDIDATES, request.depth)
+    return search_both(chunks, request.text, request.embedding, request.filters.to_sql(chunks.columns), depth, trace)
+
+
+def search_both(
+    index: Index, text: str, vector: NDArray[np.float32], where: str | None, depth: int, trace: TraceRecorder
+) -> list[Candidate]:
+    """Rows of a serving table by falling sum of the scaled scores of vectors and words.
+
+    Args:
+        index: The table.
+        text: What is searched for.
+        vector: Its embedding.
+        where: Condition that rows must satisfy, or None.
+        depth: Candidates of each kind.
+        trace: Told what was done.
+    """
     found = (
-        chunks.nearest(request.embedding, where, depth, trace),
-        chunks.matching(request.text, where, depth, trace),
+        index.nearest(vector, where, depth, trace),
+        index.matching(text, where, depth, trace),
     )
     began = time.perf_counter()
     candidates = {candidate.key: candidate for ranking in found for candidate in ranking}

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import VectorTable
-from rag_assets.query.results import TraceRecorder
+from rag_assets.query.results import FoundQuestion, TraceRecorder
 from rag_assets.store.terms import query_terms
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors import VectorStore, sql_in
 
 _PROBES = 32
 SHOWN = ("page_number", "page_name", "format", "title", "text", "cell_range", "box")
@@ -31,11 +31,12 @@ class Candidate:
 
     Attributes:
         key: Key of the row.
-        document_id: Its document.
+        document_id: Its document; empty where rows belong to none.
         page_id: Its page, or None.
         row_id: Where LanceDB keeps it in this version.
         score: Higher is better: cosine of the vectors, or BM25.
         shown: The columns that are shown (`SHOWN`), where they were asked for.
+        questions: Questions by which the passage was found.
     """
 
     key: str
@@ -44,6 +45,7 @@ class Candidate:
     row_id: int
     score: float
     shown: Mapping[str, object] | None = field(default=None, compare=False)
+    questions: tuple[FoundQuestion, ...] = field(default=(), compare=False)
 
 
 class Index:
@@ -61,7 +63,7 @@ class Index:
         self.version = version
         self.columns = frozenset(each.name for each in declaration.fields)
         self._key = declaration.key
-        self._ids = [declaration.key, "document_id", "page_id"]
+        self._ids = [name for name in (declaration.key, "document_id", "page_id") if name in self.columns]
 
     @cached_property
     def row_count(self) -> int:
@@ -123,13 +125,32 @@ class Index:
 
     def shown(self, row_ids: Sequence[int]) -> dict[int, Mapping[str, object]]:
         """The columns that are shown, by row id."""
+        return self.values(row_ids, SHOWN)
+
+    def values(self, row_ids: Sequence[int], columns: Sequence[str]) -> dict[int, Mapping[str, object]]:
+        """Some columns of rows, by row id."""
         if not row_ids:
             return {}
-        table = self._table.take_row_ids(list(row_ids)).select(list(SHOWN)).with_row_id().to_arrow()
+        table = self._table.take_row_ids(list(row_ids)).select(list(columns)).with_row_id().to_arrow()
         return {row["_rowid"]: row for row in table.to_pylist()}
 
+    def having(self, keys: Sequence[str], where: str | None, trace: TraceRecorder) -> dict[str, Candidate]:
+        """Rows of given keys that satisfy a condition, by key, with score 0."""
+        if not keys:
+            return {}
+        began = time.perf_counter()
+        listed = sql_in(self._key, keys)
+        query = self._table.search().where(f"{listed} AND {where}" if where else listed)
+        rows = query.select(self._ids).with_row_id(True).limit(None).to_arrow()
+        found = self._candidates(rows, np.zeros(rows.num_rows, dtype=np.float32))
+        trace.add("lookup", began, len(found), index=self.name, version=self.version, where=where)
+        return {candidate.key: candidate for candidate in found}
+
     def _candidates(self, rows: pa.Table, scores: NDArray[np.float32]) -> list[Candidate]:
-        columns = (rows[name].to_pylist() for name in (*self._ids, "_rowid"))
+        pages = rows["page_id"] if "page_id" in self.columns else pa.nulls(rows.num_rows)
+        nowhere = pa.array([""] * rows.num_rows, pa.string())
+        documents = rows["document_id"] if "document_id" in self.columns else nowhere
+        columns = (column.to_pylist() for column in (rows[self._key], documents, pages, rows["_rowid"]))
         shown = rows.select(SHOWN).to_pylist() if SHOWN[0] in rows.column_names else [None] * len(rows)
         found = [Candidate(*row) for row in zip(*columns, scores.tolist(), shown, strict=True)]
         found.sort(key=lambda candidate: (-candidate.score, candidate.key))

@@ -13,16 +13,30 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.ports import Embedder, EmbeddingKind, Reranker
-from rag_assets.contracts.tables import CHUNK_INDEX, SUMMARY_INDEX
+from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel, Reranker
+from rag_assets.contracts.tables import (
+    CHUNK_INDEX,
+    ENTITY_INDEX,
+    QUESTION_INDEX,
+    REPORT_INDEX,
+    SUMMARY_INDEX,
+    VectorTable,
+)
 from rag_assets.query.filters import NO_FILTERS, Filters
 from rag_assets.query.fulltext import search_fulltext
 from rag_assets.query.fusion import min_max
+from rag_assets.query.graph_global import search_graph_global
+from rag_assets.query.graph_local import search_graph_local
 from rag_assets.query.hybrid import search_hybrid
 from rag_assets.query.index import Candidate, Index
+from rag_assets.query.knowledge import Knowledge
+from rag_assets.query.meta_knowledge import MetaKnowledgeSearch
+from rag_assets.query.passage_graph import PassageGraphs
 from rag_assets.query.request import Indexes, Request
 from rag_assets.query.reranking import Reranking
 from rag_assets.query.results import Citation, Hit, SearchResult, TraceRecorder
+from rag_assets.query.stored import StoredTables
+from rag_assets.query.sub_queries import Planner
 from rag_assets.query.two_step import search_two_step
 from rag_assets.query.vector import search_vector
 from rag_assets.store.vectors import VectorStore
@@ -38,9 +52,12 @@ _MODES: Mapping[str, Mode] = {
     "fulltext": search_fulltext,
     "hybrid": search_hybrid,
     "two_step": search_two_step,
+    "graph_local": search_graph_local,
+    "graph_global": search_graph_global,
 }
 _NEEDS_NO_VECTOR = frozenset({"fulltext"})
-MODES = tuple(_MODES)
+META_KNOWLEDGE_MODE = "meta_knowledge"
+MODES = (*_MODES, META_KNOWLEDGE_MODE)
 _SUMMARIES = {"file": SummaryFormat.FILE, "page": SummaryFormat.PAGE}
 
 
@@ -61,6 +78,9 @@ class KnowledgeBase:
         versions: For each serving table the version to read.
         reranker: Orders the first passages of every search anew, or None.
         rerank_candidates: Passages of a search that the reranker reads.
+        stored: The stored tables of the same version; None where modes that read them are not wanted.
+        model: Chooses facets and plans sub-queries in mode `meta_knowledge`; None, or one that does not write, leaves
+            it to similarity and key terms.
 
     Raises:
         QueryError: The versions do not name the passages.
@@ -74,16 +94,28 @@ class KnowledgeBase:
         versions: Mapping[str, int],
         reranker: Reranker | None = None,
         rerank_candidates: int = 0,
+        stored: StoredTables | None = None,
+        model: LanguageModel | None = None,
     ) -> None:
         if CHUNK_INDEX.name not in versions:
             raise QueryError("nothing is indexed yet")
         self._embedder = embedder
         self._reranker = reranker
         self._rerank_candidates = rerank_candidates if reranker else 0
-        summaries = versions.get(SUMMARY_INDEX.name)
+        self._knowledge = Knowledge(stored) if stored is not None else None
+        self._planner = Planner(embedder, self._knowledge, model)
+
+        def optional(table: VectorTable) -> Index | None:
+            version = versions.get(table.name)
+            return Index(store, table, version) if version is not None else None
+
         self._indexes = Indexes(
             chunks=Index(store, CHUNK_INDEX, versions[CHUNK_INDEX.name]),
-            summaries=Index(store, SUMMARY_INDEX, summaries) if summaries is not None else None,
+            summaries=optional(SUMMARY_INDEX),
+            questions=optional(QUESTION_INDEX),
+            entities=optional(ENTITY_INDEX),
+            reports=optional(REPORT_INDEX),
+            graphs=PassageGraphs(stored) if stored is not None else None,
         )
 
     def search(
@@ -100,7 +132,7 @@ class KnowledgeBase:
 
         Args:
             query: Plain text of any content and length; nothing in it is query syntax.
-            mode: `vector`, `fulltext`, `hybrid` or `two_step`.
+            mode: One of `MODES`.
             k: Results wanted, 1 to 1000.
             filters: What passages must satisfy.
             granularity: What a result is: `chunk`, `page` or `document`.
@@ -111,7 +143,8 @@ class KnowledgeBase:
 
         Raises:
             QueryError: The query is empty, an argument is unknown or out of range, or nothing is indexed.
-            ModelError: The embedder or the reranker failed.
+            ModelError: The embedder, the reranker or the language model failed.
+            StoreError: A published file is gone.
         """
         self._check(query, mode, k, granularity, summaries)
         trace = TraceRecorder()
@@ -147,7 +180,8 @@ class KnowledgeBase:
 
         Raises:
             QueryError: As for `search`; the message names the query.
-            ModelError: The embedder or the reranker failed.
+            ModelError: The embedder, the reranker or the language model failed.
+            StoreError: A published file is gone.
         """
         for batch in _batches(queries, _QUERY_BATCH):
             for query_id, text in batch:
@@ -165,7 +199,7 @@ class KnowledgeBase:
     def _check(self, query: str, mode: str, k: int, granularity: str, summaries: str) -> None:
         if not _clean(query).strip():
             raise QueryError("the query is empty")
-        if mode not in _MODES:
+        if mode not in MODES:
             raise QueryError(f"unknown mode {mode!r}, expected one of {', '.join(MODES)}")
         if not 1 <= k <= MAX_K:
             raise QueryError(f"k is {k}, expected 1 to {MAX_K}")
@@ -189,6 +223,8 @@ class KnowledgeBase:
     ) -> SearchResult:
         depth = max(self._rerank_candidates, k if granularity == Granularity.CHUNK else max(_GROUP_DEPTH, 4 * k))
         show_all = granularity == Granularity.CHUNK
+        if filters.facet and self._knowledge is not None:
+            filters = replace(filters, facet_documents=self._knowledge.documents(filters))
         request = Request(query, vector, depth, filters, _SUMMARIES[summaries], show_all)
         find = self._finder(mode, query, trace)
         found = find(request)
@@ -203,10 +239,11 @@ class KnowledgeBase:
 
     def _finder(self, mode: str, query: str, trace: TraceRecorder) -> Callable[[Request], list[Candidate]]:
         """Finds passages, and orders the first ones anew where there is a reranker."""
+        search = MetaKnowledgeSearch(self._planner) if mode == META_KNOWLEDGE_MODE else _MODES[mode]
         if self._reranker is None:
-            return lambda request: _MODES[mode](request, self._indexes, trace)
+            return lambda request: search(request, self._indexes, trace)
         reranking = Reranking(self._reranker, self._rerank_candidates, _clean(query), self._indexes.chunks)
-        return lambda request: reranking.order(_MODES[mode](request, self._indexes, trace), trace)
+        return lambda request: reranking.order(search(request, self._indexes, trace), trace)
 
     @property
     def _row_count(self) -> int:
@@ -275,6 +312,7 @@ def _hit(rank: int, candidate: Candidate, row: Mapping[str, object]) -> Hit:
         text=str(row["text"]),
         title=str(row["title"]),
         citation=citation,
+        questions=candidate.questions,
     )
 
 

@@ -9,6 +9,7 @@ from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.filters import Filters
 from rag_assets.query.index import Index
+from rag_assets.query.passage_graph import PassageGraphs
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,15 @@ class Indexes:
     Attributes:
         chunks: Passages.
         summaries: Summaries of files and pages, or None where there are none.
+        questions: Questions that documents answer, or None where there are none.
+        entities: Nodes of the entity graph, or None where there are none.
+        reports: Reports on communities, or None where there are none.
+        graphs: The graph of passages and entities, or None without stored tables.
     """
 
     chunks: Index
     summaries: Index | None
+    questions: Index | None = None
+    entities: Index | None = None
+    reports: Index | None = None
+    graphs: PassageGraphs | None = None

@@ -50,6 +50,27 @@ class Citation:
 
 
 @dataclass(frozen=True)
+class FoundQuestion:
+    """A question of the question index by which a passage was found.
+
+    Attributes:
+        qa_id: The question.
+        question: Its text.
+        answer: Its answer, which rests on the passage.
+        asked: What was searched for when it was found: the query, sub-queries made from it, or several of them.
+    """
+
+    qa_id: str
+    question: str
+    answer: str
+    asked: tuple[str, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """The question, for JSON."""
+        return {"qa_id": self.qa_id, "question": self.question, "answer": self.answer, "asked": list(self.asked)}
+
+
+@dataclass(frozen=True)
 class Hit:
     """One result.
 
@@ -64,6 +85,7 @@ class Hit:
         text: Text of the passage as displayed.
         title: Title of the document.
         citation: Where it stands.
+        questions: Questions by which it was found, in mode `meta_knowledge`; else empty.
     """
 
     rank: int
@@ -76,6 +98,7 @@ class Hit:
     text: str
     title: str
     citation: Citation
+    questions: tuple[FoundQuestion, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The hit, for JSON."""
@@ -89,6 +112,7 @@ class Hit:
             "title": self.title,
             "text": self.text,
             "citation": self.citation.to_json(),
+            **({"questions": [each.to_json() for each in self.questions]} if self.questions else {}),
         }
 
 
@@ -119,6 +143,7 @@ class Step:
         candidates: Rows that came back.
         milliseconds: Wall time.
         rescored: Passages that a reranker scored, in its order.
+        texts: What was decided or asked: selections, key terms, sub-queries.
     """
 
     operation: str
@@ -128,6 +153,7 @@ class Step:
     candidates: int
     milliseconds: float
     rescored: tuple[Rescored, ...] = ()
+    texts: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The step, for JSON."""
@@ -140,6 +166,7 @@ class Step:
             "candidates": self.candidates,
             "milliseconds": round(self.milliseconds, 3),
             **({"scores": scores} if scores else {}),
+            **({"texts": list(self.texts)} if self.texts else {}),
         }
 
 
@@ -210,10 +237,11 @@ class TraceRecorder:
         version: int | None = None,
         where: str | None = None,
         rescored: tuple[Rescored, ...] = (),
+        texts: tuple[str, ...] = (),
     ) -> None:
         """Note a step that began at a `time.perf_counter` and is done now."""
         elapsed = (time.perf_counter() - began) * 1000
-        self.steps.append(Step(operation, index, version, where, candidates, elapsed, rescored))
+        self.steps.append(Step(operation, index, version, where, candidates, elapsed, rescored, texts))
 
     def finish(self) -> Trace:
         """The trace."""

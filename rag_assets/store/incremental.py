@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rag_assets.contracts.tables import Table
-from rag_assets.store.lake import Lake
+from rag_assets.store.lake import WHOLE, Lake
 
 _RETRY = "retry:"
 
@@ -125,3 +125,18 @@ def invalidate_documents(lake: Lake, tables: Sequence[Table], shard: str, docume
         if names & inputs.keys():
             forgotten = {name: ("forced" if name in names else key) for name, key in inputs.items()}
             lake.write(table, shard, lake.read(table, [shard]), forgotten)
+
+
+def clear_shard(lake: Lake, tables: Sequence[Table], shards: Sequence[str]) -> StepReport:
+    """Drop all rows of some shards of tables whose step is switched off."""
+    report = StepReport()
+    for shard in shards:
+        update_shard(lake, tables, shard, {}, lambda documents: {}, report)  # noqa: ARG005 - never asked
+    return report
+
+
+def clear_whole(lake: Lake, tables: Sequence[Table]) -> None:
+    """Drop all rows of tables that are made as a whole and whose step is switched off."""
+    for table in tables:
+        if lake.row_count(table, WHOLE):
+            lake.write(table, WHOLE, table.schema.empty_table(), {WHOLE: "off"})

@@ -13,13 +13,22 @@ from rag_assets.contracts.tables import (
     BLOCKS,
     CHUNK_INDEX,
     CHUNKS,
+    CLAIMS,
+    COMMUNITIES,
+    COMMUNITY_MEMBERS,
+    COMMUNITY_REPORTS,
     DOCUMENT_FACETS,
     DOCUMENTS,
+    ENTITIES,
+    ENTITY_INDEX,
+    ENTITY_MENTIONS,
     FILE_SUMMARIES,
     PAGE_SUMMARIES,
     PAGES,
     PARSE_FAILURES,
     QUESTION_INDEX,
+    RELATIONSHIP_MENTIONS,
+    REPORT_INDEX,
     SUMMARY_INDEX,
     SYNTHETIC_QA,
     TABLES,
@@ -41,6 +50,12 @@ REFERENCES: tuple[tuple[Table, str, Table], ...] = (
     (SYNTHETIC_QA, "document_id", DOCUMENTS),
     (SYNTHETIC_QA, "page_ids", PAGES),
     (SYNTHETIC_QA, "chunk_ids", CHUNKS),
+    (ENTITY_MENTIONS, "document_id", DOCUMENTS),
+    (RELATIONSHIP_MENTIONS, "document_id", DOCUMENTS),
+    (CLAIMS, "document_id", DOCUMENTS),
+    (COMMUNITY_MEMBERS, "entity_id", ENTITIES),
+    (COMMUNITY_MEMBERS, "community_id", COMMUNITIES),
+    (COMMUNITY_REPORTS, "community_id", COMMUNITIES),
 )
 
 # serving table: by prefix of its keys, the stored table and column that they come from; of `indexed` rows, where it has
@@ -52,6 +67,8 @@ _SERVED: dict[str, dict[str, tuple[Table, str]]] = {
         "page_summary:": (PAGE_SUMMARIES, "page_id"),
     },
     QUESTION_INDEX.name: {"": (SYNTHETIC_QA, "qa_id")},
+    ENTITY_INDEX.name: {"": (ENTITIES, "entity_id")},
+    REPORT_INDEX.name: {"": (COMMUNITY_REPORTS, "community_id")},
 }
 
 

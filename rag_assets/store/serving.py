@@ -9,13 +9,17 @@ from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
     CHUNKS,
+    COMMUNITY_REPORTS,
     COMPUTED_COLUMNS,
     DOCUMENT_FACETS,
     DOCUMENTS,
     EMBEDDED_TEXT,
+    ENTITIES,
+    ENTITY_INDEX,
     FILE_SUMMARIES,
     PAGE_SUMMARIES,
     QUESTION_INDEX,
+    REPORT_INDEX,
     SUMMARY_INDEX,
     SYNTHETIC_QA,
     TEXT,
@@ -88,10 +92,47 @@ def question_rows(lake: Lake, shard: str) -> pa.Table:
     return _table(records, QUESTION_INDEX.fields)
 
 
+def entity_rows(lake: Lake, shard: str) -> pa.Table:
+    """Rows of the serving table `entities`, without vectors.
+
+    Args:
+        lake: The stored tables.
+        shard: `WHOLE`; any other one is empty.
+    """
+    records = []
+    for row in lake.read(ENTITIES, [shard], ["entity_id", "name", "type", "aliases", "description"]).to_pylist():
+        names = " / ".join([row["name"], *row["aliases"]])
+        text = f"{names}\n{row['description']}".strip()
+        copied = {name: row[name] for name in ("entity_id", "name", "type")}
+        records.append({**copied, "shard": shard, "text": text, EMBEDDED_TEXT: text})
+    return _table(records, ENTITY_INDEX.fields)
+
+
+def report_rows(lake: Lake, shard: str) -> pa.Table:
+    """Rows of the serving table `reports`, without vectors: title and summary are embedded.
+
+    Args:
+        lake: The stored tables.
+        shard: `WHOLE`; any other one is empty.
+    """
+    copied = ["community_id", "level", "title", "rating", "language", "text"]
+    records = [
+        {
+            **{name: row[name] for name in copied},
+            "shard": shard,
+            EMBEDDED_TEXT: f"{row['title']}\n{row['summary']}",
+        }
+        for row in lake.read(COMMUNITY_REPORTS, [shard], [*copied, "summary"]).to_pylist()
+    ]
+    return _table(records, REPORT_INDEX.fields)
+
+
 _MAKERS: Mapping[str, tuple[tuple[Table, ...], Callable[[Lake, str], pa.Table]]] = {
     CHUNK_INDEX.name: ((CHUNKS, DOCUMENTS), chunk_rows),
     SUMMARY_INDEX.name: ((FILE_SUMMARIES, PAGE_SUMMARIES, DOCUMENTS), summary_rows),
     QUESTION_INDEX.name: ((SYNTHETIC_QA, DOCUMENT_FACETS, DOCUMENTS), question_rows),
+    ENTITY_INDEX.name: ((ENTITIES,), entity_rows),
+    REPORT_INDEX.name: ((COMMUNITY_REPORTS,), report_rows),
 }
 
 # serving table: the stored tables that its rows are made from, and what makes them

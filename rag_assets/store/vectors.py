@@ -198,6 +198,15 @@ class VectorStore:
             version=int(opened.version),
         )
 
+    def embed(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
+        """Vectors of passages, in the order given: those at hand, and the others embedded and kept.
+
+        Raises:
+            ModelError: The embedder failed; what it did before is kept.
+        """
+        vectors, _ = VectorCache(self._database, embedder.dimension).embed(texts, embedder)
+        return vectors
+
     def optimize(
         self,
         table: VectorTable,

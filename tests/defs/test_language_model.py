@@ -1,6 +1,7 @@
 """Indexing with a language model by the command line: a real llama.cpp server, and a scripted one for faults."""
 
 import json
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from scripted import Reply, ScriptedServer
 
 from rag_assets.cli import main
 from rag_assets.home import Home
+from rag_assets.models.planning import made_up
 from rag_assets.settings import load_settings
 
 KEY = "sk-secret-0123456789abcdef"
@@ -64,18 +66,37 @@ def rows(folder: Path, query: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.splitlines()]
 
 
+class ModelServer(ScriptedServer):
+    """Answers every request for a chat completion with JSON of its schema, or as `instead` says.
+
+    Attributes:
+        instead: What is answered instead; None for the answer.
+        asked: The conversations that were answered.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.instead: Reply | None = None
+        self.asked: list[str] = []
+
+    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+        body = json.loads(handler.rfile.read(int(handler.headers.get("content-length") or 0)) or b"{}")
+        if not handler.path.endswith("/chat/completions"):
+            self._write(handler, Reply(404, json={"error": {"message": "no such route"}}))
+        elif self.instead is not None:
+            self._write(handler, self.instead)
+        else:
+            self.asked.append(json.dumps(body["messages"]))
+            answer = made_up(body["response_format"]["json_schema"]["schema"])
+            self._write(handler, completion(json.dumps(answer, ensure_ascii=False)))
+
+
 def completion(text: str) -> Reply:
     message = {"role": "assistant", "content": text}
     usage = {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}
     choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
     return Reply(json=body)
-
-
-PAGE = completion(json.dumps({"file": "A specification", "page": "What it says"}))
-FILE = completion(json.dumps({"summary": "A whole specification"}))
-ANSWERS = (PAGE, PAGE, FILE, FILE)  # of two documents
-LOOSE = completion("no JSON")
 
 
 def test_a_real_model_summarizes_and_the_ledger_is_complete(folder: Path, small_llama_server: LlamaServer) -> None:
@@ -88,14 +109,16 @@ def test_a_real_model_summarizes_and_the_ledger_is_complete(folder: Path, small_
     calls = rows(folder, "SELECT * FROM model_calls")
     written = rows(folder, "SELECT * FROM page_summaries") + rows(folder, "SELECT * FROM file_summaries")
     assert len(written) == 4
-    assert {row["asset"] for row in calls} == {"page_summaries", "file_summaries"}
+    assert {row["asset"] for row in calls} >= {"page_summaries", "file_summaries", "document_facets", "synthetic_qa"}
+    calls = [row for row in calls if row["outcome"] != "invalid"]
     assert all(row["input_tokens"] > 0 and row["output_tokens"] > 0 and row["seconds"] > 0 for row in calls)
-    assert all(row["run_id"] and row["document_id"] and not row["cache_hit"] for row in calls)
+    assert all(row["run_id"] and not row["cache_hit"] for row in calls)
     name = Home(load_settings(home=folder / "home", language_model=_chosen(small_llama_server))).language_model_name
     assert {row["method"] for row in written} <= {name, "extractive"}
+    total = len(rows(folder, "SELECT * FROM model_calls"))
     code, output = index(folder, environment)
     assert code == 0
-    assert len(rows(folder, "SELECT * FROM model_calls")) == len(calls)
+    assert len(rows(folder, "SELECT * FROM model_calls")) == total
 
 
 def _chosen(server: LlamaServer) -> dict[str, str]:
@@ -103,43 +126,69 @@ def _chosen(server: LlamaServer) -> dict[str, str]:
 
 
 def test_what_was_planned_is_what_is_called(folder: Path) -> None:
-    with ScriptedServer() as server:
-        server.replies("/v1/chat/completions", *ANSWERS, PAGE, FILE)
+    with ModelServer() as server:
         environment = settings(f"{server.url}/v1", "m")
-        code, output = call(folder, environment, "index", f"specs={folder / 'specs'}")
+        code, output = index(folder, environment)
         assert code == 0, output
         (folder / "specs" / "third.md").write_text(document("Third"), "utf-8")
         code, output = call(folder, environment, "plan", "--json")
         made = json.loads(output)
         assert made["documents"] == 1
-        calls = {step["step"]: step["calls"] for step in made["steps"]}
-        assert calls == {"summarize_page": 1, "summarize_file": 1}
-        assert sum(step["output_tokens"] for step in made["steps"]) == 120  # as the ledger says of these steps
-        before = len(server.received)
+        calls = {step["step"]: step["calls"] for step in made["steps"] if step["calls"]}
+        assert calls.items() >= {"summarize_page": 1, "summarize_file": 1, "classify_document": 1}.items()
+        assert all(step["output_tokens"] == 60 * step["calls"] for step in made["steps"])  # as the ledger says of them
+        before = len(server.asked)
         code, output = index(folder, environment)
         assert code == 0, output
         assert "planned" in output
-        asked = [each for each in server.received[before:] if each.path == "/v1/chat/completions"]
-        assert len(asked) == 2
+        assert len(server.asked) - before == sum(calls.values())
+    by_document = rows(folder, "SELECT document_id, sum(calls) AS calls FROM cost_by_document GROUP BY document_id")
+    assert {"specs/third.md", "specs/orders.md"} <= {row["document_id"] for row in by_document}
+    assert rows(folder, "SELECT * FROM model_costs")
 
 
 def test_an_answer_that_breaks_its_schema_leaves_it_to_the_algorithm_and_is_named(folder: Path) -> None:
-    with ScriptedServer() as server:
-        server.replies("/v1/chat/completions", LOOSE)
+    with ModelServer() as server:
+        server.instead = completion("no JSON")
         code, output = index(folder, settings(f"{server.url}/v1", "m"))
     assert code == 0, output
     assert {row["method"] for row in rows(folder, "SELECT method FROM page_summaries")} == {"extractive"}
+    named = rows(folder, "SELECT DISTINCT asset, outcome, error FROM model_failures WHERE step LIKE 'summarize%'")
+    assert {row["asset"] for row in named} >= {"page_summaries", "file_summaries"}
+    assert all(row["outcome"] == "invalid" and "not JSON" in row["error"] for row in named)
+
+
+def test_what_failed_for_a_moment_is_asked_again_by_the_next_run(folder: Path) -> None:
+    with ModelServer() as server:
+        server.instead = Reply(503, json={"error": {"message": "busy"}})
+        environment = settings(f"{server.url}/v1", "m", RAG_LANGUAGE_MODEL__ATTEMPTS="1")
+        code, output = index(folder, environment)
+        assert code == 0, output
+        assert {row["method"] for row in rows(folder, "SELECT method FROM page_summaries")} == {"extractive"}
+        server.instead = None
+        code, output = index(folder, environment)
+        assert code == 0, output
+        assert "extractive" not in {row["method"] for row in rows(folder, "SELECT method FROM page_summaries")}
+        asked = len(server.asked)
+        code, output = index(folder, environment)
+        assert code == 0, output
+        assert len(server.asked) == asked
+
+
+def test_a_budget_without_a_price_is_refused(folder: Path) -> None:
+    code, output = index(folder, settings("http://127.0.0.1:1/v1", "m", RAG_BUDGET_USD="1"))
+    assert code == 1
+    assert "language_model.catalogue" in output
 
 
 def test_no_access_ends_the_run_and_the_next_goes_on(folder: Path) -> None:
-    with ScriptedServer() as server:
-        server.replies("/v1/chat/completions", Reply(401, json={"error": {"message": f"bad key {KEY}"}}))
+    with ModelServer() as server:
+        server.instead = Reply(401, json={"error": {"message": f"bad key {KEY}"}})
         environment = settings(f"{server.url}/v1", "m")
         code, output = index(folder, environment)
         assert code == 1
         assert "401" in output
-        server._replies["/v1/chat/completions"].clear()
-        server.replies("/v1/chat/completions", *ANSWERS)
+        server.instead = None
         code, output = index(folder, environment)
         assert code == 0, output
     assert len(rows(folder, "SELECT * FROM page_summaries WHERE method <> 'extractive'")) == 2
@@ -155,21 +204,17 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(folder: Path) -> None:
         "input_usd = 1000\noutput_usd = 1000\n",
         "utf-8",
     )
-    with ScriptedServer() as server:
-        server.replies("/v1/chat/completions", *ANSWERS)
+    with ModelServer() as server:
         more = {"RAG_LANGUAGE_MODEL__CATALOGUE": str(catalogue), "RAG_LANGUAGE_MODEL__CONCURRENCY": "1"}
         environment = settings(f"{server.url}/v1", "m", **more)
         code, output = index(folder, {**environment, "RAG_BUDGET_USD": "3.0"})
         assert code == 1
         assert "budget" in output.lower()
-        spent = sum(1 for each in server.received if each.path == "/v1/chat/completions")
-        assert spent * 0.96 <= 3.0
-        code, output = index(folder, {**environment, "RAG_BUDGET_USD": "100"})
+        assert len(server.asked) * 0.96 <= 3.0
+        paid = rows(folder, "SELECT count(*) AS n FROM model_calls WHERE NOT cache_hit")
+        assert paid == [{"n": len(server.asked)}]
+        code, output = index(folder, {**environment, "RAG_BUDGET_USD": "1000"})
         assert code == 0, output
-        asked = [json.dumps(each.json["messages"]) for each in server.received if "completions" in each.path]
-    assert len(asked) == len(set(asked)) == 4
+    assert len(server.asked) == len(set(server.asked))
     paid = rows(folder, "SELECT sum(cost_usd) AS usd, count(*) AS n FROM model_calls WHERE NOT cache_hit")
-    assert paid == [{"usd": pytest.approx(4 * 0.96), "n": 4}]
-    by_document = rows(folder, "SELECT * FROM cost_by_document")
-    assert len(by_document) == 4
-    assert rows(folder, "SELECT * FROM model_costs")
+    assert paid == [{"usd": pytest.approx(len(server.asked) * 0.96), "n": len(server.asked)}]

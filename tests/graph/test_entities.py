@@ -39,12 +39,12 @@ from rag_assets.contracts.tables import (
 from rag_assets.graph.descriptions import gathered
 from rag_assets.graph.entities import ENTITY_TABLES, EntityOptions, EntityUpdate, entity_id, update_entities
 from rag_assets.graph.mention_tables import update_mentions
-from rag_assets.graph.names import fold_name
 from rag_assets.graph.resolution import ResolutionOptions
 from rag_assets.graph.type_suggestions import grouped, suggest_types
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.parsing.content import ParsedDocument
+from rag_assets.store.folding import fold_name
 from rag_assets.store.lake import SHARDS, WHOLE, Lake, shard_of
 
 SETTINGS = EntityOptions(200, ResolutionOptions(0.9, 100))

@@ -34,7 +34,7 @@ from rag_assets.graph.extraction import Extraction, Extractor
 from rag_assets.graph.extraction_dialogues import ExtractionOptions
 from rag_assets.graph.locating import FoldedText
 from rag_assets.graph.mention_tables import MentionOptions, MentionUpdate, update_mentions
-from rag_assets.graph.names import fold_name, is_code, is_name
+from rag_assets.graph.names import is_code, is_name
 from rag_assets.graph.recognizers import SpacyRecognizer
 from rag_assets.graph.spans import KnownNames, capitalised_names, identifiers
 from rag_assets.graph.windows import page_units, page_windows
@@ -43,6 +43,7 @@ from rag_assets.models.structured import StructuredModel
 from rag_assets.models.token_estimate import estimate_tokens
 from rag_assets.parsing.content import Block, Page, Row
 from rag_assets.parsing.records import page_text
+from rag_assets.store.folding import fold_name
 from rag_assets.store.incremental import finished
 from rag_assets.store.lake import SHARDS, Lake, shard_of
 

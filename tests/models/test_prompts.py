@@ -18,6 +18,9 @@ PLACEHOLDERS = {
     "answer_question": {"answer_chars", "document", "questions"},
     "grade_answer": {"reason_chars", "pairs"},
     "name_facet_value": {"description_chars", "terms", "others", "document"},
+    "summarize_knowledge": {"summary_chars", "selection", "document"},
+    "choose_knowledge": {"most", "groups", "query"},
+    "plan_queries": {"most", "plan_chars", "query", "document"},
 }
 
 

@@ -100,3 +100,39 @@ SUMMARIES = [
     summary("page_summary", "specs/token.xlsx", 2, "項目の定義"),
     summary("page_summary", "specs/old/plan.pdf", 3, "annual plan token"),
 ]
+
+SPEC, PLAN, MEMO, TAX = "specs/token.xlsx", "specs/old/plan.pdf", "notes/it's.md", "notes/税.txt"
+FACETS = {
+    SPEC: ["kind=design", "area=customers"],
+    PLAN: ["kind=plan", "area=contracts"],
+    MEMO: ["kind=memo", "area=contracts"],
+    TAX: ["kind=memo"],
+}
+
+
+def question(document_id: str, index: int, text: str, answer: str, *chunk_ids: str) -> dict[str, Any]:
+    return {
+        "qa_id": f"{document_id}#q{index}",
+        "document_id": document_id,
+        "shard": "00",
+        "chunk_ids": list(chunk_ids),
+        "page_ids": sorted({chunk_id.rpartition(".")[0] for chunk_id in chunk_ids}),
+        "facets": FACETS[document_id],
+        "folder": document_id.rpartition("/")[0],
+        "format": document_id.rpartition(".")[2],
+        "language": "ja" if any(character > "\u3000" for character in text) else "en",
+        "modified_at": datetime(2024, 1, 1, 12, tzinfo=UTC),
+        "title": document_id,
+        "text": text,
+        "answer": answer,
+        EMBEDDED_TEXT: text,
+    }
+
+
+QUESTIONS = [
+    question(SPEC, 0, "顧客登録の画面では何を入力しますか", "顧客名", f"{SPEC}#1.0"),
+    question(SPEC, 1, "エラーコード E0004 は何を表しますか", "重複", f"{SPEC}#1.1"),
+    question(SPEC, 2, "重複はどう表されますか", "E0004", f"{SPEC}#1.1", f"{SPEC}#2.0"),
+    question(PLAN, 0, "What does the annual plan mention?", "token renewal", f"{PLAN}#3.0"),
+    question(MEMO, 0, "What is renewed?", "the contract", f"{MEMO}#1.0"),
+]

@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
-from query_data import CHUNKS, SUMMARIES, BagOfWordsEmbedder, table
+from graph_data import fill_lake, index_graph, stored_tables
+from query_data import CHUNKS, QUESTIONS, SUMMARIES, BagOfWordsEmbedder, table
 
-from rag_assets.contracts.tables import CHUNK_INDEX, SUMMARY_INDEX
+from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
 from rag_assets.query import KnowledgeBase
+from rag_assets.query.stored import StoredTables
+from rag_assets.store.lake import Lake
 from rag_assets.store.vectors import VectorStore
 
 
@@ -14,7 +17,20 @@ def build(folder: Path, embedder: BagOfWordsEmbedder) -> VectorStore:
     store = VectorStore(folder)
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, CHUNKS)}, embedder)
     store.sync(SUMMARY_INDEX, {"00": table(SUMMARY_INDEX, SUMMARIES)}, embedder)
+    store.sync(QUESTION_INDEX, {"00": table(QUESTION_INDEX, QUESTIONS)}, embedder)
     return store
+
+
+def build_graph(folder: Path, store: VectorStore, embedder: BagOfWordsEmbedder) -> tuple[StoredTables, dict[str, int]]:
+    """Stored tables of an entity graph over the passages, and the versions of its serving tables."""
+    lake = Lake(folder)
+    names = {
+        "specs/token.xlsx#1.0": ("顧客登録", "顧客名"),
+        "specs/token.xlsx#1.1": ("E0004",),
+        "specs/old/plan.pdf#3.0": ("annual plan", "token"),
+    }
+    fill_lake(lake, {row["chunk_id"]: row["text"] for row in CHUNKS}, names)
+    return stored_tables(lake), index_graph(lake, store, embedder)
 
 
 @pytest.fixture(scope="session")
@@ -32,5 +48,6 @@ def store(tmp_path: Path, embedder: BagOfWordsEmbedder) -> VectorStore:
 def base(tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder) -> KnowledgeBase:
     """A knowledge base to read from."""
     store = build(tmp_path_factory.mktemp("base"), embedder)
-    versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX)}
-    return KnowledgeBase(store, embedder, versions)
+    versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX, QUESTION_INDEX)}
+    stored, graph = build_graph(tmp_path_factory.mktemp("lake"), store, embedder)
+    return KnowledgeBase(store, embedder, versions | graph, stored=stored)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from query_data import BagOfWordsEmbedder
-from query_fixtures import build
+from query_fixtures import build, build_graph
 
-from rag_assets.contracts.tables import CHUNK_INDEX, SUMMARY_INDEX
+from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
 from rag_assets.query import MODES, KnowledgeBase
 
 QUERY = "token 顧客登録 plan 画面"
@@ -39,8 +39,9 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     embedder = BagOfWordsEmbedder()
     folder: Path = tmp_path_factory.mktemp("reranked")
     store = build(folder, embedder)
-    versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX)}
-    return lambda reranker, count: KnowledgeBase(store, embedder, versions, reranker, count)
+    versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX)}
+    stored, graph = build_graph(folder / "lake", store, embedder)
+    return lambda reranker, count: KnowledgeBase(store, embedder, versions | graph, reranker, count, stored)
 
 
 @pytest.mark.parametrize("mode", MODES)

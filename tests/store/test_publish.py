@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.contracts.ports import EmbeddingKind
-from rag_assets.contracts.tables import CHUNK_INDEX, DOCUMENTS, FILE_SUMMARIES, SUMMARY_INDEX, Table
+from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES, SUMMARY_INDEX, VECTOR_TABLES, Table
 from rag_assets.store.lake import Lake
 from rag_assets.store.publish import publish, unfinished_syncs
 from rag_assets.store.serving import SERVING, serving_states
@@ -60,7 +60,7 @@ class Base:
             self.lake.write(table, shard, rows, inputs)
 
     def sync(self, *shards: str) -> None:
-        for table in (CHUNK_INDEX, SUMMARY_INDEX):
+        for table in VECTOR_TABLES.values():
             states = serving_states(self.lake, table.name, self.embedder.name)
             rows = {shard: SERVING[table.name][1](self.lake, shard) for shard in shards}
             self.vectors.sync(table, rows, self.embedder, states=states)
@@ -152,7 +152,7 @@ def test_a_sync_that_says_nothing_of_its_source_leaves_no_record(base: Base) -> 
     base.sync("00")
     base.vectors.sync(SUMMARY_INDEX, {"00": SERVING[SUMMARY_INDEX.name][1](base.lake, "01")}, base.embedder)
     assert base.vectors.states(SUMMARY_INDEX.name) == {}
-    assert base.vectors.states(CHUNK_INDEX.name).keys() == {"00"}
+    assert base.vectors.states("chunks").keys() == {"00"}
 
 
 def test_publishers_at_once_take_numbers_of_their_own(tmp_path: Path) -> None:

@@ -15,8 +15,11 @@ from rag_assets.store.lake import Lake
 from rag_assets.store.sql import open_database, read_queries, sql_folder
 
 VIEWS = read_queries(sql_folder())
-# on a sample without failures and language model
-EMPTY = {"failures_by_cause", "model_costs", "cost_by_document", "model_failures"}
+# on a sample without failures, language model and entity graph
+EMPTY = {
+    *("failures_by_cause", "model_costs", "cost_by_document", "model_failures"),
+    *("entity_pages", "co_mentions", "community_tree", "reports_by_rating", "orphan_entities"),
+}
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,22 @@
-"""Assets made from the parsed pages: `page_summaries`, `file_summaries`."""
+"""Assets made from the parsed pages: summaries, facets, questions."""
 
 import dagster as dg
 
-from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, FILE_SUMMARIES, PAGE_SUMMARIES, PAGES
+from rag_assets.contracts.tables import (
+    BLOCKS,
+    CHUNKS,
+    DOCUMENT_FACETS,
+    DOCUMENTS,
+    FILE_SUMMARIES,
+    PAGE_SUMMARIES,
+    PAGES,
+    SYNTHETIC_QA,
+)
 from rag_assets.defs.io import materialized, model_facts, table_spec
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
 from rag_assets.defs.resources import HomeResource, Progress, retried
+from rag_assets.enrich.facet_tables import facets_fingerprint, update_facets
+from rag_assets.enrich.question_tables import questions_fingerprint, update_questions
 from rag_assets.enrich.summary_tables import summary_fingerprint, update_file_summaries, update_page_summaries
 
 _GROUP = "enrichment"
@@ -51,3 +62,49 @@ def summarize_files(
         )
     columns = {"document_id": ("documents", "document_id"), "text": ("blocks", "text")}
     return materialized(context, base.lake, FILE_SUMMARIES, report, _SHOWN, columns, **facts)
+
+
+@dg.multi_asset(
+    name="classify_documents",
+    specs=[table_spec(DOCUMENT_FACETS, [*_READ, FILE_SUMMARIES.name], _GROUP, facets_fingerprint())],
+    partitions_def=SHARD_PARTITIONS,
+    backfill_policy=BACKFILL_POLICY,
+)
+def classify_documents(
+    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Tells what kind of document each one is, by the facets of the taxonomy."""
+    base = home.open()
+    with retried(), model_facts(base, DOCUMENT_FACETS, context.run.run_id, context.partition_keys) as facts:
+        report = update_facets(
+            base.lake,
+            context.partition_keys,
+            base.language_model(context.run.run_id),
+            base.embedder,
+            base.taxonomy,
+            base.settings.enrichment.read_tokens,
+            progress.step("classify"),
+        )
+    shown = ("document_id", "facet", "value", "confidence")
+    return materialized(context, base.lake, DOCUMENT_FACETS, report, shown, {}, **facts)
+
+
+@dg.multi_asset(
+    name="ask_questions",
+    specs=[table_spec(SYNTHETIC_QA, [CHUNKS.name, BLOCKS.name, DOCUMENT_FACETS.name], _GROUP, questions_fingerprint())],
+    partitions_def=SHARD_PARTITIONS,
+    backfill_policy=BACKFILL_POLICY,
+)
+def ask_questions(
+    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Makes questions that each document answers, with the passages that their answers rest on."""
+    base = home.open()
+    model = base.language_model(context.run.run_id)
+    with retried(), model_facts(base, SYNTHETIC_QA, context.run.run_id, context.partition_keys) as facts:
+        report = update_questions(
+            base.lake, context.partition_keys, model, base.question_rules, progress.step("ask questions")
+        )
+    columns = {"chunk_ids": ("chunks", "chunk_id")}
+    shown = ("document_id", "question", "answer", "grade")
+    return materialized(context, base.lake, SYNTHETIC_QA, report, shown, columns, **facts)

@@ -9,11 +9,20 @@ from rag_assets.contracts.fingerprint import code_fingerprint
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
     CHUNKS,
+    COMMUNITY_REPORTS,
+    DOCUMENT_FACETS,
     DOCUMENTS,
+    ENTITIES,
+    ENTITY_INDEX,
+    ENTITY_MENTIONS,
     FILE_SUMMARIES,
+    META_KNOWLEDGE,
     MODEL_CALLS,
     PAGE_SUMMARIES,
+    QUESTION_INDEX,
+    REPORT_INDEX,
     SUMMARY_INDEX,
+    SYNTHETIC_QA,
     TABLES,
     VectorTable,
 )
@@ -21,11 +30,30 @@ from rag_assets.defs.io import serving_spec, table_spec
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
 from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.home import Home
-from rag_assets.store.lake import Lake
+from rag_assets.store.lake import WHOLE, Lake
 from rag_assets.store.publish import publish
-from rag_assets.store.serving import chunk_rows, serving_fingerprint, serving_states, summary_rows
+from rag_assets.store.serving import (
+    chunk_rows,
+    entity_rows,
+    question_rows,
+    report_rows,
+    serving_fingerprint,
+    serving_states,
+    summary_rows,
+)
+from rag_assets.store.vectors import SyncResult
 
 LEDGER = "rag_assets.models.ledger"
+WRITTEN_BY_MODELS = (
+    PAGE_SUMMARIES.name,
+    FILE_SUMMARIES.name,
+    DOCUMENT_FACETS.name,
+    SYNTHETIC_QA.name,
+    META_KNOWLEDGE.name,
+    ENTITY_MENTIONS.name,
+    ENTITIES.name,
+    COMMUNITY_REPORTS.name,
+)
 
 
 @dg.multi_asset(
@@ -63,6 +91,62 @@ def index_summaries(
     return _sync(context, home.open(), "summary_index", SUMMARY_INDEX, summary_rows, progress.step("embed summaries"))
 
 
+@dg.multi_asset(
+    name="index_questions",
+    specs=[
+        serving_spec(
+            "question_index",
+            QUESTION_INDEX,
+            [SYNTHETIC_QA.name, DOCUMENT_FACETS.name, DOCUMENTS.name],
+            serving_fingerprint(),
+        )
+    ],
+    partitions_def=SHARD_PARTITIONS,
+    backfill_policy=BACKFILL_POLICY,
+    pool="lancedb_write",
+)
+def index_questions(
+    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Embeds questions that changed and writes them to the serving table."""
+    return _sync(
+        context, home.open(), "question_index", QUESTION_INDEX, question_rows, progress.step("embed questions")
+    )
+
+
+@dg.multi_asset(
+    name="index_entities",
+    specs=[serving_spec("entity_index", ENTITY_INDEX, [ENTITIES.name], serving_fingerprint())],
+    pool="lancedb_write",
+)
+def index_entities(home: HomeResource, progress: dg.ResourceParam[Progress]) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Embeds entities that changed and writes them to the serving table."""
+    return _sync_whole(home.open(), "entity_index", ENTITY_INDEX, entity_rows, progress.step("embed entities"))
+
+
+@dg.multi_asset(
+    name="index_reports",
+    specs=[serving_spec("report_index", REPORT_INDEX, [COMMUNITY_REPORTS.name], serving_fingerprint())],
+    pool="lancedb_write",
+)
+def index_reports(home: HomeResource, progress: dg.ResourceParam[Progress]) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Embeds community reports that changed and writes them to the serving table."""
+    return _sync_whole(home.open(), "report_index", REPORT_INDEX, report_rows, progress.step("embed reports"))
+
+
+def _sync_whole(
+    base: Home,
+    asset: str,
+    table: VectorTable,
+    make_rows: Callable[[Lake, str], pa.Table],
+    progress: Callable[[int, int], None],
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    states = serving_states(base.lake, table.name, base.embedder.name)  # before the rows are read
+    with retried():
+        result = base.vectors.sync(table, {WHOLE: make_rows(base.lake, WHOLE)}, base.embedder, progress, states)
+    return _synced(base, asset, table, result)
+
+
 def _sync(
     context: dg.AssetExecutionContext,
     base: Home,
@@ -78,6 +162,10 @@ def _sync(
     for shard, rows in shards.items():
         metadata = {"dagster/partition_row_count": rows.num_rows}
         context.add_asset_metadata(metadata, asset_key=asset, partition_key=shard)
+    return _synced(base, asset, table, result)
+
+
+def _synced(base: Home, asset: str, table: VectorTable, result: SyncResult) -> dg.MaterializeResult:  # type: ignore[type-arg]
     return dg.MaterializeResult(
         asset_key=asset,
         metadata={
@@ -94,7 +182,7 @@ def _sync(
 
 @dg.multi_asset(
     name="record_model_calls",
-    specs=[table_spec(MODEL_CALLS, [PAGE_SUMMARIES.name, FILE_SUMMARIES.name], "serving", code_fingerprint(LEDGER))],
+    specs=[table_spec(MODEL_CALLS, WRITTEN_BY_MODELS, "serving", code_fingerprint(LEDGER))],
     pool="lancedb_write",
 )
 def record_model_calls(context: dg.AssetExecutionContext, home: HomeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
@@ -109,7 +197,7 @@ def record_model_calls(context: dg.AssetExecutionContext, home: HomeResource) ->
 
 
 @dg.asset(
-    deps=[*TABLES, "chunk_index", "summary_index"],
+    deps=[*TABLES, "chunk_index", "summary_index", "question_index", "entity_index", "report_index"],
     group_name="serving",
     kinds={"lancedb", "parquet"},
     owners=["team:rag_assets"],

@@ -1,0 +1,260 @@
+"""Which questions say nearly the same: clusters of searched questions within each facet value.
+
+Complete linkage, cut at a distance: any two questions of a cluster are within it, so that a chain of small differences
+does not make one cluster of different questions.
+
+Memory is bounded. Below the cut, clusters never reach beyond the connected parts of the graph of pairs within the cut,
+so that each part is clustered by itself, which changes nothing; pairs are looked at in blocks. A part of more than
+5,000 different questions is taken apart: again and again the first question left with those nearest to it. Near
+duplicates that come to stand in different blocks stay apart.
+
+Source: M. Anderberg, "Cluster Analysis for Applications", 1973 (complete linkage); F. Murtagh and P. Contreras,
+"Algorithms for Hierarchical Clustering: An Overview", WIREs Data Mining 2(1), 2012. Representatives are medoids:
+L. Kaufman and P. Rousseeuw, "Finding Groups in Data", 1990, chapter 2.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.fingerprint import code_fingerprint, digest
+from rag_assets.contracts.tables import DOCUMENT_FACETS, QUESTION_CLUSTERS, SYNTHETIC_QA
+from rag_assets.parsing.records import Record, rows
+from rag_assets.store.lake import WHOLE, Lake
+
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+Progress = Callable[[int, int], None]
+
+_BLOCK = 5000  # questions whose distances are held at once: 100 MB
+_PAIRS = 4_000_000  # cosines held at once
+_DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Questions that say nearly the same.
+
+    Attributes:
+        members: Positions, rising.
+        medoid: The one nearest to all others; of equally near ones the first.
+        distances: Cosine distance of each member to the medoid.
+    """
+
+    members: tuple[int, ...]
+    medoid: int
+    distances: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ClusterUpdate:
+    """What the step did.
+
+    Attributes:
+        written: Files written; 0 where nothing changed.
+        question_count: Questions, each once for every facet value of its document.
+        cluster_count: Clusters of all facet values.
+    """
+
+    written: int
+    question_count: int
+    cluster_count: int
+
+    @property
+    def near_duplicate_share(self) -> float:
+        """Share of the questions that another one stands for."""
+        return 1 - self.cluster_count / self.question_count if self.question_count else 0.0
+
+
+def clusters_fingerprint() -> str:
+    """Digest of the code that clusters depend on."""
+    return code_fingerprint(__name__)
+
+
+def wanted_clusters(lake: Lake, cut_distance: float, embedder_name: str) -> str:
+    """What the clusters are to be computed from: all questions and facet values."""
+    sources = tuple(
+        (table.name, *(fact for name, key in sorted(lake.inputs(table, shard).items()) for fact in (name, key)))
+        for table in (SYNTHETIC_QA, DOCUMENT_FACETS)
+        for shard in lake.latest(table)
+    )
+    return digest(clusters_fingerprint(), cut_distance, embedder_name, sources)
+
+
+def update_question_clusters(
+    lake: Lake, embed: Embed, embedder_name: str, cut_distance: float, progress: Progress
+) -> ClusterUpdate:
+    """Bring the clusters in step with the questions; nothing is written where nothing changed.
+
+    Args:
+        lake: Where the tables are.
+        embed: Gives the vectors of questions as passages, of unit length; those at hand are not embedded again.
+        embedder_name: Name of the embedder.
+        cut_distance: Cosine distance that two questions of one cluster have at most.
+        progress: Told facet values done and facet values in all.
+
+    Raises:
+        ModelError: The embedder failed; nothing is written.
+    """
+    key = wanted_clusters(lake, cut_distance, embedder_name)
+    if lake.inputs(QUESTION_CLUSTERS, WHOLE) == {WHOLE: key}:
+        stored = lake.read(QUESTION_CLUSTERS, columns=["is_representative"])["is_representative"]
+        return ClusterUpdate(0, len(stored), sum(stored.to_pylist()))
+    values = _questions(lake)
+    records: list[Record] = []
+    cluster_count = 0
+    for done, (value, questions) in enumerate(sorted(values.items()), start=1):
+        found = cluster_texts([text for _, text in questions], embed, cut_distance)
+        records += _records(value, [qa_id for qa_id, _ in questions], found)
+        cluster_count += len(found)
+        progress(done, len(values))
+    written = lake.write(QUESTION_CLUSTERS, WHOLE, rows(QUESTION_CLUSTERS.schema, records), {WHOLE: key}).written
+    return ClusterUpdate(int(written), len(records), cluster_count)
+
+
+def cluster_texts(texts: Sequence[str], embed: Embed, cut_distance: float) -> list[Cluster]:
+    """Clusters of texts.
+
+    Args:
+        texts: The texts; equal ones are one point of the clustering.
+        embed: Gives their vectors.
+        cut_distance: Cosine distance that two texts of one cluster have at most.
+
+    Returns:
+        Clusters in order of their first members.
+    """
+    positions: dict[str, list[int]] = defaultdict(list)
+    for position, text in enumerate(texts):
+        positions[text].append(position)
+    distinct = list(positions)
+    if not distinct:
+        return []
+    vectors = embed(distinct).astype(np.float32, copy=False)
+    found = []
+    for group in _groups(vectors, cut_distance):
+        for members in _complete_linkage(vectors, group, cut_distance):
+            counts = np.array([len(positions[distinct[index]]) for index in members])
+            distances = _distances(vectors[members])
+            centre = int(np.argmin((distances * counts).sum(axis=1).round(_DECIMALS)))
+            told = {
+                position: float(distances[centre, index])
+                for index, member in enumerate(members)
+                for position in positions[distinct[member]]
+            }
+            ordered = tuple(sorted(told))
+            medoid = positions[distinct[members[centre]]][0]
+            found.append(Cluster(ordered, medoid, tuple(told[position] for position in ordered)))
+    return sorted(found, key=lambda cluster: cluster.members)
+
+
+def redundancy_report(lake: Lake) -> str:
+    """Markdown table: questions, clusters and share of near duplicates of each facet value, the highest share first."""
+    totals: dict[tuple[str, str], list[int]] = {}
+    columns = ["facet", "value", "is_representative"]
+    for row in lake.read(QUESTION_CLUSTERS, columns=columns).to_pylist():
+        counts = totals.setdefault((row["facet"], row["value"]), [0, 0])
+        counts[0] += 1
+        counts[1] += row["is_representative"]
+    if not totals:
+        return "No questions are clustered."
+    lines = ["| facet | value | questions | clusters | near duplicates |", "| --- | --- | ---: | ---: | ---: |"]
+    for (facet, value), (count, clusters) in sorted(
+        totals.items(), key=lambda item: (item[1][1] / item[1][0], -item[1][0], item[0])
+    ):
+        lines.append(f"| {facet} | {value} | {count} | {clusters} | {1 - clusters / count:.1%} |")
+    return "\n".join(lines)
+
+
+def _questions(lake: Lake) -> dict[str, list[tuple[str, str]]]:
+    """Id and text of searched questions by facet value (`facet=value`), in order of ids."""
+    facets: dict[str, list[str]] = defaultdict(list)
+    for row in lake.read(DOCUMENT_FACETS, columns=["document_id", "facet", "value"]).to_pylist():
+        facets[row["document_id"]].append(f"{row['facet']}={row['value']}")
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for row in lake.read(SYNTHETIC_QA, columns=["qa_id", "document_id", "question", "indexed"]).to_pylist():
+        if row["indexed"]:
+            for value in facets[row["document_id"]]:
+                found[value].append((row["qa_id"], row["question"]))
+    return {value: sorted(questions) for value, questions in found.items()}
+
+
+def _records(value: str, qa_ids: Sequence[str], clusters: Sequence[Cluster]) -> Iterator[Record]:
+    facet, _, name = value.partition("=")
+    for number, cluster in enumerate(clusters):
+        for member, distance in zip(cluster.members, cluster.distances, strict=True):
+            yield {
+                "facet": facet,
+                "value": name,
+                "qa_id": qa_ids[member],
+                "cluster": number,
+                "is_representative": member == cluster.medoid,
+                "distance": distance,
+            }
+
+
+def _groups(vectors: NDArray[np.float32], cut_distance: float) -> Iterator[NDArray[np.int64]]:
+    """Positions of vectors that may share a cluster; at most `_BLOCK` in one."""
+    labels = _parts(vectors, cut_distance)
+    order = np.argsort(labels, kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+        left = group
+        while len(left) > _BLOCK:
+            nearness = vectors[left] @ vectors[left[0]]
+            nearest = np.argsort(-nearness.round(_DECIMALS), kind="stable")[:_BLOCK]
+            yield np.sort(left[nearest])
+            left = np.delete(left, nearest)
+        yield left
+
+
+def _parts(vectors: NDArray[np.float32], cut_distance: float) -> NDArray[np.int64]:
+    """Number of the connected part of each vector, in the graph of pairs within a distance."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    count = len(vectors)
+    labels = np.arange(count)
+    step = max(1, _PAIRS // count)
+    for start in range(0, count, step):
+        near = vectors[start : start + step] @ vectors.T >= 1 - cut_distance - 10**-_DECIMALS
+        first, second = np.nonzero(near)
+        edges = (labels[first + start], labels[second])
+        graph = coo_array((np.ones(len(first), dtype=np.int8), edges), shape=(count, count))
+        _, parts = connected_components(graph, directed=False)
+        labels = np.asarray(parts, dtype=np.int64)[labels]
+    return labels
+
+
+def _complete_linkage(
+    vectors: NDArray[np.float32], group: NDArray[np.int64], cut_distance: float
+) -> Iterator[list[int]]:
+    """Clusters of some vectors, as positions, rising."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    if len(group) == 1:
+        yield [int(group[0])]
+        return
+    tree = linkage(condensed_distances(vectors[group]), method="complete")
+    clusters: Mapping[int, list[int]] = defaultdict(list)
+    for position, number in zip(group.tolist(), fcluster(tree, cut_distance, criterion="distance"), strict=True):
+        clusters[int(number)].append(position)
+    yield from clusters.values()
+
+
+def condensed_distances(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Cosine distances of all pairs of vectors of unit length, as SciPy takes them: row by row above the diagonal."""
+    count = len(vectors)
+    condensed = np.empty(count * (count - 1) // 2)
+    start = 0
+    for row in range(count - 1):
+        distances = 1 - vectors[row + 1 :] @ vectors[row]
+        condensed[start : start + count - 1 - row] = distances
+        start += count - 1 - row
+    return np.clip(condensed.round(_DECIMALS), 0, None)
+
+
+def _distances(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    distances = np.clip((1 - vectors @ vectors.T).astype(np.float64).round(_DECIMALS), 0, None)
+    np.fill_diagonal(distances, 0)
+    return np.asarray(distances, dtype=np.float64)

@@ -1,0 +1,303 @@
+"""Questions about a whole collection, by the reports on its communities.
+
+`global_answer` has a language model read all reports of a level, group by group, and joins what it finds. Mode
+`graph_global` needs no model: it ranks the passages that the most relevant reports rest on.
+
+Source: D. Edge and others, From local to global: a GraphRAG approach to query-focused summarization, 2024, section
+3.1.6. Deviation: levels are chosen, where wanted, by the similarity of reports to the question, not by a model.
+
+What stays out: writing the reports (`rag_assets.graph`).
+"""
+
+import json
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
+from rag_assets.contracts.ports import LanguageModel
+from rag_assets.contracts.tables import COMMUNITIES, COMMUNITY_MEMBERS, COMMUNITY_REPORTS
+from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.token_estimate import cut_to_tokens, estimate_tokens
+from rag_assets.query.graph_local import ranked_passages
+from rag_assets.query.hybrid import CANDIDATES, search_both
+from rag_assets.query.index import Candidate
+from rag_assets.query.passage_graph import PassageGraph
+from rag_assets.query.request import Indexes
+from rag_assets.query.request import Request as Search
+from rag_assets.query.results import TraceRecorder
+from rag_assets.query.stored import StoredTables
+
+MAP_STEP = "map_reports"
+REDUCE_STEP = "reduce_answers"
+STEPS = (MAP_STEP, REDUCE_STEP)
+
+MOST_HELPFUL = 100
+_REPORTS = 10  # reports whose passages are searched
+_PROMPT_TOKENS = 800  # system text, form of the question and the question itself
+_LEAST_TOKENS = 256
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class GlobalOptions:
+    """How reports are read.
+
+    Attributes:
+        level: Level of the reports, 0 for the coarsest; communities that are not split so far stand for themselves.
+        context_tokens: Tokens of reports, or of partial answers, in one request.
+        answer_tokens: Tokens of an answer at most.
+        seed: Of the order in which reports are read.
+        dynamic: Whether, from level 0 down to `level`, the report on a community gives way to those on its parts only
+            where one of these is nearer to the question.
+    """
+
+    level: int = 1
+    context_tokens: int = 8000
+    answer_tokens: int = 1000
+    seed: int = 0
+    dynamic: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report on a community.
+
+    Attributes:
+        community_id: The community.
+        level: Level at which it is split off.
+        parent_id: Community of the level above that holds it, or None.
+        text: The report.
+    """
+
+    community_id: str
+    level: int
+    parent_id: str | None
+    text: str
+
+
+@dataclass(frozen=True)
+class PartialAnswer:
+    """What the reports of one group say.
+
+    Attributes:
+        text: The answer, with references to records.
+        helpfulness: From 1 to 100.
+        community_ids: Communities whose reports were read.
+    """
+
+    text: str
+    helpfulness: int
+    community_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GlobalAnswer:
+    """The answer to a question about all documents.
+
+    Attributes:
+        text: The answer, with references to records; None where no report helps or the model failed.
+        partial_answers: Those that it was made from, the most helpful first.
+        read: Reports that were read.
+        unhelpful: Groups of reports that do not help.
+        failed: Groups of reports that the model could not read.
+        left_out: Partial answers for which there was no room.
+    """
+
+    text: str | None
+    partial_answers: tuple[PartialAnswer, ...]
+    read: int
+    unhelpful: int
+    failed: int
+    left_out: int
+
+
+def load_reports(stored: StoredTables) -> list[Report]:
+    """All reports of a version, by level and id.
+
+    Raises:
+        StoreError: A file is missing or damaged.
+    """
+    communities = stored.read(COMMUNITIES, ["community_id", "level", "parent_id"]).to_pylist()
+    written = stored.read(COMMUNITY_REPORTS, ["community_id", "text"]).to_pylist()
+    texts = {row["community_id"]: row["text"] for row in written}
+    found = [Report(**row, text=texts[row["community_id"]]) for row in communities if row["community_id"] in texts]
+    return sorted(found, key=lambda each: (each.level, each.community_id))
+
+
+def choose_reports(reports: Sequence[Report], options: GlobalOptions, scores: Mapping[str, float]) -> list[Report]:
+    """The reports that are read, so that no entity is read about twice.
+
+    Args:
+        reports: All reports.
+        options: Level, and whether it is chosen community by community.
+        scores: Relevance of reports, by community, where they are chosen so; one that is not there counts as 0.
+
+    Returns:
+        Reports of the level, and those on communities that are not split so far or whose parts have no report.
+    """
+    children: dict[str | None, list[Report]] = {}
+    known = {report.community_id for report in reports}
+    for report in reports:
+        children.setdefault(report.parent_id if report.parent_id in known else None, []).append(report)
+
+    def chosen(report: Report) -> list[Report]:
+        parts = [each for each in children.get(report.community_id, []) if each.level <= options.level]
+        own = scores.get(report.community_id, 0.0)
+        if not parts or (options.dynamic and max(scores.get(each.community_id, 0.0) for each in parts) <= own):
+            return [report]
+        return [each for part in parts for each in chosen(part)]
+
+    return [each for report in children.get(None, []) if report.level <= options.level for each in chosen(report)]
+
+
+def pack_reports(reports: Sequence[Report], context_tokens: int, seed: int) -> list[list[Report]]:
+    """Reports in random order, in groups of at most so many tokens; one that is longer by itself is cut."""
+    shuffled = sorted(reports, key=lambda each: each.community_id)
+    random.Random(seed).shuffle(shuffled)  # noqa: S311 - an order that can be repeated, not a secret
+    groups: list[list[Report]] = []
+    room = 0
+    for report in shuffled:
+        cut = replace(report, text=cut_to_tokens(report.text, context_tokens))
+        length = estimate_tokens(cut.text) + 1
+        if not groups or length > room:
+            groups.append([])
+            room = context_tokens
+        groups[-1].append(cut)
+        room -= length
+    return groups
+
+
+def global_answer(
+    question: str, reports: Sequence[Report], model: LanguageModel, options: GlobalOptions, language: str
+) -> GlobalAnswer:
+    """Answer a question from reports, group by group, then as a whole.
+
+    Args:
+        question: The question.
+        reports: The reports to read (`choose_reports`).
+        model: The language model.
+        options: How; the context is cut to what the model takes.
+        language: Language of the prompts.
+
+    Raises:
+        QueryError: There are no reports.
+        ModelError: The model as a whole cannot be used.
+    """
+    if not reports:
+        raise QueryError("global answers need reports on communities, and there are none")
+    answer_tokens = min(options.answer_tokens, model.output_tokens)
+    room = model.context_tokens - _PROMPT_TOKENS - answer_tokens - estimate_tokens(question)
+    context_tokens = max(_LEAST_TOKENS, min(options.context_tokens, room))
+    groups = pack_reports(reports, context_tokens, options.seed)
+    asked = [_map_request(question, group, answer_tokens, language) for group in groups]
+    answers = {each.request.content_sha256: each for each in model.generate(asked)}
+    found = [_partial(answers[request.content_sha256], group) for request, group in zip(asked, groups, strict=True)]
+    helpful = [each for each in found if each is not None and each.helpfulness > 0 and each.text]
+    helpful.sort(key=lambda each: (-each.helpfulness, each.community_ids))
+    taken = _fitting(helpful, context_tokens)
+    text = _reduced(question, taken, model, answer_tokens, language) if taken else None
+    failed = sum(each is None for each in found)
+    unhelpful = len(found) - failed - len(helpful)
+    return GlobalAnswer(text, tuple(taken), len(reports), unhelpful, failed, len(helpful) - len(taken))
+
+
+def _map_request(question: str, group: Sequence[Report], answer_tokens: int, language: str) -> Request:
+    prompt = load_prompt(MAP_STEP, language)
+    texts = "\n\n".join(report.text for report in group)
+    schema = {
+        "type": "object",
+        "properties": {
+            "answer": {"type": "string"},
+            "helpfulness": {"type": "integer", "minimum": 0, "maximum": MOST_HELPFUL},
+        },
+        "required": ["answer", "helpfulness"],
+        "additionalProperties": False,
+    }
+    asked = prompt.question.substitute(reports=fenced(texts, "reports"), question=question)
+    return Request(
+        prompt.prefix.substitute(),
+        (Message("user", asked),),
+        answer_tokens,
+        Tag("answers", MAP_STEP),
+        schema=json.dumps(schema),
+    )
+
+
+def _partial(answer: Completion, group: Sequence[Report]) -> PartialAnswer | None:
+    value = answer.value
+    if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
+        return None
+    helpfulness = value["helpfulness"]
+    if not isinstance(helpfulness, int):
+        return None
+    return PartialAnswer(str(value["answer"]).strip(), helpfulness, tuple(each.community_id for each in group))
+
+
+def _fitting(answers: Sequence[PartialAnswer], context_tokens: int) -> list[PartialAnswer]:
+    """The first answers, as many as fit; the first one in any case, cut where need be."""
+    taken: list[PartialAnswer] = []
+    room = context_tokens
+    for answer in answers:
+        length = estimate_tokens(answer.text) + 1
+        if taken and length > room:
+            break
+        taken.append(replace(answer, text=cut_to_tokens(answer.text, context_tokens)))
+        room -= length
+    return taken
+
+
+def _reduced(
+    question: str, answers: Sequence[PartialAnswer], model: LanguageModel, answer_tokens: int, language: str
+) -> str | None:
+    prompt = load_prompt(REDUCE_STEP, language)
+    texts = "\n\n".join(f"({answer.helpfulness}) {answer.text}" for answer in answers)
+    asked = prompt.question.substitute(answers=fenced(texts, "answers"), question=question)
+    request = Request(prompt.prefix.substitute(), (Message("user", asked),), answer_tokens, Tag("answers", REDUCE_STEP))
+    usable = {Outcome.COMPLETED, Outcome.TRUNCATED}
+    return next((each.text.strip() for each in model.generate([request]) if each.outcome in usable), None)
+
+
+def search_graph_global(request: Search, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    """Passages that the most relevant reports rest on.
+
+    A passage scores as its best report: the report's score, scaled to 0…1, times the weight of the passage's mentions
+    of the community's entities relative to the passage that has most.
+
+    Raises:
+        QueryError: No reports are indexed.
+    """
+    if indexes.reports is None or indexes.graphs is None or indexes.reports.row_count == 0:
+        raise QueryError("mode graph_global needs reports on communities, and no reports are indexed")
+    found = search_both(indexes.reports, request.text, request.embedding, None, CANDIDATES, trace)
+    began = time.perf_counter()
+    graph = indexes.graphs.get()
+    members = community_members(indexes.graphs.stored, graph, [each.key for each in found[:_REPORTS]])
+    scores = np.zeros(len(graph.chunk_ids))
+    for report in found[:_REPORTS]:
+        weights = np.zeros(graph.adjacency.shape[0])
+        weights[len(graph.chunk_ids) + members[report.key]] = 1.0
+        passages = (graph.adjacency @ weights)[: len(graph.chunk_ids)]
+        scores = np.maximum(scores, report.score / 2 * passages / max(float(passages.max(initial=0.0)), 1e-12))
+    trace.add("reports", began, len(found), texts=tuple(f"report {each.key}" for each in found[:_SHOWN]))
+    return ranked_passages(graph, scores, request, indexes, trace)
+
+
+def community_members(
+    stored: StoredTables, graph: PassageGraph, community_ids: Sequence[str]
+) -> dict[str, NDArray[np.int64]]:
+    """Positions of the entities of some communities."""
+    rows = stored.read(COMMUNITY_MEMBERS, ["community_id", "entity_id"])
+    rows = rows.filter(pc.is_in(rows["community_id"], value_set=pa.array(list(community_ids), pa.string())))
+    found: dict[str, set[int]] = {each: set() for each in community_ids}
+    for row in rows.to_pylist():
+        if row["entity_id"] in graph.entity_positions:
+            found[row["community_id"]].add(graph.entity_positions[row["entity_id"]])
+    return {each: np.array(sorted(positions), dtype=np.int64) for each, positions in found.items()}

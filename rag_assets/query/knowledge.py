@@ -1,0 +1,85 @@
+"""What a published version knows of its documents beside what is searched: facet values and meta knowledge.
+
+Read from the stored tables at their published versions, when asked for the first time; most searches need neither.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from rag_assets.contracts.tables import DOCUMENT_FACETS, META_KNOWLEDGE
+from rag_assets.query.filters import Filters
+from rag_assets.query.stored import StoredTables
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A facet value, or a combination of them, with what is known of its questions.
+
+    Attributes:
+        name: As in `department=sales & document_type=report`.
+        facets: The values, each as `facet=value`.
+        key_terms: Terms that set its questions apart, best first.
+        text: Summary of its questions and answers.
+        language: Language of the summary.
+        question_count: Questions that it is made from.
+    """
+
+    name: str
+    facets: tuple[str, ...]
+    key_terms: tuple[str, ...]
+    text: str
+    language: str
+    question_count: int
+
+
+class Knowledge:
+    """Facet values and meta knowledge of a published version.
+
+    Args:
+        stored: The stored tables.
+    """
+
+    def __init__(self, stored: StoredTables) -> None:
+        self._stored = stored
+
+    @cached_property
+    def selections(self) -> tuple[Selection, ...]:
+        """The meta knowledge, by falling number of questions; equal ones by name.
+
+        Raises:
+            StoreError: A file is gone.
+        """
+        columns = ["selection", "facets", "key_terms", "text", "language", "question_count"]
+        found = [
+            Selection(
+                row["selection"],
+                tuple(row["facets"]),
+                tuple(row["key_terms"]),
+                row["text"],
+                row["language"],
+                row["question_count"],
+            )
+            for row in self._stored.read(META_KNOWLEDGE, columns).to_pylist()
+        ]
+        return tuple(sorted(found, key=lambda each: (-each.question_count, each.name)))
+
+    def documents(self, filters: Filters) -> frozenset[str]:
+        """Documents that have the facet values that filters ask for.
+
+        Raises:
+            StoreError: A file is gone.
+        """
+        chosen = [
+            frozenset().union(*(self._holders.get(value, frozenset()) for value in values))
+            for values in filters.facet_values().values()
+        ]
+        return frozenset.intersection(*chosen) if chosen else frozenset()
+
+    @cached_property
+    def _holders(self) -> dict[str, frozenset[str]]:
+        """Documents by facet value."""
+        rows = self._stored.read(DOCUMENT_FACETS, ["document_id", "facet", "value"])
+        holders: dict[str, set[str]] = {}
+        for row in rows.to_pylist():
+            holders.setdefault(f"{row['facet']}={row['value']}", set()).add(row["document_id"])
+        return {value: frozenset(names) for value, names in holders.items()}

@@ -1,0 +1,6 @@
+-- Pairs of entities that are related, strongest first, with what is said of it.
+SELECT a.name AS source, b.name AS target, r.weight, r.mention_count, r.description
+FROM relationships r
+JOIN entities a ON a.entity_id = r.source_id
+JOIN entities b ON b.entity_id = r.target_id
+ORDER BY r.weight DESC, source, target

@@ -1,0 +1,160 @@
+import json
+from collections.abc import Callable
+
+import pytest
+from graph_data import FILM, PERSON, fill_lake, graph_base, stored_tables
+from query_data import BagOfWordsEmbedder
+from scripted_model import ScriptedModel
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
+from rag_assets.contracts.tables import CHUNK_INDEX
+from rag_assets.models.prompts import load_prompt
+from rag_assets.models.token_estimate import estimate_tokens
+from rag_assets.query import Filters, KnowledgeBase
+from rag_assets.query.graph_global import (
+    MAP_STEP,
+    REDUCE_STEP,
+    GlobalOptions,
+    Report,
+    choose_reports,
+    global_answer,
+    load_reports,
+    pack_reports,
+)
+from rag_assets.store.lake import Lake
+from rag_assets.store.vectors import VectorStore
+
+Answer = Callable[[Request], "Completion | JsonValue"]
+REPORTS = [
+    Report(f"c{number}", 0, None, f"Report {number} tells of [Data: Entities ({number})].") for number in range(6)
+]
+SMALL = GlobalOptions(context_tokens=15)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder) -> KnowledgeBase:
+    return graph_base(tmp_path_factory.mktemp("graph"), embedder)
+
+
+def script(helpfulness: dict[str, int]) -> Answer:
+    """Partial answers by the reports in the request; the final answer is the fence of what came in."""
+
+    def answer(request: Request) -> Completion | JsonValue:
+        text = request.messages[-1].text
+        if request.tag.step == REDUCE_STEP:
+            return text
+        found = [number for number in helpfulness if f"Report {number} " in text]
+        value: dict[str, JsonValue] = {
+            "answer": f"partial {found[0]} [Data: Entities ({found[0]})]",
+            "helpfulness": helpfulness[found[0]],
+        }
+        return Completion(request, Outcome.COMPLETED, json.dumps(value), value=value)
+
+    return answer
+
+
+@pytest.mark.parametrize("language", ["ja", "en"])
+def test_placeholders(language: str) -> None:
+    assert load_prompt(MAP_STEP, language).placeholders == {"reports", "question"}
+    assert load_prompt(REDUCE_STEP, language).placeholders == {"answers", "question"}
+
+
+def test_partial_answers_are_joined_by_falling_helpfulness() -> None:
+    scores = {"0": 10, "1": 0, "2": 90, "3": 40, "4": 0, "5": 60}
+    model = ScriptedModel(script(scores), context_tokens=1, reverse=True)
+    options = GlobalOptions(context_tokens=15, answer_tokens=50)
+    found = global_answer("What is told?", [each_long(report) for report in REPORTS], model, options, "en")
+    assert [each.helpfulness for each in found.partial_answers] == [90, 60, 40, 10]
+    assert (found.read, found.unhelpful, found.failed, found.left_out) == (6, 2, 0, 0)
+    assert found.text is not None
+    places = [found.text.index(f"({each.helpfulness}) partial") for each in found.partial_answers]
+    assert places == sorted(places)
+    assert "[Data: Entities (2)]" in found.text
+    assert "partial 1" not in found.text
+
+
+def each_long(report: Report) -> Report:
+    """A report so long that it fills a group."""
+    return Report(report.community_id, 0, None, report.text + " word" * 100)
+
+
+def test_partial_answers_that_do_not_fit_are_left_out() -> None:
+    long = "word " * 150
+
+    def answer(request: Request) -> JsonValue | Completion:
+        if request.tag.step == REDUCE_STEP:
+            return "done"
+        value: dict[str, JsonValue] = {"answer": long, "helpfulness": 50}
+        return Completion(request, Outcome.COMPLETED, json.dumps(value), value=value)
+
+    found = global_answer(
+        "?", [each_long(each) for each in REPORTS], ScriptedModel(answer, context_tokens=1), SMALL, "en"
+    )
+    assert found.text == "done"
+    assert len(found.partial_answers) == 1
+    assert found.left_out == 5
+
+
+def test_where_nothing_helps_there_is_no_answer() -> None:
+    model = ScriptedModel(script(dict.fromkeys("012345", 0)))
+    found = global_answer("?", REPORTS, model, GlobalOptions(), "ja")
+    assert (found.text, found.partial_answers, found.unhelpful) == (None, (), 1)
+    assert [request.tag.step for request in model.asked] == [MAP_STEP]
+
+
+def test_groups_that_fail_are_counted() -> None:
+    found = global_answer("?", REPORTS, ScriptedModel(lambda request: Completion(request, Outcome.FAILED)), SMALL, "en")
+    assert (found.text, found.failed) == (None, 1)
+
+
+def test_without_reports_it_is_said_plainly(store: VectorStore, embedder: BagOfWordsEmbedder) -> None:
+    with pytest.raises(QueryError, match="there are none"):
+        global_answer("?", [], ScriptedModel(lambda _: ""), GlobalOptions(), "en")
+    with pytest.raises(QueryError, match="no reports are indexed"):
+        KnowledgeBase(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}).search("x", "graph_global")
+
+
+def test_packing_is_a_seeded_partition_within_the_limit() -> None:
+    groups = pack_reports(REPORTS, 40, seed=1)
+    assert sorted(each.community_id for group in groups for each in group) == [each.community_id for each in REPORTS]
+    assert all(sum(estimate_tokens(each.text) + 1 for each in group) <= 40 for group in groups)
+    assert len(groups) > 1
+    assert pack_reports(REPORTS[::-1], 40, seed=1) == groups
+    assert pack_reports(REPORTS, 40, seed=2) != groups
+    assert estimate_tokens(pack_reports([each_long(REPORTS[0])], 20, 0)[0][0].text) <= 20
+
+
+@pytest.mark.parametrize(
+    ("level", "scores", "dynamic", "expected"),
+    [
+        (0, {}, False, ["a", "b"]),
+        (1, {}, False, ["a1", "a2", "b"]),
+        (2, {}, False, ["a11", "a2", "b"]),
+        (2, {"a": 0.5, "a1": 0.4}, True, ["a", "b"]),
+        (2, {"a": 0.1, "a1": 0.4, "a11": 0.2}, True, ["a1", "a2", "b"]),
+        (2, {"a": 0.1, "a1": 0.4, "a11": 0.6}, True, ["a11", "a2", "b"]),
+    ],
+)
+def test_levels_are_projected_downwards(
+    level: int, scores: dict[str, float], dynamic: bool, expected: list[str]
+) -> None:
+    tree = [("a", 0, None), ("b", 0, None), ("a1", 1, "a"), ("a2", 1, "a"), ("a11", 2, "a1")]
+    reports = [Report(name, depth, parent, name) for name, depth, parent in tree]
+    options = GlobalOptions(level=level, dynamic=dynamic)
+    assert sorted(each.community_id for each in choose_reports(reports, options, scores)) == sorted(expected)
+
+
+def test_reports_are_read_from_the_stored_tables(tmp_path_factory: pytest.TempPathFactory) -> None:
+    lake = Lake(tmp_path_factory.mktemp("lake"))
+    fill_lake(lake)
+    found = load_reports(stored_tables(lake))
+    assert [(each.community_id, each.level, each.parent_id) for each in found] == [("c0", 0, None), ("c1", 1, "c0")]
+
+
+def test_passages_of_relevant_reports_are_found_without_a_model(graph: KnowledgeBase) -> None:
+    result = graph.search("Silent Harbor", "graph_global", 5)
+    assert [hit.document_id for hit in result.hits] == [FILM, PERSON]
+    assert next(step for step in result.trace.steps if step.operation == "reports").texts[0] == "report c1"
+    people = graph.search("Silent Harbor", "graph_global", 5, Filters(folder=("people",)))
+    assert [hit.document_id for hit in people.hits] == [PERSON]

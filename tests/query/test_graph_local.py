@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+from graph_data import FILM, PERSON, QUESTION, fill_lake, graph_base, stored_tables
+from query_data import BagOfWordsEmbedder
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.tables import CHUNK_INDEX
+from rag_assets.query import Filters, KnowledgeBase
+from rag_assets.query.graph_local import Walk
+from rag_assets.query.local_context import local_context
+from rag_assets.query.passage_graph import build_passage_graph
+from rag_assets.store.lake import Lake
+from rag_assets.store.vectors import VectorStore
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder) -> KnowledgeBase:
+    return graph_base(tmp_path_factory.mktemp("graph"), embedder)
+
+
+def test_a_second_hop_is_found_that_shares_no_word(graph: KnowledgeBase) -> None:
+    hybrid = [hit.document_id for hit in graph.search(QUESTION, "hybrid", 5).hits]
+    local = [hit.document_id for hit in graph.search(QUESTION, "graph_local", 2).hits]
+    assert PERSON not in hybrid
+    assert local == [FILM, PERSON]
+
+
+def test_scores_fall_and_hits_can_be_cited(graph: KnowledgeBase) -> None:
+    result = graph.search(QUESTION, "graph_local", 7)
+    scores = [hit.score for hit in result.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert min(scores) > 0
+    assert result.hits[0].citation.document_id == FILM
+    assert result.hits[0].text.startswith("Silent Harbor")
+
+
+@pytest.mark.parametrize("granularity", ["page", "document"])
+def test_pages_and_documents_are_found(graph: KnowledgeBase, granularity: str) -> None:
+    result = graph.search(QUESTION, "graph_local", 2, granularity=granularity)
+    assert [hit.document_id for hit in result.hits] == [FILM, PERSON]
+
+
+def test_filters_hold_for_what_is_returned_and_walks_pass_through_the_rest(graph: KnowledgeBase) -> None:
+    result = graph.search(QUESTION, "graph_local", 5, Filters(folder=("people",)))
+    assert result.hits[0].document_id == PERSON
+    assert all(hit.document_id.startswith("people/") for hit in result.hits)
+    assert graph.search(QUESTION, "graph_local", 5, Filters(document=("none",))).hits == ()
+
+
+def test_the_trace_names_seeds_neighbours_and_sizes(graph: KnowledgeBase) -> None:
+    steps = {step.operation: step for step in graph.search(QUESTION, "graph_local", 2).trace.steps}
+    assert steps["seeds"].texts[0] == "seed Silent Harbor 1.000"
+    assert steps["walk"].texts[0] == "7 passages, 4 entities, 7 edges"
+    assert steps["lookup"].candidates > 0
+
+
+def test_without_entities_it_is_said_plainly(store: VectorStore, embedder: BagOfWordsEmbedder) -> None:
+    plain = KnowledgeBase(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)})
+    with pytest.raises(QueryError, match="no entities are indexed"):
+        plain.search("token", "graph_local")
+
+
+def test_many_queries_are_answered_like_one(graph: KnowledgeBase) -> None:
+    asked = [("1", QUESTION), ("2", "Vienna")]
+    for query_id, result in graph.search_all(asked, "graph_local", 3):
+        assert result.hits == graph.search(dict(asked)[query_id], "graph_local", 3).hits
+
+
+def test_a_reader_is_given_the_neighbourhood_within_the_budget(
+    tmp_path_factory: pytest.TempPathFactory, graph: KnowledgeBase
+) -> None:
+    lake = Lake(tmp_path_factory.mktemp("lake"))
+    fill_lake(lake)
+    stored = stored_tables(lake)
+    built = build_passage_graph(stored)
+    entities = np.zeros(4)
+    entities[built.entity_positions["mira kovacs"]] = 0.6
+    entities[built.entity_positions["zagreb"]] = 0.3
+    walk = Walk({}, entities, np.zeros(7))
+    hits = graph.search(QUESTION, "graph_local", 7).hits
+    found = local_context(stored, built, walk, hits, 2000)
+    assert [line.split(" | ")[1] for line in found.entities] == ["Mira Kovacs", "Zagreb"]
+    assert found.relationships == ("1 | Mira Kovacs | Silent Harbor | So.", "2 | Vienna | Zagreb | So.")
+    assert found.claims == ("2 | Mira Kovacs | true | She studied in Vienna.",)
+    assert [text.splitlines()[0] for text in found.reports] == ["# Films and cities", "# Silent Harbor"]
+    assert found.passages == hits
+    small = local_context(stored, built, walk, hits, 80)
+    assert small.length_tokens <= 80
+    assert 0 < len(small.passages) < len(hits)
