@@ -178,7 +178,9 @@ class _StructuredSession:
                 text = _text(value)
             except ValueError:
                 value = None
-        return replace(exchange.spent, outcome=outcome, text=text, value=value, error=answer.error)
+        return replace(
+            exchange.spent, outcome=outcome, text=text, value=value, error=answer.error, rejected=answer.rejected
+        )
 
 
 def parse_json(text: str) -> JsonValue:

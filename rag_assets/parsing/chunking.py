@@ -281,8 +281,12 @@ def _pack(units: Sequence[_Unit], budget: int, overlap: int, room: Callable[[_Un
                 groups.append(body)
             same_part = not headings and body and body[-1].section == unit.section
             group = [*(_tail(body, overlap) if same_part else []), *headings]
+            left: list[_Unit] = []
             while group and _length([*group, unit]) > room(group[0]):
-                group.pop(0)
+                first = group.pop(0)
+                left += [first] if first.is_heading else []  # the others stand in the passage before as well
+            if left:
+                groups.append(left)
         group.append(unit)
     if group:
         groups.append(group)

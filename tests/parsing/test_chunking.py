@@ -128,6 +128,13 @@ def test_no_passage_is_too_long_and_no_paragraph_is_lost(page: list[Block], size
     assert found == chunks(*page, size=size)
 
 
+def test_headings_that_do_not_fit_together_are_kept() -> None:
+    headings = [Block(BlockKind.HEADING, text) for text in ("9", "0" * 6, "0" * 8, "0" * 13)]
+    page = [Block(BlockKind.PARAGRAPH, "0"), *headings, Block(BlockKind.PARAGRAPH, "0" * 10)]
+    together = "".join(chunk.text for chunk in chunks(*page, size=40))
+    assert "9" in together
+
+
 @pytest.mark.parametrize("headers", [0, 1])
 def test_a_table_of_headers_only_is_still_searched(headers: int) -> None:
     [chunk] = chunks(table([["項目名", "型", "説明"]], headers=headers))
