@@ -53,7 +53,6 @@ def plain_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_context, "estimate_tokens", estimate_tokens)
 
 
-
 def packed(context: ReportContext) -> set[str]:
     return {
         *(each.name for each in context.entities),
