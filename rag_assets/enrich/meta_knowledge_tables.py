@@ -145,6 +145,7 @@ class _Writer:
 
     def records(self, stored: Mapping[str, Record], progress: Progress) -> Iterator[Record]:
         total, done = len(self._selections), 0
+        self._count_terms()
         wanted: dict[str, Selection] = {}
         for selection in self._selections:
             row = stored.get(selection.name)
@@ -153,14 +154,20 @@ class _Writer:
                 continue
             self._update.kept += 1
             done += 1
-            yield row
+            yield self._kept(row, selection)
         self._update.rewritten = len(wanted)
-        if wanted:
-            self._count_terms()
         for name, attempt in self._attempts(wanted.values()):
             done += 1
             progress(done, total)
             yield self._record(wanted[name], attempt)
+
+    def _kept(self, row: Record, selection: Selection) -> Record:
+        """A row whose questions are what they were; what sets them apart follows the other questions."""
+        named = key_terms(selection, self._terms, self._options.key_terms)
+        if row["method"] != METHOD:
+            return {**row, "key_terms": named}
+        text = compose_summary(selection, named, self._terms, self._options.summary_chars)
+        return {**row, "key_terms": named, "text": text}
 
     def _count_terms(self) -> None:
         for selection in self._selections:
