@@ -271,7 +271,7 @@ def test_a_half_finished_run_of_others_is_not_published(home: Home) -> None:
         failed = dg.materialize([snapshot], instance=instance, resources=resources, raise_on_error=False)
     assert not failed.success
     assert home.unfinished_steps() == [
-        f"{name}, shard {shard}" for name in ("pages", "parse_failures", "chunks", "file_summaries")
+        f"{name}, shard {shard}" for name in ("pages", "parse_failures", "chunks", "page_summaries")
     ]
     assert home.snapshots.current() == before
     run_index(home)
