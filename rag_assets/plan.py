@@ -104,6 +104,7 @@ def make_plan(home: "Home") -> Plan:
         return Plan(marks, real.name, documents, (), 0, 0, 0, 0, 0, None, None)
     from rag_assets.models.planning import PlanningModel
     from rag_assets.models.structured import StructuredModel
+    from rag_assets.parsing.chunks import update_chunks
     from rag_assets.parsing.documents import update_documents
 
     model = PlanningModel(real, lambda request: _stored(home, request), _typical_output_tokens(home))
@@ -116,6 +117,16 @@ def make_plan(home: "Home") -> Plan:
             home.parsing_workers,
             _ignore,
             home.parsing_passwords,
+        )
+        chunking = home.settings.chunking
+        update_chunks(
+            lake,
+            changes.shards,
+            home.embedder,
+            home.chunking_fingerprint,
+            chunking.size_tokens,
+            chunking.overlap_share,
+            _ignore,
         )
         for step in home.model_steps(StructuredModel(model, home.settings.language_model.temperature)).values():
             step(lake, changes.shards, _ignore)
