@@ -16,6 +16,7 @@ from rag_assets.parsing.language import detect_language, split_sentences
 
 _CONTEXT_SHARE = 0.25  # of a passage, at most, for title, page name and section
 _HEADER_SHARE = 0.35  # of a passage, at most, for a table header; wider tables name the column at each cell
+_TOKEN_CHARS = 16  # that a token stands for at most where pieces are looked for
 _NUMBER = re.compile(r"[\d.,%\-+¥$/:()]*")
 
 
@@ -163,26 +164,28 @@ def _text_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) -> 
 
 
 def _cut(text: str, tokenizer: Tokenizer, budget: int) -> Iterator[str]:
-    """Cut a text without sentence ends into the longest pieces that fit, at white space where there is some."""
-    while text:
-        size = len(text)
-        while size > 1 and (count := tokenizer.count_tokens([text[:size]])[0]) > budget:
+    """Cut a text without sentence ends into long pieces that fit, at white space where there is some."""
+    begin = 0
+    while begin < len(text):
+        size = min(len(text) - begin, budget * _TOKEN_CHARS)
+        while size > 1 and (count := tokenizer.count_tokens([text[begin : begin + size]])[0]) > budget:
             size = max(1, min(size - 1, size * budget // count))
-        if size < len(text) and (space := text.rfind(" ", size // 2, size)) > 0:
-            size = space + 1
-        if piece := text[:size].strip():
+        end = begin + size
+        if end < len(text) and (space := text.rfind(" ", begin + size // 2, end)) > 0:
+            end = space + 1
+        if piece := text[begin:end].strip():
             yield piece
-        text = text[size:]
+        begin = end
 
 
 def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:
     header_rows, body = block.rows[: block.header_row_count], block.rows[block.header_row_count :]
-    columns = column_names(header_rows)
-    header = _line(columns)
-    header_fits = tokenizer.count_tokens([header])[0] <= budget * _HEADER_SHARE
     if not body:
-        header_rows, body, columns, header = (), header_rows, (), ""
-    texts = [_line(row.cells) if header_fits else _pairs(columns, row.cells) for row in body]
+        header_rows, body = (), header_rows
+    columns = column_names(header_rows)
+    header, *lines = _lines([columns, *(row.cells for row in body)])
+    header_fits = tokenizer.count_tokens([header])[0] <= budget * _HEADER_SHARE
+    texts = [_row_text(columns, row.cells, line if header_fits else "") for row, line in zip(body, lines, strict=True)]
     room = budget - (tokenizer.count_tokens([header])[0] if header_fits and header else 0)
     for row, text, count in zip(body, texts, tokenizer.count_tokens(texts), strict=True):
         if not text:
@@ -204,14 +207,13 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
 def _wide_row(unit: _Unit, columns: Sequence[str], row: Row, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:
     """A row longer than a passage: cell by cell, each with the name of its column."""
     unit = replace(unit, header="")
-    named = list(zip(columns, row.cells, strict=False)) or [("", cell) for cell in row.cells]
     held: list[str] = []
     held_tokens = 0
-    for column, cell in _merged(named):
-        prefix = f"{column}: " if column else ""
+    for place, cell in _merged(row.cells):
+        prefix = f"{columns[place]}: " if columns and columns[place] else ""
         room = max(budget // 2, budget - tokenizer.count_tokens([prefix])[0] - 1)
         prefix = prefix if room < budget and tokenizer.count_tokens([prefix])[0] < budget // 2 else prefix[:20]
-        for piece in _cut(" ".join(cell.split()), tokenizer, room):
+        for piece in _cut(cell, tokenizer, room):
             text = prefix + piece
             count = tokenizer.count_tokens([text])[0]
             if held and held_tokens + count > budget:
@@ -236,23 +238,37 @@ def _distinct_in_order(cells: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text for text in (" ".join(cell.split()) for cell in cells) if text))
 
 
-def _line(cells: Sequence[str]) -> str:
-    return " | ".join(cell for _, cell in _merged([("", cell) for cell in cells]))
+def _lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as text in which every cell stands at its place, so that cells of one column can be told.
+
+    An empty cell, and one that a merged value spans, is an empty place between ` | `. Places at the end of a row, and
+    those that are empty in all rows, are left out.
+    """
+    placed = [dict(_merged(cells)) for cells in rows]
+    used = sorted({place for row in placed for place in row})
+    return [" | ".join(row.get(place, "") for place in used if place <= max(row, default=-1)) for row in placed]
 
 
-def _pairs(columns: Sequence[str], cells: Sequence[str]) -> str:
-    named = zip(columns, cells, strict=False) if columns else (("", cell) for cell in cells)
-    return " | ".join(f"{column}: {cell}" if column else cell for column, cell in _merged(list(named)))
+def _row_text(columns: Sequence[str], cells: Sequence[str], line: str) -> str:
+    """A row as its line below the header; with the name of its column at each cell where that is shorter, as in sparse
+    rows, or where there is no line.
+    """
+    if not columns:
+        return line
+    pairs = " | ".join(f"{columns[place]}: {cell}" if columns[place] else cell for place, cell in _merged(cells))
+    return pairs if not line or len(pairs) < len(line) else line
 
 
-def _merged(named: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Cells with text; of neighbours that hold the same words, as merged cells do, only the first."""
-    kept: list[tuple[str, str]] = []
+def _merged(cells: Sequence[str]) -> list[tuple[int, str]]:
+    """Places of the cells with text, and their texts; of neighbours that hold the same words, as merged cells do, only
+    the first.
+    """
+    kept: list[tuple[int, str]] = []
     last = ""
-    for column, cell in named:
+    for place, cell in enumerate(cells):
         text = " ".join(cell.split())
         if text and (text != last or _NUMBER.fullmatch(text) or len(text) < 3):
-            kept.append((column, text))
+            kept.append((place, text))
         last = text
     return kept
 

@@ -219,9 +219,10 @@ def _write(lake: Lake, shard: _Shard, report: StepReport) -> None:
     for table in _CONTENT_TABLES:
         new_rows = rows(table.schema, records[table.name])
         replace_documents(lake, table, shard.name, new_rows, inputs, shard.gone, report)
-    report.computed += len(shard.parsed)
-    report.removed += len(shard.gone)
-    report.kept += len(shard.files) - len(shard.parsed)
+    done = report.of(shard.name)
+    done.computed += len(shard.parsed)
+    done.removed += len(shard.gone)
+    done.kept += len(shard.files) - len(shard.parsed)
 
 
 def _write_documents(lake: Lake, shard: _Shard, report: StepReport) -> None:

@@ -4,11 +4,12 @@ What stays out: making blocks (`excel_sheet`, `excel_drawings`).
 """
 
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from rag_assets.contracts.causes import BlockKind
+from rag_assets.parsing.cells import cover
 from rag_assets.parsing.content import Block
 from rag_assets.parsing.excel_cells import Area, parse_area
 
@@ -21,6 +22,14 @@ _TITLE_NAME = re.compile(
     r"(?:補足|付録|付図|別紙|別表|参考|資料|例|表|図|案|ケース|パターン|手順|ステップ|その)"
     r"[\s\d.①-⑳A-Za-zＡ-Ｚ一二三四五六七八九十-]{0,5}"
     r"|\D+[\d①-⑳]|(?:appendix|table|figure|fig\.?|case|step|example|pattern|part)\s*[\w.-]{0,5}",
+    re.IGNORECASE,
+)
+_NOTE_CHARS = 40
+_GAP = re.compile(r"\s+|(?=[（(［\[〔])")
+_ASIDE = re.compile(
+    r"[(\[〔].*[)\]〕]|[※*注].*|単位\s*[:=(\s].*|units?\s*[:=(].*|.*\d.*(?:現在|時点|更新|作成|改訂)"
+    r"|\D{0,2}\d{1,4}[年./-]\s*\d{1,2}[月./-]\s*\d{1,4}日?|as of\s.+|in (?:thousands|millions|billions)\b.*"
+    r"|(?P<name>[^:()\s]{1,15})\s*:\s*\S.*",
     re.IGNORECASE,
 )
 _CONTENTS = {"目次", "目 次", "目　次", "contents", "table of contents"}
@@ -72,6 +81,24 @@ def states_value(text: str) -> bool:
     return match is not None and _TITLE_NAME.fullmatch(match["name"]) is None
 
 
+def is_aside(text: str) -> bool:
+    """Whether a line beside a title tells something about a table: its unit, its date, a note; no name of columns."""
+    plain = unicodedata.normalize("NFKC", text).strip()
+    match = _ASIDE.fullmatch(plain) if len(plain) <= _NOTE_CHARS else None
+    return match is not None and not (match["name"] and _TITLE_NAME.fullmatch(match["name"]))
+
+
+def is_title_line(texts: Sequence[str]) -> bool:
+    """Whether texts of a line are a title and notes on a table, as in `売上一覧`, `2024年度`, `（単位：千円）`.
+
+    Texts between the first and the last may be of less certain kind, so long as they hold a number.
+    """
+    title, *between, last = ("", *texts) if len(texts) < 2 else texts
+    if not _is_title(title) or "\n" in title or len(title) > _CAPTION_CHARS or not is_aside(last):
+        return False
+    return all(is_aside(text) or (len(text) <= _NOTE_CHARS and _has_digit(text)) for text in between)
+
+
 def _close(stack: list[_Heading], heading: _Heading) -> None:
     """Drop open headings that do not stand above a new one.
 
@@ -121,16 +148,58 @@ def _in_order(blocks: list[Block]) -> list[Block]:
 
 
 def _promote_captions(blocks: list[Block]) -> list[Block]:
-    """Make a heading of a short line that stands directly above a table."""
-    result = list(blocks)
-    for index, (block, below) in enumerate(pairwise(blocks)):
-        if block.kind is not BlockKind.PARAGRAPH or below.kind is not BlockKind.TABLE:
-            continue
-        area, other = _area(block), _area(below)
-        near = 0 < other.top - area.bottom <= _CAPTION_ROWS and area.left <= other.right
-        if near and "\n" not in block.text and len(block.text) <= _CAPTION_CHARS and _is_title(block.text):
-            result[index] = replace(block, kind=BlockKind.HEADING)
+    """Make a heading of a short line directly above a table, with the notes that stand beside or below it."""
+    result: list[Block] = []
+    for block in blocks:
+        if block.kind is BlockKind.TABLE:
+            _give_title(result, _area(block))
+        result.append(block)
     return result
+
+
+def _give_title(above: list[Block], table: Area) -> None:
+    """Turn the last of the blocks above a table into its heading, where they are a title, or a title and notes."""
+    first = len(above)
+    while first and _is_near(above[first - 1], table) and _is_note(above[first - 1]):
+        first -= 1
+    if not first or not _is_near(above[first - 1], table):
+        return
+    title, notes = above[first - 1], above[first:]
+    lines = [*title.text.split("\n"), *(note.text for note in notes)]
+    if title.kind is BlockKind.HEADING:
+        if not notes:
+            return
+    elif title.kind is not BlockKind.PARAGRAPH or not _is_caption(title.text):
+        return
+    label = cover([block.cell_range for block in (title, *notes) if block.cell_range])
+    above[first - 1 :] = [replace(title, kind=BlockKind.HEADING, text=" ".join(lines), cell_range=label)]
+
+
+def _is_note(block: Block) -> bool:
+    """Whether a block is nothing but notes on a table."""
+    if block.kind not in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM}:
+        return False
+    ends = [(0, 0), *(place.span() for place in _GAP.finditer(block.text))]
+    return any(is_aside(block.text[end:]) and (not start or _has_digit(block.text[:start])) for start, end in ends)
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdecimal, text))
+
+
+def _is_near(block: Block, table: Area) -> bool:
+    area = _area(block)
+    return 0 < table.top - area.bottom <= _CAPTION_ROWS and area.left <= table.right
+
+
+def _is_caption(text: str) -> bool:
+    """Whether a text is a title, alone or with notes on what it names."""
+    title, *notes = text.split("\n")
+    if notes:
+        return is_title_line([title, *notes])
+    if len(title) <= _CAPTION_CHARS and _is_title(title):
+        return True
+    return any(is_title_line([title[: place.start()], title[place.end() :]]) for place in _GAP.finditer(title))
 
 
 def _is_title(text: str) -> bool:

@@ -15,7 +15,7 @@ from rag_assets.parsing.excel_cells import Area, SheetCells, parse_area
 from rag_assets.parsing.excel_rooms import Floor, Room, find_rooms
 from rag_assets.parsing.excel_styles import PLAIN, Look
 from rag_assets.parsing.excel_tables import Box, make_bands, split_bands, table_block
-from rag_assets.parsing.excel_text import is_heading, outside_blocks
+from rag_assets.parsing.excel_text import is_heading, is_title_row, outside_blocks, title_block
 
 _GRAPH_PAPER_CHARS = 4.5
 _GRAPH_PAPER_GAP = 10
@@ -114,11 +114,14 @@ def adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
     top, bottom = min(box.area.top for box in boxes), max(box.area.bottom for box in boxes)
     left, right = min(box.area.left for box in boxes), max(box.area.right for box in boxes)
     lefts = {box.area.left for box in boxes}
+    names = sorted((box for box in boxes if box.area.top == top and box.text), key=lambda box: box.area)
     added: list[Box] = []
 
     def take(row: int, least: int) -> bool:
         row_boxes = [box for box in free.get(row, ()) if left <= box.area.left <= right]
         if len(row_boxes) < least or (least and any(box.area.left not in lefts for box in row_boxes)):
+            return False
+        if row < top and is_title_row(row_boxes, names):
             return False
         added.extend(row_boxes)
         free[row] = [box for box in free.get(row, ()) if not left <= box.area.left <= right]
@@ -141,6 +144,11 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
         return [Block(kind, filled[0].text, cell_range=filled[0].area.label)]
     blocks: list[Block] = []
     for part in split_bands(make_bands(boxes)):
+        if len(part) > 1 and not any(box.fill for box in part[0].boxes):
+            line, below = ([box for box in band.starting if box.text] for band in part[:2])
+            if is_title_row(line, below):
+                blocks.append(title_block(line))
+                del part[0]
         titles = [box for band in part for box in band.starting if box.text]
         if len(titles) == 1 and is_heading(titles):
             blocks.append(Block(BlockKind.HEADING, titles[0].text, cell_range=titles[0].area.label))

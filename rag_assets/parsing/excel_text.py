@@ -11,7 +11,7 @@ from itertools import accumulate
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.parsing.content import Block
 from rag_assets.parsing.excel_cells import Area
-from rag_assets.parsing.excel_sections import states_value
+from rag_assets.parsing.excel_sections import is_title_line, states_value
 from rag_assets.parsing.excel_tables import Band, Box, make_bands, table_block
 
 _NUMBERED = re.compile(
@@ -111,11 +111,40 @@ def _runs(boxes: Sequence[Box], gap_columns: int) -> list[list[Box]]:
 def _group_blocks(group: list[Box]) -> list[Block]:
     bands = make_bands(group)
     start = next((index for index, band in enumerate(bands) if len(band.starting) > 1), len(bands))
+    title: list[Block] = []
+    above = bands[:start]
+    if start + 1 < len(bands) and is_title_row(bands[start].starting, bands[start + 1].starting):
+        title = [title_block(bands[start].starting)]
+        start += 1
     end = next((index for index in range(len(bands), start, -1) if not _is_note(bands[index - 1])), start)
     table = table_block(bands[start:end]) if _is_table(bands[start:end]) else None
     if table is None:
         return _lines(bands)
-    return [*_lines(bands[:start]), table, *_lines(bands[end:])]
+    return [*_lines(above), *title, table, *_lines(bands[end:])]
+
+
+def is_title_row(boxes: Sequence[Box], below: Sequence[Box]) -> bool:
+    """Whether a row above the names of columns is no part of the table: its title, and at the right end notes on it.
+
+    Args:
+        boxes: Boxes of the row that hold a text, left to right.
+        below: Those of the row below.
+    """
+    if not 2 <= len(boxes) <= len(below) or not is_title_line([box.text for box in boxes]):
+        return False
+    names = [box.text for box in below]
+    if len(boxes) == len(below) and not all(any(map(str.isalpha, text)) for text in (boxes[-1].text, *names)):
+        return False  # as full as the row below, it may be the first of a list of words with dates
+    title, note = boxes[0].area, boxes[-1].area
+    if title.bottom >= below[0].area.top or note.right < below[-1].area.left:
+        return False
+    covered = sum(title.left <= box.area.left <= title.right for box in below)
+    return title.left <= below[0].area.left or covered * 2 > len(below)
+
+
+def title_block(boxes: Sequence[Box]) -> Block:
+    """The heading that a title row makes, its notes included: they hold for all that stands below."""
+    return Block(BlockKind.HEADING, " ".join(box.text for box in boxes), cell_range=_around(boxes).label)
 
 
 def _is_note(band: Band) -> bool:

@@ -33,6 +33,7 @@ _TITLE_CHARS = 200
 _LINK_CHARS = 500
 _LINK_SCHEMES = ("http://", "https://", "mailto:", "ftp://")
 _LINKED_FILE = re.compile(r"\.(xls[xmb]?|ods|csv|tsv|docx?|docm|pptx?|pdf|txt|md|eml|msg)(#.*)?$", re.IGNORECASE)
+_PICTURE_FILE = re.compile(r"[^\n]*\.(png|jpe?g|gif|bmp|tiff?|emf|wmf|svg|webp)", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:|//|#", re.IGNORECASE)
 _NOT_A_LETTER = re.compile(r"[\W_]+")
 _GRID_CELLS = 5_000_000  # what memory bears, whatever the limit
@@ -104,6 +105,26 @@ def link_suffix(text: str, target: str) -> str:
     shown = letters(text)
     known = bool(shown) and (shown in letters(target) or shown in letters(readable))
     return "" if known or len(target) > _LINK_CHARS or not target.isprintable() else f" <{target}>"
+
+
+def picture_block(
+    stated: str, section: tuple[str, ...] = (), *, box: Box | None = None, target: str = ""
+) -> Block | None:
+    """A caption that says what a picture shows.
+
+    Args:
+        stated: Its alternative text; the name of its file, which older programs put there, is none.
+        section: Headings above it.
+        box: Its place on the page.
+        target: What it is a link to.
+
+    Returns:
+        The caption; None where there is no alternative text.
+    """
+    text = clean(stated).replace("\n", " ")
+    if not text or _PICTURE_FILE.fullmatch(text):
+        return None
+    return Block(BlockKind.CAPTION, f"図: {text}{link_suffix(text, target)}", section, box=box)
 
 
 def letters(text: str) -> str:

@@ -50,13 +50,17 @@ _PAIRS = {
     "[": "]",
 }
 _BRACKET_CHARS = 400
+_VISIBLE = re.compile(r"\S")
+_LAST_WORD = re.compile(r"[^\s(\[\"'“]*\Z")
+_ABBREVIATION_CHARS = 40
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\"'“])(?:[A-Z]|(?:[A-Za-z]\.)+[A-Za-z]|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|cf|approx|al|fig|figs|eq|eqs"
+    r"[A-Z]|(?:[A-Za-z]\.)+[A-Za-z]|mr|mrs|ms|dr|prof|st|jr|sr|vs|etc|cf|approx|al|fig|figs|eq|eqs"
     r"|sec|ch|vol|no|nos|pp|p|ed|eds|inc|ltd|co|corp|dept|est|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec|ver|rev"
-    r"|ref|refs|tab|app|incl|resp|min|max)$",
+    r"|ref|refs|tab|app|incl|resp|min|max",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"(?:^|\n)\s*\(?[0-9A-Za-z]{1,3}$")
+_ITEM_CHARS = 4
+_ITEM_NUMBER = re.compile(r"\(?[0-9A-Za-z]{1,3}")
 
 
 def detect_language(text: str) -> str:
@@ -139,9 +143,12 @@ def split_sentences(text: str, language: str) -> list[str]:
     """
     sentences: list[str] = []
     for line in text.splitlines():
-        start = position = 0
+        start = first = position = 0  # of the sentence: where it begins, and where its first word does
         while position < len(line):
             character = line[position]
+            if first == position and character.isspace():
+                first = position = position + 1
+                continue
             if character in _PAIRS:
                 position = _after_bracket(line, position)
                 continue
@@ -149,9 +156,9 @@ def split_sentences(text: str, language: str) -> list[str]:
             if character not in _ENDS:
                 continue
             position = _after_run(line, position)
-            if _ends_sentence(line, start, position, spaceless=language in ("ja", "zh")):
+            if _ends_sentence(line, first, position, spaceless=language in ("ja", "zh")):
                 sentences.append(line[start:position])
-                start = position
+                start = first = position
         sentences.append(line[start:])
     return [sentence.strip() for sentence in sentences if sentence.strip()]
 
@@ -179,20 +186,35 @@ def _after_run(line: str, position: int) -> int:
 
 
 def _ends_sentence(line: str, start: int, position: int, *, spaceless: bool) -> bool:
-    marks = re.search(f"[{re.escape(_ENDS)}]+[{re.escape(_CLOSERS)}]*$", line[start:position])
-    ended = marks[0] if marks else ""
+    """Whether a sentence whose first word is at `start` ends at `position`; of its text only the last word is read."""
+    behind = position
+    while behind > start and line[behind - 1] in _CLOSERS:
+        behind -= 1
+    marks = behind
+    while marks > start and line[marks - 1] in _ENDS:
+        marks -= 1
+    ended = line[marks:position]
     if position >= len(line) or any(mark in _ALWAYS_ENDS for mark in ended):
         return True
     following = line[position]
-    before = line[start : position - len(ended)]
     if spaceless and ended[0] in "!?．" and not following.isspace():
         return not (following.isdigit() or following.isascii())
     if not following.isspace():
         return False
-    rest = line[position:].lstrip()
+    found = _VISIBLE.search(line, position)
+    first = found[0] if found else ""
     if ended[0] == "." and ended[:2] != "..":
         quoted = ended[-1] in "\"”’'"
-        if not before.strip() or (not quoted and (_ABBREVIATION.search(before) or _NUMBERED.search(before))):
+        if marks == start or (not quoted and _is_shortened(line, start, marks)):
             return False
-        return not rest[:1].islower()
-    return ended[0] in "!?！？．" or (ended[0] in "….." and rest[:1].isupper())
+        return not first.islower()
+    return ended[0] in "!?！？．" or (ended[0] in "….." and first.isupper())
+
+
+def _is_shortened(line: str, start: int, end: int) -> bool:
+    """Whether a full stop at `end` belongs to the word before it: an abbreviation, an initial or an item's number."""
+    if end - start <= _ITEM_CHARS and _ITEM_NUMBER.fullmatch(line, start, end):
+        return True
+    begin = max(start, end - _ABBREVIATION_CHARS)
+    found = _LAST_WORD.search(line, begin, end)
+    return found is not None and _ABBREVIATION.fullmatch(line, found.start(), end) is not None

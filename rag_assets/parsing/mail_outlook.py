@@ -1,16 +1,18 @@
 """Outlook messages (msg): headers, bodies and names of attachments, decoded; messages attached to them.
 
 What stays out: the compound file and its property streams, which python-oxmsg reads; the content of attached files;
-blocks (`mail`); bodies that are Rich Text alone, which is said to be so.
+blocks (`mail`); the text of bodies that are Rich Text alone (`rich_text`).
 """
 
 from io import BytesIO
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.causes import FailureCause
+from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.mail_parts import Body, Letter, decode_bytes, decode_header, one_line
 from rag_assets.parsing.markup import decode_html
+from rag_assets.parsing.rich_text import rich_text_body
 
 if TYPE_CHECKING:
     from oxmsg.properties import Properties
@@ -52,8 +54,11 @@ def _letter(storage: "Storage", offset: int, code_page: str, depth: int) -> Lett
     if is_opaque or "encrypted" in transport.get("content-type", ""):
         problems.append((FailureCause.ENCRYPTED, "an encrypted message: its body cannot be read"))
         plain = html = ""
-    elif not (plain or html) and _stream(storage, _RICH_TEXT, "0102"):
-        problems.append((FailureCause.UNSUPPORTED_FORMAT, "no reader for a body that is Rich Text alone"))
+    elif not (plain or html) and (packed := _stream(storage, _RICH_TEXT, "0102")):
+        try:
+            plain = rich_text_body(packed)
+        except ParseError as error:
+            problems.append((error.cause, str(error)))
     names, attached = _attachments(storage, code_page, depth, problems)
     sent = properties.date_prop_value(_SUBMITTED)
     stated = {

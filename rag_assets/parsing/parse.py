@@ -23,8 +23,8 @@ __all__ = ["ParsingLimits", "parse_bytes", "parser_fingerprint"]
 
 logger = logging.getLogger(__name__)
 
-_LIBRARIES = ("lxml", "markdown-it-py", "msoffcrypto-tool", "olefile", "pypdfium2", "python-calamine",
-              "python-oxmsg")  # fmt: skip
+_LIBRARIES = ("compressed-rtf", "lxml", "markdown-it-py", "msoffcrypto-tool", "olefile", "pypdfium2", "python-calamine",
+              "python-oxmsg", "striprtf")  # fmt: skip
 _MESSAGE_CHARS = 300
 _EXTRAS = ("rapidocr", "unstructured")
 # Text formats that have no reader of their own, told by the extension where Unstructured is to read them.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rag_assets.parsing.content import Box, Row
-from rag_assets.parsing.pdf_lines import Line, Table
+from rag_assets.parsing.pdf_lines import Line, Part, Table
 from rag_assets.parsing.pdf_rules import Rule
 from rag_assets.parsing.pdf_tables import count_headers, is_number, row_text
 
@@ -17,6 +17,8 @@ _ROWS = 3
 _LINE_DISTANCE = 1.6
 _FULL_SHARE = 0.75
 _FILLED_SHARE = 0.8
+_CLOSE_ROWS = 4
+_CLOSE_STRIP = 0.5
 _COLLISION_SHARE = 0.15
 _CELL_CHARS = 40
 _SECOND_CHARS = 24
@@ -74,20 +76,43 @@ def _follows(above: Line, below: Line) -> bool:
 
 
 def _table(group: list[Line], rules: Sequence[Rule]) -> Table | None:
-    columns = _columns(group)
+    """The table that lines make, with close columns told apart where enough lines part them all."""
+    wide = [_parts(line) for line in group]
+    columns = _columns(wide, 0.0)
+    close = [line.cells or _parts(line) for line in group]
+    close_columns = _columns(close, _CLOSE_STRIP * group[0].size)
+    if len(group) >= _CLOSE_ROWS and len(close_columns) > max(2, len(columns)):
+        table = _table_of(group, close, close_columns, rules)
+        if table is not None and _is_full(table):
+            return table
+    return _table_of(group, wide, columns, rules)
+
+
+def _is_full(table: Table) -> bool:
+    """Whether most rows have a text of their own in each column: gaps that words leave by chance part off others."""
+    own = [[bool(cell) and cell != left for left, cell in pairwise(("", *row.cells))] for row in table.rows]
+    return min(map(sum, zip(*own, strict=True))) >= _FULL_SHARE * len(own)
+
+
+def _table_of(
+    group: list[Line],
+    parts: Sequence[Sequence[Part]],
+    columns: Sequence[tuple[float, float]],
+    rules: Sequence[Rule],
+) -> Table | None:
     if len(columns) < 2:
         return None
     cells = [[""] * len(columns) for _ in group]
     shown = [[""] * len(columns) for _ in group]
     collisions = 0
-    for row, line in enumerate(group):
-        for left, right, text in _parts(line):
-            first, last = _span(columns, left, right)
+    for row, found in enumerate(parts):
+        for part in found:
+            first, last = _span(columns, part.left, part.right)
             collisions += bool(cells[row][first])
-            shown[row][first] = (shown[row][first] + " " + text).strip()
+            shown[row][first] = (shown[row][first] + " " + part.text).strip()
             for column in range(first, last + 1):
-                cells[row][column] = (cells[row][column] + " " + text).strip()
-    if not _is_tabular(cells, group, collisions) or _is_centred(cells, columns, group, rules):
+                cells[row][column] = (cells[row][column] + " " + part.text).strip()
+    if not _is_tabular(cells, group, collisions) or _is_centred(cells, columns, parts, group, rules):
         return None
     box: Box = (
         min(line.box[0] for line in group),
@@ -98,25 +123,25 @@ def _table(group: list[Line], rules: Sequence[Rule]) -> Table | None:
     headers = _rows_above_rule(group, rules, box) or count_headers(cells, [line.is_bold for line in group], ())
     edges = (box[0], *((a[1] + b[0]) / 2 for a, b in pairwise(columns)), box[2])
     rows = tuple(Row(tuple(row), box=line.box) for row, line in zip(cells, group, strict=True))
-    return Table(rows, tuple(map(row_text, shown)), headers, edges, box, group[0].size)
+    return Table(rows, tuple(map(row_text, shown)), headers, edges, box, group[0].size, is_ruled=False)
 
 
-def _parts(line: Line) -> Iterator[tuple[float, float, str]]:
-    if line.parts:
-        yield from ((part.left, part.right, part.text) for part in line.parts)
-    else:
-        yield line.box[0], line.box[2], line.text
+def _parts(line: Line) -> tuple[Part, ...]:
+    return line.parts or (Part(line.box[0], line.box[2], line.text),)
 
 
-def _columns(group: Sequence[Line]) -> list[tuple[float, float]]:
-    """Columns as left and right edge, from the lines that have nearly as many parts as any."""
-    most = max(len(line.parts) for line in group)
-    spans = sorted(
-        (part.left, part.right) for line in group if len(line.parts) >= _FULL_SHARE * most for part in line.parts
-    )
+def _columns(parts: Sequence[Sequence[Part]], strip: float) -> list[tuple[float, float]]:
+    """Columns as left and right edge, from the lines that have nearly as many parts as any.
+
+    Args:
+        parts: What each line is parted into.
+        strip: Width of the strip without text between two columns at least.
+    """
+    most = max(map(len, parts))
+    full = [found for found in parts if len(found) >= _FULL_SHARE * most]
     columns: list[tuple[float, float]] = []
-    for left, right in spans:
-        if columns and left < columns[-1][1]:
+    for left, right in sorted((part.left, part.right) for found in full for part in found):
+        if columns and left < columns[-1][1] + strip:
             columns[-1] = (columns[-1][0], max(columns[-1][1], right))
         else:
             columns.append((left, right))
@@ -155,6 +180,7 @@ def _is_tabular(cells: Sequence[Sequence[str]], group: Sequence[Line], collision
 def _is_centred(
     cells: Sequence[Sequence[str]],
     columns: Sequence[tuple[float, float]],
+    parts: Sequence[Sequence[Part]],
     group: Sequence[Line],
     rules: Sequence[Rule],
 ) -> bool:
@@ -172,14 +198,14 @@ def _is_centred(
         return False
     tolerance = _ALIGNED * group[0].size
     for number in range(len(columns)):
-        parts = [
-            (begin, end)
-            for line in group
-            for begin, end, _ in _parts(line)
-            if _span(columns, begin, end) == (number, number)
+        inside = [
+            (part.left, part.right)
+            for found in parts
+            for part in found
+            if _span(columns, part.left, part.right) == (number, number)
         ]
-        edges = max(_share([begin for begin, _ in parts], tolerance), _share([end for _, end in parts], tolerance))
-        if edges > _CENTRED_SHARE or _share([(begin + end) / 2 for begin, end in parts], tolerance) < _CENTRED_SHARE:
+        edges = max(_share([begin for begin, _ in inside], tolerance), _share([end for _, end in inside], tolerance))
+        if edges > _CENTRED_SHARE or _share([(begin + end) / 2 for begin, end in inside], tolerance) < _CENTRED_SHARE:
             return False
     return True
 

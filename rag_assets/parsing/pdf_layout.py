@@ -97,7 +97,8 @@ class Layout:
         for bookmark in outline:
             self._bookmarks[bookmark.page_number].append(bookmark)
         running = _running_lines(pages, self._body)
-        self._pages = [_tell_apart(page, running, several=len(pages) > 1) for page in pages]
+        counted = _counting_lines(pages)
+        self._pages = [_tell_apart(page, running, counted, several=len(pages) > 1) for page in pages]
         for page, body in zip(self._pages, repeat_headers([page.body for page in self._pages]), strict=True):
             page.body = body
 
@@ -170,7 +171,7 @@ class Layout:
         """Level of the heading that lines are, from 1; 0 where they are none."""
         if len(text) > _HEADING_CHARS or len(lines) > _HEADING_LINES or not re.search(r"[^\W\d_]", text):
             return 0
-        if lines[0].is_in_figure:
+        if lines[0].is_in_figure or lines[0].is_ruby:
             return 0
         if (lines[0].is_row and not _NUMBERED_HEADING.match(text)) or "…" in text or _BULLETED.match(text):
             return 0
@@ -198,7 +199,7 @@ class Layout:
     def _begins_paragraph(self, paragraph: list[Line], line: Line, spacing: float) -> bool:
         """Whether a line begins a new paragraph rather than going on with the one above."""
         last = paragraph[-1]
-        if line.table or last.table or _UNIT_NOTE.match(line.text) or _UNIT_NOTE.match(last.text):
+        if any(each.table or each.is_ruby or _UNIT_NOTE.match(each.text) for each in (last, line)):
             return True
         if line.is_in_figure and line.region == last.region:
             return False
@@ -259,7 +260,7 @@ def _sizes(pages: Sequence[PageLines]) -> Counter[float]:
     outside: Counter[float] = Counter()
     inside: Counter[float] = Counter()
     for page in pages:
-        for line in page.lines:
+        for line in (line for line in page.lines if not line.is_ruby):
             counter = inside if line.table or line.is_in_figure else outside
             length = sum(map(len, line.table.texts)) if line.table else len(line.text)
             counter[round(line.size * 2) / 2] += length
@@ -304,19 +305,48 @@ def _title_end(texts: Sequence[str], start: int, wanted: str) -> int:
     return 0
 
 
-def _tell_apart(page: PageLines, running: set[tuple[str, int]], *, several: bool) -> _Page:
-    """Part a page into what runs over all pages and its own lines."""
+def _tell_apart(page: PageLines, running: set[tuple[str, int]], counted: set[int], *, several: bool) -> _Page:
+    """Part a page into what runs over all pages and its own lines.
+
+    Args:
+        page: The page.
+        running: Keys of lines that run over all pages, where they stand in a margin.
+        counted: Identities of lines that count the pages, wherever they stand.
+        several: Whether there are other pages.
+    """
     told = _Page()
     lowest = max((line.box[3] for line in page.lines), default=0.0)
     for line in page.lines:
         is_number = bool(_PAGE_NUMBER.match(line.text)) and (several or line.box[3] >= lowest > 0.9 * page.size[1])
-        if line.table or not _in_margin(line, page.size) or not (_running_keys(line) & running or is_number):
+        recurs = _in_margin(line, page.size) and (_running_keys(line) & running or is_number)
+        if line.table or not (recurs or id(line) in counted):
             told.body.append(line)
         elif line.box[1] < page.size[1] / 2:
             told.headers.append(line)
         else:
             told.footers.append(line)
     return told
+
+
+def _counting_lines(pages: Sequence[PageLines]) -> set[int]:
+    """Identities of the first and last lines of pages that are numbers rising by one from page to page, at one height.
+
+    Pages with wide margins have them further inside than other running lines are looked for.
+    """
+    found: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for position, page in enumerate(pages):
+        ordered = sorted((line for line in page.lines if not line.table), key=lambda line: line.box[1])
+        for line in {id(line): line for line in (*ordered[:1], *ordered[-1:])}.values():
+            number = _DIGITS.search(line.text) if len(page.lines) > 1 and _PAGE_NUMBER.match(line.text) else None
+            if number and _is_outermost(line, page):
+                found[int(number[0]) - position, round(line.box[1] / 4)].append(id(line))
+    return {line for lines in found.values() if len(lines) >= _REPEATED_PAGES for line in lines}
+
+
+def _is_outermost(line: Line, page: PageLines) -> bool:
+    """Whether no line or table of a page reaches beyond a line."""
+    above = all(other is line or other.box[1] >= line.box[3] for other in page.lines)
+    return above or all(other is line or other.box[3] <= line.box[1] for other in page.lines)
 
 
 def _running_lines(pages: Sequence[PageLines], body: float) -> set[tuple[str, int]]:

@@ -7,12 +7,13 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from statistics import median
 
 from rag_assets.parsing.content import Box, Row
 from rag_assets.parsing.flow import CJK, clean, is_cjk
 from rag_assets.parsing.pdf_lanes import part_lanes
-from rag_assets.parsing.pdf_runs import WORD_GAP, Run
+from rag_assets.parsing.pdf_runs import IDEOGRAPH_GAP, RUBY_SHARE, WORD_GAP, Run
 
 _SAME_LINE_SHARE = 0.5
 _GUTTER = 1.0
@@ -21,10 +22,11 @@ _COLUMN_FILL = 0.55
 _COLUMN_LINES = 4
 _ROW_GAP = 1.5
 _PART_GAP = 1.0
+_CELL_GAP = 0.8
 _TIER_COLUMNS = 3
 _TIER_HEIGHT = 6
-_RUBY_SHARE = 0.62
 _RADICALS = re.compile("[\u2e80-\u2fdf]")
+_KANA = re.compile(r"[\sぁ-ゖァ-ヺー・]+")
 _SYMBOLS = re.compile("[\uf000-\uf0ff]")
 _BULLET_SYMBOLS = "\uf06c\uf06e\uf075\uf076\uf077\uf09f\uf0a7\uf0b7\uf0d8\uf0e8\uf0fc"
 _LEADERS = re.compile(r"(?:[.．・…‥·] ?){5,}")
@@ -44,6 +46,7 @@ class Table:
         edges: Left edges of its columns and the right edge of the last, in points.
         box: Place on the page in points from the top left corner.
         size: Height of its type in points.
+        is_ruled: Whether rules part its columns; else the edges between them lie anywhere where no text is.
     """
 
     rows: tuple[Row, ...]
@@ -52,6 +55,7 @@ class Table:
     edges: tuple[float, ...]
     box: Box
     size: float
+    is_ruled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +80,10 @@ class Line:
         is_vertical: Whether it runs from top to bottom.
         is_row: Whether wide gaps or leader dots part it, as in a row of a table or a table of contents.
         parts: What wide gaps part it into, from left to right; one where none does.
+        cells: What gaps part it into that are wider than those between words, as the cells of close columns.
         table: The table that stands here instead of text, or None.
         is_in_figure: Whether it stands in a drawn frame of scattered words, as in a chart.
+        is_ruby: Whether it says how words on the page are read.
     """
 
     text: str
@@ -88,8 +94,10 @@ class Line:
     is_vertical: bool = False
     is_row: bool = False
     parts: tuple[Part, ...] = ()
+    cells: tuple[Part, ...] = ()
     table: Table | None = None
     is_in_figure: bool = False
+    is_ruby: bool = False
 
 
 def order_lines(runs: Sequence[Run], tables: Sequence[Table] = (), frames: Sequence[Box] = ()) -> list[Line]:
@@ -177,15 +185,25 @@ def _in_reading_order(runs: list[Run], depth: int) -> Iterator[list[Run]]:
 
 
 def _tiers(runs: list[Run]) -> Iterator[list[Run]]:
-    """Tiers of vertical writing from the top: cut at strips without text between enough columns on both sides."""
-    typical = median(run.size for run in runs)
+    """Tiers of vertical writing from the top: cut at strips without text between enough columns on both sides, and
+    between columns and lines that run across.
+    """
+    typical = _base_size(runs)
     for cut in _band_cuts(runs, typical):
         sides = [run for run in runs if run.middle[1] < cut], [run for run in runs if run.middle[1] >= cut]
-        if all(_is_tier(side, typical) for side in sides):
-            yield from _tiers(sides[0])
-            yield from _tiers(sides[1])
+        if all(_is_tier(side, typical) or _is_level(side) for side in sides):
+            for side in sides:
+                yield from (_tiers(side) if _is_vertical(side) else _in_reading_order(side, 0))
             return
     yield runs
+
+
+def _is_level(runs: list[Run]) -> bool:
+    """Whether runs are lines that run across, or a page number."""
+    if any(run.is_vertical for run in runs):
+        return False
+    across = sum(len(run.characters) for run in runs if len(run.characters) > 1)
+    return across * 2 > sum(len(run.characters) for run in runs) or all(run.text.isdecimal() for run in runs)
 
 
 def _is_tier(runs: list[Run], typical: float) -> bool:
@@ -239,6 +257,7 @@ def _band_cuts(runs: list[Run], least: float = 0.0) -> list[float]:
 
 
 def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
+    """Lines from the top; ruby, kana set small right above the words that they are read as, comes last, as one line."""
     rows: list[list[Run]] = []
     for run in sorted(runs, key=lambda run: (run.top + run.bottom) / 2):
         row = rows[-1] if rows else None
@@ -246,8 +265,32 @@ def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
             row.append(run)
         else:
             rows.append([run])
-    for row in rows:
-        yield _joined(sorted(row, key=lambda run: run.left), region)
+    typical = _base_size(runs) if runs else 0.0
+    ruby: list[Line] = []
+    nothing: list[Run] = []
+    for row, below in zip(rows, chain(rows[1:], [nothing]), strict=False):
+        line = _joined(sorted(row, key=lambda run: run.left), region)
+        if _is_ruby(line, row, below, typical):
+            ruby.append(line)
+        else:
+            yield line
+    if ruby:
+        yield _ruby_line(ruby)
+
+
+def _is_ruby(line: Line, row: Sequence[Run], below: Sequence[Run], typical: float) -> bool:
+    limit = RUBY_SHARE * typical
+    if not below or not _KANA.fullmatch(line.text) or any(run.size >= limit for run in row):
+        return False
+    return any(run.size >= limit for run in below) and min(run.top for run in below) - line.box[3] < 0.4 * typical
+
+
+def _ruby_line(lines: Sequence[Line]) -> Line:
+    """Lines of ruby as one, with spaces between."""
+    lefts, tops, rights, bottoms = zip(*(line.box for line in lines), strict=True)
+    box = (min(lefts), min(tops), max(rights), max(bottoms))
+    text = " ".join(line.text for line in lines)
+    return replace(lines[0], text=text, box=box, is_row=False, parts=(), cells=(), is_ruby=True)
 
 
 def _shares_line(row: list[Run], run: Run) -> bool:
@@ -257,30 +300,45 @@ def _shares_line(row: list[Run], run: Run) -> bool:
 
 
 def _vertical_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
-    """Columns of vertical writing from right to left; digits set across in a column belong to it; ruby comes last."""
-    typical = median(run.size for run in runs)
+    """Columns of vertical writing from right to left; digits set across in a column belong to it; ruby comes last,
+    as one line.
+    """
+    typical = _base_size(runs)
     columns: list[list[Run]] = []
     for run in sorted(runs, key=lambda run: -run.middle[0]):
-        is_ruby = run.size < _RUBY_SHARE * typical
+        is_ruby = run.size < RUBY_SHARE * typical
         column = columns[-1] if columns else None
         if column and abs(column[0].middle[0] - run.middle[0]) < 0.5 * typical and not is_ruby:
             column.append(run)
         else:
             columns.append([run])
-    for ruby in (False, True):
-        for column in columns:
-            if (column[0].size < _RUBY_SHARE * typical) == ruby:
-                yield _joined(sorted(column, key=lambda run: run.top), region, is_vertical=True)
+    ruby: list[Line] = []
+    for column in columns:
+        line = _joined(sorted(column, key=lambda run: run.top), region, is_vertical=True)
+        if column[0].size < RUBY_SHARE * typical:
+            ruby.append(line)
+        else:
+            yield line
+    if ruby:
+        yield _ruby_line(ruby)
+
+
+def _base_size(runs: Sequence[Run]) -> float:
+    """Size of the type that covers most of the paper: where much of it has ruby, most characters are of that."""
+    covered: dict[float, float] = {}
+    for run in runs:
+        covered[run.size] = covered.get(run.size, 0.0) + len(run.characters) * run.size**2
+    return max(covered, key=lambda size: covered[size])
 
 
 def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
     text, end, widest = "", row[0].top if is_vertical else row[0].left, 0.0
     parts: list[Part] = []
     for run in row:
-        part = run.text
+        part = run.text.strip() if is_vertical else run.text  # its spaces stand for the way to ruby and back
         gap = (run.top if is_vertical else run.left) - end
         widest = max(widest, gap / max(run.size, 1.0))
-        touching = text and (is_cjk(text[-1]) or is_cjk(part[0])) and gap < 0.5 * run.size
+        touching = text and (is_cjk(text[-1]) or is_cjk(part[0])) and gap < IDEOGRAPH_GAP * run.size
         if text and not touching and gap > WORD_GAP * run.size and not text.endswith(" "):
             text += " "
         text += part
@@ -303,7 +361,26 @@ def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
     if len(parts) == 2 and _NOTE_LABEL.fullmatch(parts[0].text.strip()):
         is_row, parts = False, []  # the label of a note, set apart from its text
     cleaned = () if has_leaders or len(parts) < 2 else tuple(Part(p.left, p.right, _clean_line(p.text)) for p in parts)
-    return Line(_clean_line(text), box, longest.size, bold, region, is_vertical, is_row, cleaned)
+    cells = tuple(_cells(row)) if cleaned and not is_vertical else ()
+    return Line(_clean_line(text), box, longest.size, bold, region, is_vertical, is_row, cleaned, cells)
+
+
+def _cells(row: Sequence[Run]) -> Iterator[Part]:
+    """Parts of a line between gaps wider than those between words, also where such a gap lies within a run."""
+    left, right, text = row[0].left, row[0].left, ""
+    for run in row:
+        wide = _CELL_GAP * run.size
+        gaps = pairwise(zip(run.characters, run.starts, strict=True))
+        places = [n for n, ((sign, begin), (_, end)) in enumerate(gaps) if sign.isspace() and end - begin > wide]
+        for piece in run.cut(places):
+            if text and piece.left - right > wide:
+                yield Part(left, right, _clean_line(text))
+                left, text = piece.left, ""
+            elif text and piece.left - right > WORD_GAP * run.size:
+                text += " "
+            text += piece.text
+            right = piece.right
+    yield Part(left, right, _clean_line(text))
 
 
 def _clean_line(text: str) -> str:

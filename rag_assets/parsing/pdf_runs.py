@@ -14,7 +14,9 @@ from typing import Any
 from rag_assets.parsing.content import Box
 from rag_assets.parsing.flow import is_cjk
 
+RUBY_SHARE = 0.62
 WORD_GAP = 0.22
+IDEOGRAPH_GAP = 0.5
 _SAME_LINE_SHARE = 0.5
 _RUN_GAP = 1.2
 _BOLD_WEIGHT = 600
@@ -146,6 +148,7 @@ def _runs(raw: Any, page: Any, text_page: Any, count: int) -> Iterator[Run]:
     place = placing(page)
     box = raw.FS_RECTF()
     run: Run | None = None
+    is_guessed = False  # whether the last character is a space that only the gap stands for
     for index in range(count):
         code = raw.FPDFText_GetUnicode(text_page, index)
         character = chr(code)
@@ -156,9 +159,13 @@ def _runs(raw: Any, page: Any, text_page: Any, count: int) -> Iterator[Run]:
             if run and not run.characters[-1].isspace():
                 run.characters.append(" ")
                 run.starts.append(run.right)
+                is_guessed = True
         elif code not in (0, 10, 13) and raw.FPDFText_GetLooseCharBox(text_page, index, box):
             where = place(box.left, box.top, box.right, box.bottom)
             if run and _continues(run, where):
+                if is_guessed and _is_tight(run, character, where):
+                    run.characters.pop()
+                    run.starts.pop()
                 _extend(run, character, where)
                 if len(run.characters) < 4 and character.isalnum() and not run.characters[0].isalnum():
                     # A bullet or bracket in front may come from another font than the words behind it.
@@ -172,6 +179,7 @@ def _runs(raw: Any, page: Any, text_page: Any, count: int) -> Iterator[Run]:
                     if character.isspace()
                     else Run([character], [where[0]], where[0], where[1], where[2], where[3], size, is_bold)
                 )
+            is_guessed = False
     if run:
         yield run
 
@@ -181,7 +189,12 @@ def _extend(run: Run, character: str, where: Box) -> None:
     size = run.size
     if top >= run.bottom - (bottom - top) * 0.3 and right > left and not character.isspace():
         run.is_vertical = True
-    if left - run.right > WORD_GAP * size and not run.is_vertical and not run.characters[-1].isspace():
+    if (
+        left - run.right > WORD_GAP * size
+        and not run.is_vertical
+        and not run.characters[-1].isspace()
+        and not (is_cjk(run.characters[-1]) and is_cjk(character) and left - run.right < IDEOGRAPH_GAP * size)
+    ):
         run.characters.append(" ")
         run.starts.append(run.right)
     run.characters.append(character)
@@ -192,12 +205,21 @@ def _extend(run: Run, character: str, where: Box) -> None:
     run.bottom = max(run.bottom, bottom)
 
 
+def _is_tight(run: Run, character: str, where: Box) -> bool:
+    """Whether a character stands so close to the one before the last space that both belong to one Japanese word."""
+    if len(run.characters) < 2 or not (is_cjk(run.characters[-2]) and is_cjk(character)):
+        return False
+    return where[0] - run.right < IDEOGRAPH_GAP * run.size
+
+
 def _continues(run: Run, where: Box) -> bool:
     """Whether a character stands where the next one of a run would, across or down."""
     left, top, right, bottom = where
     if not run.is_vertical:
         overlap = (min(run.bottom, bottom)) - (max(run.top, top))
         own, others = bottom - top, run.bottom - run.top
+        if len(run.text.rstrip()) == 1 and is_cjk(run.characters[0]) and _is_beside(run, where):
+            return False
         if overlap > _SAME_LINE_SHARE * (min(others, own)) and overlap > 0:
             return -1.0 < (left - run.right) / run.size < _RUN_GAP
         if len(run.characters) > 1 or not is_cjk(run.characters[0]):
@@ -205,6 +227,14 @@ def _continues(run: Run, where: Box) -> bool:
     width = max(min(right - left, run.right - run.left), 0.1)
     across = min(right, run.right) - max(left, run.left)
     return across > 0.7 * width and -0.5 * run.size < top - run.bottom < 0.6 * run.size
+
+
+def _is_beside(run: Run, where: Box) -> bool:
+    """Whether a small character stands at the right of a large one, within its height, as ruby of vertical writing."""
+    left, top, right, bottom = where
+    if right - left > RUBY_SHARE * (run.right - run.left) or bottom - top > RUBY_SHARE * (run.bottom - run.top):
+        return False
+    return left > run.right - 0.1 * run.size and bottom < run.bottom - 0.2 * run.size
 
 
 def _type_of(raw: Any, text_page: Any, index: int, where: Box) -> tuple[float, bool]:
@@ -222,7 +252,8 @@ def _type_of(raw: Any, text_page: Any, index: int, where: Box) -> tuple[float, b
         or any(word in name for word in (b"bold", b"heavy", b"black"))
         or bool(flags.value & _FORCE_BOLD)
     )
-    return (size if 0.3 * height < size < 3 * height else height), is_bold
+    extent = max(height, where[2] - where[0])  # a letter of vertical writing lies on its side
+    return (size if 0.3 * height < size < 3 * extent else height), is_bold
 
 
 def placing(page: Any) -> Callable[[float, float, float, float], Box]:

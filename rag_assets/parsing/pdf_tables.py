@@ -17,7 +17,11 @@ from rag_assets.parsing.pdf_runs import Run
 
 _FILLED_SHARE = 0.25
 _HEADER_ROWS = 4
+_FIGURE_ROWS = 4
+_FIGURE_SHARE = 0.9
+_NOTE_SIZE = 0.9
 _EDGE_TOLERANCE = 4.0
+_ALIGNED_TOLERANCE = 2.0
 _OPEN_SHARE = 0.5
 _CROSSING_SHARE = 0.2
 _FRAME_LINES = 5
@@ -222,8 +226,8 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
     """Rows at the top of a table that are headers of its columns.
 
     Rows set apart in bold type or by colour, where the others are not; else rows above the first that holds numbers;
-    else, of three columns and more, the first row where it is full. A cell that spans rows or columns takes the rows
-    along that it reaches over.
+    else the first row where it names columns of figures or, of three columns and more, where it is full and no figure
+    stands in it among those of its column. A cell that spans rows or columns takes the rows along that it reaches over.
 
     Args:
         rows: Cells of each row.
@@ -237,6 +241,9 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
         count = leading
     elif 0 < numeric < len(rows) and numeric <= _HEADER_ROWS and _is_label_row(rows[numeric - 1]):
         count = 1 if all(rows[0]) and len(set(rows[0])) == len(rows[0]) else numeric
+    elif figures := _figure_columns(rows):
+        stands_out = not any(is_number(rows[0][column]) for column in figures)
+        count = int(stands_out and len(rows) > _FIGURE_ROWS and _is_label_row(rows[0]))
     elif len(rows) > 1 and len(rows[0]) > 2 and all(rows[0]) and not _has_numbers(rows[0]):
         count = 1
     while rooms and 0 < count < min(len(rows), _HEADER_ROWS + 1):
@@ -261,12 +268,22 @@ def _has_numbers(row: Sequence[str]) -> bool:
     return numbers * 2 > len(cells) > 0
 
 
+def _figure_columns(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Columns that hold figures in practically every row below the first."""
+    if len(rows) < _HEADER_ROWS:
+        return []
+    needed = _FIGURE_SHARE * (len(rows) - 1)
+    return [n for n in range(len(rows[0])) if sum(is_number(row[n]) for row in rows[1:]) >= needed]
+
+
 def _is_label_row(row: Sequence[str]) -> bool:
     return sum(bool(cell) for cell in row) * 2 >= len(row)
 
 
 def repeat_headers(pages: list[list[Line]]) -> list[list[Line]]:
     """Give a table that begins a page the header of the table that ends the page before, where their columns agree.
+
+    Footnotes, which are set in smaller type, may stand below the table that ends a page.
 
     Args:
         pages: Lines of each page without running headers and footers, in reading order.
@@ -276,16 +293,33 @@ def repeat_headers(pages: list[list[Line]]) -> list[list[Line]]:
     """
     result: list[list[Line]] = []
     for lines in pages:
-        above = result[-1][-1].table if result and result[-1] else None
+        above = _last_table(result[-1]) if result else None
         below = lines[0].table if lines else None
-        if above and below and above.header_row_count and _agree(above.edges, below.edges):
+        if above and below and above.header_row_count and _agree(above, below):
             lines = [replace(lines[0], table=_with_header(above, below)), *lines[1:]]  # noqa: PLW2901
         result.append(lines)
     return result
 
 
-def _agree(first: Sequence[float], second: Sequence[float]) -> bool:
-    return len(first) == len(second) and all(abs(a - b) <= _EDGE_TOLERANCE for a, b in zip(first, second, strict=True))
+def _last_table(lines: Sequence[Line]) -> Table | None:
+    """The table that ends a page, footnotes aside."""
+    behind: list[Line] = []
+    for line in reversed(lines):
+        if line.table:
+            is_last = all(note.size < _NOTE_SIZE * line.table.size and note.box[1] > line.box[3] for note in behind)
+            return line.table if is_last else None
+        behind.append(line)
+    return None
+
+
+def _agree(first: Table, second: Table) -> bool:
+    """Whether the columns of two tables stand below each other; those without rules as far as their texts tell."""
+    if len(first.edges) != len(second.edges) or first.is_ruled != second.is_ruled:
+        return False
+    if first.is_ruled:
+        return all(abs(a - b) <= _EDGE_TOLERANCE for a, b in zip(first.edges, second.edges, strict=True))
+    apart = (abs(a - b) for a, b in zip(first.edges[:-1], second.edges[:-1], strict=True))
+    return max(apart) <= _ALIGNED_TOLERANCE * first.size
 
 
 def _with_header(above: Table, below: Table) -> Table:

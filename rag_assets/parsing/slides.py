@@ -1,14 +1,17 @@
 """PowerPoint presentations (pptx): a page for each slide, its shapes in reading order, tables, speaker notes, comments.
 
-What stays out: the zip container (`archive.Archive`), pictures, and text that stands only on layouts and masters.
+What stays out: the zip container (`archive.Archive`), pictures but for their alternative texts, and text that stands
+only on layouts and masters.
 
 Read from the XML, not with Unstructured: `partition_pptx` (0.27.32) loses the text of charts, the spans of tables and
 the mark of hidden slides, calls every short text a title, and costs 2.5 s and 290 MB of imports and models in each
 parsing process.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from lxml import etree
 
@@ -17,11 +20,12 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, Relation, local_name
 from rag_assets.parsing.content import Block, Box, Failure, Page, ParsedDocument, Row
 from rag_assets.parsing.detect import DocumentFormat
-from rag_assets.parsing.flow import clean, fill_grid, table_block
+from rag_assets.parsing.flow import clean, fill_grid, link_suffix, picture_block, table_block
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.word import alternative, diagram_text, main_part, read_title
 
 _EMU_PER_POINT = 12700
+_NO_TARGETS: Mapping[str, str] = {}
 _TITLE_PLACEHOLDERS = {"title", "ctrTitle"}
 _RUNNING_PLACEHOLDERS = {"dt", "ftr", "sldNum", "hdr"}
 _SAME_LINE_POINTS = 12.0
@@ -116,9 +120,10 @@ def _read_slide(
         (text for shape in shapes if shape.placeholder in _TITLE_PLACEHOLDERS and (text := _text(shape.element))), ""
     )
     section = (title.replace("\n", " "),) if title else ()
+    targets = archive.external_targets(part)
     blocks: list[Block] = []
     for shape in shapes:
-        blocks.extend(_shape_blocks(shape, section))
+        blocks.extend(_shape_blocks(shape, section, targets))
         for part_of_diagram in _diagram_parts(shape.element, relations):
             try:
                 text = diagram_text(archive, part_of_diagram)
@@ -138,8 +143,8 @@ def _shapes(
         return
     for child in tree:
         match local_name(child):
-            case "sp" | "graphicFrame" | "cxnSp":
-                placeholder = child.find("{*}nvSpPr/{*}nvPr/{*}ph")
+            case "sp" | "graphicFrame" | "cxnSp" | "pic":
+                placeholder = child.find("*/{*}nvPr/{*}ph")
                 kind = None if placeholder is None else placeholder.get("type", "body")
                 box = _own_box(child, frame)
                 if box is None and placeholder is not None:
@@ -232,36 +237,50 @@ def _diagram_parts(element: etree._Element, relations: dict[str, Relation]) -> I
         yield from (relations[value].target for value in values if value in relations)
 
 
-def _shape_blocks(shape: _Shape, section: tuple[str, ...]) -> Iterator[Block]:
+def _shape_blocks(shape: _Shape, section: tuple[str, ...], targets: Mapping[str, str]) -> Iterator[Block]:
+    """Blocks of a shape with its links.
+
+    Args:
+        shape: The shape.
+        section: Headings above it.
+        targets: Where links lead, by the ids of the relationships.
+    """
     element, box = shape.element, shape.box
+    target = _link_target(element.find("*/{*}cNvPr"), targets)
+    if local_name(element) == "pic":
+        properties = element.find("{*}nvPicPr/{*}cNvPr")
+        stated = "" if properties is None else properties.get("descr") or properties.get("title") or ""
+        if (caption := picture_block(stated, section, box=box, target=target)) is not None:
+            yield caption
+        return
     table = element.find(".//{*}tbl")
     if table is not None:
-        rows = [Row(cells) for cells in _table_rows(table)]
+        rows = [Row(cells) for cells in _table_rows(table, targets)]
         if rows:
             properties = table.find("{*}tblPr")
             first_row = properties is not None and properties.get("firstRow") in ("1", "true")
             yield table_block(rows, min(int(first_row), len(rows) - 1), section, box=box)
         return
     if shape.placeholder in _TITLE_PLACEHOLDERS | _RUNNING_PLACEHOLDERS:
-        if text := _text(element):
+        if text := _text(element, targets):
             heading = shape.placeholder in _TITLE_PLACEHOLDERS
             yield Block(BlockKind.HEADING if heading else BlockKind.HEADER, text, () if heading else section, box=box)
         return
     if shape.placeholder is None:
-        if text := _text(element):
-            yield Block(BlockKind.PARAGRAPH, text, section, box=box)
+        if text := _text(element, targets):
+            yield Block(BlockKind.PARAGRAPH, text + link_suffix(text, target), section, box=box)
         return
     kind = BlockKind.PARAGRAPH if shape.placeholder == "subTitle" else BlockKind.LIST_ITEM
     for paragraph in element.iterfind("{*}txBody/{*}p"):
-        if text := _paragraph_text(paragraph):
+        if text := _paragraph_text(paragraph, targets):
             yield Block(kind, text, section, box=box)
 
 
-def _table_rows(table: etree._Element) -> list[tuple[str, ...]]:
+def _table_rows(table: etree._Element, targets: Mapping[str, str]) -> list[tuple[str, ...]]:
     placed = []
     for row in table.iterfind("{*}tr"):
         cells = [cell for cell in row.iterfind("{*}tc") if not (_flag(cell, "hMerge") or _flag(cell, "vMerge"))]
-        placed.append([(_text(cell), _span(cell, "gridSpan"), _span(cell, "rowSpan")) for cell in cells])
+        placed.append([(_text(cell, targets), _span(cell, "gridSpan"), _span(cell, "rowSpan")) for cell in cells])
     return fill_grid(placed)
 
 
@@ -269,9 +288,10 @@ def _notes(archive: Archive, relations: dict[str, Relation]) -> Iterator[str]:
     """Speaker notes, then comments."""
     for relation in relations.values():
         if relation.kind == "notesSlide" and archive.has(relation.target):
+            targets = archive.external_targets(relation.target)
             for shape in archive.tree(relation.target).iter("{*}sp"):
                 placeholder = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
-                if placeholder is not None and placeholder.get("type") == "body" and (text := _text(shape)):
+                if placeholder is not None and placeholder.get("type") == "body" and (text := _text(shape, targets)):
                     yield text
         elif relation.kind in ("comments", "comment") and archive.has(relation.target):
             for comment in archive.tree(relation.target).iter("{*}text", "{*}txBody"):
@@ -279,15 +299,32 @@ def _notes(archive: Archive, relations: dict[str, Relation]) -> Iterator[str]:
                     yield text
 
 
-def _text(element: etree._Element) -> str:
-    paragraphs = (_paragraph_text(paragraph) for paragraph in element.iter("{*}p"))
+def _text(element: etree._Element, targets: Mapping[str, str] = _NO_TARGETS) -> str:
+    paragraphs = (_paragraph_text(paragraph, targets) for paragraph in element.iter("{*}p"))
     return "\n".join(text for text in paragraphs if text)
 
 
-def _paragraph_text(paragraph: etree._Element) -> str:
+def _paragraph_text(paragraph: etree._Element, targets: Mapping[str, str]) -> str:
+    """Text of a paragraph; the target of a link stands behind the last of the runs that show it."""
     breaks = {"br": "\n", "tab": "\t"}
-    parts = (breaks.get(local_name(child), child.text or "") for child in paragraph.iter("{*}t", "{*}br", "{*}tab"))
-    return clean("".join(parts))
+    parts: list[tuple[str, str]] = []
+    for child in paragraph.iter("{*}t", "{*}br", "{*}tab"):
+        run = child if local_name(child) == "br" else child.getparent()
+        target = "" if run is None else _link_target(run.find("{*}rPr"), targets)
+        parts.append((target, breaks.get(local_name(child), child.text or "")))
+    text: list[str] = []
+    for target, runs in groupby(parts, key=itemgetter(0)):
+        shown = "".join(run for _, run in runs)
+        text += [shown, link_suffix(shown, target)]
+    return clean("".join(text))
+
+
+def _link_target(properties: etree._Element | None, targets: Mapping[str, str]) -> str:
+    """Where the link leads that the properties of a run or of a shape name; empty where there is none."""
+    link = None if properties is None else properties.find("{*}hlinkClick")
+    if link is None:
+        return ""
+    return next((targets.get(str(value), "") for key, value in link.attrib.items() if str(key).endswith("}id")), "")
 
 
 def _points(value: str | None) -> float:

@@ -1,6 +1,7 @@
 """Word documents (docx): paragraphs, headings, lists, tables, text boxes, notes, comments, headers and footers.
 
-What stays out: the zip container (`archive.Archive`), pictures, and text that was deleted under change tracking.
+What stays out: the zip container (`archive.Archive`), pictures but for their alternative texts, and text that was
+deleted under change tracking.
 
 Read from the XML, not with Unstructured: `partition_docx` (0.27.32) loses the text of text boxes, checkboxes, content
 controls, tracked insertions, comments and footnotes, cannot open strict Open XML, and costs 2.5 s and 290 MB of imports
@@ -17,12 +18,14 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, local_name
 from rag_assets.parsing.content import Block, Failure, Page, ParsedDocument, Row
 from rag_assets.parsing.detect import DocumentFormat
-from rag_assets.parsing.flow import Sections, clean, fill_grid, link_suffix, sensible_title, table_block
+from rag_assets.parsing.flow import Sections, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.word_styles import Styles, attribute, integer
 
 _TRANSPARENT = {"sdt", "sdtContent", "ins", "moveTo", "smartTag", "customXml", "hyperlink", "fldSimple", "dir", "bdo"}
 _SKIPPED = {"del", "moveFrom", "instrText", "delText", "rt", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
+_HANGING = {"txbxContent", "footnoteReference", "endnoteReference", "commentReference", "relIds", "chart", "pic",
+            "imagedata"}  # fmt: skip
 _CHECKED_SYMBOLS = {"F052": "☑", "F0FE": "☑", "F0FD": "☒", "F0A8": "☐", "F06F": "☐", "F0A3": "☐"}
 
 
@@ -38,6 +41,7 @@ class _Paragraph:
     text: list[str] = field(default_factory=list)
     boxes: list[etree._Element] = field(default_factory=list)
     diagrams: list[str] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     breaks_before: int = 0
     breaks_after: int = 0
@@ -211,6 +215,8 @@ class _Reader:
             self._carried = carried
         for text in filter(None, paragraph.diagrams):
             self._pages[-1].append(Block(BlockKind.DIAGRAM, text, self._sections.path))
+        captions = (picture_block(stated, self._sections.path) for stated in paragraph.pictures)
+        self._pages[-1].extend(filter(None, captions))
         for kind, identifier in paragraph.notes:
             if text := self._notes[kind].get(identifier, ""):
                 self._pages[-1].append(Block(BlockKind.NOTE, text, self._sections.path))
@@ -303,7 +309,7 @@ class _Reader:
                     self._gather_into(child, paragraph, depth + 1)
                     target = self._targets.get(attribute(child, "id"), "")
                     paragraph.text.append(link_suffix("".join(paragraph.text[begin:]), target))
-                case "txbxContent" | "footnoteReference" | "endnoteReference" | "commentReference" | "relIds" | "chart":
+                case name if name in _HANGING:
                     self._gather_hanging(child, name, paragraph)
                 case _:
                     self._gather_into(child, paragraph, depth + 1)
@@ -312,6 +318,8 @@ class _Reader:
         match name:
             case "txbxContent":
                 paragraph.boxes.append(element)
+            case "pic" | "imagedata":
+                paragraph.pictures.append(_alternative_text(element))
             case "relIds" | "chart":
                 relation = self._relations.get(attribute(element, "dm") or attribute(element, "id"))
                 paragraph.diagrams.append(self._diagram_text(relation.target) if relation else "")
@@ -383,6 +391,18 @@ def alternative(element: etree._Element) -> etree._Element:
         if (found := element.find(name)) is not None:
             return found
     return element
+
+
+def _alternative_text(picture: etree._Element) -> str:
+    """Alternative text of a picture: its own where it is one of a group, else that of the frame that it fills."""
+    parent = picture.getparent()
+    if local_name(picture) == "imagedata":
+        return "" if parent is None else parent.get("alt") or ""
+    stated = picture.find("{*}nvPicPr/{*}cNvPr")
+    if parent is not None and local_name(parent) == "graphicData":
+        frame = next(picture.iterancestors("{*}inline", "{*}anchor"), None)
+        stated = None if frame is None else frame.find("{*}docPr")
+    return "" if stated is None else stated.get("descr") or stated.get("title") or ""
 
 
 def _paragraphs(element: etree._Element) -> Iterator[etree._Element]:

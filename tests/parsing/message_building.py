@@ -91,6 +91,17 @@ def embedding_message(subject: str, body: str, inner_subject: str, inner_body: s
     )
 
 
+def rich_text_message(subject: str, packed: bytes) -> bytes:
+    """A message whose body is compressed Rich Text alone."""
+    return compound_file(
+        {
+            **_streams(struct.pack("<8xIIII8x", 0, 0, 0, 0), {0x0037: subject}),
+            "__nameid_version1.0": {},
+            "__substg1.0_10090102": packed,
+        }
+    )
+
+
 def _streams(header: bytes, texts: dict[int, str], code_page: str = "") -> Tree:
     """The streams of text properties, and the one that lists them."""
     kind, encoding = (0x001E, code_page) if code_page else (0x001F, "utf-16-le")

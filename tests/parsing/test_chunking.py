@@ -53,6 +53,23 @@ def test_every_row_stands_under_its_header_and_cites_its_cells() -> None:
     assert {line for chunk in found for line in chunk.text.splitlines()[1:]} == {" | ".join(row) for row in rows[1:]}
 
 
+def test_an_empty_cell_keeps_its_place_below_the_header() -> None:
+    [chunk] = chunks(table([["項目名", "型", "説明"], ["顧客名", "", "氏名を漢字で書く"], ["番号", "X(8)", ""]]))
+    assert chunk.text.splitlines()[1:] == ["顧客名 |  | 氏名を漢字で書く", "番号 | X(8)"]
+
+
+def test_an_empty_cell_keeps_its_place_where_there_is_no_header() -> None:
+    rows = [["甲", "", "1", ""], ["", "乙の値", "乙の値", ""], ["丙", "丁の値", "3", ""]]
+    [chunk] = chunks(table(rows, headers=0))
+    assert chunk.text.splitlines() == ["甲 |  | 1", " | 乙の値", "丙 | 丁の値 | 3"]
+
+
+def test_a_sparse_row_names_the_columns_of_its_few_values() -> None:
+    columns = [f"列{number}" for number in range(12)]
+    [chunk] = chunks(table([columns, [*[""] * 11, "有"]]), size=200)
+    assert chunk.text.splitlines()[1] == "列11: 有"
+
+
 def test_header_rows_are_joined_into_column_paths() -> None:
     rows = [["入力", "入力", "出力"], ["必須", "任意", "出力"], ["○", "-", "文字列"]]
     [chunk] = chunks(table(rows, headers=2))
@@ -91,6 +108,22 @@ def test_a_text_without_any_break_is_cut() -> None:
     found = chunks(paragraph("漢" * 1000))
     assert sum(chunk.text.count("漢") for chunk in found) == 1000
     assert all(chunk.length_tokens <= 100 for chunk in found)
+
+
+def test_a_long_text_without_any_break_costs_in_proportion_to_its_length() -> None:
+    class Counted(Characters):
+        characters = 0
+
+        def count_tokens(self, texts: Sequence[str]) -> list[int]:
+            self.characters += sum(map(len, texts))
+            return super().count_tokens(texts)
+
+    def cost(length: int) -> int:
+        counted = Counted()
+        chunk_page(Page(1, PageKind.SHEET, (paragraph("漢" * length),)), [], counted, 100, 0.1)
+        return counted.characters
+
+    assert cost(40_000) < 2.2 * cost(20_000)
 
 
 def test_repeated_names_stand_in_the_context_once() -> None:

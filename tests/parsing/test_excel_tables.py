@@ -210,6 +210,84 @@ def test_title_above_a_table_is_its_section() -> None:
     assert table.section == ("売上一覧",)
 
 
+SALES = [("月", "東京", "大阪", "計"), ("4月", 10, 20, 30), ("5月", 20, 5, 25)]
+
+
+def add_sales(sheet: Worksheet, top: int, look: str) -> None:
+    """A table of four columns from a row on: without lines, with lines, or with lines and coloured names."""
+    for row, values in enumerate(SALES, top):
+        for column, value in zip("ABCD", values, strict=True):
+            if look == "plain":
+                sheet[f"{column}{row}"] = value
+            else:
+                draw_box(sheet, f"{column}{row}", value, coloured=look == "coloured" and row == top)
+
+
+@pytest.mark.parametrize("look", ["plain", "lined", "coloured"])
+@pytest.mark.parametrize(
+    ("line", "top"),
+    [
+        ({"A1": "売上一覧", "D1": "（単位：千円）"}, 2),
+        ({"A1": "売上一覧", "D1": "単位：千円"}, 3),
+        ({"A1": "売上一覧", "C1": "2024年度", "D1": "[unit: 1,000 yen]"}, 2),
+        ({"A1": "売上一覧", "D1": "令和6年4月1日現在"}, 2),
+        ({"A1": "売上一覧", "D2": "※税込"}, 3),
+        ({"A1": "売上一覧（単位：千円）"}, 2),
+    ],
+)
+def test_title_with_its_notes_is_the_section_of_the_table_below(line: dict[str, str], top: int, look: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        for reference, text in line.items():
+            sheet[reference] = text
+        add_sales(sheet, top, look)
+
+    heading, table = blocks_of(fill)
+    assert (heading.kind, heading.text) == (BlockKind.HEADING, " ".join(line.values()))
+    assert (table.section, table.cell_range, table.header_row_count) == ((heading.text,), f"A{top}:D{top + 2}", 1)
+    assert table.rows[0].cells == SALES[0]
+
+
+@pytest.mark.parametrize("first", ["2014/6/6", "（税込）"])
+def test_first_row_of_a_list_is_no_title(first: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row, values in enumerate([("りんご", first), ("みかん", "300"), ("かき", "120")], 1):
+            for column, value in zip("AB", values, strict=True):
+                sheet[f"{column}{row}"] = value
+
+    (table,) = blocks_of(fill)
+    assert (table.kind, table.cell_range) == (BlockKind.TABLE, "A1:B3")
+
+
+def test_title_row_within_the_lines_of_a_table_is_its_section() -> None:
+    def fill(sheet: Worksheet) -> None:
+        draw_box(sheet, "A1:C1", "売上一覧")
+        draw_box(sheet, "D1", "（単位：千円）")
+        add_sales(sheet, 2, "lined")
+
+    heading, table = blocks_of(fill)
+    assert (heading.cell_range, table.cell_range, table.section) == ("A1:D1", "A2:D4", ("売上一覧 （単位：千円）",))
+
+
+@pytest.mark.parametrize("look", ["plain", "lined", "coloured"])
+@pytest.mark.parametrize(
+    "groups",
+    [{"A1": "期", "B1": "支店", "D1": "合計"}, {"A1": "期", "B1": "（内訳）"}, {"A1": "2023年度", "C1": "2024年度"}],
+)
+def test_names_of_groups_of_columns_are_no_title(groups: dict[str, str], look: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        for column in "ABCD":
+            reference = f"{column}1"
+            if look != "plain":
+                draw_box(sheet, reference, coloured=look == "coloured")
+            if reference in groups:
+                sheet[reference] = groups[reference]
+        add_sales(sheet, 2, look)
+
+    (table,) = blocks_of(fill)
+    assert table.cell_range == "A1:D4"
+    assert [cell for cell in dict.fromkeys(table.rows[0].cells) if cell] == list(groups.values())
+
+
 @pytest.mark.parametrize("bold", [False, True])
 def test_value_given_to_a_name_is_no_heading(*, bold: bool) -> None:
     def fill(sheet: Worksheet) -> None:

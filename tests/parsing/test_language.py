@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,3 +56,14 @@ def test_sentences_keep_every_character(text: str, language: str) -> None:
     sentences = split_sentences(text, language)
     assert "".join("".join(sentences).split()) == "".join(text.split())
     assert all(sentence == sentence.strip() != "" for sentence in sentences)
+
+
+@pytest.mark.parametrize("part", ["v. 1 of the approx. size ", "a.b.c. x ", "x ( ", "e.g. "])
+def test_a_long_line_without_a_sentence_end_costs_in_proportion_to_its_length(part: str) -> None:
+    def seconds(length: int) -> float:
+        line = part * (length // len(part))
+        begin = time.process_time()
+        assert len(split_sentences(line, "en")) == 1
+        return time.process_time() - begin
+
+    assert seconds(40_000) < 8 * seconds(10_000) + 0.2  # 16 times, were it quadratic

@@ -3,7 +3,8 @@ from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
-from message_building import embedding_message, outlook_message
+from compressed_rtf import compress
+from message_building import embedding_message, outlook_message, rich_text_message
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.parsing.content import ParsedDocument
@@ -223,6 +224,40 @@ def test_outlook_message_in_a_code_page() -> None:
         "来週の会議です。",
         "添付ファイル: 資料.xlsx",
     ]
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_body_that_is_rich_text_alone_is_read(*, compressed: bool) -> None:
+    """Word writes the second byte of a character of two bytes as it is where it is ASCII."""
+    rich = (
+        r"{\rtf1\ansi\ansicpg932\fromtext\deff0{\fonttbl{\f0\fnil\fcharset128 MS PGothic;}{\f1\fcharset0 Arial;}}"
+        r"{\info{\author x}}\uc1\pard\f0 \'83e\'83X\'83g\'82\'cc\'8c\'8b\'89\'ca\par 2\u26376 ?\'82\'e9 "
+        r"\f1 caf\'e9t \{x\}\par }"
+    )
+    data = rich_text_message("報告", compress(rich.encode("latin-1"), compressed))
+    document = parse_bytes(data, "a.msg", LIMITS)
+    assert document.failures == ()
+    assert [block.text for block in document.pages[0].blocks] == ["報告", "テストの結果\n2月る cafét {x}"]
+
+
+def test_text_of_html_that_is_hidden_in_rich_text_is_read_once() -> None:
+    rich = (
+        r"{\rtf1\ansi\ansicpg1252\fromhtml1 \deff0{\fonttbl{\f0\fswiss Arial;}}{\*\htmltag64 <p>}"
+        r"\htmlrtf {\f0 \htmlrtf0 first{\*\htmltag84 &nbsp;}\htmlrtf \'a0\htmlrtf0 line"
+        r"\htmlrtf\par}\htmlrtf0{\*\htmltag72 </p>}second}"
+    )
+    data = rich_text_message("a", compress(rich.encode("latin-1")))
+    assert [block.text for block in parse_bytes(data, "a.msg", LIMITS).pages[0].blocks] == ["a", "first line\nsecond"]
+
+
+def test_damaged_rich_text_is_a_failure_of_its_message() -> None:
+    packed = bytearray(compress(rb"{\rtf1\ansi hidden\par}"))
+    packed[20] ^= 0xFF
+    document = parse_bytes(rich_text_message("件名", bytes(packed)), "a.msg", LIMITS)
+    assert [block.text for block in document.pages[0].blocks] == ["件名"]
+    (failure,) = document.failures
+    assert failure.cause is FailureCause.MALFORMED
+    assert "Rich Text body" in failure.message
 
 
 def test_damaged_outlook_message_is_a_failure() -> None:

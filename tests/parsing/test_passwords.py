@@ -123,7 +123,7 @@ def test_encrypted_files_are_tried_again_once_passwords_are_given(tmp_path: Path
             passwords=passwords,
         )
         found = home.lake.read(DOCUMENTS, None, ["document_id", "status"]).to_pylist()
-        return report.computed, {row["document_id"]: row["status"] for row in found}
+        return report.total().computed, {row["document_id"]: row["status"] for row in found}
 
     locked, plain = "files/locked.pdf", "files/open.txt"
     assert parse() == (2, {locked: "failed", plain: "parsed"})

@@ -149,6 +149,44 @@ def test_a_table_of_other_columns_takes_no_header() -> None:
     assert "name" not in two.text
 
 
+def test_close_columns_without_rules_run_on_over_pages_with_wide_margins() -> None:
+    """Columns 0.9 of the type apart, a footnote below the first part, page numbers far inside the page."""
+    places = (70.0, 120.0, 150.0, 177.3)
+
+    def line(top: float, *texts: str) -> list[Piece]:
+        return [(left, top, 10.0, text) for left, text in zip(places, texts, strict=True)]
+
+    pages = []
+    for number in (1, 2, 3):
+        pieces = line(100, "key", "n", "id", "meaning") if number == 1 else []
+        for row in range(6):
+            pieces += line(120 + 14 * row, f"x{number}{row}", str(row), f"U{number}{row}", f"name of {number}{row}")
+        pieces += [(70.0, 660.0, 7.0, "* note")] if number == 1 else []
+        pages.append(page([*pieces, (290.0, 700.0, 10.0, str(number))]))
+    first, second, third = read(*pages)
+    assert [block.kind for block in second] == [BlockKind.TABLE, BlockKind.HEADER]
+    for number, blocks in enumerate((first, second, third), start=1):
+        assert blocks[0].header_row_count == 1
+        assert rows(blocks[0])[0] == ("key", "n", "id", "meaning")
+        assert rows(blocks[0])[1] == (f"x{number}0", "0", f"U{number}0", f"name of {number}0")
+
+
+def test_a_first_row_of_figures_among_figures_is_no_header() -> None:
+    named = [("name", "kind", "sum"), *((f"item{number}", "kg", f"{number}.50") for number in range(6))]
+    places = (70.0, 170.0, 270.0)
+
+    def headers(rows: Sequence[tuple[str, ...]]) -> int:
+        pieces = [
+            (places[column], 100.0 + 14 * row, 10.0, text)
+            for row, texts in enumerate(rows)
+            for column, text in enumerate(texts)
+        ]
+        ((table,),) = read(page(pieces))
+        return table.header_row_count
+
+    assert (headers(named), headers(named[1:])) == (1, 0)
+
+
 def test_a_frame_around_the_page_is_no_table() -> None:
     """A frame with a title block above: its text is read as usual."""
     drawing = grid([40.0, 300.0, 555.0], [40.0, 60.0, 80.0]) + "\n40 800 515 -760 re S"
