@@ -40,7 +40,7 @@ def run(knowledge_base: tuple[Path, Path], *arguments: str, text: str | None = N
     return CliRunner().invoke(main, ["--home", str(knowledge_base[0]), *arguments], input=text)
 
 
-@pytest.mark.parametrize("mode", ["vector", "fulltext", "hybrid", "two_step"])
+@pytest.mark.parametrize("mode", ["vector", "fulltext", "hybrid", "two_step", "hyde", "rewrite"])
 def test_search_prints_the_documented_json(knowledge_base: tuple[Path, Path], mode: str) -> None:
     result = run(knowledge_base, "search", "トークンの有効期限", "--mode", mode, "-k", "2", "--json")
     assert result.exit_code == 0, result.output
@@ -50,6 +50,16 @@ def test_search_prints_the_documented_json(knowledge_base: tuple[Path, Path], mo
     assert hit.keys() >= {"rank", "score", "document_id", "page_number", "page_name", "chunk_id", "text", "citation"}
     assert (hit["rank"], hit["document_id"]) == (1, "specs/token.md")
     assert "3600" in hit["text"]
+
+
+def test_another_mode_may_follow_a_rewritten_query(knowledge_base: tuple[Path, Path]) -> None:
+    query = ("search", "トークンの有効期限を教えてください", "--retriever", "fulltext", "--json")
+    found = json.loads(run(knowledge_base, *query, "--mode", "rewrite").output)
+    assert found["mode"] == "rewrite+fulltext"
+    operations = {step["operation"]: step.get("texts") for step in found["trace"]["steps"]}
+    assert operations.keys() == {"embed", "rewrite", "matching"}
+    assert operations["rewrite"][:2] == ["rewriter: rules", "keywords: トークンの有効期限"]
+    assert "before the plus sign" in run(knowledge_base, *query, "--mode", "hybrid").output
 
 
 def test_search_prints_citations(knowledge_base: tuple[Path, Path]) -> None:

@@ -11,12 +11,14 @@ from rag_assets.cli.console import open_home, print_json, print_table, shortened
 if TYPE_CHECKING:
     from rag_assets.query.results import SearchResult
 
-MODES = ("vector", "fulltext", "hybrid", "two_step", "meta_knowledge", "graph_local", "graph_global")
+RETRIEVERS = ("vector", "fulltext", "hybrid", "two_step", "meta_knowledge", "graph_local", "graph_global")
+MODES = (*RETRIEVERS, "hyde", "rewrite")
 
 
 @click.command()
 @click.argument("text", required=False)
 @click.option("--mode", type=click.Choice(MODES), help="How to search [setting search.mode].")
+@click.option("--retriever", type=click.Choice(RETRIEVERS), help="Mode that finds passages for hyde and rewrite.")
 @click.option("-k", type=click.IntRange(1, 1000), help="Number of results [setting search.k].")
 @click.option("--filter", "filters", metavar="FIELD=VALUE", multiple=True, help="Keep only what matches; see the docs.")
 @click.option(
@@ -25,6 +27,13 @@ MODES = ("vector", "fulltext", "hybrid", "two_step", "meta_knowledge", "graph_lo
     default="page",
     show_default=True,
     help="First step of two_step.",
+)
+@click.option("--level", type=click.IntRange(0), help="Reports that graph_global reads [setting search.global_level].")
+@click.option(
+    "--dynamic-level/--fixed-level",
+    "dynamic",
+    default=None,
+    help="Whether it chooses finer reports only where they are nearer [setting search.global_dynamic].",
 )
 @click.option("--granularity", type=click.Choice(["chunk", "page", "document"]), default="chunk", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -35,13 +44,16 @@ def search(
     context: click.Context,
     text: str | None,
     mode: str | None,
+    retriever: str | None,
     k: int | None,
     filters: tuple[str, ...],
     summaries: str,
+    level: int | None,
     granularity: str,
     queries: TextIO | None,
     run_file: TextIO | None,
     *,
+    dynamic: bool | None,
     as_json: bool,
 ) -> None:
     """Search the published knowledge base for TEXT, or for every query of a file."""
@@ -49,20 +61,35 @@ def search(
         raise click.UsageError("give either TEXT or --queries", ctx=context)
     if run_file is not None and queries is None:
         raise click.UsageError("--run goes with --queries", ctx=context)
+    from rag_assets.query import LevelChoice
     from rag_assets.query.filters import parse_filters
     from rag_assets.query.trec import read_queries, write_run
 
     home = open_home(context)
     chosen_mode, count = mode or home.settings.search.mode, k or home.settings.search.k
+    if retriever is not None:
+        chosen_mode = f"{chosen_mode}+{retriever}"
     conditions = parse_filters(filters)
+    chosen = home.settings.search
+    levels = LevelChoice(
+        chosen.global_level if level is None else level, chosen.global_dynamic if dynamic is None else dynamic
+    )
     base = home.knowledge_base()
     if queries is not None:
         results = base.search_all(
-            read_queries(queries), chosen_mode, count, conditions, granularity=granularity, summaries=summaries
+            read_queries(queries),
+            chosen_mode,
+            count,
+            conditions,
+            granularity=granularity,
+            summaries=summaries,
+            levels=levels,
         )
         write_run(results, run_file or sys.stdout)
         return
-    result = base.search(text or "", chosen_mode, count, conditions, granularity=granularity, summaries=summaries)
+    result = base.search(
+        text or "", chosen_mode, count, conditions, granularity=granularity, summaries=summaries, levels=levels
+    )
     if as_json:
         print_json(result.to_json())
     else:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -157,5 +158,54 @@ class Reranker(Protocol):
 
         Raises:
             ModelError: The model failed.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Turn:
+    """An earlier question of a conversation.
+
+    Attributes:
+        question: As asked.
+        answer: What was answered; may be empty.
+    """
+
+    question: str
+    answer: str = ""
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """What is searched for in place of a question.
+
+    Attributes:
+        keywords: For full text; empty where there is nothing better than the question.
+        sentences: For vectors; empty where there is nothing better than the question.
+    """
+
+    keywords: str
+    sentences: str
+
+
+class Rewriter(Protocol):
+    """Turns a question into what is searched for.
+
+    Attributes:
+        name: Identifies the rewriter and all that changes what it writes.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+        """Rewrite a question so that it can be searched without the conversation.
+
+        Args:
+            question: As asked.
+            history: The conversation before it, the oldest turn first.
+
+        Raises:
+            ModelError: The model failed or gave no answer that can be used.
         """
         ...

@@ -8,7 +8,7 @@ M. Montague, Models for metasearch, SIGIR 2001. RRF: G. Cormack, C. Clarke and S
 outperforms Condorcet and individual rank learning methods, SIGIR 2009.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 Id = TypeVar("Id", bound=str)
@@ -39,9 +39,15 @@ def comb_sum(rankings: Sequence[Ranking[Id]]) -> dict[Id, float]:
     return fused
 
 
-def comb_mnz(rankings: Sequence[Ranking[Id]]) -> dict[Id, float]:
-    """Sum of the scores times the number of rankings that hold the id. Scale scores before (`min_max`)."""
-    return {key: score * sum(key in ranking for ranking in rankings) for key, score in comb_sum(rankings).items()}
+def comb_mnz(rankings: Sequence[Ranking[Id]], held: Sequence[Collection[Id]] | None = None) -> dict[Id, float]:
+    """Sum of the scores times the number of rankings that hold the id. Scale scores before (`min_max`).
+
+    Args:
+        rankings: The rankings.
+        held: The ids that count as held by each, where rankings also score ids that they did not find; else their ids.
+    """
+    lists = rankings if held is None else held
+    return {key: score * sum(key in each for each in lists) for key, score in comb_sum(rankings).items()}
 
 
 def borda(rankings: Sequence[Ranking[Id]]) -> dict[Id, float]:

@@ -4,15 +4,15 @@
 `graph_global` needs no model: it ranks the passages that the most relevant reports rest on.
 
 Source: D. Edge and others, From local to global: a GraphRAG approach to query-focused summarization, 2024, section
-3.1.6. Deviation: levels are chosen, where wanted, by the similarity of reports to the question, not by a model.
+3.1.6.
 
-What stays out: writing the reports (`rag_assets.graph`).
+What stays out: which reports are read (`rag_assets.query.report_levels`), and writing them (`rag_assets.graph`).
 """
 
 import json
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
 from rag_assets.contracts.ports import LanguageModel
-from rag_assets.contracts.tables import COMMUNITIES, COMMUNITY_MEMBERS, COMMUNITY_REPORTS
+from rag_assets.contracts.tables import COMMUNITY_MEMBERS
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.models.token_estimate import cut_to_tokens, estimate_tokens
-from rag_assets.query.graph_local import ranked_passages
+from rag_assets.query.graph_local import HOW_TO_INDEX, ranked_passages
 from rag_assets.query.hybrid import CANDIDATES, search_both
-from rag_assets.query.index import Candidate
+from rag_assets.query.index import Candidate, Index
 from rag_assets.query.passage_graph import PassageGraph
+from rag_assets.query.report_levels import LevelChoice, Report, ReportTree, reports_to_read
 from rag_assets.query.request import Indexes
 from rag_assets.query.request import Request as Search
 from rag_assets.query.results import TraceRecorder
@@ -43,44 +44,21 @@ MOST_HELPFUL = 100
 _REPORTS = 10  # reports whose passages are searched
 _PROMPT_TOKENS = 800  # system text, form of the question and the question itself
 _LEAST_TOKENS = 256
-_SHOWN = 10
 
 
 @dataclass(frozen=True)
 class GlobalOptions:
-    """How reports are read.
+    """How a question is answered from reports.
 
     Attributes:
-        level: Level of the reports, 0 for the coarsest; communities that are not split so far stand for themselves.
         context_tokens: Tokens of reports, or of partial answers, in one request.
         answer_tokens: Tokens of an answer at most.
         seed: Of the order in which reports are read.
-        dynamic: Whether, from level 0 down to `level`, the report on a community gives way to those on its parts only
-            where one of these is nearer to the question.
     """
 
-    level: int = 1
-    context_tokens: int = 8000
-    answer_tokens: int = 1000
-    seed: int = 0
-    dynamic: bool = False
-
-
-@dataclass(frozen=True)
-class Report:
-    """A report on a community.
-
-    Attributes:
-        community_id: The community.
-        level: Level at which it is split off.
-        parent_id: Community of the level above that holds it, or None.
-        text: The report.
-    """
-
-    community_id: str
-    level: int
-    parent_id: str | None
-    text: str
+    context_tokens: int
+    answer_tokens: int
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -117,45 +95,6 @@ class GlobalAnswer:
     unhelpful: int
     failed: int
     left_out: int
-
-
-def load_reports(stored: StoredTables) -> list[Report]:
-    """All reports of a version, by level and id.
-
-    Raises:
-        StoreError: A file is missing or damaged.
-    """
-    communities = stored.read(COMMUNITIES, ["community_id", "level", "parent_id"]).to_pylist()
-    written = stored.read(COMMUNITY_REPORTS, ["community_id", "text"]).to_pylist()
-    texts = {row["community_id"]: row["text"] for row in written}
-    found = [Report(**row, text=texts[row["community_id"]]) for row in communities if row["community_id"] in texts]
-    return sorted(found, key=lambda each: (each.level, each.community_id))
-
-
-def choose_reports(reports: Sequence[Report], options: GlobalOptions, scores: Mapping[str, float]) -> list[Report]:
-    """The reports that are read, so that no entity is read about twice.
-
-    Args:
-        reports: All reports.
-        options: Level, and whether it is chosen community by community.
-        scores: Relevance of reports, by community, where they are chosen so; one that is not there counts as 0.
-
-    Returns:
-        Reports of the level, and those on communities that are not split so far or whose parts have no report.
-    """
-    children: dict[str | None, list[Report]] = {}
-    known = {report.community_id for report in reports}
-    for report in reports:
-        children.setdefault(report.parent_id if report.parent_id in known else None, []).append(report)
-
-    def chosen(report: Report) -> list[Report]:
-        parts = [each for each in children.get(report.community_id, []) if each.level <= options.level]
-        own = scores.get(report.community_id, 0.0)
-        if not parts or (options.dynamic and max(scores.get(each.community_id, 0.0) for each in parts) <= own):
-            return [report]
-        return [each for part in parts for each in chosen(part)]
-
-    return [each for report in children.get(None, []) if report.level <= options.level for each in chosen(report)]
 
 
 def pack_reports(reports: Sequence[Report], context_tokens: int, seed: int) -> list[list[Report]]:
@@ -265,29 +204,58 @@ def _reduced(
     return next((each.text.strip() for each in model.generate([request]) if each.outcome in usable), None)
 
 
-def search_graph_global(request: Search, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-    """Passages that the most relevant reports rest on.
+class GlobalSearch:
+    """Mode `graph_global`, for one query; its reports are chosen once, however many passages are wanted.
 
-    A passage scores as its best report: the report's score, scaled to 0…1, times the weight of the passage's mentions
-    of the community's entities relative to the passage that has most.
-
-    Raises:
-        QueryError: No reports are indexed.
+    Args:
+        levels: Which reports are searched; None for those of all levels together.
     """
-    if indexes.reports is None or indexes.graphs is None or indexes.reports.row_count == 0:
-        raise QueryError("mode graph_global needs reports on communities, and no reports are indexed")
-    found = search_both(indexes.reports, request.text, request.embedding, None, CANDIDATES, trace)
-    began = time.perf_counter()
-    graph = indexes.graphs.get()
-    members = community_members(indexes.graphs.stored, graph, [each.key for each in found[:_REPORTS]])
-    scores = np.zeros(len(graph.chunk_ids))
-    for report in found[:_REPORTS]:
-        weights = np.zeros(graph.adjacency.shape[0])
-        weights[len(graph.chunk_ids) + members[report.key]] = 1.0
-        passages = (graph.adjacency @ weights)[: len(graph.chunk_ids)]
-        scores = np.maximum(scores, report.score / 2 * passages / max(float(passages.max(initial=0.0)), 1e-12))
-    trace.add("reports", began, len(found), texts=tuple(f"report {each.key}" for each in found[:_SHOWN]))
-    return ranked_passages(graph, scores, request, indexes, trace)
+
+    def __init__(self, levels: LevelChoice | None) -> None:
+        self._levels = levels
+        self._found: list[Candidate] | None = None
+
+    def __call__(self, request: Search, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+        """Passages that the most relevant reports rest on.
+
+        A passage scores as its best report: the report's score, scaled to 0…1, times the weight of the passage's
+        mentions of the community's entities relative to the passage that has most.
+
+        Raises:
+            QueryError: No reports are indexed.
+            StoreError: A file is missing or damaged.
+        """
+        reports, tree = indexes.reports, indexes.report_tree
+        if reports is None or tree is None or indexes.graphs is None or reports.row_count == 0:
+            raise QueryError(f"mode graph_global needs the entity graph, and no reports are indexed: {HOW_TO_INDEX}")
+        if self._found is None:
+            self._found = self._nearest(request, reports, tree, trace)
+        found = self._found
+        began = time.perf_counter()
+        graph = indexes.graphs.get()
+        members = community_members(indexes.graphs.stored, graph, [each.key for each in found])
+        scores = np.zeros(len(graph.chunk_ids))
+        for report in found:
+            weights = np.zeros(graph.adjacency.shape[0])
+            weights[len(graph.chunk_ids) + members[report.key]] = 1.0
+            passages = (graph.adjacency @ weights)[: len(graph.chunk_ids)]
+            scores = np.maximum(scores, report.score / 2 * passages / max(float(passages.max(initial=0.0)), 1e-12))
+        trace.add("reports", began, len(found), texts=tuple(f"report {each.key}" for each in found))
+        return ranked_passages(graph, scores, request, indexes, trace)
+
+    def _nearest(self, request: Search, reports: Index, tree: ReportTree, trace: TraceRecorder) -> list[Candidate]:
+        """The most relevant reports of those that are searched."""
+        levels = self._levels
+        if levels is None:
+            return search_both(reports, request.text, request.embedding, None, CANDIDATES, trace)[:_REPORTS]
+        chosen = {each.community_id for each in reports_to_read(request.embedding, reports, tree, levels, trace)}
+        depth, where = CANDIDATES, f"level <= {levels.level}"
+        while True:
+            found = search_both(reports, request.text, request.embedding, where, depth, trace)
+            kept = [each for each in found if each.key in chosen]
+            if len(kept) >= min(_REPORTS, len(chosen)) or depth >= reports.row_count:
+                return kept[:_REPORTS]
+            depth *= 4
 
 
 def community_members(

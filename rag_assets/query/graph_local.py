@@ -31,6 +31,7 @@ from rag_assets.query.results import TraceRecorder
 
 NEAREST = 5  # entities near to the query at which walks start
 PASSAGE_WEIGHT = 0.05
+HOW_TO_INDEX = "set RAG_GRAPH__ENABLED=true (graph.enabled) and run `rag-assets index`"
 _LOOKED_UP = 100  # passages looked up at once, at least
 _SHOWN = 10  # seeds and neighbours that the trace names
 _QUERY_CHARS = 2000  # of a longer query the beginning is looked through for names
@@ -99,7 +100,7 @@ def walk_from(request: Request, indexes: Indexes, trace: TraceRecorder) -> tuple
         QueryError: No entities are indexed.
     """
     if indexes.entities is None or indexes.graphs is None or indexes.entities.row_count == 0:
-        raise QueryError("mode graph_local needs the entity graph, and no entities are indexed")
+        raise QueryError(f"mode graph_local needs the entity graph, and no entities are indexed: {HOW_TO_INDEX}")
     graph = indexes.graphs.get()
     seeds = _seeds(request, indexes.entities, graph, trace)
     passages = search_hybrid(request, indexes, trace)

@@ -134,6 +134,16 @@ class Index:
         table = self._table.take_row_ids(list(row_ids)).select(list(columns)).with_row_id().to_arrow()
         return {row["_rowid"]: row for row in table.to_pylist()}
 
+    def vectors(self, row_ids: Sequence[int]) -> NDArray[np.float32]:
+        """Vectors of rows, float32 of shape `(len(row_ids), dimension)`, in the order given."""
+        if not row_ids:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        table = self._table.take_row_ids(list(row_ids)).select(["vector"]).with_row_id().to_arrow()
+        rows = table["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, self.dimension)
+        places = {row_id: place for place, row_id in enumerate(table["_rowid"].to_pylist())}
+        found: NDArray[np.float32] = rows[[places[row_id] for row_id in row_ids]].astype(np.float32, copy=False)
+        return found
+
     def having(self, keys: Sequence[str], where: str | None, trace: TraceRecorder) -> dict[str, Candidate]:
         """Rows of given keys that satisfy a condition, by key, with score 0."""
         if not keys:

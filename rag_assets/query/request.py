@@ -1,5 +1,6 @@
 """What a mode of search is given."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,8 +9,10 @@ from numpy.typing import NDArray
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.filters import Filters
-from rag_assets.query.index import Index
+from rag_assets.query.index import Candidate, Index
 from rag_assets.query.passage_graph import PassageGraphs
+from rag_assets.query.report_levels import ReportTree
+from rag_assets.query.results import TraceRecorder
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Indexes:
         entities: Nodes of the entity graph, or None where there are none.
         reports: Reports on communities, or None where there are none.
         graphs: The graph of passages and entities, or None without stored tables.
+        report_tree: The communities with reports, or None without stored tables.
     """
 
     chunks: Index
@@ -59,3 +63,12 @@ class Indexes:
     entities: Index | None = None
     reports: Index | None = None
     graphs: PassageGraphs | None = None
+    report_tree: ReportTree | None = None
+
+
+Mode = Callable[[Request, Indexes, TraceRecorder], list[Candidate]]
+
+
+def clean_text(text: str) -> str:
+    """Text that every model can take: no lone surrogates, no NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", " ")

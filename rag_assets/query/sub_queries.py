@@ -245,7 +245,7 @@ def _choice_request(query: str, known: Sequence[Selection], context_tokens: int)
         if lines and tokens < 0:
             break
         lines.append(line)
-    prompt = load_prompt(CHOOSE_STEP, _language(query))
+    prompt = load_prompt(CHOOSE_STEP, question_language(query))
     groups = {
         "type": "array",
         "maxItems": MOST_SELECTIONS,
@@ -264,7 +264,7 @@ def _plan_request(query: str, chosen: Sequence[Selection], context_tokens: int) 
     room = context_tokens - _PROMPT_TOKENS - _QUERY_TOKENS - _PLAN_TOKENS
     each_tokens = max(_LEAST_TOKENS, min(_SUMMARY_TOKENS, room // len(chosen)))
     told = [cut_to_tokens(f"{each.name}\n{', '.join(each.key_terms)}\n{each.text}", each_tokens) for each in chosen]
-    prompt = load_prompt(PLAN_STEP, _language(query))
+    prompt = load_prompt(PLAN_STEP, question_language(query))
     queries = {
         "type": "array",
         "maxItems": MOST_SUB_QUERIES,
@@ -288,7 +288,8 @@ def _fenced_query(query: str) -> str:
     return fenced(cut_to_tokens(query, _QUERY_TOKENS), "query")
 
 
-def _language(text: str) -> str:
+def question_language(text: str) -> str:
+    """Language of the prompts for a question: `ja` where it holds Japanese, else `en`."""
     return "ja" if _JAPANESE.search(text) else "en"
 
 

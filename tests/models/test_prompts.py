@@ -11,7 +11,7 @@ from rag_assets.models.prompts import LANGUAGES, fenced, load_prompt, prompt_fin
 from rag_assets.models.token_estimate import cut_to_tokens, estimate_tokens, split_to_tokens
 
 PLACEHOLDERS = {
-    "summarize_page": {"file_chars", "page_chars", "title", "page_names", "page_name", "document"},
+    "summarize_page": {"file_chars", "page_chars", "title", "page_names", "page_name", "common_lines", "document"},
     "summarize_file": {"file_chars", "title", "page_names", "document"},
     "classify_document": {"facets", "reasoning_chars", "title", "page_names", "document"},
     "ask_questions": {"title", "facets", "count", "document"},
@@ -21,6 +21,8 @@ PLACEHOLDERS = {
     "summarize_knowledge": {"summary_chars", "selection", "document"},
     "choose_knowledge": {"most", "groups", "query"},
     "plan_queries": {"most", "plan_chars", "query", "document"},
+    "hypothetical_passage": {"query"},
+    "rewrite_query": {"keywords_chars", "sentences_chars", "conversation", "query"},
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 from query_data import BagOfWordsEmbedder, chunk, table
 
+from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
     CHUNKS,
@@ -165,11 +166,11 @@ def index_graph(lake: Lake, store: VectorStore, embedder: BagOfWordsEmbedder) ->
     return {each.name: store.optimize(each) for each in (ENTITY_INDEX, REPORT_INDEX)}
 
 
-def graph_base(folder: Path, embedder: BagOfWordsEmbedder) -> KnowledgeBase:
+def graph_base(folder: Path, embedder: BagOfWordsEmbedder, model: LanguageModel | None = None) -> KnowledgeBase:
     """The knowledge base."""
     lake, store = Lake(folder / "lake"), VectorStore(folder / "vectors")
     fill_lake(lake)
     chunks = [chunk(name, 1, 0, text, shard="00") for name, text in TEXTS.items()]
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, chunks)}, embedder)
     versions = {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX), **index_graph(lake, store, embedder)}
-    return KnowledgeBase(store, embedder, versions, stored=stored_tables(lake))
+    return KnowledgeBase(store, embedder, versions, stored=stored_tables(lake), model=model)

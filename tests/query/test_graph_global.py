@@ -12,16 +12,8 @@ from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.models.prompts import load_prompt
 from rag_assets.models.token_estimate import estimate_tokens
 from rag_assets.query import Filters, KnowledgeBase
-from rag_assets.query.graph_global import (
-    MAP_STEP,
-    REDUCE_STEP,
-    GlobalOptions,
-    Report,
-    choose_reports,
-    global_answer,
-    load_reports,
-    pack_reports,
-)
+from rag_assets.query.graph_global import MAP_STEP, REDUCE_STEP, GlobalOptions, global_answer, pack_reports
+from rag_assets.query.report_levels import LevelChoice, Report, Reported, ReportTree, choose_reports
 from rag_assets.store.lake import Lake
 from rag_assets.store.vectors import VectorStore
 
@@ -29,7 +21,8 @@ Answer = Callable[[Request], "Completion | JsonValue"]
 REPORTS = [
     Report(f"c{number}", 0, None, f"Report {number} tells of [Data: Entities ({number})].") for number in range(6)
 ]
-SMALL = GlobalOptions(context_tokens=15)
+SMALL = GlobalOptions(context_tokens=15, answer_tokens=1000, seed=0)
+OPTIONS = GlobalOptions(context_tokens=8000, answer_tokens=1000, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +56,7 @@ def test_placeholders(language: str) -> None:
 def test_partial_answers_are_joined_by_falling_helpfulness() -> None:
     scores = {"0": 10, "1": 0, "2": 90, "3": 40, "4": 0, "5": 60}
     model = ScriptedModel(script(scores), context_tokens=1, reverse=True)
-    options = GlobalOptions(context_tokens=15, answer_tokens=50)
+    options = GlobalOptions(context_tokens=15, answer_tokens=50, seed=0)
     found = global_answer("What is told?", [each_long(report) for report in REPORTS], model, options, "en")
     assert [each.helpfulness for each in found.partial_answers] == [90, 60, 40, 10]
     assert (found.read, found.unhelpful, found.failed, found.left_out) == (6, 2, 0, 0)
@@ -98,7 +91,7 @@ def test_partial_answers_that_do_not_fit_are_left_out() -> None:
 
 def test_where_nothing_helps_there_is_no_answer() -> None:
     model = ScriptedModel(script(dict.fromkeys("012345", 0)))
-    found = global_answer("?", REPORTS, model, GlobalOptions(), "ja")
+    found = global_answer("?", REPORTS, model, OPTIONS, "ja")
     assert (found.text, found.partial_answers, found.unhelpful) == (None, (), 1)
     assert [request.tag.step for request in model.asked] == [MAP_STEP]
 
@@ -110,7 +103,7 @@ def test_groups_that_fail_are_counted() -> None:
 
 def test_without_reports_it_is_said_plainly(store: VectorStore, embedder: BagOfWordsEmbedder) -> None:
     with pytest.raises(QueryError, match="there are none"):
-        global_answer("?", [], ScriptedModel(lambda _: ""), GlobalOptions(), "en")
+        global_answer("?", [], ScriptedModel(lambda _: ""), OPTIONS, "en")
     with pytest.raises(QueryError, match="no reports are indexed"):
         KnowledgeBase(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}).search("x", "graph_global")
 
@@ -140,16 +133,17 @@ def test_levels_are_projected_downwards(
     level: int, scores: dict[str, float], dynamic: bool, expected: list[str]
 ) -> None:
     tree = [("a", 0, None), ("b", 0, None), ("a1", 1, "a"), ("a2", 1, "a"), ("a11", 2, "a1")]
-    reports = [Report(name, depth, parent, name) for name, depth, parent in tree]
-    options = GlobalOptions(level=level, dynamic=dynamic)
-    assert sorted(each.community_id for each in choose_reports(reports, options, scores)) == sorted(expected)
+    chosen = choose_reports([Reported(*each) for each in tree], LevelChoice(level, dynamic), scores)
+    assert sorted(each.community_id for each in chosen) == sorted(expected)
 
 
 def test_reports_are_read_from_the_stored_tables(tmp_path_factory: pytest.TempPathFactory) -> None:
     lake = Lake(tmp_path_factory.mktemp("lake"))
     fill_lake(lake)
-    found = load_reports(stored_tables(lake))
-    assert [(each.community_id, each.level, each.parent_id) for each in found] == [("c0", 0, None), ("c1", 1, "c0")]
+    tree = ReportTree(stored_tables(lake))
+    assert tree.get() == [Reported("c0", 0, None), Reported("c1", 1, "c0")]
+    (report,) = tree.reports(tree.get()[:1])
+    assert report.text.startswith("# Films and cities")
 
 
 def test_passages_of_relevant_reports_are_found_without_a_model(graph: KnowledgeBase) -> None:
@@ -158,3 +152,40 @@ def test_passages_of_relevant_reports_are_found_without_a_model(graph: Knowledge
     assert next(step for step in result.trace.steps if step.operation == "reports").texts[0] == "report c1"
     people = graph.search("Silent Harbor", "graph_global", 5, Filters(folder=("people",)))
     assert [hit.document_id for hit in people.hits] == [PERSON]
+
+
+@pytest.mark.parametrize(
+    ("query", "levels", "expected"),
+    [
+        ("Silent Harbor", LevelChoice(0, dynamic=False), ["report c0"]),
+        ("Silent Harbor", LevelChoice(1, dynamic=False), ["report c1"]),
+        ("Silent Harbor", LevelChoice(3, dynamic=True), ["report c1"]),
+        ("Films and cities", LevelChoice(3, dynamic=True), ["report c0"]),
+    ],
+)
+def test_the_level_is_chosen(graph: KnowledgeBase, query: str, levels: LevelChoice, expected: list[str]) -> None:
+    result = graph.search(query, "graph_global", 5, levels=levels)
+    (step,) = (step for step in result.trace.steps if step.operation == "reports")
+    assert list(step.texts) == expected
+
+
+def test_a_question_is_answered_from_the_reports_of_a_level(
+    tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder
+) -> None:
+    model = ScriptedModel(lambda request: "final" if request.tag.step == REDUCE_STEP else asked(request))
+
+    def asked(request: Request) -> Completion:
+        value: dict[str, JsonValue] = {"answer": "partial", "helpfulness": 50}
+        assert "Films and cities" in request.messages[-1].text
+        assert "# Silent Harbor" not in request.messages[-1].text
+        return Completion(request, Outcome.COMPLETED, json.dumps(value), value=value)
+
+    base = graph_base(tmp_path_factory.mktemp("answered"), embedder, model)
+    answer, trace = base.answer_globally("What are the films about?", OPTIONS, LevelChoice(0, dynamic=False))
+    assert (answer.text, answer.read) == ("final", 1)
+    assert [step.operation for step in trace.steps] == ["embed", "choose_level", "answer"]
+
+
+def test_without_a_model_there_is_no_answer(graph: KnowledgeBase) -> None:
+    with pytest.raises(QueryError, match=r"language_model\.provider"):
+        graph.answer_globally("What are the films about?", OPTIONS, LevelChoice(0, dynamic=False))
