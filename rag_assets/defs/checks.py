@@ -1,7 +1,7 @@
 """Checks on the assets. Those on structure block publishing; those on content warn and name what to look at.
 
-A check in a run over some shards looks at those only: another run may be half-way through the others. `publish` looks
-at everything.
+A check in a run over some shards looks at those only: another run may be half-way through the others. Tables that are
+made as a whole are looked at as a whole. `publish` looks at everything.
 """
 
 from collections.abc import Iterator
@@ -12,9 +12,11 @@ import pyarrow.compute as pc
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
     DOCUMENTS,
+    ENTITY_INDEX,
     MODEL_CALLS,
     PARSE_FAILURES,
     QUESTION_INDEX,
+    REPORT_INDEX,
     SUMMARY_INDEX,
     TABLES,
 )
@@ -77,6 +79,22 @@ def every_question_indexed(context: dg.AssetCheckExecutionContext, home: HomeRes
     return _result("question_index", "every_question_indexed", problems, dg.AssetCheckSeverity.ERROR)
 
 
+@dg.asset_check(asset="entity_index", blocking=True, description="Every entity is in the serving table.")
+def every_entity_indexed(home: HomeResource) -> dg.AssetCheckResult:
+    """Compares stored and served entities."""
+    base = home.open()
+    problems = indexing_problems(base.lake, base.vectors, ENTITY_INDEX.name)
+    return _result("entity_index", "every_entity_indexed", problems, dg.AssetCheckSeverity.ERROR)
+
+
+@dg.asset_check(asset="report_index", blocking=True, description="Every community report is in the serving table.")
+def every_report_indexed(home: HomeResource) -> dg.AssetCheckResult:
+    """Compares stored and served reports."""
+    base = home.open()
+    problems = indexing_problems(base.lake, base.vectors, REPORT_INDEX.name)
+    return _result("report_index", "every_report_indexed", problems, dg.AssetCheckSeverity.ERROR)
+
+
 @dg.asset_check(asset=PARSE_FAILURES.name, description="The share of documents that cannot be parsed is small.")
 def failed_share(home: HomeResource) -> dg.AssetCheckResult:
     """Warns above the share that the settings allow, and names the documents and causes."""
@@ -119,6 +137,8 @@ CHECKS = [
     every_chunk_indexed,
     every_summary_indexed,
     every_question_indexed,
+    every_entity_indexed,
+    every_report_indexed,
     failed_share,
     calls_answered,
 ]

@@ -7,10 +7,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.generation import Message, Outcome, Request, Tag
 from rag_assets.contracts.ports import LanguageModel
-from rag_assets.enrich.centrality import lexrank, select_diverse, tf_idf
+from rag_assets.enrich.centrality import select_diverse, tf_idf
 from rag_assets.models.dialogue import Dialogue, converse
 from rag_assets.models.prompts import fenced, load_prompt, prompt_fingerprint
 from rag_assets.models.token_estimate import cut_to_tokens
@@ -34,7 +36,7 @@ class Notes:
         identity: What it is found under again.
         name: Its name; of a relationship, both names.
         type: Its type.
-        texts: What is said, the most frequent first.
+        texts: What is said, the most important first.
         asset: Table that the description goes into.
     """
 
@@ -75,7 +77,7 @@ def describe(
     Args:
         notes: What documents say of them.
         known: Descriptions of the version before, by identity; one that was made from the same is kept.
-        model: The language model; one that does not write leaves it to a choice of the most central sentences.
+        model: The language model; one that does not write leaves it to a choice of what is said.
         chars: Characters from which a description is shortened.
 
     Raises:
@@ -103,13 +105,18 @@ def describe(
 
 
 def gathered(texts: Sequence[str], chars: int) -> str:
-    """Texts as one, of at most so many characters: all of them where they fit, else the most central ones, in order."""
+    """Texts as one, of at most so many characters: all of them where they fit, else the first ones that add something.
+
+    Args:
+        texts: Texts by falling importance.
+        chars: Characters at most.
+    """
     distinct = list(_distinct(texts))
     if not distinct or _length(distinct) <= chars:
         return "\n".join(distinct)
-    weights = tf_idf(distinct)
-    chosen = select_diverse(weights, lexrank(weights), [len(text) + 1 for text in distinct], chars)
-    return "\n".join(distinct[index] for index in sorted(chosen)) or distinct[0][:chars]
+    importance = -np.arange(len(distinct), dtype=np.float64)
+    chosen = select_diverse(tf_idf(distinct), importance, [len(text) + 1 for text in distinct], chars)
+    return "\n".join(distinct[index] for index in chosen) or distinct[0][:chars]
 
 
 def _distinct(texts: Sequence[str]) -> Iterator[str]:

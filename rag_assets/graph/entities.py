@@ -9,6 +9,9 @@ Sources: Church and Hanks, "Word Association Norms, Mutual Information, and Lexi
 n / (n + 1) is the first factor of Pantel and Lin, "Discovering Word Senses from Text", KDD 2002, section 3. Pairs are
 counted in both orders, so that a pair whose ends stand with nothing else has the value 1.
 
+What is said of an entity ranks by how early it names it: a sentence that begins with a name is about it. Where the name
+is not in it, by how often it is said. Neither depends on what else is said, so that a change elsewhere leaves it.
+
 What stays out: which names are one (`rag_assets.graph.resolution`), descriptions (`rag_assets.graph.descriptions`).
 """
 
@@ -224,11 +227,12 @@ _ENTITIES = """
         SELECT entity_id, count(*) AS mention_count, count(DISTINCT document_id) AS document_count
         FROM named GROUP BY ALL
     ), ranked AS (
-        SELECT entity_id, description, count(*) AS count FROM named WHERE description <> ''
-        GROUP BY entity_id, description
-        QUALIFY row_number() OVER (PARTITION BY entity_id ORDER BY count(*) DESC, description) <= $notes
+        SELECT entity_id, description,
+               coalesce(min(nullif(strpos(description, name), 0)), 1000000 - count(*)) AS lead
+        FROM named WHERE description <> '' GROUP BY entity_id, description
+        QUALIFY row_number() OVER (PARTITION BY entity_id ORDER BY lead, description) <= $notes
     ), notes AS (
-        SELECT entity_id, list(description ORDER BY count DESC, description) AS notes FROM ranked GROUP BY ALL
+        SELECT entity_id, list(description ORDER BY lead, description) AS notes FROM ranked GROUP BY ALL
     )
     SELECT entity_id, names.head AS name_key, name, aliases, type, mention_count, document_count,
            coalesce(notes, []) AS notes

@@ -9,7 +9,7 @@ dropped and counted.
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag
 from rag_assets.graph.entity_types import EntityTypes
@@ -29,9 +29,11 @@ STEPS = (STEP, CLAIMS_STEP, GLEAN_STEP)
 
 _ANSWER_TOKENS = 3000
 _SHORTEST_ANSWER_TOKENS = 256
+_LEAST_ANSWER_TOKENS, _TOKENS_OF_A_TOKEN = 512, 6  # an answer on a short text is short; small models may not end it
 _CHECK_TOKENS = 32
 _TITLE_TOKENS = 100
 _MOST_ITEMS = 60
+_NAME_CHARS, _DESCRIPTION_CHARS, _SOURCE_CHARS, _DATE_CHARS = 300, 1000, 2000, 60  # ample
 _RULE = "\n-----\n"
 _MISSED = json.dumps(
     {
@@ -149,18 +151,18 @@ def window_dialogue(
         return Answer((), (), (), retry=True) if first.may_pass else None
     parts, last = [found], first
     turns, retry = request.messages, False
-    prompt = load_prompt(GLEAN_STEP, subject.language)
+    prompt, tag = load_prompt(GLEAN_STEP, subject.language), replace(request.tag, step=GLEAN_STEP)
     for _ in range(options.gleanings):
         turns = (*turns, Message("assistant", last.text), Message("user", prompt.prefix.template))
         if _turn_tokens(request, turns) + request.max_tokens > context_tokens:
             break
-        check = Request(request.prefix, turns, _CHECK_TOKENS, request.tag, schema=_MISSED)
+        check = Request(request.prefix, turns, _CHECK_TOKENS, tag, schema=_MISSED)
         (said,) = yield [check]
         if not isinstance(said.value, dict) or said.value.get("missed") is not True:
             retry |= said.may_pass
             break
         turns = (*turns, Message("assistant", said.text), Message("user", prompt.question.template))
-        (last,) = yield [Request(request.prefix, turns, request.max_tokens, request.tag, schema=request.schema)]
+        (last,) = yield [Request(request.prefix, turns, request.max_tokens, tag, schema=request.schema)]
         more = _lists(last)
         if more is None:
             retry |= last.may_pass
@@ -343,10 +345,11 @@ def _request(
         document=fenced(text),
     )
     room = context_tokens - estimate_tokens(prefix) - estimate_tokens(question)
+    most = min(_ANSWER_TOKENS, _LEAST_ANSWER_TOKENS + _TOKENS_OF_A_TOKEN * estimate_tokens(text))
     return Request(
         prefix=prefix,
         messages=(Message("user", question),),
-        max_tokens=max(_SHORTEST_ANSWER_TOKENS, min(_ANSWER_TOKENS, room)),
+        max_tokens=max(_SHORTEST_ANSWER_TOKENS, min(most, room)),
         tag=Tag("entity_mentions", STEP, subject.document_id, subject.shard),
         schema=_schema(types.names, claims=options.claims),
     )
@@ -357,30 +360,30 @@ def _turn_tokens(request: Request, turns: Sequence[Message]) -> int:
 
 
 def _schema(types: Sequence[str], *, claims: bool) -> str:
-    text: JsonValue = {"type": "string"}
-    optional: JsonValue = {"type": ["string", "null"]}
+    """Every text and list is bounded, because small models may not end one that is not."""
+
+    def text(longest: int) -> JsonValue:
+        return {"type": "string", "maxLength": longest}
+
+    name, description = text(_NAME_CHARS), text(_DESCRIPTION_CHARS)
+    kind: JsonValue = {"type": "string", "enum": list(types)}
+    strength: JsonValue = {"type": "number", "minimum": 0, "maximum": 10}
     lists: dict[str, JsonValue] = {
-        "entities": _items({"name": text, "type": {"type": "string", "enum": list(types)}, "description": text}),
-        "relationships": _items(
-            {
-                "source": text,
-                "target": text,
-                "description": text,
-                "strength": {"type": "number", "minimum": 0, "maximum": 10},
-            }
-        ),
+        "entities": _items({"name": name, "type": kind, "description": description}),
+        "relationships": _items({"source": name, "target": name, "description": description, "strength": strength}),
     }
     if claims:
+        date: JsonValue = {"type": ["string", "null"], "maxLength": _DATE_CHARS}
         lists["claims"] = _items(
             {
-                "subject": text,
-                "object": optional,
-                "type": text,
+                "subject": name,
+                "object": {"type": ["string", "null"], "maxLength": _NAME_CHARS},
+                "type": name,
                 "status": {"type": "string", "enum": ["true", "false", "suspected"]},
-                "start_date": optional,
-                "end_date": optional,
-                "description": text,
-                "source_text": text,
+                "start_date": date,
+                "end_date": date,
+                "description": description,
+                "source_text": text(_SOURCE_CHARS),
             }
         )
     return json.dumps(

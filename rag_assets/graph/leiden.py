@@ -4,6 +4,7 @@ Works on arrays: nodes are numbers, what they stand for is not known here. What 
 one version to the next, and the stored tables (`rag_assets.graph.communities`).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -293,8 +294,9 @@ class _Leiden:
         until that gains nothing, so that a start from the result changes nothing.
         """
         optimiser, partition = self._begin(labels)
-        while optimiser.optimise_partition(partition, n_iterations=1) > _NEGLIGIBLE * self._part.total:
-            pass
+        gain = math.inf
+        while gain > _NEGLIGIBLE * self._part.total:
+            gain = optimiser.optimise_partition(partition, n_iterations=1)
         return self.move(np.asarray(partition.membership, np.int64))
 
     def first_round(self) -> Integers:

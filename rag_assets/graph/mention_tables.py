@@ -36,16 +36,18 @@ from rag_assets.graph.extraction_dialogues import (
     window_dialogue,
 )
 from rag_assets.graph.plain_words import plain_words_fingerprint
-from rag_assets.graph.recognizers import Recognizer, SpacyRecognizer, model_versions
+from rag_assets.graph.recognizers import Recognizer, model_versions
 from rag_assets.graph.windows import Window, page_units, page_windows, window_of, window_text
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.parsing.content import Page
 from rag_assets.parsing.records import Record, load_pages, page_text, rows
-from rag_assets.store.incremental import Rows, StepReport, finished, update_shard
+from rag_assets.store.incremental import Compute, Rows, StepReport, finished, stale_documents, update_shard
 from rag_assets.store.lake import Lake, shard_of
 
 Progress = Callable[[int, int], None]
+
+_DOCUMENTS_AT_ONCE = 256
 
 MENTION_TABLES = (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS)
 _MODULES = (
@@ -121,7 +123,7 @@ def update_mentions(
     options: MentionOptions,
     types: EntityTypes,
     progress: Progress,
-    recognizer: Recognizer | None = None,
+    recognizer: Recognizer,
 ) -> MentionUpdate:
     """Extract entities, relationships and claims of the documents of some shards that changed.
 
@@ -132,24 +134,13 @@ def update_mentions(
         options: How.
         types: The entity types.
         progress: Told documents or shards done, and in all.
-        recognizer: Recognizer of named entities; the one of `rag_assets.graph.recognizers` where None.
+        recognizer: Recognizer of named entities.
 
     Raises:
-        ModelError: The model cannot be used any longer; what was done before is written.
+        ModelError: A model cannot be used any longer; what was done before is written.
     """
     update = MentionUpdate()
-    extractor = Extractor(recognizer or SpacyRecognizer(), types)
-
-    def extract(shard: str, documents: Sequence[str]) -> Rows:
-        loaded = load_pages(lake, shard, documents)
-        passages = _load_passages(lake, shard)
-        found = extractor.extract([pages for _, pages in loaded.values()])
-        records: dict[str, list[Record]] = {table.name: [] for table in MENTION_TABLES}
-        for (document_id, (_, pages)), extraction in zip(loaded.items(), found, strict=True):
-            document = _Document(document_id, pages, options, passages.get(document_id, {}))
-            for name, of_document in document.records(extraction, [], METHOD).items():
-                records[name] += of_document
-        return {table.name: rows(table.schema, records[table.name]) for table in MENTION_TABLES}
+    extractor = Extractor(recognizer, types)
 
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[WrittenTables]]]:
         passages = _load_passages(lake, shard)
@@ -161,10 +152,55 @@ def update_mentions(
     if model.generative:
         update.report = update_tables_with_model(lake, MENTION_TABLES, shards, wanted, begin, model, progress)
         return update
-    for done, shard in enumerate(shards, start=1):
-        update_shard(lake, MENTION_TABLES, shard, wanted(shard), partial(extract, shard), update.report)
+    for done, (shard, keys, extract) in enumerate(_extractions(lake, shards, wanted, extractor, options), start=1):
+        update_shard(lake, MENTION_TABLES, shard, keys, extract, update.report)
         progress(done, len(shards))
     return update
+
+
+def _extractions(
+    lake: Lake,
+    shards: Sequence[str],
+    wanted: Callable[[str], Mapping[str, str]],
+    extractor: Extractor,
+    options: MentionOptions,
+) -> Iterator[tuple[str, Mapping[str, str], Compute]]:
+    """For each shard what its documents are to be computed from, and what gives the rows of those that changed.
+
+    The pages of several shards are read at once, because a recognizer takes much text at less cost.
+    """
+    waiting: dict[str, Mapping[str, str]] = {}
+    stale: list[tuple[str, str]] = []
+    for shard in shards:
+        waiting[shard] = wanted(shard)
+        stale += [(shard, name) for name in stale_documents(lake, MENTION_TABLES, shard, waiting[shard])]
+        if shard != shards[-1] and len(stale) < _DOCUMENTS_AT_ONCE:
+            continue
+        loaded = {each: load_pages(lake, each, [name for of, name in stale if of == each]) for each, _ in stale}
+        pages = [loaded[of][name][1] for of, name in stale]
+        found = list(zip(stale, pages, extractor.extract(pages), strict=True))
+        for each, keys in waiting.items():
+            of_shard = {name: (read, what) for (of, name), read, what in found if of == each}
+            yield each, keys, partial(_extracted_rows, lake, each, of_shard, options)
+        waiting, stale = {}, []
+
+
+def _extracted_rows(
+    lake: Lake,
+    shard: str,
+    extracted: Mapping[str, tuple[Sequence[Page], Extraction]],
+    options: MentionOptions,
+    documents: Sequence[str],
+) -> Rows:
+    """Rows of documents of a shard, of what was found in their pages."""
+    passages = _load_passages(lake, shard)
+    records: dict[str, list[Record]] = {table.name: [] for table in MENTION_TABLES}
+    for document_id in documents:
+        pages, extraction = extracted[document_id]
+        document = _Document(document_id, pages, options, passages.get(document_id, {}))
+        for name, of_document in document.records(extraction, [], METHOD).items():
+            records[name] += of_document
+    return {table.name: rows(table.schema, records[table.name]) for table in MENTION_TABLES}
 
 
 @dataclass(frozen=True)
@@ -214,6 +250,7 @@ class _Document:
         self.all_pages = pages
         self._options = options
         self._passages = passages
+        self._held: dict[tuple[int, int | None, str], tuple[list[_Passage], list[int]]] = {}
 
     @cached_property
     def languages(self) -> dict[int, str]:
@@ -309,13 +346,23 @@ class _Document:
 
     def _chunk_id(self, page_number: int, block: int | None, place: str, name: str) -> str | None:
         """Passage that holds a place: of those taken from its block, the one that has most of its words."""
-        candidates = [each for each in self._passages.get(page_number, []) if block in each.blocks]
+        candidates, held = self._holders(page_number, block, place)
         if len(candidates) < 2:
             return candidates[0].chunk_id if candidates else None
         wanted = _squeezed(name)
-        cells = [_squeezed(cell) for cell in place.replace("\n", " | ").split(" | ")]
-        held = [(wanted in each.text, sum(cell in each.text for cell in cells if cell)) for each in candidates]
-        return candidates[max(range(len(candidates)), key=lambda index: (held[index], -index))].chunk_id
+        best = max(range(len(candidates)), key=lambda index: (wanted in candidates[index].text, held[index], -index))
+        return candidates[best].chunk_id
+
+    def _holders(self, page_number: int, block: int | None, place: str) -> tuple[list[_Passage], list[int]]:
+        """Passages that are taken from a block, and how many cells of a place each of them holds."""
+        key = (page_number, block, place)
+        if key not in self._held:
+            candidates = [each for each in self._passages.get(page_number, []) if block in each.blocks]
+            several = len(candidates) > 1
+            cells = [_squeezed(cell) for cell in place.replace("\n", " | ").split(" | ")] if several else []
+            found = [sum(cell in each.text for cell in cells if cell) for each in candidates]
+            self._held[key] = (candidates, found)
+        return self._held[key]
 
 
 def _squeezed(text: str) -> str:

@@ -6,16 +6,19 @@ What stays out: names by pattern and by place in a document (`rag_assets.graph.s
 import threading
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
+
+from rag_assets.graph.recognizer_processes import RecognizerProcesses
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
 _BATCH_TEXTS = 64
 _KEPT_TEXTS = 1 << 16
+_CHARS_OF_A_PROCESS = {"ja": 20_000, "en": 400_000}  # some ten seconds' work, against four to start a process
 _LONGEST_BYTES = 30_000  # of a text; the tokenizer of the Japanese model takes 49,149
 
 _ENGLISH = {
@@ -91,15 +94,25 @@ class Recognizer(Protocol):
 class SpacyRecognizer:
     """GiNZA and spaCy, loaded at the first text of their language.
 
-    What a text gave is kept, because office files repeat themselves. May be used by several threads.
+    What a text gave is kept, because office files repeat themselves. Much text at once is read by several processes,
+    which live until `close`. May be used by several threads.
+
+    Args:
+        processes: Processes at most; with 1, all is read in this one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, processes: int = 1) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, str], tuple[Entity, ...]] = OrderedDict()
+        self._most = processes
+        self._processes: RecognizerProcesses | None = None
 
     def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Entity, ...]]:
-        """Named entities of texts, see `Recognizer`."""
+        """Named entities of texts, see `Recognizer`.
+
+        Raises:
+            ModelError: A process ended.
+        """
         with self._lock:
             found = {text: self._known[language, text] for text in texts if (language, text) in self._known}
             new = [text for text in dict.fromkeys(texts) if text not in found]
@@ -110,17 +123,42 @@ class SpacyRecognizer:
                 self._known.popitem(last=False)
         return [found[text] for text in texts]
 
-    @staticmethod
-    def _find(texts: Sequence[str], language: str) -> Iterable[tuple[Entity, ...]]:
-        if not texts:
-            return
-        labels = _LABELS[language]
-        for document in _model(language).pipe(map(_cut, texts), batch_size=_BATCH_TEXTS):
-            yield tuple(
-                Entity(span.start_char, span.end_char, labels[span.label_])
-                for span in document.ents
-                if span.label_ in labels
-            )
+    def close(self) -> None:
+        """End the processes."""
+        with self._lock:
+            if self._processes is not None:
+                self._processes.close()
+                self._processes = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _find(self, texts: Sequence[str], language: str) -> Iterable[tuple[Entity, ...]]:
+        worth = sum(map(len, texts)) // _CHARS_OF_A_PROCESS[language]
+        if self._processes is None and min(worth, self._most) > 1:
+            self._processes = RecognizerProcesses(min(worth, self._most))
+        if self._processes is None:
+            return find_entities(texts, language)
+        return (tuple(Entity(*each) for each in of) for of in self._processes.recognize(texts, language))
+
+
+def find_entities(texts: Iterable[str], language: str) -> Iterator[tuple[Entity, ...]]:
+    """Named entities of texts, read in this process. Not to be called by two threads at once.
+
+    Args:
+        texts: Any texts.
+        language: `ja` or `en`.
+    """
+    labels = _LABELS[language]
+    for document in _model(language).pipe(map(_cut, texts), batch_size=_BATCH_TEXTS):
+        yield tuple(
+            Entity(span.start_char, span.end_char, labels[span.label_])
+            for span in document.ents
+            if span.label_ in labels
+        )
 
 
 def model_versions() -> tuple[str, ...]:

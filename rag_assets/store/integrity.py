@@ -3,6 +3,8 @@ plain words, or nothing.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
 
 import duckdb
 import pyarrow as pa
@@ -22,12 +24,14 @@ from rag_assets.contracts.tables import (
     ENTITIES,
     ENTITY_INDEX,
     ENTITY_MENTIONS,
+    ENTITY_MERGES,
     FILE_SUMMARIES,
     PAGE_SUMMARIES,
     PAGES,
     PARSE_FAILURES,
     QUESTION_INDEX,
     RELATIONSHIP_MENTIONS,
+    RELATIONSHIPS,
     REPORT_INDEX,
     SUMMARY_INDEX,
     SYNTHETIC_QA,
@@ -40,22 +44,82 @@ from rag_assets.store.vectors import VectorStore
 
 _SHOWN = 5
 
-# table, its reference to another table, that table's key
-REFERENCES: tuple[tuple[Table, str, Table], ...] = (
-    (PAGES, "document_id", DOCUMENTS),
-    (BLOCKS, "page_id", PAGES),
-    (CHUNKS, "page_id", PAGES),
-    (PARSE_FAILURES, "document_id", DOCUMENTS),
-    (DOCUMENT_FACETS, "document_id", DOCUMENTS),
-    (SYNTHETIC_QA, "document_id", DOCUMENTS),
-    (SYNTHETIC_QA, "page_ids", PAGES),
-    (SYNTHETIC_QA, "chunk_ids", CHUNKS),
-    (ENTITY_MENTIONS, "document_id", DOCUMENTS),
-    (RELATIONSHIP_MENTIONS, "document_id", DOCUMENTS),
-    (CLAIMS, "document_id", DOCUMENTS),
-    (COMMUNITY_MEMBERS, "entity_id", ENTITIES),
-    (COMMUNITY_MEMBERS, "community_id", COMMUNITIES),
-    (COMMUNITY_REPORTS, "community_id", COMMUNITIES),
+
+@dataclass(frozen=True)
+class Reference:
+    """A column whose values must stand in a column of another table; where it is null, it refers to nothing.
+
+    Attributes:
+        child: Table that refers.
+        column: Its column: a value, or a list of values.
+        parent: Table that is referred to.
+        key: Column of the parent; of the same name where empty.
+        alternative: Table whose `key` may hold the value instead, or None.
+        checked_with: Table after which it can be checked; the child where None. Names are taken from pages before
+            the entities that they are names of are made.
+        values: SQL for the values that a row refers to, as a list, where they are more than the column as it is.
+    """
+
+    child: Table
+    column: str
+    parent: Table
+    key: str = ""
+    alternative: Table | None = None
+    checked_with: Table | None = None
+    values: str = ""
+
+    def query(self) -> str:
+        """SQL for the first values that are not there, over `child`, `parent` and `alternative`."""
+        listed = self.values or pa.types.is_list(self.child.schema.field(self.column).type)
+        value = f"unnest({self.values or self.column})" if listed else self.column
+        key = self.key or self.column.removesuffix("s" if listed and not self.values else "")
+        parents = f"SELECT {key} AS key FROM parent"  # noqa: S608 - declared names
+        if self.alternative is not None:
+            parents += f" UNION ALL SELECT {key} FROM alternative"  # noqa: S608 - declared names
+        return f"""SELECT DISTINCT key FROM (SELECT {value} AS key FROM child)
+            ANTI JOIN ({parents}) USING (key) WHERE key IS NOT NULL ORDER BY 1 LIMIT {_SHOWN}"""  # noqa: S608
+
+
+def _cited(kind: str) -> str:
+    """SQL for the numbers of the records of a kind that a report cites, as in `[Data: Entities (5, 7)]`."""
+    references = r"regexp_extract_all(text, '\[Data: [^\]]*\]')"
+    numbers = rf"regexp_extract_all(regexp_extract(each, '{kind} \(([^)]*)\)', 1), '\d+')"
+    return f"flatten([{numbers} for each in {references}])::INTEGER[]"
+
+
+def _named(child: Table, column: str) -> Reference:
+    """A folded name, which is an entity's own or was merged into one's."""
+    return Reference(child, column, ENTITIES, "name_key", alternative=ENTITY_MERGES, checked_with=ENTITIES)
+
+
+REFERENCES = (
+    Reference(PAGES, "document_id", DOCUMENTS),
+    Reference(BLOCKS, "page_id", PAGES),
+    Reference(CHUNKS, "page_id", PAGES),
+    Reference(PARSE_FAILURES, "document_id", DOCUMENTS),
+    Reference(DOCUMENT_FACETS, "document_id", DOCUMENTS),
+    Reference(SYNTHETIC_QA, "document_id", DOCUMENTS),
+    Reference(SYNTHETIC_QA, "page_ids", PAGES),
+    Reference(SYNTHETIC_QA, "chunk_ids", CHUNKS),
+    *(
+        Reference(child, column, parent)
+        for child in (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS)
+        for column, parent in (("document_id", DOCUMENTS), ("page_id", PAGES), ("chunk_id", CHUNKS))
+    ),
+    _named(ENTITY_MENTIONS, "name_key"),
+    _named(RELATIONSHIP_MENTIONS, "source_key"),
+    _named(RELATIONSHIP_MENTIONS, "target_key"),
+    _named(CLAIMS, "subject_key"),
+    _named(CLAIMS, "object_key"),
+    Reference(ENTITY_MERGES, "merged_into", ENTITIES, "name_key"),
+    Reference(RELATIONSHIPS, "source_id", ENTITIES, "entity_id"),
+    Reference(RELATIONSHIPS, "target_id", ENTITIES, "entity_id"),
+    Reference(COMMUNITIES, "parent_id", COMMUNITIES, "community_id"),
+    Reference(COMMUNITY_MEMBERS, "entity_id", ENTITIES),
+    Reference(COMMUNITY_MEMBERS, "community_id", COMMUNITIES),
+    Reference(COMMUNITY_REPORTS, "community_id", COMMUNITIES),
+    Reference(COMMUNITY_REPORTS, "text", ENTITIES, "number", values=_cited("Entities")),
+    Reference(COMMUNITY_REPORTS, "text", RELATIONSHIPS, "number", values=_cited("Relationships")),
 )
 
 # serving table: by prefix of its keys, the stored table and column that they come from; of `indexed` rows, where it has
@@ -91,21 +155,17 @@ def key_problems(lake: Lake, table: Table, shards: Collection[str] | None = None
 
 
 def reference_problems(lake: Lake, table: Table, shards: Collection[str] | None = None) -> list[str]:
-    """Rows that refer to a row that is not there."""
+    """Rows that refer to a row that is not there, among the references that are checked with a table."""
     problems = []
-    for child, column, parent in REFERENCES:
-        if child is not table:
+    for each in REFERENCES:
+        if (each.checked_with or each.child) is not table:
             continue
-        listed = pa.types.is_list(child.schema.field(column).type)
-        key = column.removesuffix("s") if listed else column
-        value = f"unnest({column})" if listed else column
-        query = f"""SELECT DISTINCT {key} FROM (SELECT {value} AS {key} FROM child)
-            ANTI JOIN parent USING ({key}) ORDER BY 1 LIMIT {_SHOWN}"""  # noqa: S608 - declared names
-        files = {
-            name: lake.dataset(each, _versions(lake, each, shards))
-            for name, each in (("child", child), ("parent", parent))
-        }
-        problems += [f"{key} {row[0]!r} is not in {parent.name}" for row in _fetch(query, **files)]
+        tables = {"child": each.child, "parent": each.parent, "alternative": each.alternative}
+        files = {name: lake.dataset(of, _versions(lake, of, shards)) for name, of in tables.items() if of is not None}
+        holder = "" if each.child is table else f"{each.child.name}: "
+        missing = _fetch(each.query(), **files)
+        shown = each.key if each.values else each.column
+        problems += [f"{holder}{shown} {row[0]!r} is not in {each.parent.name}" for row in missing]
     return problems
 
 
@@ -149,11 +209,19 @@ def serving_problems(expected: Mapping[str, Collection[str]], found: Collection[
 
 
 def _versions(lake: Lake, table: Table, shards: Collection[str] | None) -> dict[str, int]:
-    return {shard: version for shard, version in lake.latest(table).items() if shards is None or shard in shards}
+    """Versions of some shards, or of all; a table that is made as a whole is looked at as a whole."""
+    latest = lake.latest(table)
+    return latest if shards is None or not table.sharded else {each: latest[each] for each in latest if each in shards}
 
 
 def _fetch(query: str, **files: ds.Dataset) -> list[tuple[object, ...]]:
-    with duckdb.connect() as connection:
+    with _database().cursor() as connection:
         for name, dataset in files.items():
             connection.register(name, dataset)
         return connection.execute(query).fetchall()
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """An empty database of this process: to make one costs more than most of the queries."""
+    return duckdb.connect()

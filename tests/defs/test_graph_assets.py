@@ -1,15 +1,40 @@
-"""The entity graph as assets: made where it is switched on, in step with changes, gone where it is switched off."""
+"""The entity graph as assets: made where it is switched on, in step with changes, gone where it is switched off, and
+not published where its tables do not fit together.
+"""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from indexing import run_index
 
 from rag_assets.cli import main
+from rag_assets.contracts.tables import (
+    CHUNKS,
+    COMMUNITIES,
+    COMMUNITY_MEMBERS,
+    COMMUNITY_REPORTS,
+    ENTITIES,
+    ENTITY_MENTIONS,
+    PAGES,
+    RELATIONSHIP_MENTIONS,
+    RELATIONSHIPS,
+    TABLES,
+    Table,
+)
+from rag_assets.definitions import build_definitions
+from rag_assets.defs.jobs import INDEX_JOB
+from rag_assets.defs.resources import HomeResource
+from rag_assets.defs.runs import stated_settings
 from rag_assets.home import Home
 from rag_assets.settings import load_settings
+from rag_assets.store.integrity import all_problems, reference_problems
+from rag_assets.store.lake import Lake
+from rag_assets.store.sql import open_database
 
 GRAPH = ("entity_mentions", "relationship_mentions", "entities", "relationships", "communities", "community_members")
 HISTORY = {"number", "origin", "community_id", "parent_id", "content_sha256"}  # tells of versions before
@@ -30,19 +55,41 @@ API-CUSTOMER-01 はエラー E0004 を返すことがある。
 """
 
 
-@pytest.fixture
-def graph_home(home: Home) -> Home:
+def write_documents(home: Home) -> Home:
+    """The knowledge base with two documents and the graph switched on."""
     folder = Path(home.settings.sources[0])
+    folder.mkdir(exist_ok=True)
     (folder / "orders.md").write_text(ORDERS, "utf-8")
     (folder / "customers.md").write_text(CUSTOMERS, "utf-8")
     return Home(load_settings(home=home.path, sources=home.settings.sources, graph={"enabled": True}))
 
 
+@pytest.fixture
+def graph_home(home: Home) -> Home:
+    return write_documents(home)
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Home:
+    """A knowledge base with a graph, published; not to be changed by tests."""
+    folder = tmp_path_factory.mktemp("graph")
+    (folder / "home").mkdir()
+    (folder / "home" / "models").symlink_to(models_folder)
+    home = write_documents(Home(load_settings(home=folder / "home", sources=(str(folder / "specs"),))))
+    run_index(home)
+    return home
+
+
+@pytest.fixture
+def copied(indexed: Home, tmp_path: Path) -> Home:
+    """A copy of it that may be changed."""
+    shutil.copytree(indexed.path, tmp_path / "home", symlinks=True)
+    return Home(load_settings(home=tmp_path / "home", sources=indexed.settings.sources, graph={"enabled": True}))
+
+
 def stored(home: Home) -> dict[str, list[Any]]:
     snapshot = home.snapshots.current()
     assert snapshot is not None
-    from rag_assets.contracts.tables import TABLES
-
     rows = {}
     for name in GRAPH:
         records = home.lake.read(TABLES[name], versions=snapshot.tables[name]).to_pylist()
@@ -74,17 +121,104 @@ def test_the_graph_stays_in_step_and_equals_a_rebuild(graph_home: Home, tmp_path
     assert stored(rebuilt) == changed
 
 
-def test_nothing_changed_makes_no_version(graph_home: Home) -> None:
-    run_index(graph_home)
-    assert not run_index(graph_home).shards
+def test_nothing_changed_makes_no_version(indexed: Home) -> None:
+    assert not run_index(indexed).shards
 
 
-def test_switched_off_the_graph_is_gone(graph_home: Home, tmp_path: Path) -> None:
-    run_index(graph_home)
+def test_views_show_the_published_graph(indexed: Home) -> None:
+    def names(view: str, column: str, where: str = "true") -> list[Any]:
+        query = f"SELECT {column} FROM {view} WHERE {where}"
+        with open_database(indexed.lake, indexed.snapshots.current()) as connection:
+            return [row[0] for row in connection.execute(query).fetchall()]
+
+    assert names("entity_pages", "document_id", "name = 'E0004'") == ["specs/customers.md"]
+    assert len(names("entity_pages", "entity_id")) >= len(stored(indexed)["entities"])
+    assert len(names("co_mentions", "source")) == len(stored(indexed)["relationships"])
+    tree = stored(indexed)["communities"]
+    assert sorted(names("community_tree", "size")) == sorted(row["size"] for row in tree)
+    ratings = names("reports_by_rating", "rating")
+    assert ratings == sorted(ratings, reverse=True)
+    assert len(ratings) == sum(row["size"] > 1 for row in tree)
+    lonely = [row["name"] for row in stored(indexed)["entities"] if row["degree"] == 0]
+    assert sorted(names("orphan_entities", "name")) == sorted(lonely)
+
+
+def test_switched_off_the_graph_is_gone(copied: Home, tmp_path: Path) -> None:
     exported = tmp_path / "graph.graphml"
-    arguments = ["--home", str(graph_home.path), "graph", "export", str(exported)]
+    arguments = ["--home", str(copied.path), "graph", "export", str(exported)]
     result = CliRunner().invoke(main, arguments, env={"RAG_GRAPH__ENABLED": "true"})
     assert result.exit_code == 0, result.output
     assert "API-ORDER-01" in exported.read_text("utf-8")
-    run_index(Home(load_settings(home=graph_home.path, sources=graph_home.settings.sources)))
-    assert not any(stored(graph_home).values())
+    run_index(Home(load_settings(home=copied.path, sources=copied.settings.sources)))
+    assert not any(stored(copied).values())
+    result = CliRunner().invoke(main, ["--home", str(copied.path), "search", "受注", "--mode", "graph_local"])
+    assert result.exit_code == 1
+    assert len(result.output.splitlines()) == 1
+    assert "RAG_GRAPH__ENABLED=true" in result.output
+
+
+def emptied(lake: Lake, table: Table) -> None:
+    """Take all rows from a table."""
+    for shard in lake.latest(table):
+        lake.write(table, shard, table.schema.empty_table(), lake.inputs(table, shard))
+
+
+def altered(lake: Lake, table: Table, column: str, value: object) -> None:
+    """Write a value into a column of all rows of a table."""
+    field = table.schema.field(column)
+    for shard in lake.latest(table):
+        rows = lake.read(table, [shard])
+        values = pa.array([value] * rows.num_rows, field.type)
+        changed = rows.set_column(rows.schema.get_field_index(column), field, values)
+        lake.write(table, shard, changed, lake.inputs(table, shard))
+
+
+@pytest.mark.parametrize(
+    ("damaged", "column", "value", "checked_with", "problem"),
+    [
+        (RELATIONSHIPS, "target_id", "none", RELATIONSHIPS, "target_id 'none' is not in entities"),
+        (ENTITY_MENTIONS, "page_id", "none#1", ENTITY_MENTIONS, "page_id 'none#1' is not in pages"),
+        (ENTITY_MENTIONS, "chunk_id", "none#1.0", ENTITY_MENTIONS, "chunk_id 'none#1.0' is not in chunks"),
+        (ENTITY_MENTIONS, "name_key", "none", ENTITIES, "entity_mentions: name_key 'none' is not in entities"),
+        (RELATIONSHIP_MENTIONS, "source_key", "none", ENTITIES, "source_key 'none' is not in entities"),
+        (COMMUNITIES, "parent_id", "none", COMMUNITIES, "parent_id 'none' is not in communities"),
+        (COMMUNITY_REPORTS, "text", "# A\n\nB [Data: Entities (1, 98)].", COMMUNITY_REPORTS, "number 98 is not in ent"),
+        (ENTITIES, None, None, COMMUNITY_MEMBERS, "is not in entities"),
+        (RELATIONSHIPS, None, None, COMMUNITY_REPORTS, "is not in relationships"),
+        (COMMUNITIES, None, None, COMMUNITY_MEMBERS, "is not in communities"),
+        (COMMUNITIES, None, None, COMMUNITY_REPORTS, "is not in communities"),
+        (PAGES, None, None, RELATIONSHIP_MENTIONS, "is not in pages"),
+        (CHUNKS, None, None, RELATIONSHIP_MENTIONS, "is not in chunks"),
+    ],
+    ids=lambda each: each.name if isinstance(each, Table) else None,
+)
+def test_every_reference_of_the_graph_is_checked(
+    copied: Home, damaged: Table, column: str | None, value: str | None, checked_with: Table, problem: str
+) -> None:
+    assert all_problems(copied.lake, copied.vectors) == []
+    if column is None:
+        emptied(copied.lake, damaged)
+    else:
+        altered(copied.lake, damaged, column, value)
+    found = reference_problems(copied.lake, checked_with)
+    assert any(problem in each for each in found), found
+    assert f"{checked_with.name}: {found[0]}" in all_problems(copied.lake, copied.vectors)
+
+
+def test_a_graph_that_does_not_fit_together_is_not_published(copied: Home) -> None:
+    before = copied.snapshots.current()
+    altered(copied.lake, RELATIONSHIPS, "source_id", "none")
+    definitions = build_definitions(home=HomeResource(settings=stated_settings(copied)))
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = definitions.resolve_job_def(INDEX_JOB.name)
+        config = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+        run = job.execute_in_process(
+            instance=instance, tags={"dagster/partition": "00"}, raise_on_error=False, run_config=config
+        )
+        failed = [each for each in run.get_asset_check_evaluations() if not each.passed]
+    assert not run.success
+    assert [(each.asset_key.path[-1], each.check_name) for each in failed] == [
+        (RELATIONSHIPS.name, "references_resolve")
+    ]
+    assert "source_id 'none' is not in entities" in (failed[0].description or "")
+    assert copied.snapshots.current() == before

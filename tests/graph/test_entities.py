@@ -264,13 +264,20 @@ def test_a_model_that_cannot_be_used_writes_nothing(tmp_path: Path) -> None:
     assert lake.latest(ENTITIES) == {}
 
 
-def test_long_descriptions_are_cut_to_their_central_sentences() -> None:
+def test_long_descriptions_are_cut_to_what_adds_something() -> None:
     texts = [f"認可サーバは要求{n}を受け、トークンを返す。" for n in range(9)] + ["天気は晴れ。", "認可サーバ"]
-    text = gathered(texts, 80)
-    assert "認可サーバは要求" in text
-    assert len(text) <= 80
+    assert gathered(texts, 80) == "認可サーバは要求0を受け、トークンを返す。\n天気は晴れ。"
     assert gathered(["同じ", "同じ", "同じ文"], 80) == "同じ文"
     assert gathered([], 80) == ""
+
+
+def test_what_begins_with_the_name_describes_it_best(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    said = ["After all, we talked to Contoso.", "Contoso makes tea in Leeds.", "Today Contoso grew."]
+    write_mentions(lake, [("a.md", "Contoso", each) for each in said], [])
+    update(lake)
+    (row,) = lake.read(ENTITIES).to_pylist()
+    assert row["description"].split("\n") == [said[1], said[2], said[0]]
 
 
 # from documents

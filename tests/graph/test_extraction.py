@@ -28,6 +28,7 @@ from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import CHUNKS, CLAIMS, ENTITY_MENTIONS, PAGES, RELATIONSHIP_MENTIONS
+from rag_assets.graph import recognizer_processes, recognizers
 from rag_assets.graph.aliases import declared_aliases
 from rag_assets.graph.entity_types import load_types
 from rag_assets.graph.extraction import Extraction, Extractor
@@ -35,6 +36,7 @@ from rag_assets.graph.extraction_dialogues import ExtractionOptions
 from rag_assets.graph.locating import FoldedText
 from rag_assets.graph.mention_tables import MentionOptions, MentionUpdate, update_mentions
 from rag_assets.graph.names import is_code, is_name
+from rag_assets.graph.recognizer_processes import RecognizerProcesses
 from rag_assets.graph.recognizers import SpacyRecognizer
 from rag_assets.graph.spans import KnownNames, capitalised_names, identifiers
 from rag_assets.graph.windows import page_units, page_windows
@@ -245,6 +247,21 @@ def test_recognizers_read_japanese_and_english() -> None:
     assert {"Satya Nadella": "person", "Microsoft": "organization"}.items() <= names_of(found[1]).items()
     assert ("satya nadella", "microsoft") in pairs_of(found[1], "sentence")
     assert not {"2024年3月", "May", "In"} & {*names_of(found[0]), *names_of(found[1])}
+
+
+def test_several_processes_recognize_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recognizers, "_CHARS_OF_A_PROCESS", {"en": 100})
+    texts = [f"In {year}, Satya Nadella of Microsoft met Tim Cook in Paris." for year in range(1990, 2090)]
+    with SpacyRecognizer(2) as several:
+        found = several.recognize(texts, "en")
+    assert found == SpacyRecognizer(1).recognize(texts, "en")
+    assert {entity.type for entity in found[0]} >= {"person", "place"}
+
+
+def test_a_process_that_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recognizer_processes, "_COMMAND", "raise SystemExit(3)")
+    with pytest.raises(ModelError, match=r"graph\.workers"):
+        RecognizerProcesses(2).recognize(["Microsoft"] * 200, "en")
 
 
 def test_what_one_document_gives_does_not_depend_on_the_others() -> None:
@@ -463,7 +480,7 @@ def test_a_window_that_fails_is_left_to_rules_and_tried_again(tmp_path: Path) ->
         lambda request: graph_answer([entity("E0005")] if "E0005" in request.messages[0].text else [])
     )
     again = run(lake, healed, options)
-    assert again.report.computed == 1
+    assert again.report.total().computed == 1
     assert finished(lake.inputs(ENTITY_MENTIONS, shard_of("a"))) == lake.inputs(ENTITY_MENTIONS, shard_of("a"))
 
 
@@ -477,7 +494,7 @@ def test_a_model_that_gives_up_keeps_what_is_done(tmp_path: Path) -> None:
     done = [shard for name in "abc" for shard in [shard_of(name)] if name in lake.inputs(CLAIMS, shard)]
     assert len(done) == 2
     model = ScriptedModel(answering([graph_answer([])]))
-    assert run(lake, model, options).report.computed == 1
+    assert run(lake, model, options).report.total().computed == 1
     assert len(model.asked) == 1
 
 
@@ -517,12 +534,12 @@ def test_incremental_equals_full(tmp_path: Path) -> None:
     }
     kept, fresh = Lake(tmp_path / "kept"), Lake(tmp_path / "fresh")
     fill_lake(kept, first)
-    assert run(kept, ExtractiveModel()).report.computed == 2
-    assert run(kept, ExtractiveModel()).report.written == 0
+    assert run(kept, ExtractiveModel()).report.total().computed == 2
+    assert run(kept, ExtractiveModel()).report.total().written == 0
     fill_lake(kept, second)
     fill_lake(fresh, second)
     report = run(kept, ExtractiveModel()).report
-    assert (report.computed, report.removed) == (2, 1)
+    assert (report.total().computed, report.total().removed) == (2, 1)
     run(fresh, ExtractiveModel())
     for each in (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS):
         assert as_rows(kept.read(each)) == as_rows(fresh.read(each))

@@ -138,11 +138,11 @@ def test_only_changed_documents_are_computed_and_gone_ones_dropped(lake: Lake) -
     step(a="1", b="1", c="1")
     report = step(a="1", b="2", d="1")
     assert asked == [["a", "b", "c"], ["b", "d"]]
-    assert (report.computed, report.kept, report.removed) == (2, 1, 1)
+    assert (report.total().computed, report.total().kept, report.total().removed) == (2, 1, 1)
     assert lake.read(FILE_SUMMARIES)["text"].to_pylist() == ["a of 1", "b of 2", "d of 1"]
     report = step(a="1", b="2", d="1")
     assert len(asked) == 2
-    assert report.written == 0
+    assert report.total().written == 0
     invalidate_documents(lake, [FILE_SUMMARIES], "0a", ["a"])
     step(a="1", b="2", d="1")
     assert asked[-1] == ["a"]

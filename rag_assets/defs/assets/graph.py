@@ -21,7 +21,7 @@ from rag_assets.contracts.tables import (
     RELATIONSHIPS,
     Table,
 )
-from rag_assets.defs.io import materialized, model_facts, table_spec, whole_materialized
+from rag_assets.defs.io import StepFacts, materialized, model_facts, table_spec, whole_materialized
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
 from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.graph.communities import communities_fingerprint, update_communities
@@ -41,6 +41,7 @@ _MENTIONS: tuple[tuple[Table, tuple[str, ...]], ...] = (
 _ENTITIES = (ENTITIES, RELATIONSHIPS, ENTITY_MERGES)
 _COMMUNITIES = (COMMUNITIES, COMMUNITY_MEMBERS)
 _DISSOLVED_SHOWN = 50
+_OFF = {"switched_off": "graph.enabled"}
 
 
 @dg.multi_asset(
@@ -62,14 +63,15 @@ def extract_mentions(
         if base.settings.graph.enabled:
             model, options, types = base.language_model(run_id), base.mention_options, base.entity_types
             bar = progress.step("extract mentions")
-            with model_facts(base, ENTITY_MENTIONS, run_id, context.partition_keys) as facts:
-                update = update_mentions(base.lake, context.partition_keys, model, options, types, bar)
+            with base.recognizer() as recognizer, model_facts(base, tables, run_id, context.partition_keys) as facts:
+                update = update_mentions(base.lake, context.partition_keys, model, options, types, bar, recognizer)
             report = update.report
-            facts |= {f"dropped: {reason}": count for reason, count in update.dropped.items()}
+            for table in tables:
+                facts.run[table.name] |= {f"dropped: {reason}": count for reason, count in update.dropped.items()}
         else:
-            report, facts = clear_shard(base.lake, tables, context.partition_keys), {"switched_off": "graph.enabled"}
+            report, facts = clear_shard(base.lake, tables, context.partition_keys), StepFacts(_OFF)
     for table, shown in _MENTIONS:
-        yield materialized(context, base.lake, table, report, shown, {}, **facts)
+        yield materialized(context, base.lake, table, report, shown, {}, facts)
 
 
 @dg.multi_asset(
@@ -82,15 +84,16 @@ def extract_mentions(
 )
 def resolve_entities(context: dg.AssetExecutionContext, home: HomeResource) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
     """Makes one entity of the names that mean one, and one relationship of its mentions."""
-    base = home.open()
+    base, facts = home.open(), StepFacts(_OFF)
     with retried():
         if base.settings.graph.enabled:
             model = base.language_model(context.run.run_id)
-            update_entities(base.lake, model, base.embedder, base.entity_options)
+            with model_facts(base, _ENTITIES, context.run.run_id) as facts:
+                update_entities(base.lake, model, base.embedder, base.entity_options)
         else:
             clear_whole(base.lake, _ENTITIES)
-    preview = top_entities_markdown(base.lake, 20)
-    yield from (whole_materialized(base.lake, table, preview=dg.MetadataValue.md(preview)) for table in _ENTITIES)
+    preview = dg.MetadataValue.md(top_entities_markdown(base.lake, 20))
+    yield from (whole_materialized(base.lake, table, facts, preview=preview) for table in _ENTITIES)
 
 
 @dg.multi_asset(
@@ -139,12 +142,14 @@ def report_communities(
     with retried():
         if not base.settings.graph.enabled:
             clear_whole(base.lake, (COMMUNITY_REPORTS,))
-            return whole_materialized(base.lake, COMMUNITY_REPORTS)
+            return whole_materialized(base.lake, COMMUNITY_REPORTS, StepFacts(_OFF))
         model = base.language_model(context.run.run_id)
-        update = update_reports(base.lake, model, base.report_options, progress.step("report communities"))
+        with model_facts(base, [COMMUNITY_REPORTS], context.run.run_id) as facts:
+            update = update_reports(base.lake, model, base.report_options, progress.step("report communities"))
     return whole_materialized(
         base.lake,
         COMMUNITY_REPORTS,
+        facts,
         rewritten=dg.MetadataValue.int(update.rewritten),
         kept=dg.MetadataValue.int(update.kept),
         removed=dg.MetadataValue.int(update.removed),
