@@ -33,7 +33,7 @@ from rag_assets.models.dispatch import ConcurrentSession, answers
 from rag_assets.models.language_models import ModelChoice, load_language_model, open_session
 from rag_assets.models.ledger import Ledger
 from rag_assets.models.metered import MeteredModel
-from rag_assets.models.providers import Keep
+from rag_assets.models.providers import Keep, Purse
 from rag_assets.store.lake import Lake
 
 TAG = Tag("page_summaries", "summarize_page", "specs/orders.xlsx")
@@ -188,9 +188,9 @@ class CallerProvider:
         self._folder = folder
         self._make_caller = make_caller
 
-    def open(self, keep: Keep) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, purse: Purse) -> AbstractContextManager[Session]:
         """Open a session."""
-        return open_session(self._choice, self._folder, self._make_caller, keep, prime_prefixes=False)
+        return open_session(self._choice, self._folder, self._make_caller, keep, purse, prime_prefixes=False)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Never asked here."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.generation import Completion, Request, request_key
 from rag_assets.models.catalogue import ModelFacts
@@ -61,7 +62,7 @@ class Plan:
         batch_usd: Price with batches alone.
         batch_prompt_cache_usd: Price with both.
         minutes: Time at the rate that the settings allow; None where they set no limit.
-        note: How tokens were counted, where it was not by the model itself.
+        note: How tokens were counted, where it was not by the model itself, and what was assumed.
     """
 
     changes: str
@@ -93,21 +94,19 @@ def make_plan(home: "Home") -> Plan:
     Files that changed are parsed to know what is in them; nothing is stored.
 
     Raises:
-        ModelError: The settings of the language model do not fit.
+        SettingsError: The settings of the language model do not fit.
     """
     listing = home.listing()
     changes = home.changes(listing)
     marks = _marks(home, listing, changes)
     documents = len(changes.new) + len(changes.changed)
-    real = home.language_model()
-    if not real.generative:
-        return Plan(marks, real.name, documents, (), 0, 0, 0, 0, 0, None, None)
-    from rag_assets.models.planning import PlanningModel
+    if home.language_model_name == "extractive":
+        return Plan(marks, "extractive", documents, (), 0, 0, 0, 0, 0, None, None)
     from rag_assets.models.structured import StructuredModel
     from rag_assets.parsing.chunks import update_chunks
     from rag_assets.parsing.documents import update_documents
 
-    model = PlanningModel(real, lambda request: _stored(home, request), _typical_output_tokens(home))
+    model, unknown = _planning_model(home)
     with _copy_of(home.lake, home.path) as lake:
         update_documents(
             lake,
@@ -130,26 +129,50 @@ def make_plan(home: "Home") -> Plan:
         )
         for step in home.model_steps(StructuredModel(model, home.settings.language_model.temperature)).values():
             step(lake, changes.shards, _ignore)
-    problem = model.calibrate()
-    return _priced(home, model, marks, documents, problem)
+    notes = _notes(home, _calibrated(home, model) or unknown)
+    if unknown:
+        assumed = f"{model.context_tokens:,} tokens"
+        notes.append(f"a context of {assumed} is assumed: state it in language_model.context_tokens")
+    return _priced(home, model, marks, documents, notes)
 
 
-def plan_step(home: "Home", table: str, shards: Sequence[str]) -> tuple[int, float]:
-    """Calls that one step over some shards will need, and their price in US dollars, estimated from characters."""
-    from rag_assets.models.planning import PlanningModel
+def plan_step(home: "Home", table: str, shards: Sequence[str]) -> tuple[PlannedStep, ...]:
+    """What the step that writes a table would cost now over some shards, estimated from characters."""
     from rag_assets.models.structured import StructuredModel
 
-    model = PlanningModel(home.language_model(), lambda request: _stored(home, request), _typical_output_tokens(home))
+    model, _ = _planning_model(home)
     with _copy_of(home.lake, home.path) as lake:
         home.model_steps(StructuredModel(model, home.settings.language_model.temperature))[table](lake, shards, _ignore)
-    priced = _priced(home, model, "", 0, None)
-    return priced.calls, priced.cost_usd
+    return _priced(home, model, "", 0, ()).steps
 
 
 def save_plan(home: "Home", plan: Plan) -> None:
     """Keep a plan, so that the run that follows can be compared with it."""
     facts = {"changes": plan.changes, "calls": plan.calls, "tokens": plan.tokens, "cost_usd": plan.cost_usd}
     write_atomically(home.path / "plan.json", json.dumps(facts).encode())
+
+
+def _planning_model(home: "Home") -> "tuple[PlanningModel, str | None]":
+    """A model that only counts; and why the one that would be called cannot be asked for its limits, if so."""
+    from rag_assets.models.planning import PlanningModel
+
+    model, problem = None, None
+    try:
+        model = home.language_model()
+    except ModelError as error:
+        problem = str(error)
+    typical = home.ledger().mean_output_tokens(home.language_model_name)
+    return PlanningModel(home.language_model_name, model, lambda request: _stored(home, request), typical), problem
+
+
+def _calibrated(home: "Home", model: "PlanningModel") -> str | None:
+    """Have the model itself count tokens; why it cannot, if so."""
+    try:
+        home.check_language_model()
+        model.calibrate()
+    except (ModelError, SettingsError) as error:
+        return str(error)
+    return None
 
 
 def _stored(home: "Home", request: Request) -> Completion | None:
@@ -159,19 +182,7 @@ def _stored(home: "Home", request: Request) -> Completion | None:
     return hit_of(request, found) if found else None
 
 
-def _typical_output_tokens(home: "Home") -> dict[str, float]:
-    """Mean tokens written by step, over the calls of the model in use."""
-    import pyarrow.compute as pc
-
-    rows = home.ledger().rows()
-    provider, _, model = home.language_model_name.partition(":")
-    same = pc.and_(pc.equal(rows["provider"], provider), pc.equal(rows["model"], model))
-    paid = rows.filter(pc.and_(same, pc.invert(rows["cache_hit"])))
-    means = paid.group_by("step").aggregate([("output_tokens", "mean")])
-    return dict(zip(means["step"].to_pylist(), means["output_tokens_mean"].to_pylist(), strict=True))
-
-
-def _priced(home: "Home", model: "PlanningModel", marks: str, documents: int, problem: str | None) -> Plan:
+def _priced(home: "Home", model: "PlanningModel", marks: str, documents: int, notes: Sequence[str]) -> Plan:
     facts = home.model_choice.facts or ModelFacts()
     chosen = home.settings.language_model
     steps = list(model.steps.values())
@@ -217,7 +228,7 @@ def _priced(home: "Home", model: "PlanningModel", marks: str, documents: int, pr
         batch_usd=total(prompt_cache=False, batch=has_batches),
         batch_prompt_cache_usd=total(prompt_cache=True, batch=has_batches),
         minutes=max(limits) if limits else None,
-        note=_note(home, problem),
+        note="; ".join(notes) or None,
     )
 
 
@@ -241,7 +252,13 @@ def _marks(home: "Home", listing: "Listing", changes: "Changes") -> str:
     return digest(*model, *files, "", *changes.gone, "", *changes.shards)
 
 
-def _note(home: "Home", problem: str | None) -> str | None:
+def _notes(home: "Home", problem: str | None) -> list[str]:
+    """What a person should know of the figures.
+
+    Args:
+        home: The knowledge base.
+        problem: Why the model has not counted tokens itself; None where it has.
+    """
     notes = []
     if home.model_choice.facts is None:
         notes.append("the price of the model is not known: state it in a file that language_model.catalogue names")
@@ -249,7 +266,7 @@ def _note(home: "Home", problem: str | None) -> str | None:
         notes.append(f"tokens are estimated from characters: {problem}")
     elif home.settings.language_model.provider == "openai":
         notes.append("tokens are counted by the server's tokenizer, or estimated from characters where it has none")
-    return "; ".join(notes) or None
+    return notes
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Commands that bring the knowledge base in step: `index`, `plan`, `status`, `snapshots`, `ui`."""
 
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -59,17 +60,15 @@ def _index(context: click.Context, home: "Home", *, allow_empty: bool, as_json: 
     changes = home.changes(listing)
     shards = _shards_to_index(home, changes)
     planned = _planned(home, listing, changes) if shards else None
+    if changes.new or changes.changed or changes.unfinished_shards:
+        home.check_language_model()
     if shards:
         from rag_assets.defs.runs import index_in_process
 
-        try:
-            with progress_bars(hidden=as_json) as progress:
-                index_in_process(home, shards, progress, allow_empty=allow_empty)
-        except BaseException:
-            _record_calls(home)
-            if not as_json:
-                _print_model_costs(home, None, begun)
-            raise
+        with ExitStack() as after_failure, progress_bars(hidden=as_json) as progress:
+            after_failure.callback(_print_calls_so_far, home, begun, as_json=as_json)
+            index_in_process(home, shards, progress, allow_empty=allow_empty)
+            after_failure.pop_all()
     _print_index_summary(home, changes, time.monotonic() - started, begun, as_json=as_json)
     if not as_json:
         _print_model_costs(home, planned, begun)
@@ -129,19 +128,16 @@ def _model_costs(home: "Home", begun: datetime) -> dict[str, float]:
     """Calls, stored answers, tokens and price in US dollars since a run began; all zero without a language model."""
     if home.language_model_name == "extractive":
         return {"calls": 0, "stored_answers": 0, "tokens": 0, "cost_usd": 0.0}
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    ledger = home.ledger().rows()
-    recent = pc.greater_equal(ledger["called_at"], pa.scalar(begun, pa.timestamp("us", "UTC")))
-    rows = ledger.filter(recent).to_pylist()
-    paid = [row for row in rows if not row["cache_hit"] and row["outcome"] != "invalid"]
     kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
+    rows = home.ledger().rows(since=begun, columns=["cache_hit", "outcome", "cost_usd", *kinds])
+    paid = rows.filter(pc.and_(pc.invert(rows["cache_hit"]), pc.not_equal(rows["outcome"], "invalid")))
     return {
-        "calls": len(paid),
-        "stored_answers": len(rows) - len(paid),
-        "tokens": sum(row[kind] for row in paid for kind in kinds),
-        "cost_usd": sum(row["cost_usd"] for row in paid),
+        "calls": paid.num_rows,
+        "stored_answers": pc.sum(rows["cache_hit"]).as_py() or 0,
+        "tokens": sum(pc.sum(paid[kind]).as_py() or 0 for kind in kinds),
+        "cost_usd": pc.sum(paid["cost_usd"]).as_py() or 0.0,
     }
 
 
@@ -153,10 +149,12 @@ def _planned(home: "Home", listing: "Listing", changes: "Changes") -> dict[str, 
     return take_plan(home, listing, changes)
 
 
-def _record_calls(home: "Home") -> None:
-    """Bring the calls of a run that did not end into the ledger, so that SQL shows them."""
+def _print_calls_so_far(home: "Home", begun: datetime, *, as_json: bool) -> None:
+    """Bring the calls of a run that did not end into the ledger, so that SQL shows them, and print what they cost."""
     if home.language_model_name != "extractive":
         home.ledger().compact()
+    if not as_json:
+        _print_model_costs(home, None, begun)
 
 
 def _print_model_costs(home: "Home", planned: dict[str, float] | None, begun: datetime) -> None:

@@ -56,7 +56,16 @@ class ModelError(RagAssetsError):
 
 
 class BudgetError(ModelError):
-    """The next call would cost more than the budget allows."""
+    """The next call would cost more than the budget allows.
+
+    Args:
+        message: One line.
+        may_pass: Whether calls under way may leave enough, as they rarely cost all that is reserved for them.
+    """
+
+    def __init__(self, message: str, *, may_pass: bool = False) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
 
 
 class QueryError(RagAssetsError):

@@ -1,7 +1,9 @@
 """What the UI is told of the tables that a step wrote: rows, schema, lineage, a preview."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import dagster as dg
 import pyarrow as pa
@@ -10,9 +12,20 @@ import pyarrow.compute as pc
 from rag_assets.contracts.tables import Table, VectorTable
 from rag_assets.home import Home
 from rag_assets.plan import plan_step
-from rag_assets.store.incremental import StepReport
+from rag_assets.store.incremental import ShardReport, StepReport
 from rag_assets.store.lake import WHOLE, Lake
 
+Figures = dict[str, float]
+
+_LEDGER_COLUMNS = (
+    "cache_hit",
+    "outcome",
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "cost_usd",
+)
 _PREVIEW_ROWS = 5
 _PREVIEW_CHARS = 60
 
@@ -70,6 +83,21 @@ def lineage(columns: Mapping[str, tuple[str, str]]) -> dg.TableColumnLineage:
     )
 
 
+@dataclass
+class StepFacts:
+    """What is shown of a step besides its rows.
+
+    Attributes:
+        texts: Shown as they are.
+        run: Figures of all partitions of the run together, by table name.
+        shards: Figures of one partition, by table name and shard.
+    """
+
+    texts: dict[str, str] = field(default_factory=dict)
+    run: defaultdict[str, Figures] = field(default_factory=lambda: defaultdict(dict))
+    shards: defaultdict[tuple[str, str], Figures] = field(default_factory=lambda: defaultdict(dict))
+
+
 def materialized(
     context: dg.AssetExecutionContext,
     lake: Lake,
@@ -77,9 +105,12 @@ def materialized(
     report: StepReport,
     shown: Iterable[str],
     columns: Mapping[str, tuple[str, str]],
-    **facts: float | str,
+    facts: StepFacts | None = None,
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Result of a step for one of its tables.
+
+    Each partition is told its own figures, so that they can be summed; `run_totals` are those of the run, and the same
+    for all its partitions.
 
     Args:
         context: Of the step.
@@ -88,61 +119,99 @@ def materialized(
         report: What the step did.
         shown: Columns of the preview.
         columns: Where columns come from, as for `lineage`.
-        facts: Further figures to show.
+        facts: What else to show.
     """
+    facts = facts or StepFacts()
     counts = report.row_counts.get(table.name, {})
     for shard in context.partition_keys:
-        metadata = {"dagster/partition_row_count": counts.get(shard, 0)}
-        context.add_asset_metadata(metadata, asset_key=table.name, partition_key=shard)
+        figures = {"dagster/partition_row_count": counts.get(shard, 0), **_figures(report.of(shard))}
+        figures |= facts.shards.get((table.name, shard), {})
+        context.add_asset_metadata(figures, asset_key=table.name, partition_key=shard)
+    totals = {**_figures(report.total()), **facts.run.get(table.name, {})}
     return dg.MaterializeResult(
         asset_key=table.name,
         metadata={
             "dagster/row_count": sum(lake.row_count(table, shard) for shard in lake.latest(table)),
-            "documents_computed": report.computed,
-            "documents_kept": report.kept,
-            "documents_removed": report.removed,
-            "files_written": report.written,
-            **facts,
+            "run_totals": dg.MetadataValue.json({"partitions": len(context.partition_keys), **totals}),
+            **facts.texts,
             "preview": dg.MetadataValue.md(preview(lake, table, context.partition_keys, list(shown))),
             **({"dagster/column_lineage": lineage(columns)} if columns else {}),
         },
     )
 
 
-def whole_materialized(lake: Lake, table: Table, **facts: dg.MetadataValue) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Result of a step for a table that is made as a whole."""
-    metadata = {"dagster/row_count": dg.MetadataValue.int(lake.row_count(table, WHOLE)), **facts}
-    return dg.MaterializeResult(asset_key=table.name, metadata=metadata)
+def _figures(report: ShardReport) -> Figures:
+    return {
+        "documents_computed": report.computed,
+        "documents_kept": report.kept,
+        "documents_removed": report.removed,
+        "files_written": report.written,
+    }
+
+
+def whole_materialized(
+    lake: Lake,
+    table: Table,
+    facts: StepFacts | None = None,
+    /,
+    **shown: dg.MetadataValue,
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Result of a step for a table that is made as a whole.
+
+    Args:
+        lake: Where the table is.
+        table: The table.
+        facts: What to show of the step.
+        shown: What else to show.
+    """
+    facts = facts or StepFacts()
+    figures = {"dagster/row_count": lake.row_count(table, WHOLE), **facts.run.get(table.name, {})}
+    return dg.MaterializeResult(asset_key=table.name, metadata={**figures, **facts.texts, **shown})
 
 
 @contextmanager
-def model_facts(base: Home, table: Table, run_id: str, shards: Sequence[str]) -> Iterator[dict[str, float | str]]:
-    """Figures to show of the calls of a step: what was planned when it began, and what the ledger says when it ended.
+def model_facts(base: Home, tables: Sequence[Table], run_id: str, shards: Sequence[str] = ()) -> Iterator[StepFacts]:
+    """What to show of the calls of a step: what was planned when it began, and what the ledger says when it ended.
 
     Args:
         base: The knowledge base.
-        table: Table that the step writes.
+        tables: Tables that the step writes; the first one names it.
         run_id: The run.
-        shards: Shards of the step.
+        shards: Shards of the step; none for tables that are made as a whole.
     """
-    facts: dict[str, float | str] = {"language_model": base.language_model_name}
+    facts = StepFacts({"language_model": base.language_model_name})
     if base.settings.language_model.provider == "extractive":
         yield facts
         return
-    facts["planned_calls"], facts["planned_cost_usd"] = plan_step(base, table.name, shards)
+    planned = plan_step(base, tables[0].name, shards)
     yield facts
-    rows = base.ledger().rows()
-    rows = rows.filter(pc.and_(pc.equal(rows["run_id"], run_id), pc.equal(rows["asset"], table.name)))
-    paid = rows.filter(pc.invert(rows["cache_hit"]))
-    facts |= {
-        "calls": paid.num_rows,
-        "stored_answers": rows.num_rows - paid.num_rows,
-        "failed_calls": pc.sum(pc.not_equal(paid["outcome"], "completed")).as_py() or 0,
+    rows = base.ledger().rows(run_id=run_id, columns=["asset", "partition", *_LEDGER_COLUMNS])
+    for table in tables:
+        steps = [step for step in planned if step.asset == table.name]
+        of_table = rows.filter(pc.equal(rows["asset"], table.name))
+        facts.run[table.name] |= {
+            "planned_calls": sum(step.calls for step in steps),
+            "planned_cost_usd": sum(step.cost_usd for step in steps),
+            **_call_figures(of_table),
+        }
+        for shard in shards:
+            of_shard = of_table.filter(pc.equal(of_table["partition"], shard))
+            facts.shards[table.name, shard] |= _call_figures(of_shard)
+
+
+def _call_figures(rows: pa.Table) -> Figures:
+    """Sums over rows of the ledger. An answer that was not usable has a row of its own, which is no call."""
+    asked = rows.filter(pc.invert(rows["cache_hit"]))
+    calls = asked.filter(pc.not_equal(asked["outcome"], "invalid"))
+    return {
+        "calls": calls.num_rows,
+        "stored_answers": rows.num_rows - asked.num_rows,
+        "failed_calls": pc.sum(pc.not_equal(asked["outcome"], "completed")).as_py() or 0,
         "tokens_read": sum(
-            pc.sum(paid[name]).as_py() or 0 for name in ("input_tokens", "cache_read_tokens", "cache_write_tokens")
+            pc.sum(calls[name]).as_py() or 0 for name in ("input_tokens", "cache_read_tokens", "cache_write_tokens")
         ),
-        "tokens_written": pc.sum(paid["output_tokens"]).as_py() or 0,
-        "cost_usd": pc.sum(paid["cost_usd"]).as_py() or 0.0,
+        "tokens_written": pc.sum(calls["output_tokens"]).as_py() or 0,
+        "cost_usd": pc.sum(calls["cost_usd"]).as_py() or 0.0,
     }
 
 

@@ -5,7 +5,7 @@ Source: https://platform.claude.com/docs/en/build-with-claude/batch-processing
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -35,12 +35,22 @@ class BatchClient:
         client: Client that makes one attempt a call.
         model: Name of the model at the provider.
         facts: Its limits.
+
+    Attributes:
+        reached: Whether the provider has answered a call.
     """
 
     def __init__(self, client: "Anthropic", model: str, facts: ModelFacts) -> None:
         self._client = client
         self._model = model
         self._facts = facts
+        self.reached = False
+
+    @contextmanager
+    def _calling(self, transfer_seconds: float | None = None) -> Iterator[None]:
+        with call_errors(self._client, transfer_seconds=transfer_seconds):
+            yield
+        self.reached = True
 
     @property
     def base_url(self) -> str:
@@ -65,7 +75,7 @@ class BatchClient:
             for custom_id, entry in zip(batch.attempts, entries, strict=True)
         ]
         temperature = any(entry.request.temperature is not None for entry in entries)
-        with call_errors(self._client):
+        with self._calling(_TRANSFER_SECONDS):
             made = self._client.messages.batches.create(
                 requests=cast("list[BatchRequest]", requests),
                 extra_headers=version_headers(temperature=temperature),
@@ -76,7 +86,7 @@ class BatchClient:
     def like(self, batch: OpenBatch) -> "Iterator[MessageBatch]":
         """Batches that were made since one was written down, and have as many requests."""
         since = datetime.fromtimestamp(batch.created_at, UTC) - _CLOCK_SKEW
-        with call_errors(self._client):
+        with self._calling():
             for listed in self._client.messages.batches.list(limit=_PAGE):  # the newest come first
                 if listed.created_at < since:
                     return
@@ -93,7 +103,7 @@ class BatchClient:
         """
         from anthropic import NotFoundError
 
-        with call_errors(self._client):
+        with self._calling():
             try:
                 return self._client.messages.batches.retrieve(batch_id).processing_status == "ended"
             except NotFoundError:
@@ -105,7 +115,7 @@ class BatchClient:
     def results(self, batch_id: str) -> "Generator[MessageBatchIndividualResponse, None, None]":
         """Results of a batch that has ended, in any order, as they are read from the connection."""
         with (
-            call_errors(self._client),
+            call_errors(self._client, transfer_seconds=_TRANSFER_SECONDS),
             closing(self._client.messages.batches.results(batch_id, timeout=_TRANSFER_SECONDS)) as results,
         ):
             yield from results

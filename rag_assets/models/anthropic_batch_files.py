@@ -2,7 +2,10 @@
 
 A batch is two files: `<nonce>.jsonl.gz`, the intent, written before the provider hears of it, and `<nonce>.id`, its id
 there, written right after. An intent without an id means that its process died in between, or that the call got lost:
-whether there is such a batch can then only be asked of the provider.
+whether there is such a batch can then only be asked of the provider. With the requests stands what they may cost, so
+that a budget counts a batch from the moment before it is sent until its results have been read.
+
+Source: https://platform.claude.com/docs/en/build-with-claude/batch-processing (results can be had for 29 days)
 """
 
 import gzip
@@ -12,7 +15,7 @@ import secrets
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -21,6 +24,7 @@ from rag_assets.contracts.generation import JsonValue, Message, Request, Tag
 
 _DIGITS = 40
 _INTENT, _ID, _ASIDE = ".jsonl.gz", ".id", ".tmp"
+_RESULTS_SECONDS = 29 * 86_400.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class OpenBatch:
         created_at: When it was about to be sent, seconds since 1970 UTC.
         batch_id: The provider's id; None where it is not known whether the provider has it.
         attempts: Which attempt it is for each request, by custom id.
+        price_usd: The most that it may cost.
     """
 
     nonce: str
@@ -42,6 +47,12 @@ class OpenBatch:
     created_at: float
     batch_id: str | None
     attempts: dict[str, int]
+    price_usd: float
+
+    @property
+    def lost(self) -> bool:
+        """Whether its results can no longer be had."""
+        return time.time() > self.created_at + _RESULTS_SECONDS
 
     @property
     def requests(self) -> int:
@@ -83,6 +94,7 @@ class BatchFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._known: dict[str, OpenBatch] = {}
 
     def lock(self) -> AbstractContextManager[object]:
         """Held by whoever looks for open batches and sends new ones."""
@@ -91,12 +103,19 @@ class BatchFiles:
         self._folder.mkdir(parents=True, exist_ok=True)
         return FileLock(self._folder / "lock")
 
-    def write(self, model_name: str, base_url: str, entries: Iterable[BatchEntry]) -> OpenBatch:
-        """Write an intent; it is on the disk when this returns."""
+    def write(self, model_name: str, base_url: str, entries: Iterable[BatchEntry], price_usd: float) -> OpenBatch:
+        """Write an intent; it is on the disk when this returns.
+
+        Args:
+            model_name: Provider and model.
+            base_url: Server that it will be sent to.
+            entries: Its requests.
+            price_usd: The most that it may cost.
+        """
         nonce = secrets.token_hex(6)
         entries = list(entries)
         attempts = {f"{nonce}-{entry.digits}": entry.attempt for entry in entries}
-        batch = OpenBatch(nonce, model_name, base_url, time.time(), None, attempts)
+        batch = OpenBatch(nonce, model_name, base_url, time.time(), None, attempts, price_usd)
         aside = self._folder / f"{nonce}{_ASIDE}"
         with aside.open("wb") as file:
             with gzip.open(file, "wt", compresslevel=3, encoding="ascii") as lines:
@@ -154,6 +173,19 @@ class BatchFiles:
                 with suppress(FileNotFoundError), path.open("rb") as file:
                     found.append(self._read_header(file, nonce))
         return sorted(found, key=lambda batch: (batch.created_at, batch.nonce))
+
+    def price_usd(self) -> float:
+        """The most that all batches may cost whose results can still be had.
+
+        Raises:
+            ModelError: A file is damaged.
+        """
+        nonces = {path.name.removesuffix(_INTENT) for path in self._folder.glob(f"*{_INTENT}")}
+        self._known = {nonce: batch for nonce, batch in self._known.items() if nonce in nonces}
+        if nonces - self._known.keys():
+            found = self.open_batches(self._known)
+            self._known.update((batch.nonce, replace(batch, attempts={})) for batch in found)
+        return sum(batch.price_usd for batch in self._known.values() if not batch.lost)
 
     def hold(self, nonce: str) -> BinaryIO:
         """Open an intent, so that it can be read even after another process has removed it.

@@ -4,6 +4,7 @@ What stays out: who sends it (`anthropic_model`, `anthropic_batches`) and when i
 """
 
 import json
+import math
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -11,18 +12,16 @@ from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage
 from rag_assets.models.catalogue import ModelFacts, Prices, Thinking
-from rag_assets.models.providers import CallError, CallProblem
+from rag_assets.models.providers import CallError, CallProblem, late, nobody
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, APIStatusError, AsyncAnthropic
     from anthropic.types import Message, MessageParam, OutputConfigParam, TextBlockParam
     from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 
-# Room for the thinking of a model that cannot be kept from it; `max_tokens` counts thinking and answer.
-_THINKING_TOKENS = 4096
 # The last version of the API that takes a temperature.
 # Source: https://platform.claude.com/docs/en/api/versioning
 _VERSION_OF_TEMPERATURE = "2023-06-01"
@@ -92,6 +91,27 @@ def open_async_client(api_key: str | None, base_url: str, timeout_seconds: float
     return client
 
 
+def check_reachable(api_key: str | None, base_url: str, seconds: float) -> None:
+    """Find out whether a server listens; whatever it says will do, and so will silence.
+
+    Args:
+        api_key: See `open_client`.
+        base_url: See `open_client`.
+        seconds: How long it may take.
+
+    Raises:
+        ModelError: Nobody listens at the address.
+        SettingsError: There is no key.
+    """
+    client = open_client(api_key, base_url, seconds)
+    try:
+        with call_errors(client):
+            client.get("/v1/models", cast_to=object)
+    except CallError as error:
+        if error.problem is CallProblem.UNREACHABLE:
+            raise ModelError(str(error)) from None
+
+
 def message_params(model: str, facts: ModelFacts, request: Request) -> "MessageCreateParamsNonStreaming":
     """The body of a request, but for its temperature.
 
@@ -100,11 +120,9 @@ def message_params(model: str, facts: ModelFacts, request: Request) -> "MessageC
         facts: Its limits.
         request: What is asked. Characters that are no Unicode (lone surrogates) are replaced.
     """
-    always = facts.thinking == Thinking.ALWAYS
-    room = min(_THINKING_TOKENS, max(0, facts.output_tokens - request.max_tokens)) if always else 0
     params: MessageCreateParamsNonStreaming = {
         "model": model,
-        "max_tokens": request.max_tokens + room,
+        "max_tokens": facts.written_tokens(request.max_tokens),
         "messages": _messages(request),
     }
     if system := _system(request, facts.cache_prefix_tokens):
@@ -114,17 +132,14 @@ def message_params(model: str, facts: ModelFacts, request: Request) -> "MessageC
     output_config: OutputConfigParam = {}
     if request.schema is not None:
         output_config["format"] = {"type": "json_schema", "schema": _schema(model, request.schema)}
-    if always:
+    if facts.thinking is Thinking.ALWAYS:
         output_config["effort"] = "low"
+    elif facts.thinking is Thinking.DISABLED:
+        params["thinking"] = {"type": "disabled"}
+    elif facts.thinking is Thinking.BETWEEN_TOOLS:
+        params["thinking"] = {"type": "between_tools"}
     if output_config:
         params["output_config"] = output_config
-    match facts.thinking:
-        case Thinking.DISABLED:
-            params["thinking"] = {"type": "disabled"}
-        case Thinking.BETWEEN_TOOLS:
-            params["thinking"] = {"type": "between_tools"}
-        case _:
-            pass
     return params
 
 
@@ -171,12 +186,15 @@ class UnsentError(CallError):
 
 
 @contextmanager
-def call_errors(client: "Anthropic | AsyncAnthropic", request: Request | None = None) -> Iterator[None]:
+def call_errors(
+    client: "Anthropic | AsyncAnthropic", request: Request | None = None, transfer_seconds: float | None = None
+) -> Iterator[None]:
     """Turn exceptions of the client into what they mean.
 
     Args:
         client: Its key is kept out of messages.
         request: What was asked; a message that quotes it is left out.
+        transfer_seconds: Seconds that the call may take, where it is not the client's limit, which is a setting.
 
     Raises:
         CallError: The client or its HTTP layer raised.
@@ -188,10 +206,15 @@ def call_errors(client: "Anthropic | AsyncAnthropic", request: Request | None = 
         yield
     except (AnthropicError, httpx2.HTTPError, ValueError, TimeoutError) as error:
         # The exception may quote the request or the key, so it must not go along.
-        raise _call_error(error, request, client.api_key) from None
+        in_time = late(transfer_seconds, "") if transfer_seconds else late(_seconds(client.timeout))
+        raise _call_error(error, request, client.api_key, f"anthropic: {in_time}") from None
 
 
-def _call_error(error: Exception, request: Request | None, api_key: str | None) -> CallError:
+def _seconds(timeout: object) -> float:
+    return timeout if isinstance(timeout, int | float) else math.inf
+
+
+def _call_error(error: Exception, request: Request | None, api_key: str | None, too_late: str) -> CallError:
     import httpx2
     from anthropic import APIConnectionError, APIStatusError, APITimeoutError
 
@@ -201,7 +224,10 @@ def _call_error(error: Exception, request: Request | None, api_key: str | None) 
         case APIStatusError():
             return _status_error(error, request, api_key)
         case APITimeoutError() | TimeoutError():
-            return (UnsentError if unsent else CallError)(CallProblem.UNAVAILABLE, "anthropic: no answer in time")
+            return (UnsentError if unsent else CallError)(CallProblem.UNAVAILABLE, too_late)
+        case APIConnectionError() if isinstance(cause, httpx2.ConnectError):
+            line = f"anthropic: no connection to {error.request.url.host}: {nobody(cause)}"
+            return UnsentError(CallProblem.UNREACHABLE, line)
         case APIConnectionError():
             kind = f" ({type(cause).__name__})" if cause else ""
             line = f"anthropic: no connection to {error.request.url.host}{kind}"

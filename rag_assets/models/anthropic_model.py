@@ -5,7 +5,7 @@ and limits of single calls (`dispatch`).
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Request
 from rag_assets.contracts.ports import Session
-from rag_assets.models.anthropic_batches import BatchSession, BatchSettings
+from rag_assets.models.anthropic_batches import BatchSession, OpenCalls
 from rag_assets.models.anthropic_messages import (
     call_errors,
     completion_of,
@@ -24,8 +24,9 @@ from rag_assets.models.anthropic_messages import (
     sampling,
     version_headers,
 )
+from rag_assets.models.anthropic_open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts
-from rag_assets.models.providers import CallError, CallProblem, Keep
+from rag_assets.models.providers import UNLIMITED, CallError, CallProblem, Keep, Purse
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
@@ -100,7 +101,7 @@ class AnthropicModel:
         *,
         batch: str,
         batches: BatchSettings,
-        open_calls: Callable[[Keep], AbstractContextManager[Session]],
+        open_calls: OpenCalls,
     ) -> None:
         self._name = name
         self._model = model
@@ -120,9 +121,9 @@ class AnthropicModel:
     def facts(self) -> ModelFacts:
         return self._facts
 
-    def open(self, keep: Keep) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
         if self._batch == "never":
-            return self._open_calls(keep)
+            return self._open_calls(keep, purse)
         return BatchSession(
             self._client,
             self._name,
@@ -130,6 +131,7 @@ class AnthropicModel:
             self._facts,
             self._batches,
             keep,
+            purse,
             open_calls=self._open_calls if self._batch == "auto" else None,
         )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.models.congestion import CongestionWindow
-from rag_assets.models.providers import Caller, CallError, CallProblem
+from rag_assets.models.providers import Caller, CallError, CallProblem, late
 from rag_assets.models.rate_limit import RateLimit
 from rag_assets.models.token_estimate import estimate_tokens
 
@@ -28,7 +28,8 @@ class Pacing:
         backoff_most: Where it stops doubling.
         retry_after_most: What of a wait is heeded that the provider asks for.
         failures: Number of failed attempts in a row, of all requests, from which the provider counts as out.
-        unreachable: How long it may be out when it has not answered in this session.
+        deserted: How long nobody may listen at its address when it has not answered in this session.
+        unreachable: How long it may be out otherwise when it has not answered in this session.
         outage: How long it may be out when it has.
         limited: How long it may answer nothing but that there are too many requests, to all of them or to one.
         limited_attempts: Number of attempts, besides, at one request that is told so while others are answered.
@@ -38,6 +39,7 @@ class Pacing:
     backoff_most: float = 60.0
     retry_after_most: float = 300.0
     failures: int = 8
+    deserted: float = 3.0
     unreachable: float = 20.0
     outage: float = 120.0
     limited: float = 900.0
@@ -61,6 +63,7 @@ class _Streak:
         length: Number of them.
         began_at: When the first one failed.
         away_at: When the first one failed since the provider last said anything.
+        deserted_at: When the first one failed since somebody last listened at its address.
         probes: Number of them that were made to see whether the provider is back.
         probed_at: When the last of those failed.
     """
@@ -68,6 +71,7 @@ class _Streak:
     length: int = 0
     began_at: float = 0.0
     away_at: float = 0.0
+    deserted_at: float = 0.0
     probes: int = 0
     probed_at: float = 0.0
 
@@ -77,10 +81,10 @@ class Attempts:
 
     An attempt that is rejected is a failed completion; one that is denied ends everything. Attempts that find the
     provider overloaded or away are made again after an exponential backoff with full jitter, up to `attempts` of a
-    request. Being told of too many requests is no failure of a request: it costs time, not attempts. After
-    `Pacing.failures` failed attempts in a row, one at a time probes the provider; when it has been out for longer than
-    `Pacing` allows, it is given up. Then no new attempts are made, but those under way may be answered, since they are
-    paid for.
+    request. Being told of too many requests is no failure of a request: it costs time, not attempts; nor is finding
+    nobody at an address from which no answer has come yet. After `Pacing.failures` failed attempts in a row, one at a
+    time probes the provider; when it has been out for longer than `Pacing` allows, it is given up. Then no new attempts
+    are made, but those under way may be answered, since they are paid for.
 
     Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 (full jitter); M. Nygard, "Release
     It!", 2007, chapter 5 (circuit breaker; deviation: half open is one attempt a backoff).
@@ -183,7 +187,7 @@ class Attempts:
                         raise self.give_up(ModelError(f"{self._name}: {error}; {_GO_ON}")) from error
                     case CallProblem.RATE_LIMITED:
                         limited += 1
-                    case _:
+                    case _ if self._answered or error.problem is not CallProblem.UNREACHABLE:
                         failed += 1
                 seconds = time.monotonic() - began
                 unlucky = limited >= self._pacing.limited_attempts and seconds >= self._pacing.limited
@@ -191,7 +195,8 @@ class Attempts:
                     return _failed(request, f"{error}; {failed + limited} attempts in {seconds:.0f} s", began)
                 if self._failure is None:
                     waited = self._pacing.asked_seconds(error)
-                    await asyncio.sleep(waited + self._pacing.backoff_seconds(1 if waited else failed + limited))
+                    failures = 1 if waited else max(1, failed + limited)
+                    await asyncio.sleep(waited + self._pacing.backoff_seconds(failures))
         raise self._failure
 
     async def _attempt(self, request: Request) -> Completion:
@@ -233,7 +238,7 @@ class Attempts:
             async with asyncio.timeout(self._timeout_seconds):
                 return await self._caller.call(request)
         except TimeoutError as error:
-            raise CallError(CallProblem.UNAVAILABLE, f"no answer within {self._timeout_seconds:g} s") from error
+            raise CallError(CallProblem.UNAVAILABLE, late(self._timeout_seconds)) from error
         finally:
             self._calling.discard(task)
 
@@ -247,15 +252,16 @@ class Attempts:
         now = time.monotonic()
         streak = self._streak
         if not streak.length:
-            streak.began_at = streak.away_at = streak.probed_at = now
+            streak.began_at = streak.away_at = streak.deserted_at = streak.probed_at = now
         streak.length += 1
         if error.problem is CallProblem.RATE_LIMITED:
             streak.away_at = now
-        if error.problem is not CallProblem.UNAVAILABLE:
+        if error.problem is not CallProblem.UNREACHABLE:
+            streak.deserted_at = now
+        if error.problem in {CallProblem.RATE_LIMITED, CallProblem.OVERLOADED}:
             self._window.halve(sent_at)
             await self._hold(self._pacing.asked_seconds(error))
-        if streak.length >= self._pacing.failures:
-            self._judge(streak, error, now, sent_at)
+        self._judge(streak, error, now, sent_at)
 
     async def _hold(self, seconds: float) -> None:
         if seconds:
@@ -265,8 +271,11 @@ class Attempts:
 
     def _judge(self, streak: _Streak, error: CallError, now: float, sent_at: float) -> None:
         """Give the provider up, or probe it."""
+        deserted = not self._answered and now - streak.deserted_at >= self._pacing.deserted
+        if not deserted and streak.length < self._pacing.failures:
+            return
         patience = self._pacing.outage if self._answered else self._pacing.unreachable
-        if now - streak.away_at >= patience or now - streak.began_at >= self._pacing.limited:
+        if deserted or now - streak.away_at >= patience or now - streak.began_at >= self._pacing.limited:
             seconds = now - streak.began_at
             tried = f"{streak.length} attempts in a row failed within {seconds:.0f} s, the last one by: {error}"
             raise self.give_up(ModelError(f"{self._name}: {tried}; {_GO_ON}")) from error
@@ -274,7 +283,8 @@ class Attempts:
             streak.probes += 1
             streak.probed_at = now
             self._window.close_to_one()
-            self._window.pause(self._pacing.backoff_seconds(streak.probes))
+            unheard = error.problem is CallProblem.UNREACHABLE and not self._answered
+            self._window.pause(self._pacing.backoff_seconds(1 if unheard else streak.probes))
 
 
 def _estimate(request: Request) -> int:

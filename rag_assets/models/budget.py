@@ -9,6 +9,10 @@ processes of a knowledge base share one small file for that:
 <folder>/<id>.lock       held by a process while it has reservations; the operating system frees it when it dies
 ```
 
+What batches under way may cost counts as reserved by nobody in particular: it is written down with each batch
+(`rag_assets.models.anthropic_batch_files`), and outlasts the process that sent it. It counts in the current month and
+in every run, since whichever run reads the results is charged with them.
+
 The truth of what was spent is the ledger: it is summed when a process comes, and again before a call is refused. What
 stays out: waiting for calls under way, which is `rag_assets.models.metered`.
 """
@@ -18,25 +22,17 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from rag_assets.contracts.generation import Request
 from rag_assets.models.calls import month_of, month_start
-from rag_assets.models.catalogue import ModelFacts
 from rag_assets.models.ledger import Ledger
-from rag_assets.models.token_estimate import estimate_tokens
 
-_MILLION = 1_000_000
-_GENEROUS = 1.25  # on top of an estimate that is rather too high already
-_MESSAGE_TOKENS = 16  # what a provider puts around a message
-_SCHEMA_TOKENS = 512  # what a provider says about a schema
 _REFRESH_SECONDS = 5.0  # between two sums of the ledger
 _ROUNDING = 1e-9
 
@@ -52,6 +48,9 @@ class Reservation:
 
     price_usd: float
     accounts: tuple[str, ...]
+
+
+_NOTHING = Reservation(0.0, ())
 
 
 @dataclass(frozen=True)
@@ -106,13 +105,22 @@ class Budget:
         month_usd: US dollars that calls may cost in a calendar month (UTC); None for no limit.
         run_usd: US dollars that the calls of the ledger's run may cost; None for no limit. Outside a run, those of this
             process from now on.
+        batches_usd: Tells what batches under way may cost.
     """
 
-    def __init__(self, folder: Path, ledger: Ledger, month_usd: float | None, run_usd: float | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ledger: Ledger,
+        month_usd: float | None,
+        run_usd: float | None,
+        batches_usd: Callable[[], float] = float,
+    ) -> None:
         self._folder = folder
         self._ledger = ledger
         self._month_usd = month_usd
         self._run_usd = run_usd
+        self._batches_usd = batches_usd
         self._owner = uuid.uuid4().hex
         self._settled_usd = 0.0
         self._guard = threading.RLock()
@@ -141,52 +149,62 @@ class Budget:
         finally:
             self._leave()
 
-    def reserve(self, price_usd: float) -> Reservation | Refusal:
+    def reserve(self, price_usd: float, instead_of: Reservation | None = None) -> Reservation | Refusal:
         """Keep a part of the budget for a call, within `session`.
 
         Args:
             price_usd: The most that it may cost.
+            instead_of: What is reserved for it already, and stays so where the answer is a refusal.
 
         Raises:
             StoreError: The ledger cannot be read.
+            ModelError: What is remembered of a batch under way cannot be read.
         """
-        if not self.limited or price_usd <= 0:
-            return Reservation(0.0, ())
+        if not self.limited or (price_usd <= 0 and instead_of is None):
+            return _NOTHING
         with self._changing() as state:
             accounts = self._accounts()
             for account in accounts:
                 if account.name not in state.spent:
                     state.spent[account.name] = self._spent(account)
-            lacking = self._lacking(state, accounts, price_usd)
-            if lacking and self._refresh(state, accounts):
-                lacking = self._lacking(state, accounts, price_usd)
-            if lacking:
-                return self._refusal(state, lacking, price_usd)
-            names = tuple(account.name for account in accounts)
             mine = state.reserved.setdefault(self._owner, {})
-            for name in names:
-                mine[name] = mine.get(name, 0.0) + price_usd
-            return Reservation(price_usd, names)
+            _take_back(mine, instead_of)
+            batches_usd = self._batches_usd()
+            lacking = _lacking(state, accounts, price_usd, batches_usd)
+            if lacking and self._refresh(state, accounts):
+                lacking = _lacking(state, accounts, price_usd, batches_usd)
+            if lacking:
+                _set_aside(mine, instead_of)
+                return _refusal(state, lacking, price_usd, batches_usd)
+            made = Reservation(price_usd, tuple(account.name for account in accounts))
+            _set_aside(mine, made)
+            return made
 
     def settle(self, reservation: Reservation | None, cost_usd: float, called_at: float | None = None) -> None:
         """Give a reservation back, and count what the call did cost; the ledger has it before.
 
         Args:
-            reservation: What was reserved; None for a call that another process made, as of a batch.
+            reservation: What was reserved; None for a call of which nothing is, as in a batch that is written down.
             cost_usd: What it did cost; 0 where it was not made.
             called_at: When the answer came, seconds since 1970 UTC; None for now.
         """
-        reserved = reservation.accounts if reservation else ()
-        if not self.limited or not (reserved or cost_usd):
+        if not self.limited or not (cost_usd or (reservation and reservation.accounts)):
             return
         with self._changing() as state:
             self._settled_usd += cost_usd
-            mine = state.reserved.get(self._owner, {})
-            for name in reserved:
-                mine[name] = max(0.0, mine.get(name, 0.0) - (reservation.price_usd if reservation else 0.0))
+            _take_back(state.reserved.get(self._owner, {}), reservation)
             for name in (f"month {month_of(called_at or time.time())}", self._run_name):
                 if name in state.spent:  # else it is summed when it is needed
                     state.spent[name] += cost_usd
+
+    def release(self, reservations: Iterable[Reservation]) -> None:
+        """Give reservations back, of calls that were not made or that count from now on as a batch under way."""
+        given_back = [each for each in reservations if each.accounts]
+        if not self.limited or not given_back:
+            return
+        with self._changing() as state:
+            for reservation in given_back:
+                _take_back(state.reserved.get(self._owner, {}), reservation)
 
     @property
     def _run_name(self) -> str:
@@ -210,18 +228,6 @@ class Budget:
             return self._ledger.spent_usd(since=account.since)
         return self._ledger.spent_usd(run_id=self._ledger.run_id) if self._ledger.run_id else self._settled_usd
 
-    @staticmethod
-    def _lacking(state: _State, accounts: list[_Account], price_usd: float) -> _Account | None:
-        """The first account without room for a price even if nothing were reserved, else the first without room."""
-
-        def room(account: _Account) -> float:
-            return account.limit_usd * (1 + _ROUNDING) - state.spent[account.name] - price_usd
-
-        for account in accounts:
-            if room(account) < 0:
-                return account
-        return next((each for each in accounts if room(each) < state.reserved_for(each.name)), None)
-
     def _refresh(self, state: _State, accounts: list[_Account]) -> bool:
         """Forget processes that have died, and take what was spent from the ledger; not too often."""
         if time.monotonic() - self._refreshed < _REFRESH_SECONDS:
@@ -232,24 +238,14 @@ class Budget:
         self._refreshed = time.monotonic()
         return True
 
-    def _refusal(self, state: _State, account: _Account, price_usd: float) -> Refusal:
-        spent, reserved = state.spent[account.name], state.reserved_for(account.name)
-        waits = spent + price_usd <= account.limit_usd * (1 + _ROUNDING)
-        under_way = f", up to {_dollars(reserved)} is kept for calls under way" if reserved else ""
-        return Refusal(
-            f"{account.label} is {_dollars(account.limit_usd)}, of which {_dollars(spent)} is spent{under_way}; the "
-            f"next call may cost {_dollars(price_usd)}. Answers that were paid for are kept: {account.advice}, and run "
-            "the same again",
-            waits,
-        )
-
     def _enter(self) -> None:
         with self._guard:
-            self._sessions += 1
-            if self._sessions > 1:
+            if self._sessions:
+                self._sessions += 1
                 return
-            try:
-                self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with ExitStack() as undone:
+                undone.callback(self._withdraw)
                 self._presence = FileLock(self._presence_of(self._owner), thread_local=False)
                 self._presence.acquire()
                 with self._changing() as state:
@@ -257,10 +253,8 @@ class Budget:
                     for account in self._accounts():
                         state.spent[account.name] = self._spent(account)
                     state.reserved[self._owner] = {}
-            except BaseException:
-                self._sessions -= 1
-                self._withdraw()
-                raise
+                undone.pop_all()
+            self._sessions = 1
 
     def _leave(self) -> None:
         with self._guard:
@@ -307,30 +301,43 @@ class Budget:
                 os.close(opened)
 
 
-def upper_price_usd(request: Request, facts: ModelFacts, *, batch: bool = False) -> float:
-    """The most that a call may cost: tokens read estimated generously, tokens written as many as are allowed.
-
-    Args:
-        request: The call.
-        facts: Of the model.
-        batch: Whether it is certain to be made in a batch.
-    """
-    prices = facts.prices
-    if not (prices.input or prices.output or prices.cache_write):
-        return 0.0
-    texts = [request.system, *(message.text for message in request.messages)]
-    tokens = _prefix_tokens(request.prefix) + sum(map(estimate_tokens, texts))
-    tokens += _MESSAGE_TOKENS * (1 + len(texts))
-    if request.schema is not None:
-        tokens += _prefix_tokens(request.schema) + _SCHEMA_TOKENS
-    read = min(tokens * _GENEROUS, facts.context_tokens) * max(prices.input, prices.cache_write, prices.cache_read)
-    price = (read + request.max_tokens * prices.output) / _MILLION
-    return price * (prices.batch_factor if batch else 1.0)
+def _set_aside(sums: dict[str, float], reservation: Reservation | None) -> None:
+    """Add a reservation to what a process has reserved, by account."""
+    if reservation is not None:
+        for name in reservation.accounts:
+            sums[name] = sums.get(name, 0.0) + reservation.price_usd
 
 
-@lru_cache(maxsize=64)
-def _prefix_tokens(text: str) -> int:
-    return estimate_tokens(text)
+def _take_back(sums: dict[str, float], reservation: Reservation | None) -> None:
+    """Take a reservation off what a process has reserved, by account."""
+    if reservation is not None:
+        for name in reservation.accounts:
+            sums[name] = max(0.0, sums.get(name, 0.0) - reservation.price_usd)
+
+
+def _lacking(state: _State, accounts: list[_Account], price_usd: float, batches_usd: float) -> _Account | None:
+    """The first account without room for a price even if nothing were reserved, else the first without room."""
+
+    def room(account: _Account) -> float:
+        return account.limit_usd * (1 + _ROUNDING) - state.spent[account.name] - price_usd
+
+    for account in accounts:
+        if room(account) < 0:
+            return account
+    return next((each for each in accounts if room(each) < state.reserved_for(each.name) + batches_usd), None)
+
+
+def _refusal(state: _State, account: _Account, price_usd: float, batches_usd: float) -> Refusal:
+    spent, reserved = state.spent[account.name], state.reserved_for(account.name)
+    under_way = f", up to {_dollars(reserved)} is kept for calls under way" if reserved else ""
+    if batches_usd:
+        under_way += f", up to {_dollars(batches_usd)} for batches under way (`rag-assets batches` lists them)"
+    return Refusal(
+        f"{account.label} is {_dollars(account.limit_usd)}, of which {_dollars(spent)} is spent{under_way}; the "
+        f"next call may cost {_dollars(price_usd)}. Answers that were paid for are kept: {account.advice}, and run "
+        "the same again",
+        waits=spent + price_usd <= account.limit_usd * (1 + _ROUNDING),
+    )
 
 
 def _read_state(content: bytes) -> _State:

@@ -14,6 +14,7 @@ from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.generation import Usage
 
 _MILLION = 1_000_000
+_THINKING_TOKENS = 4096  # room for the thinking of a model that cannot be kept from it
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,12 @@ class ModelFacts:
     prices: Prices = Prices()
     cache_prefix_tokens: int = 0
     thinking: Thinking = Thinking.OFF
+
+    def written_tokens(self, max_tokens: int) -> int:
+        """Tokens that a call may write for an answer of so many: providers count thinking and answer together."""
+        if self.thinking is not Thinking.ALWAYS:
+            return max_tokens
+        return max_tokens + min(_THINKING_TOKENS, max(0, self.output_tokens - max_tokens))
 
 
 class _Entry(BaseModel):

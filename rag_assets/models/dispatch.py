@@ -29,7 +29,7 @@ from rag_assets.contracts.errors import ModelError, RagAssetsError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.contracts.ports import Session
 from rag_assets.models.attempts import Attempts, Pacing
-from rag_assets.models.providers import Caller, Keep
+from rag_assets.models.providers import UNLIMITED, Caller, Keep, Purse
 from rag_assets.models.rate_limit import RateLimit
 
 logger = logging.getLogger(__name__)
@@ -55,6 +55,7 @@ class ConcurrentSession:
     Args:
         make_caller: Makes the caller, within the event loop; what it raises, the first submit raises.
         keep: Stores an answer; called from a few threads at once.
+        purse: Asked for the price of each request that is submitted.
         concurrency: Calls under way, at most.
         attempts: Attempts at a request, at most; those not counted that were told of too many requests.
         timeout_seconds: Seconds that an attempt may take.
@@ -69,6 +70,7 @@ class ConcurrentSession:
         self,
         make_caller: Callable[[], Caller],
         keep: Keep,
+        purse: Purse = UNLIMITED,
         *,
         concurrency: int,
         attempts: int,
@@ -80,6 +82,7 @@ class ConcurrentSession:
     ) -> None:
         self._make_caller = make_caller
         self._keep = keep
+        self._purse = purse
         self._name = name
         self._concurrency = concurrency
         self._rate_limit = rate_limit
@@ -119,6 +122,7 @@ class ConcurrentSession:
 
     def submit(self, request: Request) -> None:
         """Hand over a request, see `Session`."""
+        self._purse.reserve(request)
         with self._changed:
             while self._failure is None and not self._closed and self._is_full():
                 self._changed.wait(_INTERRUPT_SECONDS)
@@ -164,11 +168,10 @@ class ConcurrentSession:
         self._thread.start()
         try:
             started.result()
-        except BaseException:
-            if started.done():  # else it is an interrupt, and leaving the session ends the thread
+        finally:
+            if started.done() and started.exception() is not None:
                 self._thread.join()
                 self._thread = None
-            raise
 
     def _run(self, loop: asyncio.AbstractEventLoop, started: "Future[None]") -> None:
         # Not `asyncio.run`, which waits without limit for tasks that do not end.

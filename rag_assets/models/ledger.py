@@ -8,14 +8,17 @@ known at any time. What stays out: what may be spent (`rag_assets.models.budget`
 
 import hashlib
 import math
+import operator
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +38,13 @@ from rag_assets.models.journal import (
 )
 from rag_assets.store.lake import Lake
 
+Found = TypeVar("Found")
+
 _SLICE = 100_000  # records that are in memory at once when they are compacted
+_MEAN_OUTPUT_TOKENS = """
+    SELECT step, avg(output_tokens) FROM calls
+    WHERE provider = ? AND model = ? AND NOT cache_hit AND outcome NOT IN ('failed', 'invalid') GROUP BY step
+"""
 _ATTEMPTS = 20  # at reading files of the lake, which an upkeep may remove once there are newer ones
 
 
@@ -151,17 +160,31 @@ class Ledger:
             remove_stray_locks(self._folder)
         return added
 
-    def rows(self) -> pa.Table:
-        """All rows, those that are not in the table yet included, in order of `call_id`.
+    def rows(
+        self, since: datetime | None = None, run_id: str | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Rows, those that are not in the table yet included, in order of `call_id`.
 
         What is not in the table is read before the table is: what moves there in between is seen twice, which its
         `call_id` tells, and never missed.
+
+        Args:
+            since: Only calls from then on.
+            run_id: Only calls of this run.
+            columns: Columns besides `call_id`; all where None.
+
+        Raises:
+            StoreError: The table cannot be read.
         """
         self._journal.flush()
+        wanted = None if columns is None else ["call_id", *columns]
+        where = _where(since, run_id)
         paid = filter(None, map(self.answers.pending_record, self.answers.pending()))
         journalled = chain.from_iterable(map(read_journal, journal_files(self._folder)))
         waiting = call_rows({record.call_id: record for record in chain(paid, journalled)}.values())
-        stored = self._read(None, None)
+        waiting = waiting if where is None else waiting.filter(where)
+        waiting = waiting if wanted is None else waiting.select(wanted)
+        stored = self._read(wanted, since, where)
         fresh = waiting.filter(pc.invert(pc.is_in(waiting["call_id"], stored["call_id"])))
         return pa.concat_tables([stored, fresh]).sort_by("call_id").combine_chunks()
 
@@ -181,14 +204,30 @@ class Ledger:
             for call in self._unsettled()
             if call.called_at >= start and run_id in {None, call.run_id}
         }
-        stored = self._read(["call_id", "called_at", "run_id", "cost_usd"], since)
-        if since is not None:
-            stored = stored.filter(pc.greater_equal(stored["called_at"], pa.scalar(since, pa.timestamp("us", "UTC"))))
-        if run_id is not None:
-            stored = stored.filter(pc.equal(stored["run_id"], run_id))
+        stored = self._read(["call_id", "cost_usd"], since, _where(since, run_id))
         known = set(stored.filter(pc.is_in(stored["call_id"], pa.array(waiting, pa.string())))["call_id"].to_pylist())
         fresh = [cost for call_id, cost in waiting.items() if call_id not in known]
         return math.fsum([*fresh, pc.sum(stored["cost_usd"]).as_py() or 0.0])
+
+    def mean_output_tokens(self, model_name: str) -> dict[str, float]:
+        """Mean tokens written by step, over the calls of a model that are in the table.
+
+        Raises:
+            StoreError: The table cannot be read.
+        """
+        import duckdb
+
+        provider, _, model = model_name.partition(":")
+
+        def read() -> list[tuple[str, float]]:
+            with duckdb.connect() as connection:
+                connection.register("calls", self._lake.dataset(MODEL_CALLS))
+                try:
+                    return connection.execute(_MEAN_OUTPUT_TOKENS, [provider, model]).fetchall()
+                except (duckdb.Error, OSError) as error:
+                    raise StoreError(f"{MODEL_CALLS.name}: {error}") from error
+
+        return dict(_until_read(read))
 
     def _record(self, model_name: str, completion: Completion) -> CallRecord:
         provider, _, model = model_name.partition(":")
@@ -278,17 +317,33 @@ class Ledger:
             self._lake.write(MODEL_CALLS, month, pa.concat_tables([stored, fresh]), {month: MODEL_CALLS.name})
         return int(fresh.num_rows)
 
-    def _read(self, columns: Sequence[str] | None, since: datetime | None) -> pa.Table:
+    def _read(self, columns: Sequence[str] | None, since: datetime | None, where: pc.Expression | None) -> pa.Table:
         first = month_of(since.timestamp()) if since else ""
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                months = [month for month in self._lake.latest(MODEL_CALLS) if month >= first]
-                return self._lake.read(MODEL_CALLS, months, columns)
-            except StoreError:
-                if attempt == _ATTEMPTS:
-                    raise
-                time.sleep(0.01)
-        raise AssertionError
+
+        def read() -> pa.Table:
+            months = [month for month in self._lake.latest(MODEL_CALLS) if month >= first]
+            return self._lake.read(MODEL_CALLS, months, columns, where=where)
+
+        return _until_read(read)
+
+
+def _where(since: datetime | None, run_id: str | None) -> pc.Expression | None:
+    """Which rows are wanted; None for all."""
+    chosen = []
+    if since is not None:
+        chosen.append(pc.field("called_at") >= pa.scalar(since, pa.timestamp("us", "UTC")))
+    if run_id is not None:
+        chosen.append(pc.field("run_id") == run_id)
+    return reduce(operator.and_, chosen) if chosen else None
+
+
+def _until_read(read: Callable[[], Found]) -> Found:
+    """Read from the lake, again where an upkeep removed a file in between."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(StoreError):
+            return read()
+        time.sleep(0.01)
+    return read()
 
 
 def hit_of(request: Request, answer: StoredAnswer) -> Completion:

@@ -20,9 +20,10 @@ from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Completion, Request, Tag, Usage, request_key
 from rag_assets.contracts.ports import Session
 from rag_assets.models.answers import STORED_OUTCOMES, StoredAnswer
-from rag_assets.models.budget import Budget, Refusal, Reservation, upper_price_usd
+from rag_assets.models.budget import Budget, Refusal, Reservation
 from rag_assets.models.dispatch import answers
 from rag_assets.models.ledger import Ledger, hit_of
+from rag_assets.models.price_bounds import upper_price_usd
 from rag_assets.models.providers import Provider
 
 _PATIENCE_SECONDS = 60.0  # for calls of other processes to leave what they have reserved but did not cost
@@ -37,7 +38,6 @@ class MeteredModel:
         provider: Answers what is not stored.
         ledger: Where calls are written down; knows the stored answers.
         budget: What calls may cost; None for no limit.
-        batch: Whether the provider is certain to make calls in batches, which are cheaper.
         patience_seconds: How long calls of other processes are waited for that have reserved what is left.
     """
 
@@ -49,14 +49,12 @@ class MeteredModel:
         ledger: Ledger,
         budget: Budget | None = None,
         *,
-        batch: bool = False,
         patience_seconds: float = _PATIENCE_SECONDS,
     ) -> None:
         self.name = provider.name
         self._provider = provider
         self._ledger = ledger
         self._budget = budget
-        self._batch = batch
         self._patience_seconds = patience_seconds
 
     @property
@@ -71,7 +69,7 @@ class MeteredModel:
 
     @contextmanager
     def _open(self) -> Iterator["_MeteredSession"]:
-        session = _MeteredSession(self._provider, self._ledger, self._budget, self._batch, self._patience_seconds)
+        session = _MeteredSession(self._provider, self._ledger, self._budget, self._patience_seconds)
         try:
             yield session
         finally:
@@ -112,28 +110,28 @@ class _Call:
     """A request that the provider has.
 
     Attributes:
-        reservation: What is reserved for it; None once it is settled.
+        reservation: What is reserved for it; None before, once it is settled, and where it is in a batch.
         followers: Tags of further requests of the same content.
         stored: The answer that is stored now, once it is kept.
         kept: Whether it is written down.
     """
 
-    reservation: Reservation | None
+    reservation: Reservation | None = None
     followers: list[Tag] = field(default_factory=list)
     stored: StoredAnswer | None = None
     kept: bool = False
 
 
 class _MeteredSession:
-    """See `Session`. One thread at a time submits and takes; the provider keeps answers from any."""
+    """See `Session`, and `Purse` for the provider's.
 
-    def __init__(
-        self, provider: Provider, ledger: Ledger, budget: Budget | None, batch: bool, patience_seconds: float
-    ) -> None:
+    One thread at a time submits and takes; the provider keeps answers from any.
+    """
+
+    def __init__(self, provider: Provider, ledger: Ledger, budget: Budget | None, patience_seconds: float) -> None:
         self._provider = provider
         self._ledger = ledger
         self._budget = budget
-        self._batch = batch
         self._patience_seconds = patience_seconds
         self._stack = ExitStack()
         self._session: Session | None = None
@@ -168,8 +166,6 @@ class _MeteredSession:
         try:
             self._stack.close()
         finally:
-            for call in self._calls.values():
-                self._settle(call.reservation, 0.0, None)
             self._calls.clear()
             self._ledger.end_session()
 
@@ -184,40 +180,75 @@ class _MeteredSession:
         self._ready.append(completion)
 
     def _ask(self, key: str, request: Request) -> None:
+        session = self._opened()
+        with self._guard:
+            self._calls[key] = _Call()
+        with ExitStack() as undone:
+            undone.callback(self._withdraw, key)
+            self._hand_over(session, request)
+            undone.pop_all()
+
+    def _opened(self) -> Session:
         if self._session is None:
             if self._budget is not None:
                 self._stack.enter_context(self._budget.session())
-            self._session = self._stack.enter_context(self._provider.open(self._keep))
-        call = _Call(self._reserve(self._session, request))
-        with self._guard:
-            self._calls[key] = call
-        try:
-            self._session.submit(request)
-        except BaseException:
-            with self._guard:
-                self._calls.pop(key, None)
-            self._settle(call.reservation, 0.0, None)
-            raise
+                self._stack.callback(self._give_up, self._budget)
+            self._session = self._stack.enter_context(self._provider.open(self._keep, self))
+        return self._session
 
-    def _reserve(self, session: Session, request: Request) -> Reservation | None:
-        """Reserve the price of a call; what is reserved for calls under way is waited for.
+    def _give_up(self, budget: Budget) -> None:
+        """Give back what is reserved for calls that have no answer when the provider's session has ended."""
+        budget.release(call.reservation for call in self._calls.values() if call.reservation is not None)
+
+    def _withdraw(self, key: str) -> None:
+        with self._guard:
+            call = self._calls.pop(key, None)
+        self._settle(call.reservation if call else None, 0.0, None)
+
+    def _hand_over(self, session: Session, request: Request) -> None:
+        """Submit a request; what is reserved for calls under way is waited for.
 
         Raises:
             BudgetError: There is not enough left.
         """
-        if self._budget is None:
-            return None
-        price = upper_price_usd(request, self._provider.facts, batch=self._batch)
         deadline = time.monotonic() + self._patience_seconds
-        while isinstance(found := self._budget.reserve(price), Refusal):
-            if not found.waits:
-                raise BudgetError(found.message)
-            if self._calls and self._collect(session, wait=True):
-                continue
-            if time.monotonic() > deadline:
-                raise BudgetError(found.message)
-            time.sleep(_PAUSE_SECONDS)
-        return found
+        while True:
+            try:
+                session.submit(request)
+            except BudgetError as error:
+                if not error.may_pass:
+                    raise
+                if self._collect(session, wait=True):
+                    deadline = time.monotonic() + self._patience_seconds
+                elif time.monotonic() > deadline:
+                    raise
+                else:
+                    time.sleep(_PAUSE_SECONDS)
+            else:
+                return
+
+    def reserve(self, request: Request, *, batch: bool = False) -> None:
+        """Reserve the price of a call, see `Purse`."""
+        if self._budget is None:
+            return
+        call = self._calls[request_key(self._provider.name, request)]
+        price = upper_price_usd(request, self._provider.facts, batch=batch)
+        found = self._budget.reserve(price, call.reservation)
+        if isinstance(found, Refusal):
+            raise BudgetError(found.message, may_pass=found.waits)
+        call.reservation = found
+
+    def release(self, requests: Iterable[Request]) -> None:
+        """Give back what was reserved for calls, see `Purse`."""
+        if self._budget is None:
+            return
+        given_back: list[Reservation] = []
+        for request in requests:
+            call = self._calls.get(request_key(self._provider.name, request))
+            if call is not None and call.reservation is not None:
+                given_back.append(call.reservation)
+                call.reservation = None
+        self._budget.release(given_back)
 
     def _keep(self, completion: Completion) -> None:
         """Write an answer down before it is handed out; called from any thread."""
@@ -240,7 +271,7 @@ class _MeteredSession:
         if completion is None:
             return False
         key = request_key(self._provider.name, completion.request)
-        call = self._calls.get(key) or _Call(None, kept=completion.outcome in STORED_OUTCOMES)
+        call = self._calls.get(key) or _Call(kept=completion.outcome in STORED_OUTCOMES)
         if completion.stored:
             self._write(completion)
         elif not call.kept:

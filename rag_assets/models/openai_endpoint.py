@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.models.chat_messages import sendable, unquoted
-from rag_assets.models.providers import CallError, CallProblem
+from rag_assets.models.providers import CallError, CallProblem, late, nobody
 
 if TYPE_CHECKING:
     from openai import APIError, AsyncOpenAI, OpenAI
@@ -76,6 +76,7 @@ class Endpoint:
         base_url: Address up to `/v1`; empty for OpenAI's own.
         api_key: Key; None takes `OPENAI_API_KEY`. An address of one's own needs none.
         timeout_seconds: Seconds that an attempt at a call may take.
+        timeout_setting: The setting that says so, for messages; empty where none does.
 
     Raises:
         SettingsError: The address is none.
@@ -84,6 +85,7 @@ class Endpoint:
     base_url: str = ""
     api_key: str | None = field(default=None, repr=False)
     timeout_seconds: float = 120.0
+    timeout_setting: str = ""
 
     def __post_init__(self) -> None:
         if self.base_url and not self.host:
@@ -103,6 +105,11 @@ class Endpoint:
     def place(self) -> str:
         """The host, for messages."""
         return self.host or "api.openai.com"
+
+    @property
+    def late(self) -> str:
+        """What is said where no answer came in time."""
+        return late(self.timeout_seconds, self.timeout_setting)
 
     @property
     def root(self) -> str:
@@ -155,8 +162,27 @@ class Endpoint:
             try:
                 yield client
             except (openai.APIError, ValueError) as error:
-                problem = call_error(error, self.place, sent)
+                problem = call_error(error, self, sent)
                 raise ModelError(f"{doing}: {problem}") from None
+
+    def check(self, seconds: float) -> None:
+        """Find out whether a server listens; whatever it says will do, and so will silence.
+
+        Args:
+            seconds: How long it may take.
+
+        Raises:
+            ModelError: Nobody listens at the address.
+        """
+        import openai
+
+        with openai.OpenAI(api_key=self.key, base_url=self._url, timeout=seconds, max_retries=0) as client:
+            try:
+                client.get("/models", cast_to=object)
+            except (openai.APIError, ValueError) as error:
+                problem = call_error(error, self, ())
+                if problem.problem is CallProblem.UNREACHABLE:
+                    raise ModelError(str(problem)) from None
 
     @property
     def _url(self) -> str:
@@ -266,19 +292,23 @@ class ServerTokenizer:
         return client.post(f"{self._endpoint.root}/{route}", cast_to=object, body=body)
 
 
-def call_error(error: "APIError | ValueError", place: str, sent: Sequence[str]) -> CallError:
+def call_error(error: "APIError | ValueError", endpoint: Endpoint, sent: Sequence[str]) -> CallError:
     """What an error of the SDK means.
 
     Args:
         error: The error; a `ValueError` comes of an answer that is no JSON.
-        place: Host, for the message.
+        endpoint: The server.
         sent: Texts that the message must not quote.
     """
+    import httpx2
     import openai
 
+    place = endpoint.place
     if isinstance(error, openai.APITimeoutError):
-        return CallError(CallProblem.UNAVAILABLE, f"{place}: no answer in time")
+        return CallError(CallProblem.UNAVAILABLE, f"{place}: {endpoint.late}")
     if isinstance(error, openai.APIConnectionError):
+        if isinstance(error.__cause__, httpx2.ConnectError):
+            return CallError(CallProblem.UNREACHABLE, f"{place}: connection failed: {nobody(error.__cause__)}")
         cause = type(error.__cause__).__name__ if error.__cause__ else "no connection"
         return CallError(CallProblem.UNAVAILABLE, f"{place}: connection failed ({cause})")
     if not isinstance(error, openai.APIStatusError):

@@ -18,7 +18,7 @@ from rag_assets.contracts.ports import Session
 from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
 from rag_assets.models.chat_messages import chat_messages
 from rag_assets.models.openai_endpoint import Endpoint, ServerTokenizer, call_error
-from rag_assets.models.providers import Caller, CallError, CallProblem, Keep
+from rag_assets.models.providers import UNLIMITED, Caller, CallError, CallProblem, Keep, Purse
 from rag_assets.models.token_estimate import estimate_tokens
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class OpenSession(Protocol):
     """Opens a session on callers that are built inside of its event loop."""
 
     def __call__(
-        self, make_caller: Callable[[], Caller], keep: Keep, *, name: str
+        self, make_caller: Callable[[], Caller], keep: Keep, purse: Purse, *, name: str
     ) -> AbstractContextManager[Session]: ...
 
 
@@ -92,10 +92,10 @@ class OpenAIModel:
             return facts
         return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
 
-    def open(self, keep: Keep) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
         """Open a session, see `Provider`."""
         model, prices = self.model, self.facts.prices
-        return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, name=self.name)
+        return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, purse, name=self.name)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Tokens of each request, by the server's tokenizer where it has one, else estimated from its characters."""
@@ -124,8 +124,8 @@ class OpenAICaller:
     """
 
     def __init__(self, endpoint: Endpoint, model: str, prices: Prices) -> None:
+        self._endpoint = endpoint
         self._place = endpoint.place
-        self._timeout_seconds = endpoint.timeout_seconds
         self._client = endpoint.asynchronous_client()
         self._model = model
         self._prices = prices
@@ -137,15 +137,15 @@ class OpenAICaller:
         sent = [message.text for message in request.messages]
         try:
             # The SDK's own limit is on each read and write, which a trickle of bytes never reaches.
-            async with asyncio.timeout(self._timeout_seconds):
+            async with asyncio.timeout(self._endpoint.timeout_seconds):
                 answer = await self._create(request)
         except TimeoutError:
-            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: no answer in time") from None
+            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: {self._endpoint.late}") from None
         except (openai.APIError, ValueError) as error:
             if getattr(error, "code", None) == _REFUSED_BY_FILTER:
                 return Completion(request, Outcome.REFUSED, error="refused by the provider's filter")
             # from None: what the SDK's errors carry may quote the document
-            raise call_error(error, self._place, sent) from None
+            raise call_error(error, self._endpoint, sent) from None
         return self._completion(request, answer)
 
     async def close(self) -> None:

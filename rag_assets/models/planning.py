@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
-from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.ports import LanguageModel, Session
 from rag_assets.models.catalogue import ModelFacts
@@ -102,7 +101,9 @@ class PlanningModel:
     """Stands in for a language model in a trial run of the steps.
 
     Args:
-        model: The model that would be called; asked for its name and its limits only.
+        name: Name of the model that would be called.
+        model: The model, asked for its limits and to count tokens only; None where it cannot be asked, and its limits
+            are assumed.
         find: Gives the stored answer to a request, or None.
         typical_output_tokens: Mean tokens written by step, from earlier calls.
     """
@@ -111,13 +112,15 @@ class PlanningModel:
 
     def __init__(
         self,
-        model: LanguageModel,
+        name: str,
+        model: LanguageModel | None,
         find: Callable[[Request], Completion | None],
         typical_output_tokens: Mapping[str, float],
     ) -> None:
-        self.name = model.name
-        self.context_tokens = model.context_tokens
-        self.output_tokens = model.output_tokens
+        limits = model or ModelFacts()
+        self.name = name
+        self.context_tokens = limits.context_tokens
+        self.output_tokens = limits.output_tokens
         self.steps: dict[tuple[str, str], StepPlan] = {}
         self._model, self._find, self._typical = model, find, typical_output_tokens
 
@@ -138,14 +141,16 @@ class PlanningModel:
         """Tokens of each request, estimated."""
         return [estimate_tokens(each.prefix) + estimate_tokens(request_text(each)) for each in requests]
 
-    def calibrate(self) -> str | None:
-        """Have the model count samples of all steps; what is wrong where it cannot be reached, else None."""
-        try:
+    def calibrate(self) -> None:
+        """Have the model count samples of all steps; without one the estimates stay.
+
+        Raises:
+            ModelError: It cannot be asked.
+            SettingsError: There is no key.
+        """
+        if self._model is not None:
             for step in self.steps.values():
                 step.calibrate(self._model.count_tokens)
-        except ModelError as error:
-            return str(error)
-        return None
 
     def _answer(self, request: Request) -> Completion:
         tag = request.tag

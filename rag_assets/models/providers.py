@@ -3,7 +3,7 @@
 `rag_assets.models.dispatch`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Protocol
@@ -13,6 +13,39 @@ from rag_assets.contracts.ports import Session
 from rag_assets.models.catalogue import ModelFacts
 
 Keep = Callable[[Completion], None]
+
+
+class Purse(Protocol):
+    """What the calls of a session may cost. For the thread that uses the session."""
+
+    def reserve(self, request: Request, *, batch: bool = False) -> None:
+        """Set aside the most that a call may cost, in place of what was set aside for its request before.
+
+        Args:
+            request: What is asked.
+            batch: Whether the call is made in a batch.
+
+        Raises:
+            BudgetError: There is not enough left; what was set aside before still is.
+        """
+        ...
+
+    def release(self, requests: Iterable[Request]) -> None:
+        """Set nothing aside any longer: what these calls may cost is written down with the batch that they are in."""
+        ...
+
+
+class Unlimited:
+    """A purse that is never empty."""
+
+    def reserve(self, request: Request, *, batch: bool = False) -> None:
+        """Does nothing."""
+
+    def release(self, requests: Iterable[Request]) -> None:
+        """Does nothing."""
+
+
+UNLIMITED = Unlimited()
 
 
 class Provider(Protocol):
@@ -29,12 +62,14 @@ class Provider(Protocol):
     @property
     def facts(self) -> ModelFacts: ...
 
-    def open(self, keep: Keep) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, purse: Purse) -> AbstractContextManager[Session]:
         """Open a session.
 
         Args:
             keep: Called with each answer as it arrives, from any thread, before it can be taken, so that an answer that
                 was paid for outlasts the process. Failures are not kept.
+            purse: Asked before a call is made. Where it refuses, `submit` raises, or `take` once there is nothing
+                else to take.
         """
         ...
 
@@ -47,12 +82,31 @@ class Provider(Protocol):
         ...
 
 
+TIMEOUT_SETTING = "language_model.timeout_seconds"
+
+
+def late(seconds: float, setting: str = TIMEOUT_SETTING) -> str:
+    """What is said where no answer came in time.
+
+    Args:
+        seconds: How long was waited.
+        setting: The setting that says so; empty where none does.
+    """
+    return f"no answer within {seconds:g} s" + (f" ({setting})" if setting else "")
+
+
+def nobody(error: BaseException) -> str:
+    """What is said where no connection could be made, of which nothing was sent."""
+    return f"is the server running? ({' '.join(str(error).split()) or type(error).__name__})"
+
+
 class CallProblem(StrEnum):
     """Why an attempt at a call gave no answer."""
 
     RATE_LIMITED = "rate limited"  # 429: too many calls or tokens
     OVERLOADED = "overloaded"  # 529, 503: the provider has too much to do
-    UNAVAILABLE = "unavailable"  # other 5xx, connection lost or refused, no answer in time
+    UNAVAILABLE = "unavailable"  # other 5xx, connection lost, no answer in time
+    UNREACHABLE = "unreachable"  # nobody listens at its address: connection refused, no such host
     REJECTED = "rejected"  # this request will never be answered: 400, 413, 422
     DENIED = "denied"  # no request will be answered: 401, 402, 403, 404
 

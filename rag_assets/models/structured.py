@@ -6,7 +6,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
@@ -125,15 +125,18 @@ class _StructuredSession:
 
     def _ask(self, request: Request, exchange: _Exchange) -> None:
         # noted first, because an answer may be waited for inside of submit
-        waiting = self._exchanges.setdefault(request.content_sha256, deque())
-        waiting.append(exchange)
-        try:
+        self._exchanges.setdefault(request.content_sha256, deque()).append(exchange)
+        with ExitStack() as undone:
+            undone.callback(self._forget, request.content_sha256)
             self._session.submit(request)
-        except BaseException:
-            waiting.pop()
-            if not waiting:
-                del self._exchanges[request.content_sha256]
-            raise
+            undone.pop_all()
+
+    def _forget(self, content_sha256: str) -> None:
+        """Undo the last note of a request that was not taken."""
+        waiting = self._exchanges[content_sha256]
+        waiting.pop()
+        if not waiting:
+            del self._exchanges[content_sha256]
 
     def _follow(self, exchange: _Exchange, answer: Completion) -> Completion | None:
         """The completion of an exchange, or None where a further request was submitted."""

@@ -20,7 +20,7 @@ from rag_assets.contracts.generation import Completion, Outcome, Request, Usage
 from rag_assets.contracts.ports import Session
 from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
 from rag_assets.models.chat_messages import chat_messages, unquoted
-from rag_assets.models.providers import Keep
+from rag_assets.models.providers import UNLIMITED, Keep, Purse
 
 BATCH_REQUESTS = 2048
 # Small models write white space without end where it is allowed, and vLLM can forbid it for all requests only.
@@ -85,31 +85,33 @@ class VllmModel:
             return facts
         return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
 
-    def open(self, keep: Keep) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
         """Open a session, see `Provider`."""
-        return self._open(keep)
+        return self._open(keep, purse)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Tokens of each request by the model's own tokenizer; the model itself is not loaded."""
         return [self._engine.count_tokens(chat_messages(request)) for request in requests]
 
     @contextmanager
-    def _open(self, keep: Keep) -> Iterator[Session]:
-        yield _BatchSession(self._engine, keep, self.facts.prices, self._batch_requests)
+    def _open(self, keep: Keep, purse: Purse) -> Iterator[Session]:
+        yield _BatchSession(self._engine, keep, purse, self.facts.prices, self._batch_requests)
 
 
 class _BatchSession:
     """Gathers requests, and runs them as one batch when an answer is waited for, or there are enough of them."""
 
-    def __init__(self, engine: "_Engine", keep: Keep, prices: Prices, batch_requests: int) -> None:
+    def __init__(self, engine: "_Engine", keep: Keep, purse: Purse, prices: Prices, batch_requests: int) -> None:
         self._engine = engine
         self._keep = keep
+        self._purse = purse
         self._prices = prices
         self._batch_requests = batch_requests
         self._waiting: list[Request] = []
         self._arrived: deque[Completion] = deque()
 
     def submit(self, request: Request) -> None:
+        self._purse.reserve(request)
         self._waiting.append(request)
         if len(self._waiting) >= self._batch_requests:
             self._run()

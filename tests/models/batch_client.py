@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rag_assets.contracts.generation import Completion, Message, Request, Tag
 from rag_assets.contracts.ports import Session
-from rag_assets.models.anthropic_batches import BatchSettings
 from rag_assets.models.anthropic_model import AnthropicModel
+from rag_assets.models.anthropic_open_batches import BatchSettings
 from rag_assets.models.catalogue import model_facts
-from rag_assets.models.providers import Keep
+from rag_assets.models.providers import Keep, Purse
 
 
-def no_calls(keep: Keep) -> AbstractContextManager[Session]:
+def no_calls(keep: Keep, purse: Purse) -> AbstractContextManager[Session]:
     raise AssertionError("no single calls are expected")
 
 

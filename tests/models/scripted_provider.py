@@ -25,7 +25,7 @@ from rag_assets.models.budget import Budget
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.ledger import Ledger
 from rag_assets.models.metered import MeteredModel
-from rag_assets.models.providers import Keep
+from rag_assets.models.providers import UNLIMITED, Keep, Purse
 from rag_assets.store.lake import Lake
 
 COST_USD = 0.0005
@@ -68,24 +68,25 @@ class ScriptedProvider:
         self.forgetful = False
 
     @contextmanager
-    def _open(self, keep: Keep) -> Iterator[Session]:
+    def _open(self, keep: Keep, purse: Purse) -> Iterator[Session]:
         self.keeps.append(keep)
-        yield _ScriptedSession(self, keep)
+        yield _ScriptedSession(self, keep, purse)
 
-    def open(self, keep: Keep) -> AbstractContextManager[Session]:
-        return self._open(keep)
+    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
+        return self._open(keep, purse)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         return [len(each.prefix) for each in requests]
 
 
 class _ScriptedSession:
-    def __init__(self, provider: ScriptedProvider, keep: Keep) -> None:
-        self._provider, self._keep = provider, keep
+    def __init__(self, provider: ScriptedProvider, keep: Keep, purse: Purse) -> None:
+        self._provider, self._keep, self._purse = provider, keep, purse
         self._under_way: deque[Completion] = deque()
         self._done: deque[Completion] = deque()
 
     def submit(self, request: Request) -> None:
+        self._purse.reserve(request)
         provider = self._provider
         if provider.calls_left is not None and len(provider.asked) >= provider.calls_left:
             raise ModelError("scripted: no more calls")
@@ -140,12 +141,12 @@ class BilledProvider(ScriptedProvider):
         paid = answered(asked, text=f"said in {batch_id}")
         return replace(paid, batch_id=batch_id) if self._batches else paid
 
-    def open(self, keep: Keep) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
         def keep_and_forget(completion: Completion) -> None:
             keep(completion)
             (self._folder / f"{request_key(self.name, completion.request)}.batch").unlink(missing_ok=True)
 
-        return super().open(keep_and_forget if self._batches else keep)
+        return super().open(keep_and_forget if self._batches else keep, purse)
 
 
 def billed(folder: Path) -> list[str]:

@@ -17,9 +17,9 @@ from scripted_batches import error_body, message
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
-from rag_assets.models.anthropic_batches import BatchSettings
-from rag_assets.models.anthropic_messages import UnsentError, message_params
+from rag_assets.models.anthropic_messages import UnsentError, check_reachable, message_params
 from rag_assets.models.anthropic_model import AnthropicCaller, AnthropicModel
+from rag_assets.models.anthropic_open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts, Prices, Thinking
 from rag_assets.models.providers import CallError, CallProblem
 
@@ -29,6 +29,7 @@ FACTS = ModelFacts(200_000, 64_000, Prices(1.0, 5.0, 0.1, 1.25, 0.5), 1024)
 SECRET = "The merger of Alpha and Beta will be announced on the fifth of May."
 ASK = Request("Summarise.", (Message("user", SECRET),), 100, Tag("documents", "summarize"))
 PATH = "/v1/messages"
+LATE = "no answer within 0.7 s (language_model.timeout_seconds)"
 
 
 @pytest.fixture
@@ -186,8 +187,11 @@ def test_when_to_come_back_may_be_a_date(server: ScriptedServer) -> None:
         (Reply(body=b"[]", headers={"content-type": "application/json"}), "expected a message, found something else"),
         (Reply(json={"type": "message"}), "expected a message, found something else"),
         (Reply(502, body=b"<html>bad gateway</html>", headers={"content-type": "text/html"}), "anthropic: 502"),
-        (Reply(json={}, delay_seconds=3), "no answer in time"),
-        (Reply(json=message("long").model_dump(mode="json"), trickle_seconds=0.1), "no answer in time"),
+        (Reply(json={}, delay_seconds=3), LATE),
+        (
+            Reply(json=message("long").model_dump(mode="json"), trickle_seconds=0.1),
+            LATE,
+        ),
     ],
     ids=["dropped", "html", "broken json", "list", "no content", "bad gateway", "late", "trickling"],
 )
@@ -204,8 +208,16 @@ def test_nobody_there() -> None:
         url = server.url
     with pytest.raises(UnsentError) as raised:
         call(url)
-    assert raised.value.problem is CallProblem.UNAVAILABLE
-    assert str(raised.value).startswith("anthropic: no connection to 127.0.0.1 (ConnectError)")
+    assert raised.value.problem is CallProblem.UNREACHABLE
+    assert str(raised.value).startswith("anthropic: no connection to 127.0.0.1: is the server running? (")
+    with pytest.raises(ModelError, match="is the server running"):
+        check_reachable(KEY, url, 5.0)
+
+
+def test_a_server_that_listens_is_there_whatever_it_says(server: ScriptedServer) -> None:
+    server.replies("/v1/models", failed(401, "authentication_error"))
+    check_reachable(KEY, server.url, 5.0)
+    assert [received.path for received in server.received] == ["/v1/models"]
 
 
 @pytest.mark.parametrize(
@@ -359,7 +371,7 @@ def test_room_for_thinking_stays_within_what_the_model_writes() -> None:
 
 def provider(url: str, folder: Path, **changes: Any) -> AnthropicModel:
     settings: dict[str, Any] = {"batch": "never", "batches": BatchSettings(folder, 1, 1, 1.0, 1)}
-    settings["open_calls"] = lambda keep: keep
+    settings["open_calls"] = lambda keep, _: keep
     return AnthropicModel("anthropic:haiku@here", NAME, FACTS, KEY, url, 5.0, **{**settings, **changes})
 
 
@@ -367,7 +379,7 @@ def test_without_batches_a_session_is_one_of_single_calls(tmp_path: Path) -> Non
     opened = object()
     keeps: list[object] = []
 
-    def open_calls(keep: object) -> object:
+    def open_calls(keep: object, purse: object) -> object:
         keeps.append(keep)
         return opened
 

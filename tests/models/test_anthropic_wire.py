@@ -12,11 +12,11 @@ from llama import LlamaServer
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
-from rag_assets.models.anthropic_batches import BatchSettings
 from rag_assets.models.anthropic_model import AnthropicCaller, AnthropicModel
+from rag_assets.models.anthropic_open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.dispatch import ConcurrentSession, answers
-from rag_assets.models.providers import CallError, CallProblem, Keep
+from rag_assets.models.providers import CallError, CallProblem, Keep, Purse
 
 FACTS = ModelFacts(8192, 2048, Prices(1.0, 5.0))
 TAG = Tag("tests", "wire")
@@ -36,8 +36,8 @@ def provider(server: LlamaServer, folder: Path) -> AnthropicModel:
     def caller() -> AnthropicCaller:
         return AnthropicCaller(server.model, FACTS, None, server.url, 120.0)
 
-    def open_calls(keep: Keep) -> ConcurrentSession:
-        return ConcurrentSession(caller, keep, name=name, concurrency=2, attempts=3, timeout_seconds=120.0)
+    def open_calls(keep: Keep, purse: Purse) -> ConcurrentSession:
+        return ConcurrentSession(caller, keep, purse, name=name, concurrency=2, attempts=3, timeout_seconds=120.0)
 
     name = f"anthropic:{server.model}"
     settings = BatchSettings(folder, 1, 1, 1.0, 1)
@@ -118,7 +118,7 @@ def test_a_server_without_batches_says_so(llama_server: LlamaServer, tmp_path: P
         30.0,
         batch="always",
         batches=settings,
-        open_calls=lambda keep: pytest.fail(f"single calls for {keep}"),
+        open_calls=lambda keep, purse: pytest.fail(f"single calls for {keep} and {purse}"),
     )
     with model.open(lambda answer: pytest.fail(answer.text)) as session:
         session.submit(ask("one"))

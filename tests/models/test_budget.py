@@ -12,8 +12,9 @@ import pytest
 from scripted_provider import ScriptedProvider, answered, make_ledger, request
 
 from rag_assets.contracts.generation import Message, Usage
-from rag_assets.models.budget import Budget, Refusal, Reservation, upper_price_usd
-from rag_assets.models.catalogue import ModelFacts, Prices
+from rag_assets.models.budget import Budget, Refusal, Reservation
+from rag_assets.models.catalogue import ModelFacts, Prices, Thinking
+from rag_assets.models.price_bounds import upper_price_usd
 
 MODEL = ScriptedProvider.name
 KILLED = """
@@ -216,6 +217,16 @@ def test_a_damaged_state_is_made_anew(tmp_path: Path, content: str) -> None:
         (tmp_path / "budget" / "state.json").write_text(content)
         refused(budget, 0.5)
         reserved(budget, 0.4)
+
+
+def test_thinking_and_long_prompts_are_in_the_upper_price() -> None:
+    prices = Prices(3.0, 15.0, long_prompt_tokens=100, long_prompt_factor=2.0)
+    short, long = request(0), replace(request(0), messages=(Message("user", "検索" * 2000),))
+    plain = ModelFacts(200_000, 8192, replace(prices, long_prompt_tokens=0))
+    assert upper_price_usd(short, replace(plain, prices=prices)) == upper_price_usd(short, plain)
+    assert upper_price_usd(long, replace(plain, prices=prices)) == pytest.approx(2 * upper_price_usd(long, plain))
+    thinking = upper_price_usd(short, replace(plain, thinking=Thinking.ALWAYS)) - upper_price_usd(short, plain)
+    assert thinking == pytest.approx(4096 * 15 / 1e6)
 
 
 def test_the_upper_price_is_no_less_than_the_price() -> None:

@@ -9,7 +9,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import pytest
@@ -329,6 +329,15 @@ def test_no_answer_in_time_is_an_attempt_that_failed_and_leaves_nothing_behind()
     assert caller.running == 0
 
 
+def test_an_answer_that_comes_too_late_names_the_setting() -> None:
+    async def hang(caller: ScriptedCaller, asked: Request) -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    found = ask(session(ScriptedCaller(hang), attempts=1, timeout_seconds=0.05), "a")["a"]
+    assert (found.error or "").startswith("no answer within 0.05 s (language_model.timeout_seconds); 1 attempts")
+
+
 def test_a_denied_request_ends_the_session_at_once() -> None:
     async def deny(caller: ScriptedCaller, asked: Request) -> str:
         raise CallError(CallProblem.DENIED, "status 401: invalid key")
@@ -380,6 +389,32 @@ def test_a_provider_that_is_away_is_given_up() -> None:
     assert 8 <= len(caller.calls) < 16 + 8 + 0.5 / (QUICK.backoff_most / 2)
 
 
+async def nobody(caller: ScriptedCaller, asked: Request) -> str:
+    raise CallError(CallProblem.UNREACHABLE, "connection refused")
+
+
+@pytest.mark.parametrize("count", [1, 10_000])
+def test_an_address_where_nobody_has_ever_answered_is_named_soon_whatever_the_attempts(count: int) -> None:
+    caller = ScriptedCaller(nobody)
+    pacing = Pacing(backoff=0.02, deserted=0.1, unreachable=60)
+    began = time.monotonic()
+    with (
+        session(caller, attempts=1, pacing=pacing) as opened,
+        pytest.raises(ModelError, match="connection refused; no"),
+    ):
+        list(answers(opened, map(request, map(str, range(count)))))
+    assert 0.1 <= time.monotonic() - began < 5
+    assert len(caller.calls) < 100
+
+
+def test_a_server_that_is_just_starting_is_waited_for() -> None:
+    async def starting(caller: ScriptedCaller, asked: Request) -> str:
+        return await (nobody if len(caller.calls) < 20 else echo)(caller, asked)
+
+    found = ask(session(ScriptedCaller(starting), attempts=1, pacing=Pacing(backoff=0.002, deserted=30)), *"abc")
+    assert {each.outcome for each in found.values()} == {Outcome.COMPLETED}
+
+
 def test_few_failures_in_a_long_time_are_no_outage() -> None:
     async def away(caller: ScriptedCaller, asked: Request) -> str:
         await asyncio.sleep(0.1)
@@ -389,17 +424,19 @@ def test_few_failures_in_a_long_time_are_no_outage() -> None:
     assert {each.outcome for each in found.values()} == {Outcome.FAILED}
 
 
-def test_an_outage_is_waited_for_longer_where_the_provider_had_answered() -> None:
+@pytest.mark.parametrize("problem", [CallProblem.UNAVAILABLE, CallProblem.UNREACHABLE])
+def test_an_outage_is_waited_for_longer_where_the_provider_had_answered(problem: CallProblem) -> None:
     down: list[float] = []
 
     async def outage(caller: ScriptedCaller, asked: Request) -> str:
         if len(caller.calls) > 20 and not down:
             down.append(time.monotonic())
         if down and time.monotonic() - down[0] < 0.25:  # longer than `unreachable`, shorter than `outage`
-            raise CallError(CallProblem.UNAVAILABLE, "connection refused")
+            raise CallError(problem, "connection refused")
         return await echo(caller, asked)
 
-    found = ask(session(ScriptedCaller(outage), attempts=50), *map(str, range(100)))
+    pacing = replace(QUICK, deserted=0.01)
+    found = ask(session(ScriptedCaller(outage), attempts=50, pacing=pacing), *map(str, range(100)))
     assert Counter(each.outcome for each in found.values()) == {Outcome.COMPLETED: 100}
 
 

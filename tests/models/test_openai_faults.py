@@ -17,7 +17,7 @@ from rag_assets.contracts.generation import Completion, Message, Outcome, Reques
 from rag_assets.models.catalogue import Prices
 from rag_assets.models.openai_endpoint import Endpoint
 from rag_assets.models.openai_model import OpenAICaller, OpenAIModel
-from rag_assets.models.providers import CallError, CallProblem
+from rag_assets.models.providers import TIMEOUT_SETTING, CallError, CallProblem
 
 ROUTE = "/v1/chat/completions"
 FREE = Prices()
@@ -246,7 +246,7 @@ def test_when_to_come_back_may_be_a_date(server: ScriptedServer, hours: int, low
 def test_an_attempt_ends_in_time(server: ScriptedServer, reply: Reply) -> None:
     slow = Reply(json=reply.json, delay_seconds=reply.delay_seconds, trickle_seconds=0.1)
     server.replies(ROUTE, slow)
-    with pytest.raises(CallError, match="no answer in time") as raised:
+    with pytest.raises(CallError, match="no answer within 0.5 s$") as raised:
         call(server, ask(), seconds=0.5)
     assert raised.value.problem is CallProblem.UNAVAILABLE
 
@@ -254,9 +254,25 @@ def test_an_attempt_ends_in_time(server: ScriptedServer, reply: Reply) -> None:
 def test_a_server_that_is_not_there(server: ScriptedServer) -> None:
     gone = ScriptedServer()
     gone._server.server_close()
-    with pytest.raises(CallError, match="connection failed") as raised:
+    with pytest.raises(CallError, match="connection failed: is the server running") as raised:
         call(gone, ask())
-    assert raised.value.problem is CallProblem.UNAVAILABLE
+    assert raised.value.problem is CallProblem.UNREACHABLE
+    with pytest.raises(ModelError, match="connection failed: is the server running"):
+        Endpoint(f"{gone.url}/v1").check(5.0)
+
+
+@pytest.mark.parametrize("reply", [Reply(500, json={}), Reply(401, json={}), Reply(drop=True), Reply(delay_seconds=5)])
+def test_a_server_that_listens_is_there_whatever_it_says(server: ScriptedServer, reply: Reply) -> None:
+    server.replies("/v1/models", reply)
+    Endpoint(f"{server.url}/v1", KEY).check(0.5)
+    assert len(server.received) == 1
+
+
+def test_an_answer_that_comes_too_late_names_the_setting(server: ScriptedServer) -> None:
+    late = Endpoint(f"{server.url}/v1", KEY, 0.3, TIMEOUT_SETTING)
+    server.replies("/v1/models", Reply(delay_seconds=5))
+    with pytest.raises(ModelError, match=r"no answer within 0.3 s \(language_model.timeout_seconds\)"):
+        _ = OpenAIModel(late, "", unopened).name
 
 
 def unopened(*_: object, **__: object) -> Any:
