@@ -59,25 +59,24 @@ from rag_assets.store.lake import WHOLE, Lake
 from rag_assets.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
-    import numpy as np
     from filelock import FileLock
-    from numpy.typing import NDArray
 
     from rag_assets.contracts.ports import Embedder, LanguageModel, Reranker
     from rag_assets.enrich.meta_knowledge_tables import KnowledgeOptions
     from rag_assets.enrich.question_tables import QuestionRules
-    from rag_assets.enrich.summary_dialogues import SummaryLengths
+    from rag_assets.enrich.summary_dialogues import SummaryOptions
     from rag_assets.enrich.taxonomy import Taxonomy
     from rag_assets.graph.entities import EntityOptions
     from rag_assets.graph.entity_types import EntityTypes
     from rag_assets.graph.leiden import LeidenOptions
     from rag_assets.graph.mention_tables import MentionOptions
+    from rag_assets.graph.recognizers import SpacyRecognizer
     from rag_assets.graph.report_dialogues import ReportOptions
     from rag_assets.models.answers import AnswerStore
     from rag_assets.models.language_models import ModelChoice
     from rag_assets.models.ledger import Ledger
     from rag_assets.parsing.parse import ParsingLimits
-    from rag_assets.query import KnowledgeBase
+    from rag_assets.query import GlobalOptions, KnowledgeBase
     from rag_assets.store.vectors import VectorStore
 
 
@@ -126,6 +125,13 @@ class Home:
             Endpoint(chosen.base_url, key), chosen.query_prefix, chosen.passage_prefix, chosen.window_tokens
         )
         return load_embedder(chosen.provider, chosen.model, chosen.threads, self.path / "models", route)
+
+    @cached_property
+    def cached_embedder(self) -> "Embedder":
+        """The embedder, with vectors of passages taken from those at hand and kept with them."""
+        from rag_assets.store.vectors import CachedEmbedder
+
+        return CachedEmbedder(self.embedder, self.vectors)
 
     @cached_property
     def reranker(self) -> "Reranker | None":
@@ -179,7 +185,7 @@ class Home:
         newest = self.snapshots.load(numbers[-1]) if numbers else None
         found = find_changes(self.lake, listing, newest, self.pipeline)
         stale = {shard for _, shard in stale_syncs(self.lake, self.vectors, self.embedder.name)}
-        again = self._shards_to_ask_again()
+        again = self._shards_to_ask_again() | self.shards_to_weigh_again()
         return replace(found, unfinished_shards=tuple(sorted({*found.unfinished_shards, *stale, *again})))
 
     def _shards_to_ask_again(self) -> set[str]:
@@ -191,6 +197,14 @@ class Home:
             (table, shard, self.lake.inputs(table, shard)) for table in tables for shard in self.lake.latest(table)
         )
         return {shard for _, shard, inputs in marked if finished(inputs) != inputs}
+
+    def shards_to_weigh_again(self) -> set[str]:
+        """Shards with extractive summaries that were written when other lines counted as boilerplate."""
+        if self.language_model_name != "extractive":
+            return set()
+        from rag_assets.enrich.boilerplate import shards_to_weigh_again
+
+        return shards_to_weigh_again(self.lake, self.settings.enrichment.boilerplate_documents)
 
     @cached_property
     def pipeline(self) -> str:
@@ -208,7 +222,7 @@ class Home:
             *astuple(self.parsing_limits),
             self.chunking_fingerprint,
             summary_fingerprint(),
-            *astuple(self.summary_lengths),
+            *astuple(self.summary_options),
             self.language_model_name,
             facets_fingerprint(),
             self.taxonomy.digest,
@@ -234,17 +248,18 @@ class Home:
         from rag_assets.graph.report_tables import reports_fingerprint
 
         code = (mentions_fingerprint(), entities_fingerprint(), communities_fingerprint(), reports_fingerprint())
-        return digest(*code, self.settings.graph.model_dump_json(), self.entity_types.digest)
+        return digest(*code, self.settings.graph.model_dump_json(exclude={"workers"}), self.entity_types.digest)
 
     def unfinished_steps(self) -> list[str]:
         """Shards of tables whose rows were not computed from what the step before them stored last, in words."""
+        from rag_assets.enrich.boilerplate import without_mark
         from rag_assets.enrich.facet_tables import wanted_facets
         from rag_assets.enrich.question_tables import wanted_questions
         from rag_assets.enrich.summary_tables import wanted_file_summaries, wanted_page_summaries
         from rag_assets.parsing.chunks import wanted_chunks
         from rag_assets.store.publish import unfinished_syncs
 
-        lengths, model = self.summary_lengths, self.language_model_name
+        lengths, model = self.summary_options, self.language_model_name
         unfinished = []
         for shard in self.lake.latest(DOCUMENTS):
             parsed = self.lake.inputs(BLOCKS, shard)
@@ -261,6 +276,7 @@ class Home:
                 **dict.fromkeys((ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS), self._wanted_mentions(shard)),
             }
             found = {table: finished(self.lake.inputs(table, shard)) for table in expected}
+            found[PAGE_SUMMARIES] = {name: without_mark(key) for name, key in found[PAGE_SUMMARIES].items()}
             unfinished += [f"{table.name}, shard {shard}" for table, keys in expected.items() if found[table] != keys]
             if self.lake.inputs(DOCUMENTS, shard).keys() != parsed.keys():
                 unfinished.append(f"{DOCUMENTS.name}, shard {shard}")
@@ -299,13 +315,17 @@ class Home:
         return missing + [each.name for each in later if not self.lake.inputs(each, WHOLE)]
 
     @property
-    def summary_lengths(self) -> "SummaryLengths":
-        """Lengths of summaries."""
-        from rag_assets.enrich.summary_dialogues import SummaryLengths
+    def summary_options(self) -> "SummaryOptions":
+        """How summaries are made."""
+        from rag_assets.enrich.summary_dialogues import SummaryOptions
 
         chosen = self.settings.enrichment
-        return SummaryLengths(
-            chosen.file_summary_chars, chosen.page_file_chars, chosen.page_summary_chars, chosen.read_tokens
+        return SummaryOptions(
+            chosen.file_summary_chars,
+            chosen.page_file_chars,
+            chosen.page_summary_chars,
+            chosen.read_tokens,
+            chosen.boilerplate_documents,
         )
 
     @cached_property
@@ -355,18 +375,34 @@ class Home:
         """Name of the language model that the settings name; asks nobody."""
         return self.model_choice.name
 
+    def check_language_model(self) -> None:
+        """Find out before work begins whether the settings fit, and there is a server where they say so.
+
+        Raises:
+            SettingsError: A budget is set, but no price is known.
+            ModelError: Nobody listens at the address of the server.
+        """
+        from rag_assets.models.language_models import check_price, check_reachable
+
+        chosen = self.settings.language_model
+        if chosen.budget_usd is not None or chosen.run_budget_usd is not None:
+            check_price(self.model_choice)
+        check_reachable(self.model_choice)
+
     def language_model(self, run_id: str | None = None) -> "LanguageModel":
         """The language model that the settings name.
 
         Args:
             run_id: Dagster run that asks; None outside a run.
         """
+        from rag_assets.models.anthropic_batch_files import BatchFiles
         from rag_assets.models.budget import Budget
-        from rag_assets.models.language_models import load_language_model
+        from rag_assets.models.language_models import BATCHES_FOLDER, load_language_model
 
-        chosen, ledger = self.settings.language_model, self.ledger(run_id)
-        budget = Budget(self.path / "models" / "budget", ledger, chosen.budget_usd, chosen.run_budget_usd)
-        return load_language_model(self.model_choice, self.path / "models", ledger, budget)
+        chosen, ledger, folder = self.settings.language_model, self.ledger(run_id), self.path / "models"
+        batches_usd = BatchFiles(folder / BATCHES_FOLDER).price_usd
+        budget = Budget(folder / "budget", ledger, chosen.budget_usd, chosen.run_budget_usd, batches_usd)
+        return load_language_model(self.model_choice, folder, ledger, budget)
 
     @cached_property
     def taxonomy(self) -> "Taxonomy":
@@ -398,6 +434,12 @@ class Home:
         chosen = self.settings.graph
         extraction = ExtractionOptions(chosen.gleanings, chosen.claims)
         return MentionOptions(chosen.window_tokens, chosen.overlap_tokens, extraction)
+
+    def recognizer(self) -> "SpacyRecognizer":
+        """What recognizes named entities; to be closed."""
+        from rag_assets.graph.recognizers import SpacyRecognizer
+
+        return SpacyRecognizer(self.settings.graph.workers or len(os.sched_getaffinity(0)))
 
     @cached_property
     def entity_types(self) -> "EntityTypes":
@@ -454,10 +496,6 @@ class Home:
             chosen.remove_duplicates,
         )
 
-    def embed_questions(self, texts: "Sequence[str]") -> "NDArray[np.float32]":
-        """Vectors of questions, from the cache where they are known."""
-        return self.vectors.embed(texts, self.embedder)
-
     def model_steps(self, model: "LanguageModel") -> dict[str, ModelStep]:
         """The steps of indexing that ask a language model, by their table and in their order."""
         from rag_assets.enrich.facet_tables import update_facets
@@ -465,7 +503,7 @@ class Home:
         from rag_assets.enrich.question_tables import update_questions
         from rag_assets.enrich.summary_tables import update_file_summaries, update_page_summaries
 
-        lengths, read_tokens = self.summary_lengths, self.settings.enrichment.read_tokens
+        lengths, read_tokens = self.summary_options, self.settings.enrichment.read_tokens
         steps: dict[str, ModelStep] = {
             PAGE_SUMMARIES.name: lambda lake, shards, progress: update_page_summaries(
                 lake, shards, model, lengths, progress
@@ -495,7 +533,9 @@ class Home:
         from rag_assets.graph.report_tables import update_reports
 
         def mentions(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
-            return update_mentions(lake, shards, model, self.mention_options, self.entity_types, progress)
+            with self.recognizer() as recognizer:
+                options, types = self.mention_options, self.entity_types
+                return update_mentions(lake, shards, model, options, types, progress, recognizer)
 
         def entities(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
             del shards, progress
@@ -552,7 +592,7 @@ class Home:
         Raises:
             QueryError: Nothing is published yet, or it was indexed with another embedder.
         """
-        from rag_assets.query import KnowledgeBase, StoredTables
+        from rag_assets.query import Fusion, HydeOptions, KnowledgeBase, LevelChoice, StoredTables
 
         snapshot = self.snapshots.current()
         if snapshot is None:
@@ -571,7 +611,19 @@ class Home:
             candidates,
             StoredTables(self.lake, snapshot.tables),
             self._query_model(),
+            LevelChoice(self.settings.search.global_level, self.settings.search.global_dynamic),
+            hyde=HydeOptions(
+                passages=self.settings.search.hyde_passages, fusion=Fusion(self.settings.search.hyde_fusion)
+            ),
         )
+
+    @property
+    def global_options(self) -> "GlobalOptions":
+        """How questions are answered from community reports."""
+        from rag_assets.query import GlobalOptions
+
+        chosen = self.settings.search
+        return GlobalOptions(chosen.global_context_tokens, chosen.global_answer_tokens, chosen.global_seed)
 
     def _query_model(self) -> "LanguageModel | None":
         """The language model for queries, which never uses batches; None where it does not write."""

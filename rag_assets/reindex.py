@@ -9,6 +9,7 @@ from rag_assets.contracts.tables import (
     CHUNKS,
     CLAIMS,
     DOCUMENT_FACETS,
+    DOCUMENT_LINES,
     DOCUMENTS,
     ENTITY_MENTIONS,
     FILE_SUMMARIES,
@@ -26,7 +27,7 @@ from rag_assets.store.lake import Lake, shard_of
 STEPS: dict[str, tuple[Table, ...]] = {
     "parse": (DOCUMENTS, PAGES, BLOCKS, PARSE_FAILURES),
     "chunk": (CHUNKS,),
-    "summarize": (FILE_SUMMARIES, PAGE_SUMMARIES),
+    "summarize": (DOCUMENT_LINES, FILE_SUMMARIES, PAGE_SUMMARIES),
     "classify": (DOCUMENT_FACETS,),
     "ask": (SYNTHETIC_QA,),
     "extract": (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS),

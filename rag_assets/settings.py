@@ -174,6 +174,11 @@ class EnrichmentSettings(_Section):
     file_summary_chars: int = Field(250, ge=50, le=4000, description="Length of a file summary in characters.")
     page_file_chars: int = Field(50, ge=0, le=1000, description="Of a page summary: characters on the file.")
     page_summary_chars: int = Field(200, ge=50, le=4000, description="Of a page summary: characters on the page.")
+    boilerplate_documents: int = Field(
+        3,
+        ge=0,
+        description="Documents from which a line that they share is boilerplate in their summaries; 0: none is.",
+    )
     taxonomy: str = Field("office", description="`office`, `papers`, or the path of a TOML file of facets.")
     questions_least: int = Field(2, ge=0, le=100, description="Questions of a document at least.")
     questions_most: int = Field(24, ge=1, le=200, description="Questions of a document at most.")
@@ -201,6 +206,9 @@ class GraphSettings(_Section):
     """The entity graph; off by default, because naming entities takes longer than all else without a language model."""
 
     enabled: bool = Field(False, description="Whether the entity graph, its communities and reports are made.")
+    workers: int = Field(
+        0, ge=0, le=256, description="Processes that name entities, for much text; 0 takes the number of processors."
+    )
     window_tokens: int = Field(600, ge=100, description="Tokens of a window that entities are taken from.")
     overlap_tokens: int = Field(100, ge=0, description="Tokens of a window that the next one repeats.")
     gleanings: int = Field(
@@ -236,6 +244,27 @@ class SearchSettings(_Section):
 
     mode: str = Field("hybrid", description="Mode where none is named.")
     k: int = Field(10, ge=1, le=1000, description="Results where no number is given.")
+    hyde_passages: int = Field(
+        1, ge=1, le=16, description="Passages that the language model imagines in `hyde`, each of its own seed."
+    )
+    hyde_fusion: str = Field(
+        "comb_sum",
+        pattern="^(comb_sum|comb_mnz|borda|rrf)$",
+        description="How scores by several of them are put into one.",
+    )
+    global_level: int = Field(
+        1, ge=0, description="Level of the community reports that `graph_global` reads; 0 for the coarsest."
+    )
+    global_dynamic: bool = Field(
+        False,
+        description="Whether, down to that level, the report on a community gives way to those on its parts only where "
+        "one of these is nearer to the question.",
+    )
+    global_context_tokens: int = Field(
+        8000, ge=500, description="Tokens of reports that one call of a language model reads to answer a question."
+    )
+    global_answer_tokens: int = Field(1000, ge=50, description="Tokens of an answer from reports at most.")
+    global_seed: int = Field(0, ge=0, description="Of the order in which reports are read.")
 
 
 class OperationSettings(_Section):

@@ -201,6 +201,17 @@ PARSE_FAILURES = Table(
     ),
 )
 
+DOCUMENT_LINES = Table(
+    "document_lines",
+    "The lines of each document as digests, from which those that many documents share are told.",
+    ("document_id",),
+    (
+        _DOCUMENT_ID,
+        _SHARD,
+        column("line_keys", pa.list_(pa.int64()), "Digests of its headings, column names, sentences and table rows."),
+    ),
+)
+
 FILE_SUMMARIES = Table(
     "file_summaries",
     "A summary of each document.",
@@ -534,6 +545,7 @@ TABLES: dict[str, Table] = {
         BLOCKS,
         CHUNKS,
         PARSE_FAILURES,
+        DOCUMENT_LINES,
         PAGE_SUMMARIES,
         FILE_SUMMARIES,
         DOCUMENT_FACETS,

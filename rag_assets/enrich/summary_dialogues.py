@@ -6,7 +6,7 @@ that fits one call is summarised from its text, a longer one from the summaries 
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
@@ -24,31 +24,32 @@ _ANSWER_TOKENS = 64  # for the form of the answer
 _PROMPT_TOKENS = 1500  # for the system text
 _TITLE_TOKENS = 100
 _NAMES_TOKENS = 400
+_COMMON_TOKENS = 300
 
 
 @dataclass(frozen=True)
-class SummaryLengths:
-    """Lengths in characters, and of what is read in tokens.
+class SummaryOptions:
+    """How summaries are made: lengths in characters, and of what is read in tokens.
 
     Attributes:
         file_chars: Of a file summary.
         page_file_chars: Of a page summary: on the file.
         page_chars: Of a page summary: on the page.
         read_tokens: Of the text that one call reads, at most.
+        boilerplate_documents: Documents from which a line that they share is boilerplate; 0 for never.
     """
 
     file_chars: int
     page_file_chars: int
     page_chars: int
     read_tokens: int
+    boilerplate_documents: int = 3
 
-    def fitted(self, context_tokens: int) -> "SummaryLengths":
-        """These lengths, with what is read cut to what a model takes."""
+    def fitted(self, context_tokens: int) -> "SummaryOptions":
+        """These options, with what is read cut to what a model takes."""
         longest = max(self.file_chars, self.page_file_chars + self.page_chars)
-        room = context_tokens - _PROMPT_TOKENS - _TITLE_TOKENS - _NAMES_TOKENS - _answer_tokens(longest)
-        return SummaryLengths(
-            self.file_chars, self.page_file_chars, self.page_chars, max(256, min(self.read_tokens, room))
-        )
+        taken = _PROMPT_TOKENS + _TITLE_TOKENS + _NAMES_TOKENS + _COMMON_TOKENS + _answer_tokens(longest)
+        return replace(self, read_tokens=max(256, min(self.read_tokens, context_tokens - taken)))
 
 
 @dataclass(frozen=True)
@@ -101,17 +102,18 @@ def body_text(page: Page) -> str:
     return "\n".join(block.text for block in page.blocks if block.text and block.kind is not BlockKind.HEADER)
 
 
-def page_dialogue(subject: Subject, page: Page, lengths: SummaryLengths) -> Dialogue[Attempt]:
+def page_dialogue(subject: Subject, page: Page, common: Sequence[str], lengths: SummaryOptions) -> Dialogue[Attempt]:
     """Summarize one page.
 
     Args:
         subject: Its document.
         page: The page.
+        common: Lines of the page that other documents have, too.
         lengths: Lengths, fitted to the model.
     """
     parts, retry = split_to_tokens(body_text(page), lengths.read_tokens), False
     while True:
-        answers = yield [_page_request(subject, page.name or "", part, lengths) for part in parts]
+        answers = yield [_page_request(subject, page.name or "", common, part, lengths) for part in parts]
         retry |= _may_pass(answers)
         written = [summary for summary in map(_page_summary, answers) if summary]
         if not written:
@@ -121,7 +123,7 @@ def page_dialogue(subject: Subject, page: Page, lengths: SummaryLengths) -> Dial
         parts = _shorter([summary.page for summary in written], len(parts), lengths.read_tokens)
 
 
-def file_dialogue(subject: Subject, text: str, lengths: SummaryLengths) -> Dialogue[Attempt]:
+def file_dialogue(subject: Subject, text: str, lengths: SummaryOptions) -> Dialogue[Attempt]:
     """Summarize a file.
 
     Args:
@@ -150,19 +152,22 @@ def _shorter(summaries: Sequence[str], count: int, tokens: int) -> list[str]:
     return split_to_tokens("\n".join(cut_to_tokens(each, share) for each in summaries), tokens)[: count - 1]
 
 
-def fits_one_call(text: str, lengths: SummaryLengths) -> bool:
+def fits_one_call(text: str, lengths: SummaryOptions) -> bool:
     """Whether a file is read as a whole."""
     return estimate_tokens(text) <= lengths.read_tokens
 
 
-def _page_request(subject: Subject, page_name: str, text: str, lengths: SummaryLengths) -> Request:
+def _page_request(
+    subject: Subject, page_name: str, common: Sequence[str], text: str, lengths: SummaryOptions
+) -> Request:
     values = {"file_chars": str(lengths.page_file_chars), "page_chars": str(lengths.page_chars)}
     fields = {"file": lengths.page_file_chars, "page": lengths.page_chars}
     values["page_name"] = fenced(page_name or "-", "name")
+    values["common_lines"] = fenced(cut_to_tokens("\n".join(common), _COMMON_TOKENS) or "-", "lines")
     return _request(subject, PAGE_STEP, "page_summaries", values, text, fields)
 
 
-def _file_request(subject: Subject, text: str, lengths: SummaryLengths) -> Request:
+def _file_request(subject: Subject, text: str, lengths: SummaryOptions) -> Request:
     values = {"file_chars": str(lengths.file_chars)}
     return _request(subject, FILE_STEP, "file_summaries", values, text, {"summary": lengths.file_chars})
 

@@ -7,13 +7,21 @@ from pathlib import PurePosixPath
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, FILE_SUMMARIES, PAGE_SUMMARIES
+from rag_assets.enrich.boilerplate import (
+    CommonLines,
+    common_lines,
+    common_marks,
+    marked,
+    page_lines,
+    update_document_lines,
+)
 from rag_assets.enrich.summaries import METHOD, file_head, summarize_file, summarize_page
 from rag_assets.enrich.summary_dialogues import (
     FILE_STEP,
     PAGE_STEP,
     Attempt,
     Subject,
-    SummaryLengths,
+    SummaryOptions,
     body_text,
     file_dialogue,
     fits_one_call,
@@ -37,28 +45,32 @@ def summary_fingerprint() -> str:
     modules = (
         "rag_assets.enrich.summaries",
         "rag_assets.enrich.summary_dialogues",
+        "rag_assets.enrich.boilerplate",
         "rag_assets.enrich.centrality",
         "rag_assets.parsing.language",
     )
     return digest(code_fingerprint(__name__, *modules), prompt_fingerprint(PAGE_STEP, FILE_STEP))
 
 
-def wanted_page_summaries(lake: Lake, shard: str, lengths: SummaryLengths, model_name: str) -> dict[str, str]:
-    """What the page summaries of each document of a shard are to be computed from."""
+def wanted_page_summaries(lake: Lake, shard: str, lengths: SummaryOptions, model_name: str) -> dict[str, str]:
+    """What the page summaries of each document of a shard are to be computed from, but for its common lines."""
     fingerprint = digest(summary_fingerprint(), lengths.page_file_chars, lengths.page_chars, lengths.read_tokens)
     return {name: digest(key, fingerprint, model_name) for name, key in lake.inputs(BLOCKS, shard).items()}
 
 
-def wanted_file_summaries(lake: Lake, shard: str, lengths: SummaryLengths, model_name: str) -> dict[str, str]:
+def wanted_file_summaries(lake: Lake, shard: str, lengths: SummaryOptions, model_name: str) -> dict[str, str]:
     """What the summary of each document of a shard is to be computed from."""
     fingerprint = digest(summary_fingerprint(), lengths.file_chars, lengths.read_tokens)
     return {name: digest(key, fingerprint, model_name) for name, key in lake.inputs(PAGE_SUMMARIES, shard).items()}
 
 
 def update_page_summaries(
-    lake: Lake, shards: Sequence[str], model: LanguageModel, lengths: SummaryLengths, progress: Progress
+    lake: Lake, shards: Sequence[str], model: LanguageModel, lengths: SummaryOptions, progress: Progress
 ) -> StepReport:
-    """Summarize the pages of the documents of some shards that changed.
+    """Summarize the pages of the documents of some shards that changed, and note their lines before.
+
+    Extractive summaries are written anew when other lines of their document have become common; those of a language
+    model are not, because a changed file should cost its own calls only.
 
     Args:
         lake: Where the tables are.
@@ -70,12 +82,14 @@ def update_page_summaries(
     Raises:
         ModelError: The model cannot be used any longer; what was done before is written.
     """
+    lines = update_document_lines(lake, shards, summary_fingerprint())
+    common = common_lines(lake, lengths.boilerplate_documents)
 
     def extract(shard: str, documents: Sequence[str]) -> Rows:
         records: list[Record] = []
         for document_id, (title, pages) in load_pages(lake, shard, documents).items():
             for page in pages:
-                records += _extracted_page(document_id, title, pages, page, lengths)
+                records += _extracted_page(document_id, title, pages, page, common, lengths)
         return {PAGE_SUMMARIES.name: rows(PAGE_SUMMARIES.schema, records)}
 
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Written]]]:
@@ -83,27 +97,34 @@ def update_page_summaries(
         languages = _languages(lake, shard)
         for document_id, (title, pages) in load_pages(lake, shard, documents).items():
             subject = _subject(document_id, shard, languages[document_id], title, pages)
-            yield document_id, _written_pages(subject, title, pages, fitted, model.name)
+            yield document_id, _written_pages(subject, title, pages, common, fitted, model.name)
 
     wanted = partial(wanted_page_summaries, lake, lengths=lengths, model_name=model.name)
     if model.generative:
-        return update_with_model(lake, PAGE_SUMMARIES, shards, wanted, begin, model, progress)
-    report = StepReport()
-    for done, shard in enumerate(shards, start=1):
-        update_shard(lake, [PAGE_SUMMARIES], shard, wanted(shard), partial(extract, shard), report)
-        progress(done, len(shards))
+        report = update_with_model(lake, PAGE_SUMMARIES, shards, wanted, begin, model, progress)
+    else:
+        report = StepReport()
+        for done, shard in enumerate(shards, start=1):
+            marks = common_marks(lake, shard, common)
+            weighed = {name: marked(key, marks.get(name)) for name, key in wanted(shard).items()}
+            update_shard(lake, [PAGE_SUMMARIES], shard, weighed, partial(extract, shard), report)
+            progress(done, len(shards))
+    report.row_counts |= lines.row_counts
+    for shard, made in lines.shards.items():
+        report.of(shard).written += made.written
     return report
 
 
 def update_file_summaries(
-    lake: Lake, shards: Sequence[str], model: LanguageModel, lengths: SummaryLengths, progress: Progress
+    lake: Lake, shards: Sequence[str], model: LanguageModel, lengths: SummaryOptions, progress: Progress
 ) -> StepReport:
     """Summarize the documents of some shards that changed; arguments and errors as of `update_page_summaries`."""
+    common = common_lines(lake, lengths.boilerplate_documents)
 
     def extract(shard: str, documents: Sequence[str]) -> Rows:
         records: list[Record] = []
         for document_id, (title, pages) in load_pages(lake, shard, documents).items():
-            records += _extracted_file(document_id, title, pages, lengths)
+            records += _extracted_file(document_id, title, pages, common, lengths)
         return {FILE_SUMMARIES.name: rows(FILE_SUMMARIES.schema, records)}
 
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Written]]]:
@@ -115,7 +136,7 @@ def update_file_summaries(
         for document_id, (title, pages) in load_pages(lake, shard, documents).items():
             subject = _subject(document_id, shard, languages[document_id], title, pages)
             summaries = of_pages.get(document_id, [])
-            yield document_id, _written_file(subject, title, pages, summaries, fitted, model.name)
+            yield document_id, _written_file(subject, title, pages, summaries, common, fitted, model.name)
 
     wanted = partial(wanted_file_summaries, lake, lengths=lengths, model_name=model.name)
     if model.generative:
@@ -128,19 +149,20 @@ def update_file_summaries(
 
 
 def _written_pages(
-    subject: Subject, title: str, pages: Sequence[Page], lengths: SummaryLengths, method: str
+    subject: Subject, title: str, pages: Sequence[Page], common: CommonLines, lengths: SummaryOptions, method: str
 ) -> Dialogue[Written]:
     """Summaries of the pages of a document. Pages shorter than a summary, and those that the model could not do, are
     left to the extractive algorithm.
     """
     asked = [page for page in pages if len(body_text(page)) > lengths.page_chars]
-    dialogues = [page_dialogue(subject, page, lengths) for page in asked]
+    shared = {page.number: [line for line in page_lines(page) if line in common] for page in asked}
+    dialogues = [page_dialogue(subject, page, shared[page.number], lengths) for page in asked]
     attempts = dict(zip((page.number for page in asked), (yield from side_by_side(dialogues)), strict=True))
     records: list[Record] = []
     for page in pages:
         attempt = attempts.get(page.number)
         if attempt is None or attempt.summary is None:
-            records += _extracted_page(subject.document_id, title, pages, page, lengths)
+            records += _extracted_page(subject.document_id, title, pages, page, common, lengths)
             continue
         parts = (attempt.summary.file, page.name or "", attempt.summary.page)
         text = " / ".join(part for part in parts if part)
@@ -153,7 +175,8 @@ def _written_file(
     title: str,
     pages: Sequence[Page],
     page_summaries: Sequence[str],
-    lengths: SummaryLengths,
+    common: CommonLines,
+    lengths: SummaryOptions,
     method: str,
 ) -> Dialogue[Written]:
     """Summary of a document; where the model could not do it, or the document is shorter, the extractive one."""
@@ -164,23 +187,25 @@ def _written_file(
             subject, text if fits_one_call(text, lengths) else "\n".join(page_summaries), lengths
         )
     if attempt.summary is None:
-        return Written(_extracted_file(subject.document_id, title, pages, lengths), attempt.retry)
+        return Written(_extracted_file(subject.document_id, title, pages, common, lengths), attempt.retry)
     facts = _facts(subject.document_id, attempt.summary.file, method)
     return Written([{"document_id": subject.document_id, **facts}])
 
 
 def _extracted_page(
-    document_id: str, title: str, pages: Sequence[Page], page: Page, lengths: SummaryLengths
+    document_id: str, title: str, pages: Sequence[Page], page: Page, common: CommonLines, lengths: SummaryOptions
 ) -> list[Record]:
     head = file_head(file_title(document_id, title), pages, lengths.page_file_chars)
-    text = summarize_page(page, head, lengths.page_chars)
+    text = summarize_page(page, head, lengths.page_chars, common)
     return [_page_record(document_id, page, text, METHOD)] if text else []
 
 
-def _extracted_file(document_id: str, title: str, pages: Sequence[Page], lengths: SummaryLengths) -> list[Record]:
+def _extracted_file(
+    document_id: str, title: str, pages: Sequence[Page], common: CommonLines, lengths: SummaryOptions
+) -> list[Record]:
     if not any(page.blocks for page in pages):
         return []
-    text = summarize_file(file_title(document_id, title), pages, lengths.file_chars)
+    text = summarize_file(file_title(document_id, title), pages, lengths.file_chars, common)
     return [{"document_id": document_id, **_facts(document_id, text, METHOD)}]
 
 

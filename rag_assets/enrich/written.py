@@ -107,7 +107,7 @@ def update_tables_with_model(
         keys = wanted(shard)
         stale = stale_documents(lake, tables, shard, keys)
         gone = {name for table in tables for name in lake.inputs(table, shard)} - keys.keys()
-        report.kept += len(keys) - len(stale)
+        report.of(shard).kept += len(keys) - len(stale)
         if stale or gone:
             under_way[shard] = _Shard(keys, gone, set(stale))
         else:
@@ -179,5 +179,5 @@ def _write(lake: Lake, tables: Sequence[Table], shard: str, state: _Shard, repor
     for table in tables:
         records = rows(table.schema, state.records.get(table.name, []))
         replace_documents(lake, table, shard, records, state.inputs, state.gone, report)
-    report.computed += len(state.inputs)
-    report.removed += len(state.gone)
+    report.of(shard).computed += len(state.inputs)
+    report.of(shard).removed += len(state.gone)

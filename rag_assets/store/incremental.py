@@ -20,22 +20,42 @@ Compute = Callable[[Sequence[str]], Rows]  # document ids of one shard -> their 
 
 
 @dataclass
-class StepReport:
-    """What a step did, summed over shards.
+class ShardReport:
+    """What a step did in one shard.
 
     Attributes:
         computed: Documents computed.
         kept: Documents whose rows were kept.
         removed: Documents whose rows were dropped because they are gone.
         written: Files written.
-        row_counts: Rows of each shard, by table name and shard.
     """
 
     computed: int = 0
     kept: int = 0
     removed: int = 0
     written: int = 0
+
+
+@dataclass
+class StepReport:
+    """What a step did.
+
+    Attributes:
+        shards: By shard.
+        row_counts: Rows of each shard, by table name and shard.
+    """
+
+    shards: dict[str, ShardReport] = field(default_factory=dict)
     row_counts: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def of(self, shard: str) -> ShardReport:
+        """What it did in a shard, to be added to."""
+        return self.shards.setdefault(shard, ShardReport())
+
+    def total(self) -> ShardReport:
+        """What it did in all shards together."""
+        facts = ((each.computed, each.kept, each.removed, each.written) for each in self.shards.values())
+        return ShardReport(*map(sum, zip(*facts, strict=True)))
 
 
 def retried_later(key: str) -> str:
@@ -77,9 +97,10 @@ def update_shard(
             )
         else:
             report.row_counts.setdefault(table.name, {})[shard] = lake.row_count(table, shard)
-    report.computed += len(stale)
-    report.removed += len(gone)
-    report.kept += len(wanted) - len(stale)
+    done = report.of(shard)
+    done.computed += len(stale)
+    done.removed += len(gone)
+    done.kept += len(wanted) - len(stale)
 
 
 def replace_documents(
@@ -113,7 +134,7 @@ def replace_documents(
     )
     kept_inputs = {name: key for name, key in lake.inputs(table, shard).items() if name not in dropped}
     result = lake.write(table, shard, all_rows, {**kept_inputs, **inputs})
-    report.written += result.written
+    report.of(shard).written += result.written
     report.row_counts.setdefault(table.name, {})[shard] = result.row_count
 
 

@@ -105,6 +105,7 @@ class Lake:
         shards: Iterable[str] | None = None,
         columns: Sequence[str] | None = None,
         versions: Versions | None = None,
+        where: pc.Expression | None = None,
     ) -> pa.Table:
         """Rows of some shards, or of all, in shard and key order.
 
@@ -115,6 +116,7 @@ class Lake:
             shards: Shards to read; all where None.
             columns: Columns to read; all where None.
             versions: Version of each shard; the latest ones where None.
+            where: Rows to read; all where None. What is not wanted is never in memory as a whole.
 
         Raises:
             StoreError: A file is missing or damaged.
@@ -123,7 +125,7 @@ class Lake:
         chosen = self.latest(table) if versions is None else versions
         wanted = chosen if shards is None else {shard: chosen[shard] for shard in shards if shard in chosen}
         paths = [path for path in self.paths(table, wanted) if self._is_declared(path, table)]
-        parts = [self._read_file(path, columns) for path in paths]
+        parts = [self._read_file(path, columns, where) for path in paths]
         return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
 
     def dataset(self, table: Table, versions: Versions | None = None) -> ds.Dataset:
@@ -247,9 +249,12 @@ class Lake:
         except (OSError, pa.ArrowInvalid) as error:
             raise StoreError(f"{path}: not a readable Parquet file: {error}") from error
 
-    def _read_file(self, path: Path, columns: Sequence[str] | None) -> pa.Table:
+    def _read_file(self, path: Path, columns: Sequence[str] | None, where: pc.Expression | None) -> pa.Table:
+        chosen = None if columns is None else list(columns)
         try:
-            return pq.ParquetFile(path).read(columns=None if columns is None else list(columns))
+            if where is None:
+                return pq.ParquetFile(path).read(columns=chosen)
+            return ds.dataset([str(path)], format="parquet", filesystem=LocalFileSystem()).to_table(chosen, where)
         except (OSError, pa.ArrowInvalid) as error:
             raise StoreError(f"{path}: not a readable Parquet file: {error}") from error
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.fingerprint import code_fingerprint
-from rag_assets.contracts.ports import Embedder
+from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
 from rag_assets.store.sync_states import SyncStates
 from rag_assets.store.terms import search_terms
@@ -388,3 +388,36 @@ def _delete(opened: LanceTable, table: VectorTable, gone: Mapping[str, Sequence[
             listed = sql_in(table.key, keys[start : start + _DELETE_KEYS])
             condition = f"shard = {sql_literal(shard)} AND {listed}"
             retried(partial(opened.delete, condition), opened)
+
+
+class CachedEmbedder:
+    """An embedder whose vectors of passages are kept by content in a vector store, and taken from it.
+
+    Args:
+        embedder: Computes vectors that are not at hand.
+        vectors: Keeps them.
+    """
+
+    def __init__(self, embedder: Embedder, vectors: VectorStore) -> None:
+        self._embedder, self._vectors = embedder, vectors
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+    @property
+    def window_tokens(self) -> int:
+        return self._embedder.window_tokens
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self._embedder.count_tokens(texts)
+
+    def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
+        """Embed texts; see `Embedder.embed`."""
+        if kind is EmbeddingKind.PASSAGE:
+            return self._vectors.embed(texts, self._embedder)
+        return self._embedder.embed(texts, kind)

@@ -23,16 +23,22 @@ def run_index(home: Home, *, succeeds: bool = True) -> Changes:
     fresh = Home(home.settings)
     changes = fresh.changes(fresh.listing())
     if changes.shards:
-        job = build_definitions(home=HomeResource(settings=stated_settings(home))).resolve_job_def(INDEX_JOB.name)
-        with dg.DagsterInstance.ephemeral() as instance:
-            result = job.execute_in_process(
-                instance=instance,
-                tags=shard_range_tags(changes.shards),
-                raise_on_error=False,
-                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-            )
-        assert result.success is succeeds
+        _materialize(home, changes.shards, succeeds=succeeds)
+        if succeeds and (again := fresh.shards_to_weigh_again()):
+            _materialize(home, tuple(sorted(again)), succeeds=True)
     return changes
+
+
+def _materialize(home: Home, shards: tuple[str, ...], *, succeeds: bool) -> None:
+    job = build_definitions(home=HomeResource(settings=stated_settings(home))).resolve_job_def(INDEX_JOB.name)
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = job.execute_in_process(
+            instance=instance,
+            tags=shard_range_tags(shards),
+            raise_on_error=False,
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+        )
+    assert result.success is succeeds
 
 
 def rebuilt(home: Home, folder: Path) -> Home:

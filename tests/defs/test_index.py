@@ -26,6 +26,7 @@ from rag_assets.home import Home
 from rag_assets.parsing.documents import update_documents
 from rag_assets.store.lake import Lake, shard_of
 
+INDEXES = {"chunk_index", "summary_index", "question_index", "entity_index", "report_index"}
 WORDS = [
     "顧客登録",
     "エラーコード",
@@ -385,10 +386,10 @@ def test_vectors_of_gone_documents_can_be_restored_without_the_model(
 def test_every_table_has_an_asset_that_explains_itself() -> None:
     graph = build_definitions().resolve_asset_graph()
     specs = {key.to_user_string(): node for key, node in ((k, graph.get(k)) for k in graph.get_all_asset_keys())}
-    assert specs.keys() == {*TABLES, "chunk_index", "summary_index", "snapshot"}
+    assert specs.keys() == {*TABLES, *INDEXES, "snapshot"}
     for name, node in specs.items():
         assert node.description, name
-        assert node.group_name in {"parsing", "enrichment", "serving"}, name
+        assert node.group_name in {"parsing", "enrichment", "graph", "serving"}, name
         assert node.owners, name
         assert node.kinds & {"parquet", "lancedb"}, name
         assert name == "snapshot" or "dagster/column_schema" in node.metadata, name

@@ -1,21 +1,51 @@
 """Indexing with a language model by the command line: a real llama.cpp server, and a scripted one for faults."""
 
+import hashlib
 import json
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 from click.testing import CliRunner
 from llama import LlamaServer
 from scripted import Reply, ScriptedServer
 
 from rag_assets.cli import main
+from rag_assets.definitions import build_definitions
+from rag_assets.defs.jobs import INDEX_JOB
+from rag_assets.defs.partitions import shard_range_tags
+from rag_assets.defs.resources import HomeResource
+from rag_assets.defs.runs import stated_settings
 from rag_assets.home import Home
 from rag_assets.models.planning import made_up
 from rag_assets.settings import load_settings
 
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 KEY = "sk-secret-0123456789abcdef"
+TAXONOMY = """
+name = "small"
+[[facets]]
+name = "kind"
+label.en = "Kind"
+label.ja = "種類"
+description.en = "What the document is."
+description.ja = "文書の種類。"
+required = true
+most_values = 1
+""" + "".join(
+    f"""
+[[facets.values]]
+name = "{name}"
+label.en = "{name}"
+label.ja = "{name}"
+description.en = "A {name}."
+description.ja = "{name}。"
+terms = ["{name}"]
+"""
+    for name in ("manual", "contract")
+)
 SENTENCES = (
     "The customer service registers customers and returns their numbers.",
     "An order is refused when the customer is blocked, and the clerk is told why.",
@@ -35,7 +65,7 @@ def folder(tmp_path: Path, models_folder: Path) -> Path:
     (tmp_path / "home" / "models").mkdir()
     for each in models_folder.iterdir():
         (tmp_path / "home" / "models" / each.name).symlink_to(each)
-    for name in ("orders", "access"):
+    for name in ("orders", "keys"):  # of neighbouring shards, so that runs are short
         (tmp_path / "specs" / f"{name}.md").write_text(document(name.title()), "utf-8")
     return tmp_path
 
@@ -87,8 +117,31 @@ class ModelServer(ScriptedServer):
             self._write(handler, self.instead)
         else:
             self.asked.append(json.dumps(body["messages"]))
-            answer = made_up(body["response_format"]["json_schema"]["schema"])
+            answer = self.answer(self.asked[-1], body["response_format"]["json_schema"]["schema"])
             self._write(handler, completion(json.dumps(answer, ensure_ascii=False)))
+
+    def answer(self, asked: str, schema: dict[str, Any]) -> Any:
+        """What is answered to a conversation."""
+        del asked
+        return made_up(schema)
+
+
+class SortingServer(ModelServer):
+    """Calls a document a contract where it names one, else a manual, and finds every question good."""
+
+    def answer(self, asked: str, schema: dict[str, Any]) -> Any:
+        answer: Any = made_up(schema)
+        if "kind" in answer:
+            value = "contract" if "Contract" in asked else "manual"
+            answer["kind"] = [{"value": value, "confidence": 1, "evidence": ""}]
+        for grade in answer.get("grades", ()):
+            grade["grade"] = 100
+        if "questions" in answer:
+            mark = hashlib.sha256(asked.encode()).hexdigest()[:8]
+            answer["questions"] = [f"What is part {n} of {mark}?" for n, _ in enumerate(answer["questions"])]
+        for number, pair in enumerate(answer.get("answers", answer.get("grades", ())), start=1):
+            pair |= {name: number for name in ("question", "pair") if name in pair}
+        return answer
 
 
 def completion(text: str) -> Reply:
@@ -100,7 +153,14 @@ def completion(text: str) -> Reply:
 
 
 def test_a_real_model_summarizes_and_the_ledger_is_complete(folder: Path, small_llama_server: LlamaServer) -> None:
-    environment = settings(small_llama_server.openai_url, small_llama_server.model)
+    (folder / "taxonomy.toml").write_text(TAXONOMY)
+    environment = settings(
+        small_llama_server.openai_url,
+        small_llama_server.model,
+        RAG_ENRICHMENT__TAXONOMY=str(folder / "taxonomy.toml"),  # a large one takes the model minutes
+        RAG_ENRICHMENT__QUESTIONS_LEAST="1",
+        RAG_ENRICHMENT__QUESTIONS_MOST="1",
+    )
     code, output = call(folder, environment, "plan", "--json")
     assert code == 0, output
     code, output = index(folder, environment)
@@ -181,6 +241,24 @@ def test_a_budget_without_a_price_is_refused(folder: Path) -> None:
     assert "language_model.catalogue" in output
 
 
+def test_a_server_that_is_not_there_is_named_before_the_work_and_can_be_planned_for(folder: Path) -> None:
+    environment = settings("http://127.0.0.1:1/v1", "m")
+    code, output = index(folder, environment)
+    assert code == 1
+    assert output.startswith("rag-assets: language model m: 127.0.0.1:1: connection failed: is the server running?")
+    assert len(output.splitlines()) == 1
+    code, output = call(folder, environment, "plan", "--json")
+    assert code == 0, output
+    plan = json.loads(output)
+    assert plan["documents"] == 2
+    assert sum(step["calls"] for step in plan["steps"]) > 4
+    assert all(step["input_tokens"] > 0 for step in plan["steps"] if step["calls"])
+    assert "tokens are estimated from characters: language model m: 127.0.0.1:1: connection failed" in plan["note"]
+    assert "8,192 tokens is assumed: state it in language_model.context_tokens" in plan["note"]
+    code, output = call(folder, environment | {"RAG_LANGUAGE_MODEL__CONTEXT_TOKENS": "32768"}, "plan", "--json")
+    assert "assumed" not in json.loads(output)["note"]
+
+
 def test_no_access_ends_the_run_and_the_next_goes_on(folder: Path) -> None:
     with ModelServer() as server:
         server.instead = Reply(401, json={"error": {"message": f"bad key {KEY}"}})
@@ -218,3 +296,74 @@ def test_a_budget_ends_the_run_before_it_is_exceeded(folder: Path) -> None:
     assert len(server.asked) == len(set(server.asked))
     paid = rows(folder, "SELECT sum(cost_usd) AS usd, count(*) AS n FROM model_calls WHERE NOT cache_hit")
     assert paid == [{"usd": pytest.approx(len(server.asked) * 0.96), "n": len(server.asked)}]
+
+
+def test_the_figures_of_partitions_add_up_to_those_of_the_run(folder: Path) -> None:
+    """Each partition shows its own calls, so that a sum over partitions is what was paid."""
+    tables = ("page_summaries", "file_summaries")
+    with ModelServer() as server, dg.DagsterInstance.ephemeral() as instance:
+        chosen = {"provider": "openai", "base_url": f"{server.url}/v1", "model": "m"}
+        home = Home(load_settings(home=folder / "home", sources=(str(folder / "specs"),), language_model=chosen))
+        shards = home.changes(home.listing()).shards
+        job = build_definitions(home=HomeResource(settings=stated_settings(home))).resolve_job_def(INDEX_JOB.name)
+        steps = (
+            dg.AssetSelection.assets(*tables)
+            .upstream()
+            .required_multi_asset_neighbors()
+            .resolve(job.asset_layer.asset_graph)
+        )
+        tags = shard_range_tags(shards)
+        assert job.execute_in_process(QUIET, instance, tags=tags, asset_selection=list(steps)).success
+        events = {name: instance.fetch_materializations(dg.AssetKey(name), limit=100).records for name in tables}
+    assert len(shards) == 2
+    calls = home.ledger().rows().to_pylist()
+    for name in tables:
+        of_table = [row for row in calls if row["asset"] == name]
+        shown = {record.partition_key: values(record) for record in events[name]}
+        assert len(shown) > 2, "the run spans partitions in which nothing changed"
+        for shard, figures in shown.items():
+            of_shard = [row for row in of_table if row["partition"] == shard]
+            assert figures["calls"] == len(of_shard)
+            assert figures["tokens_written"] == 60 * len(of_shard)
+            assert figures["documents_computed"] == (shard in shards)
+            assert (
+                figures["run_totals"].items()
+                >= {
+                    "partitions": len(shown),
+                    "calls": len(of_table),
+                    "planned_calls": len(of_table),
+                    "documents_computed": 2,
+                    "cost_usd": 0.0,
+                }.items()
+            )
+        assert sum(figures["calls"] for figures in shown.values()) == len(of_table) > 0
+
+
+def values(record: dg.EventLogRecord) -> dict[str, Any]:
+    assert record.asset_materialization is not None
+    return {name: each.value for name, each in record.asset_materialization.metadata.items()}
+
+
+def test_a_changed_document_costs_its_own_calls_and_the_knowledge_that_it_touches(folder: Path) -> None:
+    (folder / "taxonomy.toml").write_text(TAXONOMY)
+    for path in (folder / "specs").iterdir():
+        path.unlink()
+    for name in ("Manual A", "Manual B", "Contract A", "Contract B"):
+        (folder / "specs" / f"{name}.md").write_text(document(name), "utf-8")
+    taxonomy = {"RAG_ENRICHMENT__TAXONOMY": str(folder / "taxonomy.toml"), "RAG_ENRICHMENT__KNOWLEDGE_QUESTIONS": "1"}
+    with SortingServer() as server:
+        environment = settings(f"{server.url}/v1", "m", **taxonomy)
+        code, output = index(folder, environment)
+        assert code == 0, output
+        [first] = rows(folder, "SELECT DISTINCT run_id FROM model_calls")
+        assert {row["selection"] for row in rows(folder, "SELECT * FROM meta_knowledge")} == {
+            "kind=contract",
+            "kind=manual",
+        }
+        (folder / "specs" / "Manual A.md").write_text(document("Manual A") + "\n\nIt has a new end.", "utf-8")
+        code, output = index(folder, environment)
+        assert code == 0, output
+    calls = rows(folder, f"SELECT * FROM model_calls WHERE run_id <> '{first['run_id']}' AND NOT cache_hit")
+    assert {call["document_id"] for call in calls if call["asset"] != "meta_knowledge"} == {"specs/Manual A.md"}
+    assert {call["asset"] for call in calls} >= {"page_summaries", "document_facets", "synthetic_qa", "meta_knowledge"}
+    assert len([call for call in calls if call["asset"] == "meta_knowledge"]) == 1

@@ -125,7 +125,7 @@ def test_the_model_names_several_values_and_evidence_is_checked(lake: Lake) -> N
     ]
     assert [value[1] for value in found[MANUAL]] == ["design", "manual"]  # no more than the facet allows
     assert EMPTY not in found
-    assert (report.computed, len(model.asked)) == (3, 2)
+    assert (report.total().computed, len(model.asked)) == (3, 2)
     request = next(each for each in model.asked if each.tag.document_id == SPEC)
     assert "B10103_顧客登録" not in request.messages[-1].text  # the file name
     assert "`design` 設計書" in request.prefix
@@ -195,13 +195,13 @@ def test_incremental_equals_full(tmp_path: Path, generative: bool) -> None:
     update(step, model())
     store(step, final)
     report = update(step, model())
-    assert (report.computed, report.kept, report.removed) == (2, 1, 1)
+    assert (report.total().computed, report.total().kept, report.total().removed) == (2, 1, 1)
     full = Lake(tmp_path / "full")
     store(full, final)
     update(full, model())
     assert step.read(DOCUMENT_FACETS).equals(full.read(DOCUMENT_FACETS))
     again = update(step, model())
-    assert (again.computed, again.written) == (0, 0)
+    assert (again.total().computed, again.total().written) == (0, 0)
 
 
 def test_taxonomy_model_and_embedder_are_part_of_the_input(lake: Lake) -> None:

@@ -372,7 +372,7 @@ def test_teacher_and_student(lake: Lake) -> None:
     assert [row["indexed"] for row in found] == [True, False, False]
     assert found[0]["chunk_ids"] == [f"{SPEC}#1.0"]
     assert {row["method"] for row in found} == {"scripted:model"}
-    assert report.computed == 3
+    assert report.total().computed == 3
     steps = [request.tag.step for request in model.asked]
     assert Counter(steps) == {"ask_questions": 2, "answer_question": 2, "grade_answer": 2}
     assert {request.tag.asset for request in model.asked} == {"synthetic_qa"}
@@ -474,7 +474,7 @@ def test_incremental_equals_full(tmp_path: Path, generative: bool) -> None:
     store(step, final)
     classify(step)
     report = update(step, model())
-    assert (report.computed, report.kept, report.removed) == (2, 1, 1)
+    assert (report.total().computed, report.total().kept, report.total().removed) == (2, 1, 1)
     full = Lake(tmp_path / "full")
     store(full, final)
     classify(full)
@@ -482,7 +482,7 @@ def test_incremental_equals_full(tmp_path: Path, generative: bool) -> None:
     assert step.read(SYNTHETIC_QA).equals(full.read(SYNTHETIC_QA))
     assert step.read(SYNTHETIC_QA).num_rows > 3
     again = update(step, model())
-    assert (again.computed, again.written) == (0, 0)
+    assert (again.total().computed, again.total().written) == (0, 0)
 
 
 def test_facets_rules_and_model_are_part_of_the_input(lake: Lake) -> None:

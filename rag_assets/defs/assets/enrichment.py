@@ -1,11 +1,14 @@
 """Assets made from the parsed pages: summaries, facets, questions."""
 
+from collections.abc import Iterator
+
 import dagster as dg
 
 from rag_assets.contracts.tables import (
     BLOCKS,
     CHUNKS,
     DOCUMENT_FACETS,
+    DOCUMENT_LINES,
     DOCUMENTS,
     FILE_SUMMARIES,
     PAGE_SUMMARIES,
@@ -26,22 +29,23 @@ _READ = [DOCUMENTS.name, PAGES.name, BLOCKS.name]
 
 @dg.multi_asset(
     name="summarize_pages",
-    specs=[table_spec(PAGE_SUMMARIES, _READ, _GROUP, summary_fingerprint())],
+    specs=[table_spec(table, _READ, _GROUP, summary_fingerprint()) for table in (DOCUMENT_LINES, PAGE_SUMMARIES)],
     partitions_def=SHARD_PARTITIONS,
     backfill_policy=BACKFILL_POLICY,
 )
 def summarize_pages(
     context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
-) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Summarizes each page: a little on its file, then what the page holds."""
+) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
+    """Summarizes each page: a little on its file, then what tells the page from others."""
     base = home.open()
     model = base.language_model(context.run.run_id)
-    with retried(), model_facts(base, PAGE_SUMMARIES, context.run.run_id, context.partition_keys) as facts:
+    with retried(), model_facts(base, [PAGE_SUMMARIES], context.run.run_id, context.partition_keys) as facts:
         report = update_page_summaries(
-            base.lake, context.partition_keys, model, base.summary_lengths, progress.step("summarize pages")
+            base.lake, context.partition_keys, model, base.summary_options, progress.step("summarize pages")
         )
+    yield materialized(context, base.lake, DOCUMENT_LINES, report, ("document_id",), {})
     columns = {"page_id": ("pages", "page_id"), "text": ("blocks", "text")}
-    return materialized(context, base.lake, PAGE_SUMMARIES, report, _SHOWN, columns, **facts)
+    yield materialized(context, base.lake, PAGE_SUMMARIES, report, _SHOWN, columns, facts)
 
 
 @dg.multi_asset(
@@ -56,12 +60,12 @@ def summarize_files(
     """Summarizes each document: from its text, or from the summaries of its pages where it is long."""
     base = home.open()
     model = base.language_model(context.run.run_id)
-    with retried(), model_facts(base, FILE_SUMMARIES, context.run.run_id, context.partition_keys) as facts:
+    with retried(), model_facts(base, [FILE_SUMMARIES], context.run.run_id, context.partition_keys) as facts:
         report = update_file_summaries(
-            base.lake, context.partition_keys, model, base.summary_lengths, progress.step("summarize files")
+            base.lake, context.partition_keys, model, base.summary_options, progress.step("summarize files")
         )
     columns = {"document_id": ("documents", "document_id"), "text": ("blocks", "text")}
-    return materialized(context, base.lake, FILE_SUMMARIES, report, _SHOWN, columns, **facts)
+    return materialized(context, base.lake, FILE_SUMMARIES, report, _SHOWN, columns, facts)
 
 
 @dg.multi_asset(
@@ -75,18 +79,18 @@ def classify_documents(
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Tells what kind of document each one is, by the facets of the taxonomy."""
     base = home.open()
-    with retried(), model_facts(base, DOCUMENT_FACETS, context.run.run_id, context.partition_keys) as facts:
+    with retried(), model_facts(base, [DOCUMENT_FACETS], context.run.run_id, context.partition_keys) as facts:
         report = update_facets(
             base.lake,
             context.partition_keys,
             base.language_model(context.run.run_id),
-            base.embedder,
+            base.cached_embedder,
             base.taxonomy,
             base.settings.enrichment.read_tokens,
             progress.step("classify"),
         )
     shown = ("document_id", "facet", "value", "confidence")
-    return materialized(context, base.lake, DOCUMENT_FACETS, report, shown, {}, **facts)
+    return materialized(context, base.lake, DOCUMENT_FACETS, report, shown, {}, facts)
 
 
 @dg.multi_asset(
@@ -101,10 +105,10 @@ def ask_questions(
     """Makes questions that each document answers, with the passages that their answers rest on."""
     base = home.open()
     model = base.language_model(context.run.run_id)
-    with retried(), model_facts(base, SYNTHETIC_QA, context.run.run_id, context.partition_keys) as facts:
+    with retried(), model_facts(base, [SYNTHETIC_QA], context.run.run_id, context.partition_keys) as facts:
         report = update_questions(
             base.lake, context.partition_keys, model, base.question_rules, progress.step("ask questions")
         )
     columns = {"chunk_ids": ("chunks", "chunk_id")}
     shown = ("document_id", "question", "answer", "grade")
-    return materialized(context, base.lake, SYNTHETIC_QA, report, shown, columns, **facts)
+    return materialized(context, base.lake, SYNTHETIC_QA, report, shown, columns, facts)

@@ -5,7 +5,7 @@ from functools import partial
 import dagster as dg
 
 from rag_assets.contracts.tables import DOCUMENT_FACETS, META_KNOWLEDGE, QUESTION_CLUSTERS, SYNTHETIC_QA
-from rag_assets.defs.io import table_spec, whole_materialized
+from rag_assets.defs.io import model_facts, table_spec, whole_materialized
 from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.enrich.cluster_picture import redundancy_picture
 from rag_assets.enrich.meta_knowledge_tables import knowledge_fingerprint, update_meta_knowledge
@@ -58,11 +58,12 @@ def summarize_knowledge(
     """Summarizes what the questions of each facet value, and of combinations in use, are about."""
     base = home.open()
     model = base.language_model(context.run.run_id)
-    with retried():
+    with retried(), model_facts(base, [META_KNOWLEDGE], context.run.run_id) as facts:
         update = update_meta_knowledge(base.lake, model, base.knowledge_options, progress.step("summarize knowledge"))
     return whole_materialized(
         base.lake,
         META_KNOWLEDGE,
+        facts,
         rewritten=dg.MetadataValue.int(update.rewritten),
         kept=dg.MetadataValue.int(update.kept),
         removed=dg.MetadataValue.int(update.removed),
