@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-dev demo index ui test test-vllm lint types unit docs bench clean
+.PHONY: setup setup-dev demo index ui test test-slow test-vllm lint types unit docs bench clean
 
 setup: $(VENV)/.base
 setup-dev: $(VENV)/.dev
@@ -36,6 +36,10 @@ ui: setup
 
 # Everything that needs no GPU and no key.
 test: lint types unit
+
+# The whole chain with a real language model, some ten minutes on two cores.
+test-slow: setup-dev
+	$(BIN)/python -m pytest -m slow
 
 # vLLM on the CPU, in an environment of its own (some 3.5 GB); the weights are those of the other tests.
 VLLM := .venv-vllm

@@ -3,8 +3,9 @@
 Every set goes through the product: folders are indexed by `rag-assets index` into a knowledge base of their own (a
 passage of a `corpus.jsonl` is a Markdown file), and searched through `KnowledgeBase`. The government pages have lost
 their PDFs, so that their texts go through chunker and vector store directly. For the multi-hop sets the entity
-graph is built as well, by the extractive steps, so that `graph_local` needs no language model. Beside the figures
-stands what BM25 reaches on the same set, as its README states. Run it with `python benchmarks/retrieval.py --data
+graph is built as well, by the extractive steps, so that `graph_local` needs no language model. Each mode is compared
+with `hybrid` on the same queries by a paired bootstrap. Beside the figures stands what BM25 reaches on the same set, as
+its README states. Run it with `python benchmarks/retrieval.py --data
 FOLDER`; with `--work` the knowledge bases are kept and only brought in step the next time.
 """
 
@@ -15,7 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,14 @@ import pyarrow as pa
 
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.tables import CHUNK_INDEX, COMPUTED_COLUMNS, EMBEDDED_TEXT, ENTITY_INDEX
-from rag_assets.evaluation.metrics import Interval, bootstrap_interval, recall_at, reciprocal_rank_at
+from rag_assets.evaluation.metrics import (
+    Interval,
+    PairedDifference,
+    bootstrap_interval,
+    paired_bootstrap,
+    recall_at,
+    reciprocal_rank_at,
+)
 from rag_assets.graph.entities import ENTITY_TABLES, EntityOptions, update_entities
 from rag_assets.graph.entity_types import load_types
 from rag_assets.graph.extraction_dialogues import ExtractionOptions
@@ -46,6 +54,7 @@ from rag_assets.store.vectors import VectorStore
 DEPTH = 10
 SEED = 20
 PLAIN_MODES = ("vector", "fulltext", "hybrid")
+BASELINE = "hybrid"
 GRAPH_SETS = frozenset({"en_multihop/hotpotqa_100", "en_multihop/musique_100"})
 WINDOW_TOKENS, OVERLAP_TOKENS = 600, 100
 SIMILARITY = 0.9  # cosine of names that may be one
@@ -92,11 +101,12 @@ class Task:
 
 @dataclass(frozen=True)
 class Row:
-    """Figures of one mode on one task, by measure."""
+    """Figures of one mode on one task, by measure, and how much better they are than those of the baseline."""
 
     task: str
     mode: str
     figures: dict[str, Interval]
+    differences: dict[str, PairedDifference]
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -160,7 +170,8 @@ def with_graph(home: Home) -> KnowledgeBase:
     """The knowledge base with an entity graph, which is built without a language model."""
     model = ExtractiveModel()
     options = MentionOptions(WINDOW_TOKENS, OVERLAP_TOKENS, ExtractionOptions(gleanings=0, claims=False))
-    update_mentions(home.lake, SHARDS, model, options, load_types(), lambda _done, _total: None)
+    with home.recognizer() as recognizer:
+        update_mentions(home.lake, SHARDS, model, options, load_types(), lambda _done, _total: None, recognizer)
     resolution = ResolutionOptions(SIMILARITY, questions=0)
     update_entities(home.lake, model, home.embedder, EntityOptions(DESCRIPTION_CHARS, resolution))
     home.vectors.sync(ENTITY_INDEX, {WHOLE: entity_rows(home.lake, WHOLE)}, home.embedder)
@@ -277,21 +288,32 @@ LOADERS: Mapping[str, Callable[[Path, Path], tuple[KnowledgeBase, list[Task]]]] 
 }
 
 
-def evaluate(base: KnowledgeBase, task: Task, modes: Sequence[str]) -> Iterator[Row]:
+def evaluate(base: KnowledgeBase, task: Task, modes: Sequence[str]) -> list[Row]:
     """Answer all queries of a task in each mode."""
-    for mode in modes:
-        name, _, summaries = mode.partition(":")
-        results: dict[str, SearchResult] = dict(
-            base.search_all(task.queries, name, DEPTH, granularity=task.granularity, summaries=summaries or "page")
+    values = {mode: measured(base, task, mode) for mode in modes}
+    baseline = values[BASELINE]
+    return [
+        Row(
+            task.name,
+            mode,
+            {name: bootstrap_interval(found[name], seed=SEED) for name in task.measures},
+            {name: paired_bootstrap(found[name], baseline[name], seed=SEED) for name in task.measures},
         )
-        rankings = {query: list(map(task.target, result.hits)) for query, result in results.items()}
-        figures = {
-            measure: bootstrap_interval(
-                [MEASURES[measure](rankings[query], task.relevant[query]) for query, _ in task.queries], seed=SEED
-            )
-            for measure in task.measures
-        }
-        yield Row(task.name, mode, figures)
+        for mode, found in values.items()
+    ]
+
+
+def measured(base: KnowledgeBase, task: Task, mode: str) -> dict[str, list[float]]:
+    """Each measure of each query of a task in one mode."""
+    name, _, summaries = mode.partition(":")
+    results: dict[str, SearchResult] = dict(
+        base.search_all(task.queries, name, DEPTH, granularity=task.granularity, summaries=summaries or "page")
+    )
+    rankings = {query: list(map(task.target, result.hits)) for query, result in results.items()}
+    return {
+        measure: [MEASURES[measure](rankings[query], task.relevant[query]) for query, _ in task.queries]
+        for measure in task.measures
+    }
 
 
 def print_table(task: Task, rows: Sequence[Row]) -> None:
@@ -303,6 +325,12 @@ def print_table(task: Task, rows: Sequence[Row]) -> None:
     if task.floor:
         cells = (f"{task.floor[name]:.3f}{'':15}" if name in task.floor else "" for name in task.measures)
         print(f"{'BM25 (README)':20}" + "".join(f"{cell:>24}" for cell in cells))
+    print(f"against {BASELINE}: difference, interval, p")
+    for row in rows:
+        if row.mode != BASELINE:
+            found = ((each.difference, each.p_value) for each in row.differences.values())
+            cells = (f"{each.mean:+.3f} [{each.low:+.3f}, {each.high:+.3f}] {p:.3f}" for each, p in found)
+            print(f"  {row.mode:18}" + "".join(f"{cell:>32}" for cell in cells))
 
 
 def modes_for(base_name: str) -> list[str]:
@@ -310,7 +338,7 @@ def modes_for(base_name: str) -> list[str]:
     if base_name == "ja_text/gov_pages":
         return list(PLAIN_MODES)
     graph = ["graph_local"] if base_name in GRAPH_SETS else []
-    return [*PLAIN_MODES, "two_step:page", "two_step:file", *graph]
+    return [*PLAIN_MODES, "two_step:page", "two_step:file", "meta_knowledge", *graph]
 
 
 def main() -> None:
@@ -330,7 +358,7 @@ def main() -> None:
                 continue
             base, tasks = LOADERS[name](arguments.data.absolute(), work)
             for task in tasks:
-                rows = list(evaluate(base, task, modes_for(name)))
+                rows = evaluate(base, task, modes_for(name))
                 if arguments.json:
                     print(json.dumps({"floor": dict(task.floor), "rows": [asdict(row) for row in rows]}))
                 else:
