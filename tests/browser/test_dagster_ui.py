@@ -261,6 +261,7 @@ def test_a_backfill_of_two_shards_is_launched_and_seen_in_the_ui(page: "Page", s
 
     open_graph(page, served)
     backfill = launch_backfill(page, shards)
+    page.set_viewport_size({"width": 1600, "height": 3000})  # rows that do not fit are left out of the page
     page.goto(f"{served.url}/runs/b/{backfill}")
     text = text_until(page, r"Status\n(Succeeded|Failed|Canceled)", DONE_WITHIN, served)
     assert "Status\nSucceeded" in text, served.diagnosis()
