@@ -99,7 +99,11 @@ def open_or_create(database: lancedb.DBConnection, name: str, schema: pa.Schema)
     local folder a lock keeps them apart.
     """
     if name in database.list_tables().tables:
-        return database.open_table(name)
+        try:
+            return database.open_table(name)
+        except ValueError as error:  # it is listed once its folder is there, a moment before it can be opened
+            if "was not found" not in str(error):
+                raise
     if "://" in database.uri:
         return retried(partial(database.create_table, name, schema=schema, exist_ok=True))
     Path(database.uri).mkdir(parents=True, exist_ok=True)

@@ -75,7 +75,8 @@ def test_free_text_comes_with_its_tokens(small: OpenAIModel) -> None:
 
 
 def test_an_answer_at_its_limit_is_truncated(small: OpenAIModel) -> None:
-    (answer,) = answered(small, ask("Count from one to one hundred.", max_tokens=5))
+    schema = json.dumps({"enum": ["one two three four five six seven eight nine ten"]})
+    (answer,) = answered(small, ask("Count.", schema=schema, max_tokens=5))
     assert answer.outcome is Outcome.TRUNCATED
     assert answer.usage.output_tokens == 5
     assert answer.text
