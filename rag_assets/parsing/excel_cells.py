@@ -14,7 +14,7 @@ from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, local_name
 from rag_assets.parsing.cells import column_number, format_range
-from rag_assets.parsing.excel_formats import format_number
+from rag_assets.parsing.excel_formats import format_number, format_text
 from rag_assets.parsing.excel_formulas import Formulas
 from rag_assets.parsing.excel_links import LinkReader
 from rag_assets.parsing.excel_styles import PLAIN, Look, Styles, to_float
@@ -194,13 +194,16 @@ class _SheetReader:
             if tag[-2:] == "}f":  # type: ignore[index,unused-ignore]
                 formula = self.formulas.add(child, self.row, column)
             elif tag[-3:] == "}is":  # type: ignore[index,unused-ignore]
-                return rich_text(child)
+                return format_text(rich_text(child), code)
         return formula
 
     def _shown(self, kind: str, value: str, code: str) -> str:
         match kind:
             case "s":
-                text = self.strings[int(value)] if value.isdecimal() and int(value) < len(self.strings) else ""
+                known = value.isdecimal() and int(value) < len(self.strings)
+                text = format_text(self.strings[int(value)], code) if known else ""
+            case "str":
+                text = format_text(clean_text(value), code)
             case "b":
                 text = "TRUE" if value.strip() in {"1", "true"} else "FALSE"
             case "n" if (number := to_float(value)) is not None:
