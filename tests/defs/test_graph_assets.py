@@ -64,11 +64,6 @@ def write_documents(home: Home) -> Home:
     return Home(load_settings(home=home.path, sources=home.settings.sources, graph={"enabled": True}))
 
 
-@pytest.fixture
-def graph_home(home: Home) -> Home:
-    return write_documents(home)
-
-
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Home:
     """A knowledge base with a graph, published; not to be changed by tests."""
@@ -82,9 +77,10 @@ def indexed(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Ho
 
 @pytest.fixture
 def copied(indexed: Home, tmp_path: Path) -> Home:
-    """A copy of it that may be changed."""
+    """A copy of it, with its documents, that may be changed."""
     shutil.copytree(indexed.path, tmp_path / "home", symlinks=True)
-    return Home(load_settings(home=tmp_path / "home", sources=indexed.settings.sources, graph={"enabled": True}))
+    shutil.copytree(indexed.settings.sources[0], tmp_path / "specs")
+    return Home(load_settings(home=tmp_path / "home", sources=(str(tmp_path / "specs"),), graph={"enabled": True}))
 
 
 def stored(home: Home) -> dict[str, list[Any]]:
@@ -98,25 +94,24 @@ def stored(home: Home) -> dict[str, list[Any]]:
     return rows
 
 
-def test_the_graph_stays_in_step_and_equals_a_rebuild(graph_home: Home, tmp_path: Path) -> None:
-    run_index(graph_home)
-    first = stored(graph_home)
+def test_the_graph_stays_in_step_and_equals_a_rebuild(copied: Home, tmp_path: Path) -> None:
+    first = stored(copied)
     assert all(first[name] for name in GRAPH)
     names = {row["name"] for row in first["entities"]}
     assert {"API-ORDER-01", "E0004"} <= names
-    folder = Path(graph_home.settings.sources[0])
+    folder = Path(copied.settings.sources[0])
     (folder / "customers.md").write_text(CUSTOMERS.replace("E0004", "E0005"), "utf-8")
     (folder / "more.md").write_text("# 在庫管理機能\n\n「在庫画面」は API-STOCK-01 を呼び出す。\n", "utf-8")
-    run_index(graph_home)
+    run_index(copied)
     (folder / "orders.md").unlink()
-    run_index(graph_home)
-    changed = stored(graph_home)
+    run_index(copied)
+    changed = stored(copied)
     assert {"E0005", "API-STOCK-01"} <= {row["name"] for row in changed["entities"]}
     assert not {"E0004", "API-ORDER-01"} & {row["name"] for row in changed["entities"]}
     other = tmp_path / "rebuilt"
     other.mkdir()
-    (other / "models").symlink_to((graph_home.path / "models").resolve())
-    rebuilt = Home(load_settings(home=other, sources=graph_home.settings.sources, graph={"enabled": True}))
+    (other / "models").symlink_to((copied.path / "models").resolve())
+    rebuilt = Home(load_settings(home=other, sources=copied.settings.sources, graph={"enabled": True}))
     run_index(rebuilt)
     assert stored(rebuilt) == changed
 
