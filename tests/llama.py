@@ -160,7 +160,7 @@ class LlamaServer:
 
 
 def _running(weights: Weights, log: Path) -> Iterator[LlamaServer]:
-    pytest.importorskip("xllamacpp")
+    pytest.importorskip("xllamacpp", reason="there is no llama.cpp server for this platform")
     server = LlamaServer(weights, log)
     server.start()
     yield server

@@ -18,9 +18,9 @@ TEXTS = ["alpha beta", "gamma", "", "delta " * 500, "beta"]
 
 def save(folder: Path, labels: int) -> Path:
     """A BERT of two small layers with random weights that scores pairs."""
-    pytest.importorskip("sentence_transformers")
-    transformers: Any = pytest.importorskip("transformers")
-    torch: Any = pytest.importorskip("torch")
+    pytest.importorskip("sentence_transformers", reason="the extra sentence-transformers is not installed")
+    transformers: Any = pytest.importorskip("transformers", reason="the extra sentence-transformers is not installed")
+    torch: Any = pytest.importorskip("torch", reason="the extra sentence-transformers is not installed")
     torch.manual_seed(0)
     config = transformers.BertConfig(
         vocab_size=len(WORDS), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
@@ -62,8 +62,8 @@ def test_the_name_follows_the_files(tmp_path: Path) -> None:
 
 
 def test_scores_are_the_numbers_of_the_model(model_folder: Path) -> None:
-    transformers: Any = pytest.importorskip("transformers")
-    torch: Any = pytest.importorskip("torch")
+    transformers: Any = pytest.importorskip("transformers", reason="the extra sentence-transformers is not installed")
+    torch: Any = pytest.importorskip("torch", reason="the extra sentence-transformers is not installed")
     scores = CrossEncoderReranker(str(model_folder), threads=1).rerank("alpha", TEXTS)
     assert scores.shape == (len(TEXTS),)
     assert scores.dtype == np.float32
@@ -81,6 +81,6 @@ def test_a_model_of_several_labels_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("sentence_transformers", reason="the extra sentence-transformers is not installed")
     with pytest.raises(ModelError, match="cannot load it"):
         CrossEncoderReranker(str(tmp_path)).rerank("alpha", TEXTS)

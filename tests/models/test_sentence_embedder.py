@@ -20,9 +20,11 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "alpha", "beta", "gamma",
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of two small layers with random weights, saved as sentence-transformers saves it."""
-    sentence_transformers: Any = pytest.importorskip("sentence_transformers")
-    transformers: Any = pytest.importorskip("transformers")
-    torch: Any = pytest.importorskip("torch")
+    sentence_transformers: Any = pytest.importorskip(
+        "sentence_transformers", reason="the extra sentence-transformers is not installed"
+    )
+    transformers: Any = pytest.importorskip("transformers", reason="the extra sentence-transformers is not installed")
+    torch: Any = pytest.importorskip("torch", reason="the extra sentence-transformers is not installed")
     bert: Path = tmp_path_factory.mktemp("bert")
     torch.manual_seed(0)
     config = transformers.BertConfig(
@@ -114,6 +116,6 @@ def test_the_name_follows_the_files(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("sentence_transformers", reason="the extra sentence-transformers is not installed")
     with pytest.raises(ModelError, match="sentence-transformers cannot load it"):
         SentenceTransformersEmbedder(str(tmp_path)).count_tokens(["x"])
