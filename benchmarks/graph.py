@@ -102,13 +102,13 @@ def update(home: Home) -> dict[str, Any]:
 
     def parse() -> None:
         listing = home.listing()
-        update_documents(home.lake, listing, SHARDS, home.parsing_limits, home.parsing_workers, silent)
+        update_documents(home.lake, listing, SHARDS, home.options.parsing, home.parsing_workers, silent)
         size, overlap = settings.chunking.size_tokens, settings.chunking.overlap_share
         update_chunks(home.lake, SHARDS, home.embedder, home.chunking_fingerprint, size, overlap, silent)
 
     def mentions() -> None:
         with home.recognizer() as recognizer:
-            update_mentions(home.lake, SHARDS, model, home.mention_options, home.entity_types, silent, recognizer)
+            update_mentions(home.lake, SHARDS, model, home.options.mentions, home.entity_types, silent, recognizer)
 
     def embed() -> None:
         home.vectors.sync(ENTITY_INDEX, {WHOLE: entity_rows(home.lake, WHOLE)}, home.embedder)
@@ -116,9 +116,9 @@ def update(home: Home) -> dict[str, Any]:
 
     timed("parse", parse)
     timed("mentions", mentions)
-    timed("entities", lambda: update_entities(home.lake, model, home.embedder, home.entity_options))
-    found = timed("communities", lambda: update_communities(home.lake, home.leiden_options))
-    reports = timed("reports", lambda: update_reports(home.lake, model, home.report_options, silent))
+    timed("entities", lambda: update_entities(home.lake, model, home.embedder, home.options.entities))
+    found = timed("communities", lambda: update_communities(home.lake, home.options.leiden))
+    reports = timed("reports", lambda: update_reports(home.lake, model, home.options.reports, silent))
     timed("embed", embed)
     tables = (CHUNKS, ENTITY_MENTIONS, ENTITIES, RELATIONSHIPS, COMMUNITIES, COMMUNITY_REPORTS)
     return {
@@ -141,7 +141,7 @@ def modularity(home: Home) -> dict[str, tuple[float, float]]:
     entities = home.lake.read(ENTITIES, columns=["entity_id"])
     edges = home.lake.read(RELATIONSHIPS, columns=["source_id", "target_id", "weight"])
     began = time.perf_counter()
-    detect_communities(entities, edges, home.leiden_options)
+    detect_communities(entities, edges, home.options.leiden)
     found = {"rag_assets": (level_metrics(home.lake)[0].modularity, time.perf_counter() - began)}
     names = {name: place for place, name in enumerate(sorted(entities["entity_id"].to_pylist()))}
     ends = [(names[row["source_id"]], names[row["target_id"]]) for row in edges.to_pylist()]
@@ -195,11 +195,11 @@ def changed(home: Home) -> dict[str, Any]:
     done = update(home)
     done["ari"] = agreement(before, load_communities(home.lake))
     home.lake.write(COMMUNITY_REPORTS, WHOLE, reports, kept_inputs)
-    options = replace(home.leiden_options, seed=home.leiden_options.seed + 1)
+    options = replace(home.options.leiden, seed=home.options.leiden.seed + 1)
     for table in (COMMUNITIES, COMMUNITY_MEMBERS):
         home.lake.write(table, WHOLE, table.schema.empty_table(), {WHOLE: "none"})
     update_communities(home.lake, options)
-    scratch = update_reports(home.lake, ExtractiveModel(), home.report_options, silent)
+    scratch = update_reports(home.lake, ExtractiveModel(), home.options.reports, silent)
     done["scratch_ari"] = agreement(before, load_communities(home.lake))
     done["scratch_share"] = scratch.rewritten / (scratch.rewritten + scratch.kept)
     return done

@@ -22,27 +22,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.tables import (
-    BLOCKS,
-    CHUNKS,
-    CLAIMS,
-    COMMUNITIES,
-    COMMUNITY_MEMBERS,
     COMMUNITY_REPORTS,
     DOCUMENT_FACETS,
-    DOCUMENTS,
     ENTITIES,
     ENTITY_MENTIONS,
-    ENTITY_MERGES,
     FILE_SUMMARIES,
     META_KNOWLEDGE,
     PAGE_SUMMARIES,
-    PAGES,
-    PARSE_FAILURES,
-    QUESTION_CLUSTERS,
-    RELATIONSHIP_MENTIONS,
-    RELATIONSHIPS,
     SYNTHETIC_QA,
 )
+from rag_assets.options import StepOptions
 from rag_assets.settings import Settings
 from rag_assets.sources.changes import (
     Changes,
@@ -55,28 +44,20 @@ from rag_assets.sources.changes import (
 )
 from rag_assets.sources.listing import Source
 from rag_assets.store.incremental import finished
-from rag_assets.store.lake import WHOLE, Lake
+from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from filelock import FileLock
 
     from rag_assets.contracts.ports import Embedder, LanguageModel, Reranker
-    from rag_assets.enrich.meta_knowledge_tables import KnowledgeOptions
-    from rag_assets.enrich.question_tables import QuestionRules
-    from rag_assets.enrich.summary_dialogues import SummaryOptions
     from rag_assets.enrich.taxonomy import Taxonomy
-    from rag_assets.graph.entities import EntityOptions
     from rag_assets.graph.entity_types import EntityTypes
-    from rag_assets.graph.leiden import LeidenOptions
-    from rag_assets.graph.mention_tables import MentionOptions
     from rag_assets.graph.recognizers import SpacyRecognizer
-    from rag_assets.graph.report_dialogues import ReportOptions
     from rag_assets.models.answers import AnswerStore
     from rag_assets.models.language_models import ModelChoice
     from rag_assets.models.ledger import Ledger
-    from rag_assets.parsing.parse import ParsingLimits
-    from rag_assets.query import GlobalOptions, KnowledgeBase
+    from rag_assets.query import KnowledgeBase
     from rag_assets.store.vectors import VectorStore
 
 
@@ -94,6 +75,7 @@ class Home:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.path = settings.home.expanduser().absolute()
+        self.options = StepOptions(settings)
 
     @cached_property
     def lake(self) -> Lake:
@@ -219,10 +201,10 @@ class Home:
 
         return digest(
             parsing_fingerprint(),
-            *astuple(self.parsing_limits),
+            *astuple(self.options.parsing),
             self.chunking_fingerprint,
             summary_fingerprint(),
-            *astuple(self.summary_options),
+            *astuple(self.options.summaries),
             self.language_model_name,
             facets_fingerprint(),
             self.taxonomy.digest,
@@ -230,9 +212,9 @@ class Home:
             clusters_fingerprint(),
             self.settings.enrichment.duplicate_distance,
             knowledge_fingerprint(),
-            *astuple(self.knowledge_options),
-            *astuple(self.question_rules.counts),
-            self.question_rules.least_grade,
+            *astuple(self.options.knowledge),
+            *astuple(self.options.questions.counts),
+            self.options.questions.least_grade,
             self._graph_digest,
             serving_fingerprint(),
         )
@@ -249,84 +231,6 @@ class Home:
 
         code = (mentions_fingerprint(), entities_fingerprint(), communities_fingerprint(), reports_fingerprint())
         return digest(*code, self.settings.graph.model_dump_json(exclude={"workers"}), self.entity_types.digest)
-
-    def unfinished_steps(self) -> list[str]:
-        """Shards of tables whose rows were not computed from what the step before them stored last, in words."""
-        from rag_assets.enrich.boilerplate import without_mark
-        from rag_assets.enrich.facet_tables import wanted_facets
-        from rag_assets.enrich.question_tables import wanted_questions
-        from rag_assets.enrich.summary_tables import wanted_file_summaries, wanted_page_summaries
-        from rag_assets.parsing.chunks import wanted_chunks
-        from rag_assets.store.publish import unfinished_syncs
-
-        lengths, model = self.summary_options, self.language_model_name
-        unfinished = []
-        for shard in self.lake.latest(DOCUMENTS):
-            parsed = self.lake.inputs(BLOCKS, shard)
-            expected = {
-                PAGES: parsed,
-                PARSE_FAILURES: parsed,
-                CHUNKS: wanted_chunks(self.lake, shard, self.chunking_fingerprint),
-                PAGE_SUMMARIES: wanted_page_summaries(self.lake, shard, lengths, model),
-                FILE_SUMMARIES: wanted_file_summaries(self.lake, shard, lengths, model),
-                DOCUMENT_FACETS: wanted_facets(
-                    self.lake, shard, self.taxonomy, lengths.read_tokens, model, self.embedder.name
-                ),
-                SYNTHETIC_QA: wanted_questions(self.lake, shard, self.question_rules, model),
-                **dict.fromkeys((ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS), self._wanted_mentions(shard)),
-            }
-            found = {table: finished(self.lake.inputs(table, shard)) for table in expected}
-            found[PAGE_SUMMARIES] = {name: without_mark(key) for name, key in found[PAGE_SUMMARIES].items()}
-            unfinished += [f"{table.name}, shard {shard}" for table, keys in expected.items() if found[table] != keys]
-            if self.lake.inputs(DOCUMENTS, shard).keys() != parsed.keys():
-                unfinished.append(f"{DOCUMENTS.name}, shard {shard}")
-        unfinished += self._unfinished_knowledge()
-        if self.settings.graph.enabled:
-            unfinished += self._unfinished_graph()
-        return unfinished + unfinished_syncs(self.lake, self.vectors, self.embedder.name)
-
-    def _wanted_mentions(self, shard: str) -> dict[str, str]:
-        """What the mentions of each document of a shard are to be computed from; nothing where the graph is off."""
-        if not self.settings.graph.enabled:
-            return {}
-        from rag_assets.graph.mention_tables import wanted_mentions
-
-        return wanted_mentions(self.lake, shard, self.mention_options, self.entity_types, self.language_model_name)
-
-    def _unfinished_knowledge(self) -> list[str]:
-        from rag_assets.enrich.meta_knowledge_tables import wanted_knowledge
-        from rag_assets.enrich.question_clusters import wanted_clusters
-
-        distance = self.settings.enrichment.duplicate_distance
-        expected = {
-            QUESTION_CLUSTERS: wanted_clusters(self.lake, distance, self.embedder.name),
-            META_KNOWLEDGE: wanted_knowledge(self.lake, self.knowledge_options, self.language_model_name),
-        }
-        found = {table: finished(self.lake.inputs(table, WHOLE)).get(WHOLE) for table in expected}
-        return [table.name for table, wanted in expected.items() if found[table] not in {wanted, None}]
-
-    def _unfinished_graph(self) -> list[str]:
-        from rag_assets.graph.entities import wanted_entities
-
-        wanted = wanted_entities(self.lake, self.entity_options, self.language_model_name, self.embedder.name)
-        made = (ENTITIES, RELATIONSHIPS, ENTITY_MERGES)
-        missing = [each.name for each in made if finished(self.lake.inputs(each, WHOLE)) != {WHOLE: wanted}]
-        later = (COMMUNITIES, COMMUNITY_MEMBERS, COMMUNITY_REPORTS)
-        return missing + [each.name for each in later if not self.lake.inputs(each, WHOLE)]
-
-    @property
-    def summary_options(self) -> "SummaryOptions":
-        """How summaries are made."""
-        from rag_assets.enrich.summary_dialogues import SummaryOptions
-
-        chosen = self.settings.enrichment
-        return SummaryOptions(
-            chosen.file_summary_chars,
-            chosen.page_file_chars,
-            chosen.page_summary_chars,
-            chosen.read_tokens,
-            chosen.boilerplate_documents,
-        )
 
     @cached_property
     def answers(self) -> "AnswerStore":
@@ -415,26 +319,6 @@ class Home:
 
         return load_taxonomy(self.settings.enrichment.taxonomy)
 
-    @property
-    def question_rules(self) -> "QuestionRules":
-        """How questions are made."""
-        from rag_assets.enrich.question_tables import QuestionRules
-        from rag_assets.enrich.questions import QuestionCounts
-
-        chosen = self.settings.enrichment
-        counts = QuestionCounts(chosen.questions_least, chosen.questions_most, chosen.question_tokens)
-        return QuestionRules(counts, chosen.question_grade, chosen.read_tokens)
-
-    @property
-    def mention_options(self) -> "MentionOptions":
-        """How entities are taken from pages."""
-        from rag_assets.graph.extraction_dialogues import ExtractionOptions
-        from rag_assets.graph.mention_tables import MentionOptions
-
-        chosen = self.settings.graph
-        extraction = ExtractionOptions(chosen.gleanings, chosen.claims)
-        return MentionOptions(chosen.window_tokens, chosen.overlap_tokens, extraction)
-
     def recognizer(self) -> "SpacyRecognizer":
         """What recognizes named entities; to be closed."""
         from rag_assets.graph.recognizers import SpacyRecognizer
@@ -452,50 +336,6 @@ class Home:
 
         return load_types(self.settings.graph.types_toml)
 
-    @property
-    def entity_options(self) -> "EntityOptions":
-        """How entities are made from mentions."""
-        from rag_assets.graph.entities import EntityOptions
-        from rag_assets.graph.resolution import ResolutionOptions
-
-        chosen = self.settings.graph
-        resolution = ResolutionOptions(chosen.merge_similarity, chosen.merge_questions)
-        return EntityOptions(chosen.description_chars, resolution, chosen.merges_csv)
-
-    @property
-    def leiden_options(self) -> "LeidenOptions":
-        """How communities are found."""
-        from rag_assets.graph.leiden import LeidenOptions, Quality
-
-        chosen = self.settings.graph
-        return LeidenOptions(
-            Quality(chosen.quality), chosen.resolution, chosen.community_size, chosen.seed, seeded_from=300, drift=0.02
-        )
-
-    @property
-    def report_options(self) -> "ReportOptions":
-        """How community reports are written."""
-        from rag_assets.graph.report_dialogues import ReportOptions
-
-        chosen = self.settings.graph
-        return ReportOptions(chosen.report_context_tokens, chosen.report_tokens, minimum_size=2)
-
-    @property
-    def knowledge_options(self) -> "KnowledgeOptions":
-        """How the questions of a facet value are summarised."""
-        from rag_assets.enrich.meta_knowledge_tables import KnowledgeOptions
-
-        chosen = self.settings.enrichment
-        return KnowledgeOptions(
-            chosen.knowledge_documents,
-            chosen.knowledge_questions,
-            chosen.knowledge_combinations,
-            chosen.knowledge_terms,
-            chosen.knowledge_chars,
-            chosen.read_tokens,
-            chosen.remove_duplicates,
-        )
-
     def model_steps(self, model: "LanguageModel") -> dict[str, ModelStep]:
         """The steps of indexing that ask a language model, by their table and in their order."""
         from rag_assets.enrich.facet_tables import update_facets
@@ -503,7 +343,7 @@ class Home:
         from rag_assets.enrich.question_tables import update_questions
         from rag_assets.enrich.summary_tables import update_file_summaries, update_page_summaries
 
-        lengths, read_tokens = self.summary_options, self.settings.enrichment.read_tokens
+        lengths, read_tokens = self.options.summaries, self.settings.enrichment.read_tokens
         steps: dict[str, ModelStep] = {
             PAGE_SUMMARIES.name: lambda lake, shards, progress: update_page_summaries(
                 lake, shards, model, lengths, progress
@@ -515,13 +355,13 @@ class Home:
                 lake, shards, model, self.embedder, self.taxonomy, read_tokens, progress
             ),
             SYNTHETIC_QA.name: lambda lake, shards, progress: update_questions(
-                lake, shards, model, self.question_rules, progress
+                lake, shards, model, self.options.questions, progress
             ),
         }
 
         def knowledge(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
             del shards
-            return update_meta_knowledge(lake, model, self.knowledge_options, progress)
+            return update_meta_knowledge(lake, model, self.options.knowledge, progress)
 
         steps[META_KNOWLEDGE.name] = knowledge
         return {**steps, **(self._graph_steps(model) if self.settings.graph.enabled else {})}
@@ -534,17 +374,17 @@ class Home:
 
         def mentions(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
             with self.recognizer() as recognizer:
-                options, types = self.mention_options, self.entity_types
+                options, types = self.options.mentions, self.entity_types
                 return update_mentions(lake, shards, model, options, types, progress, recognizer)
 
         def entities(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
             del shards, progress
-            return update_entities(lake, model, self.embedder, self.entity_options)
+            return update_entities(lake, model, self.embedder, self.options.entities)
 
         def reports(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
             del shards
-            update_communities(lake, self.leiden_options)
-            return update_reports(lake, model, self.report_options, progress)
+            update_communities(lake, self.options.leiden)
+            return update_reports(lake, model, self.options.reports, progress)
 
         return {ENTITY_MENTIONS.name: mentions, ENTITIES.name: entities, COMMUNITY_REPORTS.name: reports}
 
@@ -555,26 +395,6 @@ class Home:
 
         chunking = self.settings.chunking
         return chunking_fingerprint(self.embedder.name, chunking.size_tokens, chunking.overlap_share)
-
-    @property
-    def parsing_limits(self) -> "ParsingLimits":
-        """Limits within which one file is parsed."""
-        from rag_assets.parsing.parse import ParsingLimits
-
-        chosen = self.settings.parsing
-        return ParsingLimits(
-            timeout_seconds=chosen.timeout_seconds,
-            memory_bytes=chosen.memory_bytes,
-            file_bytes=chosen.file_bytes,
-            expanded_bytes=chosen.expanded_bytes,
-            archive_entries=chosen.archive_entries,
-            cells=chosen.cells,
-            pages=chosen.pages,
-            nesting_depth=chosen.nesting_depth,
-            ocr_seconds_per_page=chosen.ocr_seconds_per_page,
-            ocr_seconds=chosen.ocr_seconds,
-            unstructured_formats=chosen.unstructured_formats,
-        )
 
     @property
     def parsing_passwords(self) -> tuple[str, ...]:
@@ -616,14 +436,6 @@ class Home:
                 passages=self.settings.search.hyde_passages, fusion=Fusion(self.settings.search.hyde_fusion)
             ),
         )
-
-    @property
-    def global_options(self) -> "GlobalOptions":
-        """How questions are answered from community reports."""
-        from rag_assets.query import GlobalOptions
-
-        chosen = self.settings.search
-        return GlobalOptions(chosen.global_context_tokens, chosen.global_answer_tokens, chosen.global_seed)
 
     def _query_model(self) -> "LanguageModel | None":
         """The language model for queries, which never uses batches; None where it does not write."""

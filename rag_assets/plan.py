@@ -112,7 +112,7 @@ def make_plan(home: "Home") -> Plan:
             lake,
             listing,
             changes.shards,
-            home.parsing_limits,
+            home.options.parsing,
             home.parsing_workers,
             _ignore,
             home.parsing_passwords,

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -60,6 +61,8 @@ class Request:
         temperature: Of sampling; None leaves it to the provider.
         seed: Of sampling, where the provider has one.
         stop: Texts at which the answer ends.
+        progress: Told the text written so far while it is being written, from any thread, by providers that can; after
+            a failed attempt it begins anew. Not told of answers that are stored, nor part of what they are keyed by.
     """
 
     prefix: str
@@ -71,6 +74,7 @@ class Request:
     temperature: float | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    progress: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def content_sha256(self) -> str:

@@ -22,6 +22,7 @@ from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, PARSE_
 from rag_assets.definitions import build_definitions
 from rag_assets.defs.resources import HomeResource, LogProgress
 from rag_assets.defs.runs import stated_settings
+from rag_assets.freshness import unfinished_steps
 from rag_assets.home import Home
 from rag_assets.parsing.documents import update_documents
 from rag_assets.store.lake import Lake, shard_of
@@ -177,7 +178,7 @@ def test_a_run_killed_between_two_tables_is_finished_by_the_next(
     with monkeypatch.context() as patched:
         patched.setattr(Lake, "write", dying)
         with pytest.raises(KeyboardInterrupt):
-            update_documents(home.lake, home.listing(), shards, home.parsing_limits, 1, lambda *_: None)
+            update_documents(home.lake, home.listing(), shards, home.options.parsing, 1, lambda *_: None)
     run_index(home)
     assert published(home) == published(rebuilt(home, tmp_path / "full"))
 
@@ -197,8 +198,8 @@ def test_an_interrupt_ends_the_run_and_the_next_goes_on(home: Home, delay: float
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=30)
     assert process.returncode == 1, output
-    assert run_index(home).unfinished_shards or home.unfinished_steps() == []
-    assert home.unfinished_steps() == []
+    assert run_index(home).unfinished_shards or unfinished_steps(home) == []
+    assert unfinished_steps(home) == []
 
 
 def test_a_bad_file_is_a_row_and_stops_nothing(home: Home) -> None:
@@ -224,10 +225,10 @@ def test_an_encrypted_file_is_indexed_once_its_password_is_given(home: Home) -> 
     assert home.lake.read(CHUNKS).num_rows == 0
     shard = shard_of("specs/locked.xlsx")
     for passwords, found in ((("wrong",), 0), (("wrong", "ひみつ"), 1), ((), 1)):
-        update_documents(home.lake, home.listing(), [shard], home.parsing_limits, 1, lambda *_: None, passwords)
+        update_documents(home.lake, home.listing(), [shard], home.options.parsing, 1, lambda *_: None, passwords)
         run_index(home)
         assert home.lake.read(CHUNKS).num_rows == found
-        assert home.unfinished_steps() == []
+        assert unfinished_steps(home) == []
     assert "秘密の料金表" in Home(home.settings).knowledge_base().search("料金表", k=1).hits[0].text
 
 
@@ -271,12 +272,12 @@ def test_a_half_finished_run_of_others_is_not_published(home: Home) -> None:
         resources = {"home": HomeResource(settings=stated_settings(home))}
         failed = dg.materialize([snapshot], instance=instance, resources=resources, raise_on_error=False)
     assert not failed.success
-    assert home.unfinished_steps() == [
+    assert unfinished_steps(home) == [
         f"{name}, shard {shard}" for name in ("pages", "parse_failures", "chunks", "page_summaries")
     ]
     assert home.snapshots.current() == before
     run_index(home)
-    assert home.unfinished_steps() == []
+    assert unfinished_steps(home) == []
 
 
 def test_rows_indexed_from_an_older_state_are_not_published_and_are_mended(home: Home) -> None:

@@ -214,6 +214,6 @@ class CharacterCounter(BagOfWordsEmbedder):
 def parsed_sample(folder: Path) -> Lake:
     """Documents, pages, blocks and passages of the sample folder, in a home of its own."""
     home = Home(load_settings(home=folder, sources=(f"sample={SAMPLE}",)))
-    update_documents(home.lake, home.listing(), SHARDS, home.parsing_limits, 2, ignore)
+    update_documents(home.lake, home.listing(), SHARDS, home.options.parsing, 2, ignore)
     update_chunks(home.lake, SHARDS, CharacterCounter(), "characters", 256, 0.1, ignore)
     return home.lake

@@ -30,7 +30,7 @@ def write(home: Home, name: str, text: str | None = None) -> None:
 
 
 def parse(home: Home) -> None:
-    update_documents(home.lake, home.listing(), SHARDS, home.parsing_limits, 1, quiet)
+    update_documents(home.lake, home.listing(), SHARDS, home.options.parsing, 1, quiet)
 
 
 def summarize(home: Home, model: ScriptedModel) -> tuple[StepReport, StepReport]:

@@ -70,7 +70,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, models_folder: Path, llama_se
             graph={"enabled": True, "gleanings": 1, "claims": True, "report_tokens": 300, "description_chars": 60},
         )
     )
-    update_documents(home.lake, home.listing(), SHARDS, home.parsing_limits, 1, silent)
+    update_documents(home.lake, home.listing(), SHARDS, home.options.parsing, 1, silent)
     update_chunks(home.lake, SHARDS, home.embedder, home.chunking_fingerprint, 256, 0.1, silent)
     build(home)
     return home

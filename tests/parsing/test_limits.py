@@ -32,7 +32,7 @@ def test_every_limit_comes_from_its_setting(tmp_path: Path) -> None:
     chosen = ParsingSettings(
         nesting_depth=11, ocr_seconds_per_page=12.5, ocr_seconds=13.5, unstructured_formats=("eml",)
     )
-    limits = Home(Settings(home=tmp_path, parsing=chosen)).parsing_limits
+    limits = Home(Settings(home=tmp_path, parsing=chosen)).options.parsing
     for field in fields(ParsingLimits):
         assert getattr(limits, field.name) == getattr(chosen, field.name)
 

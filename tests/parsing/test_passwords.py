@@ -86,7 +86,7 @@ def test_passwords_are_in_no_fingerprint(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("RAG_PASSWORDS", "foo")
     secret = Home(load_settings(home=tmp_path))
     assert secret.parsing_passwords == ("foo",)
-    assert astuple(secret.parsing_limits) == astuple(plain.parsing_limits)
+    assert astuple(secret.options.parsing) == astuple(plain.options.parsing)
 
 
 def test_passwords_reach_the_parsing_process_but_not_its_command_line(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_other_formats_keep_their_readers(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_setting_takes_the_formats_that_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = ParsingSettings(unstructured_formats=tuple(sorted(FORMATS)))
-    assert Home(Settings(home=tmp_path, parsing=chosen)).parsing_limits.unstructured_formats == tuple(sorted(FORMATS))
+    assert Home(Settings(home=tmp_path, parsing=chosen)).options.parsing.unstructured_formats == tuple(sorted(FORMATS))
     (annotated, _) = get_args(ParsingSettings.model_fields["unstructured_formats"].annotation)
     with pytest.raises(ValueError, match="unstructured_formats"):
         ParsingSettings(unstructured_formats=("docs",))
@@ -227,5 +227,5 @@ def test_another_reader_is_another_content(tmp_path: Path) -> None:
     listing = Home(Settings(home=tmp_path / "home", sources=(f"files={files}",))).listing()
     file = listing.files["files/a.eml"]
     content = _Content("0" * 64, file.path)
-    keys = {content_key(content, file, chosen.parsing_limits) for chosen in (home, other)}
+    keys = {content_key(content, file, chosen.options.parsing) for chosen in (home, other)}
     assert len(keys) == 2

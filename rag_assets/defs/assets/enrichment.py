@@ -41,7 +41,7 @@ def summarize_pages(
     model = base.language_model(context.run.run_id)
     with retried(), model_facts(base, [PAGE_SUMMARIES], context.run.run_id, context.partition_keys) as facts:
         report = update_page_summaries(
-            base.lake, context.partition_keys, model, base.summary_options, progress.step("summarize pages")
+            base.lake, context.partition_keys, model, base.options.summaries, progress.step("summarize pages")
         )
     yield materialized(context, base.lake, DOCUMENT_LINES, report, ("document_id",), {})
     columns = {"page_id": ("pages", "page_id"), "text": ("blocks", "text")}
@@ -62,7 +62,7 @@ def summarize_files(
     model = base.language_model(context.run.run_id)
     with retried(), model_facts(base, [FILE_SUMMARIES], context.run.run_id, context.partition_keys) as facts:
         report = update_file_summaries(
-            base.lake, context.partition_keys, model, base.summary_options, progress.step("summarize files")
+            base.lake, context.partition_keys, model, base.options.summaries, progress.step("summarize files")
         )
     columns = {"document_id": ("documents", "document_id"), "text": ("blocks", "text")}
     return materialized(context, base.lake, FILE_SUMMARIES, report, _SHOWN, columns, facts)
@@ -107,7 +107,7 @@ def ask_questions(
     model = base.language_model(context.run.run_id)
     with retried(), model_facts(base, [SYNTHETIC_QA], context.run.run_id, context.partition_keys) as facts:
         report = update_questions(
-            base.lake, context.partition_keys, model, base.question_rules, progress.step("ask questions")
+            base.lake, context.partition_keys, model, base.options.questions, progress.step("ask questions")
         )
     columns = {"chunk_ids": ("chunks", "chunk_id")}
     shown = ("document_id", "question", "answer", "grade")

@@ -61,7 +61,7 @@ def extract_mentions(
     tables = [table for table, _ in _MENTIONS]
     with retried():
         if base.settings.graph.enabled:
-            model, options, types = base.language_model(run_id), base.mention_options, base.entity_types
+            model, options, types = base.language_model(run_id), base.options.mentions, base.entity_types
             bar = progress.step("extract mentions")
             with base.recognizer() as recognizer, model_facts(base, tables, run_id, context.partition_keys) as facts:
                 update = update_mentions(base.lake, context.partition_keys, model, options, types, bar, recognizer)
@@ -89,7 +89,7 @@ def resolve_entities(context: dg.AssetExecutionContext, home: HomeResource) -> I
         if base.settings.graph.enabled:
             model = base.language_model(context.run.run_id)
             with model_facts(base, _ENTITIES, context.run.run_id) as facts:
-                update_entities(base.lake, model, base.embedder, base.entity_options)
+                update_entities(base.lake, model, base.embedder, base.options.entities)
         else:
             clear_whole(base.lake, _ENTITIES)
     preview = dg.MetadataValue.md(top_entities_markdown(base.lake, 20))
@@ -111,7 +111,7 @@ def detect_communities(home: HomeResource) -> Iterator[dg.MaterializeResult]:  #
     facts: dict[str, dg.MetadataValue] = {}
     with retried():
         if base.settings.graph.enabled:
-            update = update_communities(base.lake, base.leiden_options, current.tables if current else {})
+            update = update_communities(base.lake, base.options.leiden, current.tables if current else {})
             dissolved = [f"{each.community_id} -> {each.successor_id}" for each in update.dissolved[:_DISSOLVED_SHOWN]]
             facts = {
                 "kept": dg.MetadataValue.int(update.kept_count),
@@ -145,7 +145,7 @@ def report_communities(
             return whole_materialized(base.lake, COMMUNITY_REPORTS, StepFacts(_OFF))
         model = base.language_model(context.run.run_id)
         with model_facts(base, [COMMUNITY_REPORTS], context.run.run_id) as facts:
-            update = update_reports(base.lake, model, base.report_options, progress.step("report communities"))
+            update = update_reports(base.lake, model, base.options.reports, progress.step("report communities"))
     return whole_materialized(
         base.lake,
         COMMUNITY_REPORTS,

@@ -42,7 +42,7 @@ def parse(
             base.lake,
             listing,
             context.partition_keys,
-            base.parsing_limits,
+            base.options.parsing,
             base.parsing_workers,
             progress.step("parse"),
             base.parsing_passwords,

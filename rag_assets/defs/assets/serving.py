@@ -29,6 +29,7 @@ from rag_assets.contracts.tables import (
 from rag_assets.defs.io import serving_spec, table_spec
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
 from rag_assets.defs.resources import HomeResource, Progress, retried
+from rag_assets.freshness import unfinished_steps
 from rag_assets.home import Home
 from rag_assets.store.lake import WHOLE, Lake
 from rag_assets.store.publish import publish
@@ -215,7 +216,7 @@ def snapshot(home: HomeResource) -> dg.MaterializeResult:  # type: ignore[type-a
             base.pipeline,
             base.embedder,
             base.settings.operation.kept_snapshots,
-            base.unfinished_steps,
+            lambda: unfinished_steps(base),
         )
     return dg.MaterializeResult(
         metadata={"snapshot": published.number, "published_at": published.published_at, **published.row_counts}
