@@ -5,7 +5,13 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.defs.assets.enrichment import ask_questions, classify_documents, summarize_files, summarize_pages
-from rag_assets.defs.assets.graph import detect_communities, extract_mentions, report_communities, resolve_entities
+from rag_assets.defs.assets.graph import (
+    detect_communities,
+    extract_mentions,
+    graph_in_use,
+    report_communities,
+    resolve_entities,
+)
 from rag_assets.defs.assets.knowledge import cluster_questions, summarize_knowledge
 from rag_assets.defs.assets.parsing import chunk, parse
 from rag_assets.defs.assets.serving import (
@@ -21,46 +27,57 @@ from rag_assets.defs.checks import CHECKS
 from rag_assets.defs.jobs import INDEX_JOB, reindex_documents
 from rag_assets.defs.resources import HomeResource, KnowledgeBaseResource, LogProgress
 from rag_assets.defs.sensors import build_schedule, build_sensor
+from rag_assets.home import Home
 from rag_assets.settings import load_settings
+
+_STEPS = (
+    parse,
+    chunk,
+    summarize_pages,
+    summarize_files,
+    classify_documents,
+    ask_questions,
+    cluster_questions,
+    summarize_knowledge,
+    record_model_calls,
+    index_chunks,
+    index_summaries,
+    index_questions,
+    snapshot,
+)
+_GRAPH_STEPS = (
+    extract_mentions,
+    resolve_entities,
+    detect_communities,
+    report_communities,
+    index_entities,
+    index_reports,
+)
 
 
 def build_definitions(**overrides: Any) -> dg.Definitions:
-    """All definitions.
+    """All definitions; those of the entity graph where it is in use, since a step that does nothing costs as well.
 
     Args:
         overrides: Resources by name that replace the ordinary ones.
     """
-    operation = load_settings().operation
-    home = HomeResource(settings={})
+    resource: HomeResource = overrides.get("home") or HomeResource(settings={})
+    home = Home(load_settings(**resource.settings))
+    steps = (*_STEPS, *(_GRAPH_STEPS if graph_in_use(home) else ()))
+    keys = {key for each in steps for key in each.keys}
+    assets = dg.map_asset_specs(
+        lambda spec: spec.replace_attributes(deps=[each for each in spec.deps if each.asset_key in keys]), steps
+    )
+    operation = home.settings.operation
     return dg.Definitions(
-        assets=[
-            parse,
-            chunk,
-            summarize_pages,
-            summarize_files,
-            classify_documents,
-            ask_questions,
-            cluster_questions,
-            summarize_knowledge,
-            extract_mentions,
-            resolve_entities,
-            detect_communities,
-            report_communities,
-            record_model_calls,
-            index_chunks,
-            index_summaries,
-            index_questions,
-            index_entities,
-            index_reports,
-            snapshot,
-        ],
-        asset_checks=CHECKS,
+        assets=assets,
+        asset_checks=[check for check in CHECKS if {each.asset_key for each in check.check_specs} <= keys],
         jobs=[INDEX_JOB, reindex_documents],
         sensors=[build_sensor(operation.sensor_seconds)],
         schedules=[build_schedule(operation.schedule_cron)],
         resources={
-            "home": home,
-            "knowledge_base": KnowledgeBaseResource(home=overrides.get("home", home)),
+            "home": resource,
+            "knowledge_base": KnowledgeBaseResource(home=resource),
             "progress": LogProgress(),
             **overrides,
         },

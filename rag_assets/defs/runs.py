@@ -5,12 +5,14 @@ import signal
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.storage.event_log.sqlite import sqlite_event_log
+from sqlalchemy.engine import Engine
 
 from rag_assets.contracts import errors
 from rag_assets.contracts.errors import StoreError
@@ -58,7 +60,7 @@ def _run(home: Home, shards: tuple[str, ...], progress: Progress, *, allow_empty
                 f"{os.environ['DAGSTER_HOME']}: wait for it, or cancel it in the UI if it was killed"
             )
         run_id = str(uuid.uuid4())
-        with _held_open(Path(os.environ["DAGSTER_HOME"]) / "history", run_id), _termination_kept():
+        with _held_open(Path(os.environ["DAGSTER_HOME"]) / "history", run_id), _engines_kept(), _termination_kept():
             result = job.execute_in_process(
                 instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False, run_id=run_id
             )
@@ -89,6 +91,27 @@ def _held_open(history: Path, run_id: str) -> Iterator[None]:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         yield
+
+
+@contextmanager
+def _engines_kept() -> Iterator[None]:
+    """Keep the engines of a SQLite instance during a run.
+
+    Dagster makes an engine for each event, which compiles every statement anew: half of the time of storing an event.
+    """
+    engines: dict[str, Engine] = {}
+    make: Callable[..., Engine] = sqlite_event_log.create_engine  # type: ignore[attr-defined]
+
+    def kept(url: str, **options: Any) -> Engine:
+        if url not in engines:
+            engines[url] = make(url, **options)
+        return engines[url]
+
+    sqlite_event_log.create_engine = kept  # type: ignore[attr-defined,assignment]
+    try:
+        yield
+    finally:
+        sqlite_event_log.create_engine = make  # type: ignore[attr-defined]
 
 
 @contextmanager

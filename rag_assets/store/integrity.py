@@ -210,8 +210,7 @@ def serving_problems(expected: Mapping[str, Collection[str]], found: Collection[
 
 def _versions(lake: Lake, table: Table, shards: Collection[str] | None) -> dict[str, int]:
     """Versions of some shards, or of all; a table that is made as a whole is looked at as a whole."""
-    latest = lake.latest(table)
-    return latest if shards is None or not table.sharded else {each: latest[each] for each in latest if each in shards}
+    return lake.latest(table, shards if table.sharded else None)
 
 
 def _fetch(query: str, **files: ds.Dataset) -> list[tuple[object, ...]]:

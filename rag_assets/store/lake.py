@@ -86,12 +86,13 @@ class Lake:
         if stored != SHARD_COUNT:
             raise StoreError(f"{path}: expected {SHARD_COUNT} shards, found {stored}; index into a new home")
 
-    def latest(self, table: Table) -> dict[str, int]:
-        """Latest version of each shard that has one."""
-        folder = self.root / table.name
-        if not folder.is_dir():
+    def latest(self, table: Table, shards: Iterable[str] | None = None) -> dict[str, int]:
+        """Latest version of each shard that has one, among some shards or all."""
+        try:
+            names = [entry.name for entry in os.scandir(self.root / table.name)] if shards is None else shards
+        except FileNotFoundError:
             return {}
-        found = {entry.name: max(self._versions(table, entry.name), default=0) for entry in os.scandir(folder)}
+        found = {name: max(self._versions(table, name), default=0) for name in names}
         return {shard: version for shard, version in sorted(found.items()) if version}
 
     def paths(self, table: Table, versions: Versions | None = None) -> list[Path]:
@@ -122,11 +123,11 @@ class Lake:
             StoreError: A file is missing or damaged.
         """
         schema = table.schema if columns is None else pa.schema([table.schema.field(name) for name in columns])
-        chosen = self.latest(table) if versions is None else versions
-        wanted = chosen if shards is None else {shard: chosen[shard] for shard in shards if shard in chosen}
-        paths = [path for path in self.paths(table, wanted) if self._is_declared(path, table)]
-        parts = [self._read_file(path, columns, where) for path in paths]
-        return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
+        named = None if shards is None else set(shards)
+        chosen = self.latest(table, named) if versions is None else versions
+        wanted = {shard: version for shard, version in chosen.items() if named is None or shard in named}
+        parts = (self._read_file(path, table, columns, where) for path in self.paths(table, wanted))
+        return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts if part is not None)])
 
     def dataset(self, table: Table, versions: Versions | None = None) -> ds.Dataset:
         """Files of a table, the latest ones or those of given versions, to be queried without being read as a whole.
@@ -231,7 +232,7 @@ class Lake:
 
     def _versions(self, table: Table, shard: str) -> list[int]:
         try:
-            names = [path.name for path in (self.root / table.name / shard).iterdir()]
+            names = [entry.name for entry in os.scandir(f"{self.root}/{table.name}/{shard}")]
         except (FileNotFoundError, NotADirectoryError):
             return []
         return sorted(int(match[1]) for match in map(_FILE_NAME.fullmatch, names) if match)
@@ -249,11 +250,17 @@ class Lake:
         except (OSError, pa.ArrowInvalid) as error:
             raise StoreError(f"{path}: not a readable Parquet file: {error}") from error
 
-    def _read_file(self, path: Path, columns: Sequence[str] | None, where: pc.Expression | None) -> pa.Table:
+    def _read_file(
+        self, path: Path, table: Table, columns: Sequence[str] | None, where: pc.Expression | None
+    ) -> pa.Table | None:
+        """Rows of a file; None where it was written with other columns."""
         chosen = None if columns is None else list(columns)
         try:
-            if where is None:
-                return pq.ParquetFile(path).read(columns=chosen)
+            with pq.ParquetFile(path) as file:
+                if not file.schema_arrow.equals(table.schema):
+                    return None
+                if where is None:
+                    return file.read(columns=chosen)
             return ds.dataset([str(path)], format="parquet", filesystem=LocalFileSystem()).to_table(chosen, where)
         except (OSError, pa.ArrowInvalid) as error:
             raise StoreError(f"{path}: not a readable Parquet file: {error}") from error

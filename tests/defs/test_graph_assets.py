@@ -217,3 +217,20 @@ def test_a_graph_that_does_not_fit_together_is_not_published(copied: Home) -> No
     ]
     assert "source_id 'none' is not in entities" in (failed[0].description or "")
     assert copied.snapshots.current() == before
+
+
+def test_assets_of_the_graph_are_defined_only_where_it_is_on_or_something_is_stored_of_it(
+    copied: Home, tmp_path: Path
+) -> None:
+    off: dict[str, Any] = {"graph": {"enabled": False}}
+
+    def defined(**settings: Any) -> set[str]:
+        graph = build_definitions(home=HomeResource(settings=settings)).resolve_asset_graph()
+        checked = {key.asset_key.to_user_string() for key in graph.asset_check_keys}
+        names = {key.to_user_string() for key in graph.get_all_asset_keys()}
+        assert checked <= names
+        return names & {ENTITY_MENTIONS.name, COMMUNITY_REPORTS.name, "report_index"}
+
+    assert defined(home=str(tmp_path / "new"), **off) == set()
+    assert len(defined(home=str(tmp_path / "new"), graph={"enabled": True})) == 3
+    assert len(defined(home=str(copied.path), **off)) == 3, "to be emptied"

@@ -385,7 +385,7 @@ def test_vectors_of_gone_documents_can_be_restored_without_the_model(
 
 
 def test_every_table_has_an_asset_that_explains_itself() -> None:
-    graph = build_definitions().resolve_asset_graph()
+    graph = build_definitions(home=HomeResource(settings={"graph": {"enabled": True}})).resolve_asset_graph()
     specs = {key.to_user_string(): node for key, node in ((k, graph.get(k)) for k in graph.get_all_asset_keys())}
     assert specs.keys() == {*TABLES, *INDEXES, "snapshot"}
     for name, node in specs.items():

@@ -1,4 +1,4 @@
-"""Assets of the entity graph: mentions by shard; entities, communities, reports as a whole. Empty where it is off."""
+"""Assets of the entity graph: mentions by shard; entities, communities, reports as a whole. Empty once it is off."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -30,6 +30,7 @@ from rag_assets.graph.exchange import level_metrics, top_entities_markdown
 from rag_assets.graph.mention_tables import mentions_fingerprint, update_mentions
 from rag_assets.graph.picture import community_picture
 from rag_assets.graph.report_tables import reports_fingerprint, update_reports
+from rag_assets.home import Home
 from rag_assets.store.incremental import clear_shard, clear_whole
 
 _GROUP = "graph"
@@ -42,6 +43,12 @@ _ENTITIES = (ENTITIES, RELATIONSHIPS, ENTITY_MERGES)
 _COMMUNITIES = (COMMUNITIES, COMMUNITY_MEMBERS)
 _DISSOLVED_SHOWN = 50
 _OFF = {"switched_off": "graph.enabled"}
+
+
+def graph_in_use(home: Home) -> bool:
+    """Whether there are graph assets: it is switched on, or was, and what is stored of it is to be emptied."""
+    stored = (*(table for table, _ in _MENTIONS), *_ENTITIES, *_COMMUNITIES, COMMUNITY_REPORTS)
+    return home.settings.graph.enabled or any(home.lake.latest(table) for table in stored)
 
 
 @dg.multi_asset(
