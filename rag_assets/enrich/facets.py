@@ -20,6 +20,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,6 @@ from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.enrich.question_texts import sentences
 from rag_assets.enrich.taxonomy import Facet, Taxonomy, Value
 from rag_assets.parsing.content import Page
-from rag_assets.parsing.language import detect_language
 
 METHOD = "extractive"
 
@@ -103,7 +103,7 @@ def profile(title: str, summary: str, pages: Sequence[Page], language: str) -> P
                 case BlockKind.TABLE if block.rows:
                     lines += [" ".join(dict.fromkeys(filter(None, row.cells))) for row in block.rows[:_LINES]]
                 case _:
-                    lines += sentences(block.text, detect_language(block.text))
+                    lines += sentences(block.text)
             if len(lines) > _LINES:
                 break
     if not any(map(str.strip, lines)):  # nothing but cover sheets and the like
@@ -207,12 +207,13 @@ class _Places:
             room -= len(line)
             if room <= 0:
                 break
+        self._text = "\n".join([self._title, *(text for _, text in (*self._headings, *self._lines))])
 
     def matches(self, value: Value) -> dict[str, tuple[float, str]]:
         """Words of a value that the document holds: weight of the best place, and the line there."""
         found: dict[str, tuple[float, str]] = {}
         words = {folded(label) for _, label in value.labels} | {folded(term) for term in value.terms}
-        for word in sorted(filter(None, words)):
+        for word in sorted(word for word in words if word and word in self._text):
             stands_in = _finder(word)
             line = next((line for line, text in self._headings if stands_in(text)), None)
             if stands_in(self._title):
@@ -246,6 +247,7 @@ def folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).lower().split())
 
 
+@lru_cache(maxsize=4096)
 def _finder(word: str) -> Callable[[str], object]:
     """Finds a word: one in ASCII as a whole word, any other anywhere."""
     escaped = re.escape(word)

@@ -182,7 +182,7 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).lower().replace(" ", "")
 
 
-def sentences(text: str, language: str) -> list[str]:
+def sentences(text: str, language: str | None = None) -> list[str]:
     """Sentences of a text; of very long lines, which are data, the beginning."""
     return [each for line in text.splitlines() for each in split_sentences(line[:_LINE_CHARS], language)]
 

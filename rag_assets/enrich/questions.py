@@ -34,7 +34,6 @@ from rag_assets.enrich.question_phrases import CandidateKind
 from rag_assets.enrich.question_texts import sentences
 from rag_assets.models.token_estimate import estimate_tokens
 from rag_assets.parsing.content import Block, Page
-from rag_assets.parsing.language import detect_language
 
 METHOD = "extractive"
 
@@ -269,7 +268,7 @@ def _lines(block: Block) -> list[tuple[str, str]]:
     if block.kind is BlockKind.TABLE and block.rows:
         rows = [list(dict.fromkeys(" ".join(cell.split()) for cell in row.cells if cell.strip())) for row in block.rows]
         return [("、".join(row), max(row, key=len)) for row in rows if row]
-    return [(line, line) for line in (" ".join(each.split()) for each in _sentences(block.text))]
+    return [(line, line) for line in (" ".join(each.split()) for each in sentences(block.text))]
 
 
 def _units(pages: Sequence[Page]) -> list[str]:
@@ -282,14 +281,10 @@ def _units(pages: Sequence[Page]) -> list[str]:
             if block.kind is BlockKind.TABLE and block.rows:
                 units += [" ".join(dict.fromkeys(row.cells)) for row in block.rows]
             else:
-                units += _sentences(block.text)
+                units += sentences(block.text)
         if len(units) >= _MOST_UNITS:
             break
     return units[:_MOST_UNITS]
-
-
-def _sentences(text: str) -> list[str]:
-    return sentences(text, detect_language(text))
 
 
 def _fold(text: str) -> str:

@@ -15,7 +15,7 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.enrich.centrality import lexrank, select_diverse, tf_idf
 from rag_assets.parsing.chunking import column_names
 from rag_assets.parsing.content import Block, Page
-from rag_assets.parsing.language import detect_language, split_sentences
+from rag_assets.parsing.language import split_sentences
 
 METHOD = "extractive"
 
@@ -58,8 +58,7 @@ def outline(blocks: Sequence[Block]) -> Outline:
                 columns += [name.rpartition(" > ")[2] for name in column_names(block.rows[: block.header_row_count])]
                 sentences += [_row_text(row.cells) for row in block.rows[block.header_row_count :][:_MOST_CANDIDATES]]
             case _:
-                for line in block.text.splitlines():
-                    sentences += split_sentences(line, detect_language(line))
+                sentences += split_sentences(block.text)
     return Outline(_distinct(headings, 2), _distinct(columns, 1), _distinct(sentences, _SHORTEST_SENTENCE))
 
 

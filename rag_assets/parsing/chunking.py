@@ -156,7 +156,7 @@ def _text_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) -> 
         yield unit
         return
     lines = [line for line in unit.text.splitlines() if line.strip()]
-    sentences = [s for line in lines for s in split_sentences(line, detect_language(line))]
+    sentences = [s for line in lines for s in split_sentences(line)]
     counts = tokenizer.count_tokens(sentences)
     for sentence, count in zip(sentences, counts, strict=True):
         for piece in [sentence] if count <= budget else _cut(sentence, tokenizer, budget):

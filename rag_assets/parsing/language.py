@@ -82,7 +82,7 @@ def detect_language(text: str) -> str:
         count = len(script.findall(sample))
         if count > max(kana + han, latin, 1):
             return code
-    if (kana or han) and _JAPANESE_WEIGHT * (kana + han) >= latin:
+    if _is_ideographic(kana + han, latin):
         return "ja" if kana * 20 >= han or _is_japanese_han(sample) else "zh"
     letters = len(_OTHER_LETTER.findall(sample))
     if letters < _LATIN_MINIMUM:
@@ -91,6 +91,16 @@ def detect_language(text: str) -> str:
     if latin * 2 > letters and sum(word in _ENGLISH_WORDS for word in words) >= _ENGLISH_SHARE * len(words):
         return "en"
     return _detect_by_profile(sample[:_LATIN_SAMPLE_CHARS])
+
+
+def is_ideographic(text: str) -> bool:
+    """Whether a text is Japanese or Chinese rather than one in letters: what `detect_language` decides first of all."""
+    sample = text[:_SAMPLE_CHARS]
+    return _is_ideographic(len(_KANA.findall(sample)) + len(_HAN.findall(sample)), len(_LATIN.findall(sample)))
+
+
+def _is_ideographic(ideographs: int, letters: int) -> bool:
+    return ideographs > 0 and _JAPANESE_WEIGHT * ideographs >= letters
 
 
 def _is_japanese_han(text: str) -> bool:
@@ -128,7 +138,7 @@ def _detect_by_profile(text: str) -> str:
     return str(candidates[0].lang).partition("-")[0]
 
 
-def split_sentences(text: str, language: str) -> list[str]:
+def split_sentences(text: str, language: str | None = None) -> list[str]:
     """Sentences of a text.
 
     A line break ends a sentence. Full stops inside brackets and quotation marks, in numbers, after abbreviations,
@@ -137,12 +147,14 @@ def split_sentences(text: str, language: str) -> list[str]:
     Args:
         text: Any text.
         language: Its language; in Japanese and Chinese, `!`, `?` and `．` end a sentence without a space after them.
+            None for that of each line by its letters.
 
     Returns:
         Sentences in order, trimmed, none empty; together they hold every character of the text but white space.
     """
     sentences: list[str] = []
     for line in text.splitlines():
+        spaceless = is_ideographic(line) if language is None else language in {"ja", "zh"}
         start = first = position = 0  # of the sentence: where it begins, and where its first word does
         while position < len(line):
             character = line[position]
@@ -156,7 +168,7 @@ def split_sentences(text: str, language: str) -> list[str]:
             if character not in _ENDS:
                 continue
             position = _after_run(line, position)
-            if _ends_sentence(line, first, position, spaceless=language in ("ja", "zh")):
+            if _ends_sentence(line, first, position, spaceless=spaceless):
                 sentences.append(line[start:position])
                 start = first = position
         sentences.append(line[start:])
