@@ -159,7 +159,11 @@ def score_tool(tool: str, python: str, paths: Sequence[Path], truths: Mapping[Pa
 
 def compare(paths: Sequence[Path], tools: Sequence[str], peer_python: str) -> None:
     truths = {path: read_truth(path) for path in paths}
-    print(f"{len(paths)} workbooks, {sum(len(truth.cells) for truth in truths.values())} cells with text,", end=" ")
+    print(
+        f"{len(paths)} workbooks, {sum(len(truth.cells) for truth in truths.values())} cells with a known text,",
+        end=" ",
+    )
+    print(f"{sum(truth.left_out for truth in truths.values())} more that are not compared (dates, formats),", end=" ")
     print(f"{sum(len(truth.shapes) for truth in truths.values())} shapes with text,", end=" ")
     print(f"{sum(len(truth.connectors) for truth in truths.values())} connectors between such shapes\n")
     columns = ("CPU s", "s/file", "slowest s", "peak MiB", "cell text %", "shape text %", "connectors %", "doubled %")

@@ -1,6 +1,7 @@
 """What workbooks hold, read from their XML with the standard library alone: the measure of `benchmarks/parsing.py`.
 
-Independent of the parser on purpose: no module of the package is imported, and nothing is shared with it.
+Independent of the parser on purpose: no module of the package is imported, and nothing is shared with it. Numbers are
+compared under the plainest formats alone; how many cells that leaves out is counted.
 """
 
 import posixpath
@@ -10,6 +11,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
@@ -18,6 +20,8 @@ ART = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 RELATION_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 UNIQUE_CHARS = 8
+GENERAL_CHARS = 10  # of a number that is shown as it is stored
+PLAIN_FORMATS = {"1": "0", "2": "0.00", "3": "#,##0", "4": "#,##0.00", "9": "0%", "10": "0.00%"}  # by id
 
 
 @dataclass(frozen=True)
@@ -25,13 +29,16 @@ class Truth:
     """What a workbook holds; all texts without white space.
 
     Attributes:
-        cells: Texts of the cells that are not empty: strings, and numbers without a number format.
+        cells: Texts of the cells that are not empty: strings, truth values, errors, and numbers without a number format
+            or with one of `PLAIN_FORMATS`.
+        left_out: How many cells are not among them: dates, numbers under other formats, and long fractions.
         shapes: Texts of the shapes that have one.
         connectors: Texts of the two shapes of each connector whose both ends are joined to shapes with text.
         unique: Texts that stand in one cell and nowhere else.
     """
 
     cells: tuple[str, ...]
+    left_out: int
     shapes: tuple[str, ...]
     connectors: tuple[tuple[str, str], ...]
     unique: tuple[str, ...]
@@ -45,21 +52,25 @@ def squeeze(text: str) -> str:
 def read_truth(path: Path) -> Truth:
     """Read a workbook."""
     with zipfile.ZipFile(path) as archive:
-        strings, general = _strings(archive), _general_styles(archive)
+        strings, formats = _strings(archive), _formats(archive)
         cells: list[str] = []
+        left_out = 0
         shapes: list[str] = []
         connectors: list[tuple[str, str]] = []
         names = []
         for name, part in _sheets(archive):
             names.append(squeeze(name))
-            cells.extend(filter(None, map(squeeze, _cells(archive, part, strings, general))))
+            found = list(_cells(archive, part, strings, formats))
+            left_out += found.count(None)
+            cells.extend(text for value in found if value is not None and (text := squeeze(value)))
             for target in _targets(archive, part, "drawing"):
-                found = _drawing(archive, target)
-                shapes.extend(found[0])
-                connectors.extend(found[1])
+                drawn = _drawing(archive, target)
+                shapes.extend(drawn[0])
+                connectors.extend(drawn[1])
     everything = "\0".join([*cells, *shapes, *names])
     once = [text for text, count in Counter(cells).items() if count == 1 and len(text) >= UNIQUE_CHARS]
-    return Truth(tuple(cells), tuple(shapes), tuple(connectors), tuple(t for t in once if everything.count(t) == 1))
+    unique = tuple(text for text in once if everything.count(text) == 1)
+    return Truth(tuple(cells), left_out, tuple(shapes), tuple(connectors), unique)
 
 
 def _strings(archive: zipfile.ZipFile) -> list[str]:
@@ -72,10 +83,37 @@ def _rich(item: ET.Element) -> str:
     return "".join(text.text or "" for text in item.findall(f"{MAIN}t") + item.findall(f"{MAIN}r/{MAIN}t"))
 
 
-def _general_styles(archive: zipfile.ZipFile) -> set[str]:
-    formats = ET.fromstring(archive.read("xl/styles.xml")).find(f"{MAIN}cellXfs")
-    found = enumerate(formats if formats is not None else ())
-    return {"", *(str(number) for number, element in found if element.get("numFmtId", "0") == "0")}
+def _formats(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Plain number formats by the number of the style; other styles are not in it."""
+    root = ET.fromstring(archive.read("xl/styles.xml"))
+    formats = dict(PLAIN_FORMATS)
+    for element in root.iter(f"{MAIN}numFmt"):
+        code = element.get("formatCode") or ""
+        formats[element.get("numFmtId") or ""] = code
+    styles = root.find(f"{MAIN}cellXfs")
+    by_style = {"": "General"}
+    for number, element in enumerate(styles if styles is not None else ()):
+        identity = element.get("numFmtId", "0")
+        code = "General" if identity == "0" else formats.get(identity, "")
+        if code == "General" or code in PLAIN_FORMATS.values() or re.fullmatch("0+", code):
+            by_style[str(number)] = code
+    return by_style
+
+
+def _number(value: str, code: str | None) -> str | None:
+    """A number as a workbook shows it, or None where that takes more than is done here."""
+    if code is None:
+        return None
+    if code == "General":
+        plain = re.fullmatch(r"-?\d{1,15}", value) or (
+            len(value) <= GENERAL_CHARS and re.fullmatch(r"-?\d+\.\d+", value)
+        )
+        return value if plain else None
+    number = Decimal(value).scaleb(2 if code.endswith("%") else 0)
+    places = code.rstrip("%").partition(".")[2]
+    rounded = number.quantize(Decimal(1).scaleb(-len(places)), rounding=ROUND_HALF_UP)
+    text = f"{rounded:{',' if ',' in code else ''}f}{'%' if code.endswith('%') else ''}"
+    return text.zfill(len(code)) if set(code) == {"0"} else text
 
 
 def _sheets(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
@@ -94,19 +132,24 @@ def _targets(archive: zipfile.ZipFile, part: str, kind: str) -> Iterator[str]:
                 yield posixpath.normpath(posixpath.join(f"/{folder}", relation.get("Target") or ""))[1:]
 
 
-def _cells(archive: zipfile.ZipFile, part: str, strings: list[str], general: set[str]) -> Iterator[str]:
+def _cells(archive: zipfile.ZipFile, part: str, strings: list[str], formats: dict[str, str]) -> Iterator[str | None]:
+    """Texts of cells; None for a value whose text is not known here."""
     for cell in ET.fromstring(archive.read(part)).iter(f"{MAIN}c"):
         value = cell.findtext(f"{MAIN}v") or ""
         match cell.get("t", "n"):
             case "s" if value:
                 yield strings[int(value)]
-            case "str":
+            case "str" | "e":
                 yield value
+            case "b" if value:
+                yield "TRUE" if value == "1" else "FALSE"
             case "inlineStr":
                 inline = cell.find(f"{MAIN}is")
                 yield "" if inline is None else _rich(inline)
-            case "n" if value and cell.get("s", "") in general and re.fullmatch(r"-?\d{1,15}", value):
-                yield value
+            case "n" if value:
+                yield _number(value, formats.get(cell.get("s", "")))
+            case _ if value:
+                yield None
 
 
 def _drawing(archive: zipfile.ZipFile, part: str) -> tuple[list[str], list[tuple[str, str]]]:

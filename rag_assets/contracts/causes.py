@@ -14,6 +14,7 @@ class FailureCause(StrEnum):
     TIMEOUT = "timeout"  # parsing took longer than the limit
     MEMORY = "memory"  # parsing needed more memory than the limit
     CRASHED = "crashed"  # the parsing process died
+    NOT_CALCULATED = "not_calculated"  # formulas whose results the workbook does not hold
     NO_TEXT = "no_text"  # readable, but holds no text (an empty file, a scan without a text layer)
 
 

@@ -102,7 +102,11 @@ BLOCKS = Table(
             "`heading`, `paragraph`, `list_item`, `table`, `note`, `diagram`, `header` or `caption`.",
         ),
         column("text", TEXT, "Text as displayed; of a table, its rows as lines with ` | ` between cells."),
-        column("section", pa.list_(pa.string()), "Headings above the block, outermost first."),
+        column(
+            "section",
+            pa.list_(pa.string()),
+            "Headings above the block, outermost first; of a table, a note on its unit last.",
+        ),
         CELL_RANGE,
         PAGE_BOX,
         column("header_row_count", pa.int32(), "Of a table: leading rows that are column headers; else 0."),
@@ -148,7 +152,7 @@ PARSE_FAILURES = Table(
             "cause",
             TEXT,
             "`unreadable`, `unsupported_format`, `encrypted`, `malformed`, `too_large`, `timeout`, `memory`, "
-            "`crashed` or `no_text`.",
+            "`crashed`, `not_calculated` or `no_text`.",
         ),
         column("message", TEXT, "What was found, in one line."),
         column("traceback_id", TEXT, "Id of the traceback in the log; null where there is none.", nullable=True),

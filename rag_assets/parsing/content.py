@@ -43,7 +43,7 @@ class Block:
     Attributes:
         kind: What it is.
         text: Text as displayed. Of a table: a line for each row, ` | ` between cells.
-        section: Headings above the block, outermost first.
+        section: Headings above the block, outermost first; of a table, a note on its unit last.
         cell_range: Spreadsheet cells covered, or None.
         box: Position on the page in points, or None.
         header_row_count: Of a table: leading rows that are column headers.

@@ -19,7 +19,7 @@ from rag_assets.parsing.excel_controls import read_controls, with_controls
 from rag_assets.parsing.excel_diagrams import diagram_blocks, diagram_problems
 from rag_assets.parsing.excel_drawings import read_drawing
 from rag_assets.parsing.excel_encryption import open_container
-from rag_assets.parsing.excel_notes import choice_blocks, comment_blocks, hidden_blocks, with_formulas
+from rag_assets.parsing.excel_notes import choice_blocks, comment_blocks, hidden_blocks, margin_blocks, with_formulas
 from rag_assets.parsing.excel_roles import sheet_role
 from rag_assets.parsing.excel_sections import arrange
 from rag_assets.parsing.excel_sheet import cell_blocks
@@ -136,10 +136,14 @@ def _read_sheet(workbook: Workbook, entry: SheetEntry, maximum_cells: int, lists
         blocks.extend(diagram_blocks(drawing, cells.texts))
         problems += diagram_problems(drawing)
     try:
-        blocks.extend(comment_blocks(archive, relations.values()))
+        blocks.extend(comment_blocks(archive, relations.values(), workbook.people))
     except ParseError as error:
         problems.append(error)
-    notes = [*choice_blocks(cells, lists.values_for(entry, cells)), *hidden_blocks(cells)]
+    notes = [
+        *choice_blocks(cells, lists.values_for(entry, cells)),
+        *hidden_blocks(cells),
+        *margin_blocks(cells.margins),
+    ]
     return _Sheet(with_formulas([*arrange(blocks), *notes], cells.formulas), tuple(problems))
 
 

@@ -15,18 +15,23 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, local_name
 from rag_assets.parsing.cells import column_number, format_range
 from rag_assets.parsing.excel_formats import format_number, format_text
-from rag_assets.parsing.excel_formulas import Formulas
+from rag_assets.parsing.excel_formulas import Formulas, read_link
 from rag_assets.parsing.excel_links import LinkReader
+from rag_assets.parsing.excel_margins import margin_texts
 from rag_assets.parsing.excel_styles import PLAIN, Look, Styles, to_float
 
 _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$")
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_ELEMENTS = ("row", "mergeCell", "col", "hyperlink", "dataValidation", "control", "headerFooter")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 _MAXIMUM_ROW = 1 << 20
 _MAXIMUM_COLUMN = 1 << 14
 _CELLS_WITH_LOOKS = 500_000
+_UNCALCULATED = "（未計算）"
+_ZEROS = {"0", "0.0"}
 _MAXIMUM_CHOICES = 1_000
 MAXIMUM_CHARS = 30_000_000
+STRUCK = "~~"  # before and after a text with a line through it, as in Markdown
 
 
 class Area(NamedTuple):
@@ -57,7 +62,8 @@ class SheetCells:
         hidden_rows: Rows with text that the sheet hides.
         hidden_columns: Columns with text that the sheet hides.
         controls: Ids of the relationships to the properties of controls, by the number of the control.
-        problems: What had to be left out.
+        margins: Texts printed above and below each page of the sheet.
+        problems: What had to be left out, and formulas without a result.
     """
 
     texts: dict[int, dict[int, str]]
@@ -69,6 +75,7 @@ class SheetCells:
     hidden_rows: tuple[int, ...] = ()
     hidden_columns: tuple[int, ...] = ()
     controls: dict[str, str] = field(default_factory=dict)
+    margins: tuple[str, ...] = ()
     problems: tuple[ParseError, ...] = ()
 
 
@@ -102,15 +109,37 @@ def clean_text(text: str) -> str:
 
 
 def rich_text(element: etree._Element) -> str:
-    """Text of a shared or inline string: its runs joined, phonetic guides left out."""
-    pieces = []
+    """Text of a shared or inline string: its runs joined, phonetic guides left out, struck runs between `~~`."""
+    pieces: list[str] = []
+    struck = False
     for child in element:
         name = local_name(child)
         if name == "t":
             pieces.append(child.text or "")
         elif name == "r":
-            pieces.extend(run.text or "" for run in child if local_name(run) == "t")
-    return clean_text("".join(pieces))
+            text, is_struck = _run(child)
+            if is_struck != struck and text:
+                pieces.append(STRUCK)
+                struck = is_struck
+            pieces.append(text)
+    return clean_text("".join([*pieces, STRUCK] if struck else pieces))
+
+
+def _run(element: etree._Element) -> tuple[str, bool]:
+    """Text of a run, and whether a line runs through it."""
+    text, struck = "", False
+    for child in element:
+        name = local_name(child)
+        if name == "t":
+            text += child.text or ""
+        elif name == "rPr":
+            struck = any(local_name(each) == "strike" and each.get("val") not in {"0", "false"} for each in child)
+    return text, struck
+
+
+def strike(text: str) -> str:
+    """A text with a line through it; one that says so of its runs stays as it is."""
+    return text if STRUCK in text else f"{STRUCK}{text}{STRUCK}"
 
 
 def read_shared_strings(archive: Archive, part: str, maximum: int) -> list[str]:
@@ -133,6 +162,7 @@ class _SheetReader:
     def __init__(self, strings: list[str], styles: Styles, maximum_cells: int) -> None:
         self.strings = strings
         self.base_1904 = styles.base_1904
+        self.zeros_stand_in = styles.zeros_stand_in
         self.looks_by_number = {str(number): look for number, look in enumerate(styles.looks)}
         self.maximum_cells = maximum_cells
         self.columns: dict[str, int] = {}
@@ -143,6 +173,7 @@ class _SheetReader:
         self.cells = 0
         self.length_chars = 0
         self.row = -1
+        self.uncalculated: list[Area] = []
 
     def read_row(self, element: etree._Element) -> None:
         number = element.get("r") or ""
@@ -158,6 +189,7 @@ class _SheetReader:
             look = self.looks_by_number.get(cell.get("s", "0"), PLAIN)
             text = self._text(cell, look.code, column) if len(cell) else ""
             if text:
+                text = strike(text) if look.struck else text
                 texts[column] = text
                 self.length_chars += len(text)
             if look.drawn or (text and look is not PLAIN):
@@ -189,13 +221,25 @@ class _SheetReader:
         for child in cell:
             tag = child.tag
             if tag[-2:] == "}v":  # type: ignore[index,unused-ignore]
-                value = child.text
-                return self._shown(cell.get("t", "n"), value, code) if value else ""
-            if tag[-2:] == "}f":  # type: ignore[index,unused-ignore]
+                value, kind = child.text, cell.get("t", "n")
+                if value and not (formula and value in _ZEROS and kind == "n" and self.zeros_stand_in):
+                    text = self._shown(kind, value, code)
+                    return _with_target(text, read_link(formula)[1]) if formula else text
+                if kind == "str" or not formula:
+                    return ""  # the result is an empty text
+            elif tag[-2:] == "}f":  # type: ignore[index,unused-ignore]
                 formula = self.formulas.add(child, self.row, column)
             elif tag[-3:] == "}is":  # type: ignore[index,unused-ignore]
                 return format_text(rich_text(child), code)
-        return formula
+        return self._unfinished(formula, column) if formula else ""
+
+    def _unfinished(self, formula: str, column: int) -> str:
+        """What stands for a formula of which no result is stored: a link as it would be shown, else the formula."""
+        text, target = map(clean_text, read_link(formula))
+        if text:
+            return _with_target(text, target)
+        self.uncalculated.append(Area(self.row, column, self.row, column))
+        return clean_text(formula) + _UNCALCULATED
 
     def _shown(self, kind: str, value: str, code: str) -> str:
         match kind:
@@ -234,7 +278,8 @@ def read_sheet(archive: Archive, part: str, strings: list[str], styles: Styles, 
     choices = _Choices()
     links = LinkReader(archive, part)
     controls: dict[str, str] = {}
-    for element in archive.elements(part, ("row", "mergeCell", "col", "hyperlink", "dataValidation", "control")):
+    margins: tuple[str, ...] = ()
+    for element in archive.elements(part, _ELEMENTS):
         match local_name(element):
             case "row":
                 reader.read_row(element)
@@ -246,6 +291,8 @@ def read_sheet(archive: Archive, part: str, strings: list[str], styles: Styles, 
                 columns.read(element)
             case "hyperlink":
                 links.add(element)
+            case "headerFooter":
+                margins = margin_texts(element)
             case "control":
                 identity = next((str(value) for name, value in element.attrib.items() if str(name).endswith("}id")), "")
                 controls[element.get("shapeId") or ""] = identity
@@ -268,8 +315,19 @@ def read_sheet(archive: Archive, part: str, strings: list[str], styles: Styles, 
         tuple(sorted(reader.hidden_rows)),
         tuple(sorted({column for row in texts.values() for column in row if column in columns.hidden})),
         controls,
-        tuple(ParseError(FailureCause.TOO_LARGE, f"{count} {what} left out") for count, what in left_out if count),
+        margins,
+        (
+            *(ParseError(FailureCause.TOO_LARGE, f"{count} {what} left out") for count, what in left_out if count),
+            *_without_result(reader.uncalculated),
+        ),
     )
+
+
+def _without_result(cells: list[Area]) -> list[ParseError]:
+    if not cells:
+        return []
+    message = f"{len(cells)} formulas without a stored result, the first in {min(cells).label}"
+    return [ParseError(FailureCause.NOT_CALCULATED, message)]
 
 
 def ascending(texts: dict[int, dict[int, str]]) -> dict[int, dict[int, str]]:
@@ -338,9 +396,13 @@ def _append_links(texts: dict[int, dict[int, str]], links: list[tuple[str, str]]
                 places.append((rows[index], column))
         if places:
             row, column = min(places)
-            text = texts[row][column]
-            if target.removeprefix("mailto:").rstrip("/") not in text:
-                texts[row][column] = f"{text} <{target}>"
+            texts[row][column] = _with_target(texts[row][column], target)
+
+
+def _with_target(text: str, target: str) -> str:
+    """A text with the target of its link behind, unless it stands there already or lies inside the workbook."""
+    named = not target or target.startswith("#") or target.removeprefix("mailto:").rstrip("/") in text
+    return text if named else f"{text} <{target}>"
 
 
 def disjoint(areas: list[Area]) -> tuple[Area, ...]:

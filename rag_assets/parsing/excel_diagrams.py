@@ -58,6 +58,23 @@ class Edge:
     path: Line
 
 
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """Shapes that belong together.
+
+    Attributes:
+        members: Indexes of the shapes in reading order.
+        labels: Indexes of those of all shapes that stand on its connectors.
+        texts: Texts of the members that are not on connectors, without pictures.
+        edges: What its connectors join, as in `利用者 → サーバ: 要求`.
+    """
+
+    members: tuple[int, ...]
+    labels: tuple[int, ...]
+    texts: tuple[str, ...]
+    edges: tuple[str, ...]
+
+
 def diagram_blocks(drawing: Drawing, texts: Texts) -> list[Block]:
     """Blocks of a drawing, without sections: a diagram for shapes that belong together, a caption for each picture.
 
@@ -66,18 +83,26 @@ def diagram_blocks(drawing: Drawing, texts: Texts) -> list[Block]:
         texts: Texts of the sheet's cells by row, then column, from 0.
     """
     shapes = drawing.shapes
+    blocks = [_block(shapes, diagram) for diagram in find_diagrams(drawing, texts)]
+    return [*blocks, *(_caption(shape) for shape in shapes if shape.kind is ShapeKind.PICTURE)]
+
+
+def find_diagrams(drawing: Drawing, texts: Texts) -> list[Diagram]:
+    """Diagrams of a drawing: shapes near each other from top to bottom, or joined by connectors.
+
+    Args:
+        drawing: The drawing.
+        texts: Texts of the cells that it lies on, by row, then column, from 0; they name shapes without text.
+    """
+    shapes = drawing.shapes
     geometric = len(shapes) + len(drawing.connectors) <= _GEOMETRY_MEMBERS
     edges, lifelines = _join(drawing, geometric=geometric)
     joined = {index for edge in edges for index in (edge.start, edge.end)} if geometric else set(range(len(shapes)))
     names = _Names(shapes, lifelines, joined, texts)
     named = [edge for edge in edges if _is_named(edge, shapes, names)]
     labels = _labels(shapes, named, names) if geometric else {}
-    blocks = [
-        _diagram(shapes, members, named, names, labels)
-        for members in _clusters(shapes, edges)
-        if any(shapes[index].text and index not in labels for index in members)
-    ]
-    return [*blocks, *(_caption(shape) for shape in shapes if shape.kind is ShapeKind.PICTURE)]
+    found = (_diagram(shapes, members, named, names, labels) for members in _clusters(shapes, edges, named))
+    return [diagram for diagram in found if diagram.texts or diagram.edges]
 
 
 def diagram_problems(drawing: Drawing) -> tuple[ParseError, ...]:
@@ -233,11 +258,15 @@ def _can_label(shape: Shape, edge: Edge, names: _Names) -> bool:
     return any(depth_inside(point, shape.box) < 0 for point in edge.path)
 
 
-def _clusters(shapes: tuple[Shape, ...], edges: list[Edge]) -> list[list[int]]:
-    """Group shapes that lie near each other from top to bottom, or that connectors join; indexes in reading order."""
+def _clusters(shapes: tuple[Shape, ...], edges: list[Edge], named: list[Edge]) -> list[list[int]]:
+    """Group shapes that lie near each other from top to bottom, or that connectors join; indexes in reading order.
+
+    A picture is among them only where a connector with two named ends joins it.
+    """
     groups: list[list[int]] = []
     bottom = -_CLUSTER_ROWS
-    drawn = [index for index, shape in enumerate(shapes) if shape.kind is not ShapeKind.PICTURE]
+    joined = {index for edge in named for index in (edge.start, edge.end)}
+    drawn = [index for index, shape in enumerate(shapes) if shape.kind is not ShapeKind.PICTURE or index in joined]
     for index in sorted(drawn, key=lambda index: shapes[index].area):
         area = shapes[index].area
         if not groups or area.top > bottom + _CLUSTER_ROWS:
@@ -258,17 +287,25 @@ def _clusters(shapes: tuple[Shape, ...], edges: list[Edge]) -> list[list[int]]:
 
 def _diagram(
     shapes: tuple[Shape, ...], members: list[int], edges: list[Edge], names: _Names, labels: dict[int, Edge]
-) -> Block:
+) -> Diagram:
     inside = set(members)
-    lines = [shapes[index].text for index in members if shapes[index].text and index not in labels]
+    said = [index for index in members if index not in labels and shapes[index].kind is not ShapeKind.PICTURE]
+    found, lines = [], []
     for edge in edges:
         if edge.start not in inside and edge.end not in inside:
             continue
         line = f"{names.of(edge.start)} {edge.sign} {names.of(edge.end)}"
-        label = next((shapes[index].text for index, labelled in labels.items() if labelled is edge), "")
-        lines.append(f"{line}: {label}" if label else line)
-    area = _around(shapes[index].area for index in members if shapes[index].text)
-    return Block(BlockKind.DIAGRAM, "\n".join(lines), cell_range=area.label)
+        label = next((index for index, labelled in labels.items() if labelled is edge), None)
+        found.extend([] if label is None else [label])
+        lines.append(line if label is None else f"{line}: {shapes[label].text}")
+    texts = tuple(shapes[index].text for index in said if shapes[index].text)
+    return Diagram(tuple(members), tuple(found), texts, tuple(lines))
+
+
+def _block(shapes: tuple[Shape, ...], diagram: Diagram) -> Block:
+    named = [index for index in diagram.members if shapes[index].text] or diagram.members
+    area = _around(shapes[index].area for index in named)
+    return Block(BlockKind.DIAGRAM, "\n".join((*diagram.texts, *diagram.edges)), cell_range=area.label)
 
 
 def _short(text: str) -> str:

@@ -111,6 +111,23 @@ def read_drawing(archive: Archive, part: str) -> Drawing:
     return Drawing(tuple(reader.shapes), tuple(reader.connectors), tuple(reader.problems.values()))
 
 
+def read_shapes(archive: Archive, relations: dict[str, Relation], parent: etree._Element) -> Drawing:
+    """Shapes and connectors within a slide's tree of shapes, or within a group or canvas of a text document.
+
+    Args:
+        archive: The file.
+        relations: Parts that the part refers to, by the ids of the relationships.
+        parent: The element that holds them.
+
+    Returns:
+        The drawing; its shapes lie on no cells, so that all areas are the first cell.
+    """
+    reader = _DrawingReader(archive, relations)
+    for element in _flat(parent):
+        reader.collect(element, Area(0, 0, 0, 0), IDENTITY)
+    return Drawing(tuple(reader.shapes), tuple(reader.connectors), tuple(reader.problems.values()))
+
+
 def control_number(identity: str) -> str:
     """Number of a control in an identity such as `_x0000_s1025`; empty where it has none."""
     match = _CONTROL_IDENTITY.search(identity)
@@ -145,19 +162,19 @@ class _DrawingReader:
         match local_name(element):
             case "cxnSp":
                 self.connectors.append(_connector(element, frame))
-            case "sp" if _is_line(element):
+            case "sp" | "wsp" if _is_line(element):
                 self.connectors.append(_connector(element, frame))
-            case "sp":
+            case "sp" | "wsp":
                 self._add(element, area, frame, _paragraphs(element), _kind(element))
             case "pic":
                 self._add(element, area, frame, _alternative(element), ShapeKind.PICTURE)
             case "graphicFrame":
                 self._add(element, area, frame, self._frame_text(element))
-            case "grpSp" if depth >= self._deepest:
+            case "grpSp" | "wgp" if depth >= self._deepest:
                 self._leave_out(
                     f"drawing: groups nested deeper than {self._deepest} (parsing.nesting_depth) are left out"
                 )
-            case "grpSp":
+            case "grpSp" | "wgp":
                 outer, inner = _rectangle(element, "off", "ext"), _rectangle(element, "chOff", "chExt")
                 flip_x, flip_y = _flips(element)
                 within = frame.within(outer, inner, flip_x=flip_x, flip_y=flip_y) if outer and inner else frame
@@ -314,8 +331,8 @@ def _bends(element: etree._Element) -> list[float]:
 
 
 def _is_line(element: etree._Element) -> bool:
-    """Whether a shape is a line: drawn with an older tool, it is no connector in the file."""
-    return _preset(element).startswith(_LINES) and not _paragraphs(element)
+    """Whether a shape is a line: in text documents, or drawn with an older tool, it has no name of its own for it."""
+    return element.find("{*}cNvCnPr") is not None or (_preset(element).startswith(_LINES) and not _paragraphs(element))
 
 
 def _connector(element: etree._Element, frame: Frame) -> Connector:

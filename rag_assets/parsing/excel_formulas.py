@@ -1,4 +1,4 @@
-"""Formulas of a sheet as text; those that cells share are written out for each.
+"""Formulas of a sheet as text; those that cells share are written out for each, and links among them are read.
 
 What stays out: calculating anything.
 """
@@ -13,6 +13,10 @@ _REFERENCE = re.compile(
     r"""(?P<quoted>"(?:[^"]|"")*"|'(?:[^']|'')*'|\[[^\]]*\])"""
     r"""|(?<![\w.$])(?P<fixed_column>\$?)(?P<column>[A-Za-z]{1,3})(?P<fixed_row>\$?)(?P<row>\d{1,7})(?![\w(.!])"""
 )
+_LINK = re.compile(r"=\s*HYPERLINK\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
+_PIECE = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|[(){},]|[^"'(){},]+|["']""")
+_LITERAL = re.compile(r'"((?:[^"]|"")*)"')
+_LINK_CHARS = 8_192  # no more fit into a formula
 _MAXIMUM_FORMULAS = 100_000
 _MAXIMUM_CHARS = 30_000_000
 _MAXIMUM_ROW, _MAXIMUM_COLUMN = 1 << 20, 1 << 14
@@ -51,6 +55,40 @@ class Formulas:
         text = shift(text, rows, columns) if rows or columns else text
         formula = self.found[row, column] = f"={text}"
         return formula
+
+
+def read_link(formula: str) -> tuple[str, str]:
+    """Text and target of a formula that is nothing but a link, as in `=HYPERLINK("https://example.jp", "手順書")`.
+
+    Returns:
+        Text, which is the target where the formula names no other, and target; each empty where it is to be calculated
+        or the formula is no link.
+    """
+    match = _LINK.fullmatch(formula) if len(formula) <= _LINK_CHARS else None
+    arguments = _split(match[1]) if match else []
+    if not 1 <= len(arguments) <= 2:
+        return "", ""
+    target, text = _literal(arguments[0]), _literal(arguments[-1])
+    return text, target
+
+
+def _split(text: str) -> list[str]:
+    """Arguments of a function; none where its closing bracket stands before the end of the text."""
+    arguments, depth = [""], 0
+    for piece in _PIECE.findall(text):
+        depth += (piece in "({") - (piece in ")}")
+        if depth < 0:
+            return []
+        if piece == "," and not depth:
+            arguments.append("")
+        else:
+            arguments[-1] += piece
+    return arguments
+
+
+def _literal(argument: str) -> str:
+    match = _LITERAL.fullmatch(argument.strip())
+    return match[1].replace('""', '"').strip() if match else ""
 
 
 def shift(formula: str, rows: int, columns: int) -> str:

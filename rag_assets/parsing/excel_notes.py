@@ -1,8 +1,10 @@
-"""What a sheet says about its cells beside their texts: comments, lists to choose from, what is hidden; formulas.
+"""What a sheet says beside the texts of its cells: comments, lists to choose from, what is hidden or printed around it;
+formulas.
 
 What stays out: drawings (`excel_diagrams`) and the blocks of the cells themselves (`excel_sheet`).
 """
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,31 +17,69 @@ from rag_assets.parsing.excel_cells import Area, SheetCells, clean_text, parse_a
 
 _SHOWN_CELL_CHOICES = 5  # of a list whose values stand in cells, which are shown in their own place
 _SHOWN_RANGES = 20
+_NOBODY = {
+    *(
+        "作成者",
+        "ユーザー",
+        "ユーザ",
+        "windows ユーザー",
+        "windows ユーザ",
+        "microsoft office ユーザー",
+        "管理者",
+        "不明な作成者",
+    ),
+    *("author", "user", "users", "owner", "admin", "administrator", "guest", "unknown", "unknown author", "openpyxl"),
+    *("windows user", "microsoft office user"),
+}
 
 Resolve = Callable[[str], tuple[Sequence[str], str]]
 
 
-def comment_blocks(archive: Archive, relations: Iterable[Relation]) -> list[Block]:
-    """Comments by cell; threaded ones take the place of the notice that stands for them in older comments."""
+def comment_blocks(archive: Archive, relations: Iterable[Relation], people: Mapping[str, str]) -> list[Block]:
+    """Comments by cell with their authors; threaded ones take the place of the notice that older comments hold of them.
+
+    Args:
+        archive: The workbook.
+        relations: Parts that the sheet refers to.
+        people: Names of the authors of threaded comments by their ids.
+    """
     texts: dict[str, str] = {}
     for relation in relations:
         if relation.kind == "comments":
-            for comment in archive.tree(relation.target).iter("{*}comment"):
+            root = archive.tree(relation.target)
+            authors = [clean_text(author.text or "") for author in root.iter("{*}author")]
+            for comment in root.iter("{*}comment"):
                 body = next((child for child in comment if local_name(child) == "text"), None)
-                texts[comment.get("ref") or ""] = rich_text(body) if body is not None else ""
+                number = comment.get("authorId") or ""
+                author = authors[int(number)] if number.isdecimal() and int(number) < len(authors) else ""
+                texts[comment.get("ref") or ""] = _signed(rich_text(body) if body is not None else "", author)
     for relation in relations:
         if relation.kind == "threadedComment":
-            texts.update(_threads(archive, relation.target))
+            texts.update(_threads(archive, relation.target, people))
     found = [(parse_area(reference), text) for reference, text in texts.items()]
     return [Block(BlockKind.NOTE, text, cell_range=area.label) for area, text in found if text and area is not None]
 
 
-def _threads(archive: Archive, part: str) -> dict[str, str]:
+def _signed(text: str, author: str) -> str:
+    """A comment behind its author, unless it begins with that name or the name is one that programs give to all."""
+    plain = " ".join(unicodedata.normalize("NFKC", author).lower().split())
+    if not text or not plain or plain in _NOBODY or plain.startswith("tc=") or text.startswith(author):
+        return text
+    return f"{author}: {text}"
+
+
+def _threads(archive: Archive, part: str, people: Mapping[str, str]) -> dict[str, str]:
     threads: dict[str, list[str]] = defaultdict(list)
     for comment in archive.tree(part).iter("{*}threadedComment"):
         text = next((child.text or "" for child in comment if local_name(child) == "text"), "")
-        threads[comment.get("ref") or ""].append(clean_text(text))
+        author = people.get(comment.get("personId") or "", "")
+        threads[comment.get("ref") or ""].append(_signed(clean_text(text), author))
     return {reference: "\n".join(filter(None, texts)) for reference, texts in threads.items()}
+
+
+def margin_blocks(texts: Iterable[str]) -> list[Block]:
+    """Headers and footers of the printed sheet; they are kept and not searched, as those of other documents."""
+    return [Block(BlockKind.HEADER, text) for text in texts]
 
 
 def choice_blocks(cells: SheetCells, resolve: Resolve) -> list[Block]:

@@ -11,10 +11,12 @@ from statistics import median
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.parsing.content import Block, Row
+from rag_assets.parsing.excel_bands import Box, make_bands, split_bands
+from rag_assets.parsing.excel_captions import is_unit
 from rag_assets.parsing.excel_cells import Area, SheetCells, parse_area
 from rag_assets.parsing.excel_rooms import Floor, Room, find_rooms
 from rag_assets.parsing.excel_styles import PLAIN, Look
-from rag_assets.parsing.excel_tables import Box, make_bands, split_bands, table_block
+from rag_assets.parsing.excel_tables import table_block
 from rag_assets.parsing.excel_text import is_heading, is_title_row, outside_blocks, title_block
 
 _GRAPH_PAPER_CHARS = 4.5
@@ -102,7 +104,10 @@ def _layout(cells: SheetCells) -> list[Block]:
     for boxes in enclosed.values():
         blocks.extend(outside_blocks(boxes, _GRAPH_PAPER_GAP))
     outside = [box for boxes in free.values() for box in boxes]
-    return [*blocks, *outside_blocks(outside, _gap_columns(cells))]
+    tables = [
+        area for block in blocks if block.kind is BlockKind.TABLE and (area := parse_area(block.cell_range or ""))
+    ]
+    return [*blocks, *outside_blocks(outside, _gap_columns(cells), tables)]
 
 
 def adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
@@ -143,11 +148,16 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
         kind = BlockKind.HEADING if is_heading(filled) else BlockKind.PARAGRAPH
         return [Block(kind, filled[0].text, cell_range=filled[0].area.label)]
     blocks: list[Block] = []
-    for part in split_bands(make_bands(boxes)):
+    for number, part in enumerate(split_bands(make_bands(boxes))):
         if len(part) > 1 and not any(box.fill for box in part[0].boxes):
             line, below = ([box for box in band.starting if box.text] for band in part[:2])
             if is_title_row(line, below):
                 blocks.append(title_block(line))
+                del part[0]
+            elif len(line) == 1 < len(below) and (
+                is_unit(line[0].text) or (number and len(part) > 2 and len(part[0].boxes) == 1)
+            ):
+                blocks.append(Block(BlockKind.PARAGRAPH, line[0].text, cell_range=line[0].area.label))
                 del part[0]
         titles = [box for band in part for box in band.starting if box.text]
         if len(titles) == 1 and is_heading(titles):

@@ -24,6 +24,7 @@ class Look:
         bold: Whether the text is bold.
         size: Height of the text in points.
         code: Number format code.
+        struck: Whether a line runs through the text.
     """
 
     left: bool = False
@@ -34,6 +35,7 @@ class Look:
     bold: bool = False
     size: float = 11.0
     code: str = "General"
+    struck: bool = False
 
     @property
     def drawn(self) -> bool:
@@ -56,10 +58,12 @@ class Styles:
     Attributes:
         looks: Looks in the order of the style table.
         base_1904: Whether dates count from 1 January 1904.
+        zeros_stand_in: Whether the workbook is to be calculated when it is opened: some programs store 0 until then.
     """
 
     looks: tuple[Look, ...]
     base_1904: bool = False
+    zeros_stand_in: bool = False
 
 
 def to_float(text: str | None) -> float | None:
@@ -71,8 +75,8 @@ def to_float(text: str | None) -> float | None:
     return number if abs(number) < 1e308 else None
 
 
-def read_styles(archive: Archive, part: str, *, base_1904: bool) -> Styles:
-    """The style table of a workbook."""
+def read_looks(archive: Archive, part: str) -> tuple[Look, ...]:
+    """The looks in the style table of a workbook."""
     groups = {local_name(group): list(group) for group in archive.tree(part)}
     codes = dict(BUILT_IN_FORMATS)
     for element in groups.get("numFmts", []):
@@ -84,28 +88,30 @@ def read_styles(archive: Archive, part: str, *, base_1904: bool) -> Styles:
     borders = [_border(element) for element in groups.get("borders", [])]
     looks = []
     for element in groups.get("cellXfs", []):
-        bold, size = _at(fonts, element.get("fontId"), (False, 11.0))
+        bold, size, struck = _at(fonts, element.get("fontId"), (False, 11.0, False))
         left, right, top, bottom = _at(borders, element.get("borderId"), (False, False, False, False))
         fill = _at(fills, element.get("fillId"), None)
         number = element.get("numFmtId") or "0"
         code = codes.get(int(number), "General") if number.isdecimal() else "General"
-        looks.append(Look(left, right, top, bottom, fill, bold, size, code))
-    return Styles(tuple(looks), base_1904)
+        looks.append(Look(left, right, top, bottom, fill, bold, size, code, struck))
+    return tuple(looks)
 
 
 def _at(values: list[T], number: str | None, default: T) -> T:
     return values[int(number)] if number and number.isdecimal() and int(number) < len(values) else default
 
 
-def _font(element: etree._Element) -> tuple[bool, float]:
-    bold, size = False, 11.0
+def _font(element: etree._Element) -> tuple[bool, float, bool]:
+    bold, size, struck = False, 11.0, False
     for child in element:
         match local_name(child):
             case "b":
                 bold = child.get("val") not in {"0", "false"}
+            case "strike":
+                struck = child.get("val") not in {"0", "false"}
             case "sz":
                 size = to_float(child.get("val")) or 11.0
-    return bold, size
+    return bold, size, struck
 
 
 def _fill(element: etree._Element) -> str | None:

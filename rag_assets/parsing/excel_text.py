@@ -5,14 +5,16 @@ What stays out: tables with lines (`excel_rooms`, `excel_tables`), sections abov
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.parsing.content import Block
+from rag_assets.parsing.excel_bands import Band, Box, make_bands, split_bands
+from rag_assets.parsing.excel_captions import CAPTION_ROWS, is_title_line, is_unit, states_value
 from rag_assets.parsing.excel_cells import Area
-from rag_assets.parsing.excel_sections import is_title_line, states_value
-from rag_assets.parsing.excel_tables import Band, Box, make_bands, table_block
+from rag_assets.parsing.excel_tables import table_block
 
 _NUMBERED = re.compile(
     r"(?:\d{1,3}(?:[.．]\d{1,3})+[.．]?|\d{1,3}[.．]|第[\d一二三四五六七八九十]{1,3}[章節部条項]|[（(]\d{1,3}(?:[-.]\d{1,3})*[)）])"
@@ -25,14 +27,15 @@ _SENTENCE_END = ("。", "．", "、", "，", ":", "：", ";")
 _HEADING_CHARS = 60
 
 
-def outside_blocks(boxes: Sequence[Box], gap_columns: int) -> list[Block]:
+def outside_blocks(boxes: Sequence[Box], gap_columns: int, tables: Iterable[Area] = ()) -> list[Block]:
     """Blocks from texts outside drawn tables.
 
     Args:
         boxes: Their boxes, all with text.
         gap_columns: Empty columns that two texts of one block may have between them.
+        tables: Drawn tables: a text above one and a text above another are not of one line.
     """
-    groups = group_boxes(boxes, gap_columns)
+    groups = group_boxes(boxes, gap_columns, tables)
     if gap_columns == 0:
         groups = _join_spaced_columns(groups)
     return [block for group in groups for block in _group_blocks(group)]
@@ -61,11 +64,40 @@ def _around(boxes: Sequence[Box]) -> Area:
     )
 
 
-def group_boxes(boxes: Sequence[Box], gap_columns: int) -> list[list[Box]]:
+class _Run(NamedTuple):
+    """Boxes of a line that stand together, and the table that the first of them stands above."""
+
+    left: int
+    right: int
+    bottom: int
+    number: int
+    table: Area | None
+
+
+def _open_run(boxes: Sequence[Box], number: int, tables: Sequence[Area]) -> _Run:
+    left, right = boxes[0].area.left, max(box.area.right for box in boxes)
+    return _Run(left, right, max(box.area.bottom for box in boxes), number, _table_below(boxes[0], tables))
+
+
+def _table_below(box: Box, tables: Sequence[Area]) -> Area | None:
+    place = bisect_right(tables, box.area.left, key=lambda table: table.left) - 1
+    return tables[place] if place >= 0 and box.area.left <= tables[place].right else None
+
+
+def _apart(one: Area | None, other: Area | None) -> bool:
+    """Whether two tables stand side by side."""
+    return one is not None and other is not None and (one.right < other.left or other.right < one.left)
+
+
+def group_boxes(boxes: Sequence[Box], gap_columns: int, tables: Iterable[Area] = ()) -> list[list[Box]]:
     """Group boxes that stand in the same or in touching rows, with few empty columns between them."""
+    below: dict[int, list[Area]] = {}
+    for table in sorted(tables, key=lambda table: table.left):
+        for row in range(table.top - CAPTION_ROWS, table.top):
+            below.setdefault(row, []).append(table)
     groups: list[list[Box]] = []
     names: list[int] = []
-    above: list[tuple[int, int, int, int]] = []
+    above: list[_Run] = []
 
     def find(number: int) -> int:
         while names[number] != number:
@@ -74,33 +106,33 @@ def group_boxes(boxes: Sequence[Box], gap_columns: int) -> list[list[Box]]:
         return number
 
     for band in make_bands(boxes) if boxes else []:
-        open_runs = sorted(run for run in above if run[2] >= band.top - 1)
-        lefts = [run[0] for run in open_runs]
-        reach = list(accumulate((run[1] for run in open_runs), max))
+        open_runs = sorted((run for run in above if run.bottom >= band.top - 1), key=lambda run: run.left)
+        lefts = [run.left for run in open_runs]
+        reach = list(accumulate((run.right for run in open_runs), max))
         runs = []
-        for run in _runs(band.starting, gap_columns):
-            left, right = run[0].area.left, max(box.area.right for box in run)
-            number = len(groups)
-            groups.append(list(run))
-            names.append(number)
-            place = bisect_right(lefts, right + gap_columns)
-            while place and reach[place - 1] >= left - gap_columns:
+        for members in _runs(band.starting, gap_columns, below.get(band.bottom, ())):
+            run = _open_run(members, len(groups), below.get(band.bottom, ()))
+            groups.append(list(members))
+            names.append(run.number)
+            place = bisect_right(lefts, run.right + gap_columns)
+            while place and reach[place - 1] >= run.left - gap_columns:
                 place -= 1
-                if open_runs[place][1] >= left - gap_columns:
-                    first, second = sorted((find(open_runs[place][3]), find(number)))
+                if open_runs[place].right >= run.left - gap_columns and not _apart(open_runs[place].table, run.table):
+                    first, second = sorted((find(open_runs[place].number), find(run.number)))
                     if first != second:
                         groups[first].extend(groups[second])
                         names[second] = first
-            runs.append((left, right, max(box.area.bottom for box in run), number))
-        above = [run for run in open_runs if run[2] >= band.top] + runs
+            runs.append(run)
+        above = [run for run in open_runs if run.bottom >= band.top] + runs
     return [group for number, group in enumerate(groups) if names[number] == number]
 
 
-def _runs(boxes: Sequence[Box], gap_columns: int) -> list[list[Box]]:
+def _runs(boxes: Sequence[Box], gap_columns: int, below: Sequence[Area]) -> list[list[Box]]:
     runs: list[list[Box]] = []
     right = -1
     for box in boxes:
-        if runs and box.area.left - right - 1 <= gap_columns:
+        parted = bool(runs and below) and _apart(_table_below(runs[-1][-1], below), _table_below(box, below))
+        if runs and box.area.left - right - 1 <= gap_columns and not parted:
             runs[-1].append(box)
         else:
             runs.append([box])
@@ -117,10 +149,17 @@ def _group_blocks(group: list[Box]) -> list[Block]:
         title = [title_block(bands[start].starting)]
         start += 1
     end = next((index for index in range(len(bands), start, -1) if not _is_note(bands[index - 1])), start)
-    table = table_block(bands[start:end]) if _is_table(bands[start:end]) else None
-    if table is None:
+    if not _is_table(bands[start:end]):
         return _lines(bands)
-    return [*_lines(above), *title, table, *_lines(bands[end:])]
+    tables = [block for part in split_bands(bands[start:end]) for block in _table_blocks(part)]
+    return [*_lines(above), *title, *tables, *_lines(bands[end:])]
+
+
+def _table_blocks(bands: list[Band]) -> list[Block]:
+    """A table, and the text above it where the rows before the first full one hold one."""
+    start = next((index for index, band in enumerate(bands) if len(band.starting) > 1), 0)
+    table = table_block(bands[start:])
+    return _lines(bands) if table is None else [*_lines(bands[:start]), table]
 
 
 def is_title_row(boxes: Sequence[Box], below: Sequence[Box]) -> bool:
@@ -162,14 +201,15 @@ def _is_table(bands: list[Band]) -> bool:
 
 
 def _lines(bands: list[Band]) -> list[Block]:
-    """Headings, and paragraphs of touching lines."""
+    """Headings, notes on units, and paragraphs of touching lines."""
     blocks: list[Block] = []
     open_lines: list[Band] = []
     for band in bands:
-        if is_heading(band.starting):
+        if is_heading(band.starting) or is_unit(_line(band)):
             blocks.extend(_paragraph(open_lines))
             open_lines = []
-            blocks.append(Block(BlockKind.HEADING, _line(band), cell_range=_label([band])))
+            kind = BlockKind.PARAGRAPH if is_unit(_line(band)) else BlockKind.HEADING
+            blocks.append(Block(kind, _line(band), cell_range=_label([band])))
         else:
             open_lines.append(band)
     return [*blocks, *_paragraph(open_lines)]

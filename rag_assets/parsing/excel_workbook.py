@@ -9,7 +9,7 @@ from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, Relation, local_name
 from rag_assets.parsing.excel_cells import read_shared_strings
-from rag_assets.parsing.excel_styles import Styles, read_styles
+from rag_assets.parsing.excel_styles import Styles, read_looks
 
 _GENERIC_TITLES = {"workbook", "book1", "sheet1", "microsoft excel", "untitled", "無題", "excel", "タイトル", "title"}
 
@@ -42,6 +42,7 @@ class Workbook:
         styles: Looks of cells.
         title: Title stated in its properties, or None.
         names: What the defined names of the workbook stand for.
+        people: Names of those who take part in threads of comments, by their ids.
     """
 
     archive: Archive
@@ -50,6 +51,7 @@ class Workbook:
     styles: Styles
     title: str | None
     names: dict[str, str]
+    people: dict[str, str]
 
 
 def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:
@@ -66,6 +68,9 @@ def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:
     base_1904 = any(
         local_name(element) == "workbookPr" and element.get("date1904") in {"1", "true"} for element in root
     )
+    zeros_stand_in = any(
+        local_name(element) == "calcPr" and element.get("fullCalcOnLoad") in {"1", "true"} for element in root
+    )
     sheets = tuple(
         _entry({str(name): str(value) for name, value in sheet.attrib.items()}, relations)
         for element in root
@@ -77,11 +82,10 @@ def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:
     strings: list[str] = []
     if strings_part is not None and archive.has(strings_part):
         strings = read_shared_strings(archive, strings_part, maximum_strings)
-    styles = Styles((), base_1904)
-    if styles_part is not None and archive.has(styles_part):
-        styles = read_styles(archive, styles_part, base_1904=base_1904)
+    looks = read_looks(archive, styles_part) if styles_part is not None and archive.has(styles_part) else ()
+    styles = Styles(looks, base_1904, zeros_stand_in)
     names = {element.get("name") or "": element.text or "" for element in root.iter("{*}definedName")}
-    return Workbook(archive, sheets, strings, styles, _title(archive), names)
+    return Workbook(archive, sheets, strings, styles, _title(archive), names, _people(archive, by_kind.get("person")))
 
 
 def _workbook_part(archive: Archive) -> str:
@@ -101,6 +105,16 @@ def _entry(attributes: dict[str, str], relations: dict[str, Relation]) -> SheetE
     hidden = attributes.get("state", "visible") != "visible"
     kind = relation.kind if relation else ""
     return SheetEntry(attributes.get("name", ""), hidden, relation.target if relation else None, kind)
+
+
+def _people(archive: Archive, part: str | None) -> dict[str, str]:
+    if part is None or not archive.has(part):
+        return {}
+    try:
+        root = archive.tree(part)
+    except ParseError:
+        return {}  # without their authors comments are whole
+    return {person.get("id") or "": person.get("displayName") or "" for person in root.iter("{*}person")}
 
 
 def _title(archive: Archive) -> str | None:

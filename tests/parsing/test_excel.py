@@ -220,7 +220,7 @@ def test_password_is_asked_for() -> None:
 
 def test_comments_are_notes() -> None:
     notes = [block for block in parse("comments.xlsx").pages[0].blocks if block.kind is BlockKind.NOTE]
-    assert [(note.cell_range, note.text.splitlines()[0]) for note in notes] == [("E5", "Test3")]
+    assert [(note.cell_range, note.text.splitlines()[0]) for note in notes] == [("E5", "Sheet TS: Test3")]
 
 
 def test_phonetic_guides_and_escapes_stay_out_of_texts() -> None:

@@ -63,7 +63,7 @@ def missing(page: Page, cells: list[tuple[str, str]]) -> list[str]:
     """References of cells whose text is in no block that covers them; of a table, in no row that does."""
     spans: dict[int, list[tuple[Area, str]]] = {}
     for block in page.blocks:
-        if block.kind in CELL_KINDS:
+        if block.kind in CELL_KINDS and block.cell_range is not None:  # what is printed above pages has no cells
             text = squeeze(block.text)
             parts = [(place(row.cell_range), "".join(row.cells)) for row in block.rows]
             for area, part in parts or [(place(block.cell_range), text)]:

@@ -1,6 +1,7 @@
 """What stands beside the texts of cells: formulas, links, lists to choose from, drawings; and what sheets are for."""
 
 import time
+import zipfile
 from io import BytesIO
 from pathlib import Path
 
@@ -9,13 +10,16 @@ import pytest
 from excel_building import LIMITS, blocks_of, build, with_parts
 from hypothesis import given
 from hypothesis import strategies as st
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 from openpyxl.chart import BarChart, Reference
 from openpyxl.chart.series import SeriesLabel
 from openpyxl.formula.translate import Translator
+from openpyxl.styles import Font
 from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
 
-from rag_assets.contracts.causes import BlockKind, PageRole
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageRole
 from rag_assets.parsing.cells import format_range
 from rag_assets.parsing.content import Block, Formula, ParsedDocument
 from rag_assets.parsing.excel import parse_excel
@@ -95,9 +99,76 @@ def test_formulas_stand_beside_the_results_that_are_shown() -> None:
     assert table.formulas == (Formula("B1", "=A1*2+$A$1"), Formula("B2", "=A2*2+$A$1"))
 
 
-def test_formula_without_a_result_is_shown() -> None:
-    (block,) = sheet_of('<row r="1"><c r="A1"><f>SUM(B1:B9)</f></c></row>')
-    assert (block.text, block.formulas) == ("=SUM(B1:B9)", (Formula("A1", "=SUM(B1:B9)"),))
+@pytest.mark.parametrize("value", ["", "<v/>", "<v></v>"])
+def test_formula_without_a_result_is_shown_as_such_and_recorded(value: str) -> None:
+    xml = f'<worksheet xmlns="{MAIN}"><sheetData><row r="1"><c r="A1"><f>SUM(B1:B9)</f>{value}</c></row></sheetData>'
+    document = parse_excel(with_parts(build(leave_empty), {SHEET: f"{xml}</worksheet>"}), LIMITS)
+    (block,) = document.pages[0].blocks
+    assert (block.text, block.formulas) == ("=SUM(B1:B9)（未計算）", (Formula("A1", "=SUM(B1:B9)"),))
+    (failure,) = document.failures
+    assert (failure.cause, failure.page_number) == (FailureCause.NOT_CALCULATED, 1)
+    assert failure.message == 'sheet "Sheet": 1 formulas without a stored result, the first in A1'
+
+
+@pytest.mark.parametrize(("to_calculate", "shown"), [("1", "=A1+1（未計算） 3"), ("0", "0 3")])
+def test_zero_stored_where_a_workbook_is_to_be_calculated_is_no_result(to_calculate: str, shown: str) -> None:
+    cells = '<c r="B1"><f>A1+1</f><v>0</v></c><c r="C1"><f>1+2</f><v>3</v></c>'
+    sheet = f'<worksheet xmlns="{MAIN}"><sheetData><row r="1">{cells}</row></sheetData></worksheet>'
+    data = build(leave_empty)
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        book = archive.read("xl/workbook.xml").replace(
+            b'fullCalcOnLoad="1"', b'fullCalcOnLoad="%b"' % to_calculate.encode()
+        )
+    (block,) = parse_excel(with_parts(data, {SHEET: sheet, "xl/workbook.xml": book}), LIMITS).pages[0].blocks
+    assert block.text == shown
+
+
+@pytest.mark.parametrize(
+    ("formula", "text"),
+    [
+        ('=HYPERLINK("https://example.jp/a","手順書")', "手順書 <https://example.jp/a>"),
+        ('=HYPERLINK("https://example.jp/a")', "https://example.jp/a"),
+        ('=HYPERLINK("#一覧!A1", "一覧へ (1,2)")', "一覧へ (1,2)"),
+        ('=hyperlink(A1&"/b", "資料")', "資料"),
+        ('=HYPERLINK("https://example.jp/a",B1)', '=HYPERLINK("https://example.jp/a",B1)（未計算）'),
+        ('=HYPERLINK("a","b")&HYPERLINK("c","d")', '=HYPERLINK("a","b")&HYPERLINK("c","d")（未計算）'),
+    ],
+)
+def test_link_made_by_a_formula_without_a_result_shows_what_it_names(formula: str, text: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["C3"] = formula
+
+    (block,) = blocks_of(fill)
+    assert (block.text, block.formulas) == (text, (Formula("C3", formula),))
+
+
+def test_struck_texts_are_marked() -> None:
+    (table,) = blocks_of(write_struck)
+    assert [row.cells for row in table.rows] == [("項目", "値"), ("~~旧名~~", "~~10~~"), ("新名", "30~~分~~秒")]
+
+
+def write_struck(sheet: Worksheet) -> None:
+    runs = ["30", TextBlock(InlineFont(strike=True), "分"), "秒"]
+    for row in (["項目", "値"], ["旧名", 10], ["新名", CellRichText(*runs)]):
+        sheet.append(row)
+    for cell in sheet[2]:
+        cell.font = Font(strike=True)
+
+
+def test_what_is_printed_around_a_sheet_is_kept_and_not_searched() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"] = "本文"
+        sheet.oddHeader.left.text, sheet.oddHeader.center.text = "社外秘", "R&&D 設計書"
+        sheet.oddHeader.right.text = "&D &T"
+        sheet.oddFooter.center.text, sheet.oddFooter.center.font = "Page &P / &N", "ＭＳ 明朝,標準"
+        sheet.evenHeader.left.text = "社外秘"
+
+    body, *printed = blocks_of(fill)
+    assert [(block.kind, block.text) for block in printed] == [
+        (BlockKind.HEADER, "社外秘 | R&D 設計書"),
+        (BlockKind.HEADER, "社外秘"),
+    ]
+    assert body.text == "本文"
 
 
 def test_formula_with_an_empty_result_shows_nothing() -> None:

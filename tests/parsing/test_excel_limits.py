@@ -44,10 +44,11 @@ def write_lists(sheet: Worksheet) -> None:
 
 
 def left_out(document: ParsedDocument) -> list[str]:
-    assert {failure.cause for failure in document.failures} <= {FailureCause.TOO_LARGE}
+    causes = {failure.cause for failure in document.failures}
+    assert causes <= {FailureCause.TOO_LARGE, FailureCause.NOT_CALCULATED}  # openpyxl stores no results
     assert {failure.page_number for failure in document.failures} <= {1}
     assert len(document.pages) == 1
-    return [failure.message for failure in document.failures]
+    return [failure.message for failure in document.failures if failure.cause is FailureCause.TOO_LARGE]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_parts_of_a_sheet_that_are_left_out_are_counted(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, limit: str, fill: Fill, message: str
 ) -> None:
     if limit:
-        assert not parse_excel(build(fill), LIMITS).failures
+        assert not left_out(parse_excel(build(fill), LIMITS))
         monkeypatch.setattr(module, limit, 1)
     assert left_out(parse_excel(build(fill), LIMITS)) == [f'sheet "Sheet": {message}']
 

@@ -5,9 +5,11 @@ from openpyxl.styles import Border, Font, Side
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import BlockKind
+from rag_assets.parsing.excel_bands import Box, make_bands
+from rag_assets.parsing.excel_captions import states_value
 from rag_assets.parsing.excel_cells import Area
-from rag_assets.parsing.excel_sections import heading_level, states_value
-from rag_assets.parsing.excel_tables import Box, make_bands, table_block
+from rag_assets.parsing.excel_sections import heading_level
+from rag_assets.parsing.excel_tables import table_block
 
 
 def test_graph_paper_table_has_logical_columns_and_two_header_rows() -> None:
@@ -331,13 +333,22 @@ def test_values_are_shown_and_never_taken_for_missing_ones() -> None:
     assert [row.cells[1] for row in table.rows[1:]] == ["NA", "NULL", "TRUE", "#N/A", "3", "25%"]
 
 
-def test_comment_is_a_note_at_its_cell() -> None:
+@pytest.mark.parametrize(
+    ("text", "author", "expected"),
+    [
+        ("記入例", "山田", "山田: 記入例"),
+        ("山田:\n記入例", "山田", "山田:\n記入例"),
+        ("記入例", "作成者", "記入例"),
+        ("記入例", "Windows User", "記入例"),
+    ],
+)
+def test_comment_is_a_note_at_its_cell_with_its_author(text: str, author: str, expected: str) -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["B2"] = "値"
-        sheet["B2"].comment = Comment("記入例", "someone")
+        sheet["B2"].comment = Comment(text, author)
 
     note = next(block for block in blocks_of(fill) if block.kind is BlockKind.NOTE)
-    assert (note.text, note.cell_range) == ("記入例", "B2")
+    assert (note.text, note.cell_range) == (expected, "B2")
 
 
 def test_long_list_is_one_table() -> None:

@@ -28,7 +28,12 @@ PARSED: tuple[FailureCause, ...] = ()
 # What each category may come to, besides pages with text. Several files that other readers found malformed are read.
 ALLOWED = {
     "encrypted": {FailureCause.ENCRYPTED},
-    "malformed": {FailureCause.MALFORMED, FailureCause.NO_TEXT, FailureCause.ENCRYPTED},
+    "malformed": {
+        FailureCause.MALFORMED,
+        FailureCause.NO_TEXT,
+        FailureCause.ENCRYPTED,
+        FailureCause.NOT_CALCULATED,
+    },
     "hostile": {FailureCause.TOO_LARGE, FailureCause.NO_TEXT, FailureCause.MALFORMED},
     "fuzzed_but_readable": {FailureCause.NO_TEXT},
     "scanned_pdf": {FailureCause.NO_TEXT},

@@ -1,0 +1,127 @@
+"""Titles of tables and notes on them: each table has its own, also beside another one."""
+
+import pytest
+from excel_building import blocks_of, draw_box, use_graph_paper
+from openpyxl.styles import Font
+from openpyxl.worksheet.worksheet import Worksheet
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.parsing.content import Block
+from rag_assets.parsing.excel_captions import is_unit
+
+SALES = [("月", "東京", "大阪"), ("4月", 10, 20), ("5月", 20, 5)]
+
+
+def add_table(sheet: Worksheet, top: int, left: int = 1, *, lined: bool = False) -> None:
+    for row, values in enumerate(SALES, top):
+        for column, value in enumerate(values, left):
+            if lined:
+                draw_box(sheet, sheet.cell(row, column).coordinate)
+            sheet.cell(row, column).value = value
+
+
+def tables(blocks: tuple[Block, ...]) -> list[tuple[str | None, tuple[str, ...]]]:
+    return [(block.cell_range, block.section) for block in blocks if block.kind is BlockKind.TABLE]
+
+
+@pytest.mark.parametrize("lined", [False, True])
+@pytest.mark.parametrize("gap", [0, 1])
+@pytest.mark.parametrize(("left", "right"), [("売上一覧", "仕入一覧"), ("■売上", "■仕入"), ("表1 売上", "表2 仕入")])
+def test_tables_side_by_side_have_their_own_titles(left: str, right: str, gap: int, *, lined: bool) -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"], sheet["E1"] = left, right
+        add_table(sheet, 2 + gap, lined=lined)
+        add_table(sheet, 2 + gap, 5, lined=lined)
+
+    blocks = blocks_of(fill)
+    assert [block.text for block in blocks if block.kind is BlockKind.HEADING] == [left, right]
+    assert tables(blocks) == [(f"A{2 + gap}:C{4 + gap}", (left,)), (f"E{2 + gap}:G{4 + gap}", (right,))]
+
+
+def test_tables_side_by_side_have_their_own_units_on_graph_paper_too() -> None:
+    def fill(sheet: Worksheet) -> None:
+        use_graph_paper(sheet)
+        for start, title, unit in [("B", "売上", "（単位：千円）"), ("J", "人員", "（単位：人）")]:
+            left = ord(start) - 64
+            sheet[f"{start}2"], sheet.cell(3, left + 2).value = title, unit
+            add_table(sheet, 4, left, lined=True)
+
+    assert [section for _, section in tables(blocks_of(fill))] == [("売上 （単位：千円）",), ("人員 （単位：人）",)]
+
+
+def test_heading_of_a_section_stays_above_tables_side_by_side_below_it() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"], sheet["E1"] = "2.1 一覧", "【補足】項目"
+        add_table(sheet, 3, lined=True)
+        add_table(sheet, 3, 5, lined=True)
+
+    assert [section for _, section in tables(blocks_of(fill))] == [("2.1 一覧",), ("2.1 一覧", "【補足】項目")]
+
+
+@pytest.mark.parametrize("lined", [False, True])
+@pytest.mark.parametrize(("unit", "top"), [("A2", 3), ("C2", 3), ("C2", 4), ("D2", 3)])
+def test_title_and_unit_in_rows_of_their_own_are_the_heading(unit: str, top: int, *, lined: bool) -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"], sheet[unit] = "売上一覧", "（単位：千円）"
+        add_table(sheet, top, lined=lined)
+
+    assert tables(blocks_of(fill)) == [(f"A{top}:C{top + 2}", ("売上一覧 （単位：千円）",))]
+
+
+@pytest.mark.parametrize("lined", [False, True])
+@pytest.mark.parametrize("unit", ["A2", "C2"])
+@pytest.mark.parametrize("above", [None, "次の表は各支店の売上を示す。"])
+def test_unit_alone_above_a_table_belongs_to_it(above: str | None, unit: str, *, lined: bool) -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"], sheet[unit] = above, "(単位:千円)"
+        add_table(sheet, 3, lined=lined)
+        sheet["A9"] = "以上。"
+
+    *_, caption, table, last = blocks_of(fill)
+    assert (caption.kind, caption.text, caption.cell_range) == (BlockKind.CAPTION, "(単位:千円)", unit)
+    assert (table.section, table.header_row_count) == (("(単位:千円)",), 1)
+    assert (last.kind, last.section) == (BlockKind.PARAGRAPH, ())
+
+
+def test_unit_below_a_numbered_heading_holds_for_its_table_alone() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"], sheet["C2"], sheet["C7"] = "1. 業績", "（単位：千円）", "（単位：人）"
+        sheet["A1"].font = Font(bold=True)
+        add_table(sheet, 3)
+        add_table(sheet, 8)
+
+    assert tables(blocks_of(fill)) == [
+        ("A3:C5", ("1. 業績", "（単位：千円）")),
+        ("A8:C10", ("1. 業績", "（単位：人）")),
+    ]
+
+
+def test_unit_within_the_lines_of_a_table_is_no_name_of_columns() -> None:
+    def fill(sheet: Worksheet) -> None:
+        draw_box(sheet, "A1:C1", "単位：千円")
+        add_table(sheet, 2, lined=True)
+
+    assert tables(blocks_of(fill)) == [("A2:C4", ("単位：千円",))]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *(
+            ("（単位：千円）", True),
+            ("単位:％", True),
+            ("[unit: 1,000 yen]", True),
+            ("(百万円)", True),
+            ("（千円、％）", True),
+        ),
+        *(
+            ("in thousands of yen", True),
+            ("単位", False),
+            ("（内訳）", False),
+            ("（2024年）", False),
+            ("単価は千円です。", False),
+        ),
+    ],
+)
+def test_notes_on_units_are_told_from_other_lines(text: str, *, expected: bool) -> None:
+    assert is_unit(text) is expected

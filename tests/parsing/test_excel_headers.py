@@ -1,0 +1,162 @@
+"""Names of columns without colours: periods above numbers, groups and their parts, tables right below others."""
+
+import datetime as dt
+import time
+
+import pytest
+from excel_building import COLOUR, blocks_of, draw_box
+from openpyxl.styles import Font
+from openpyxl.worksheet.worksheet import Worksheet
+
+Values = list[tuple[object, ...]]
+
+SALES: Values = [("東京", 120, 250, 310), ("大阪", 35, 41, 17)]
+FRUIT: Values = [("コード", "名称", "単価"), ("A", "りんご", 100), ("B", "みかん", 50)]
+STAFF: Values = [("氏名", "部署", "年齢"), ("山田", "営業", 30), ("鈴木", "総務", 40)]
+
+
+def write(sheet: Worksheet, rows: Values, top: int = 1, *, lined: bool = False, look: str = "") -> None:
+    """Write rows from the first column on, the first of them bold, coloured or as the others."""
+    for number, row in enumerate(rows, top):
+        for column, value in zip("ABCDEFG", row, strict=False):
+            cell = sheet[f"{column}{number}"]
+            if lined:
+                draw_box(sheet, f"{column}{number}")
+            cell.value = value
+            if number == top and look == "bold":
+                cell.font = Font(bold=True)
+            if number == top and look == "coloured":
+                cell.fill = COLOUR
+
+
+@pytest.mark.parametrize("lined", [False, True])
+@pytest.mark.parametrize("corner", [None, "支店"])
+@pytest.mark.parametrize(
+    "periods",
+    [
+        (2021, 2022, 2023),
+        ("2021年度", "2022年度", "2023年度"),
+        ("FY21", "FY22", "FY23"),
+        ("4月", "5月", "6月"),
+        (11, 12, 1),
+        tuple(dt.date(2024, 4, day) for day in (1, 8, 15)),
+        (2022, 2023, "増減"),
+    ],
+    ids=str,
+)
+def test_periods_above_numbers_are_a_header(periods: tuple[object, ...], corner: str | None, *, lined: bool) -> None:
+    (table,) = blocks_of(lambda sheet: write(sheet, [(corner, *periods), *SALES], lined=lined))
+    assert (table.header_row_count, table.rows[1].cells) == (1, ("東京", "120", "250", "310"))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("A社", 2001, 2002), ("B社", 1999, 2005), ("C社", 2010, 2011)],
+        [(1, 2, 3), (40, None, 6), (10, 11, 12)],
+        [("甲", 1, 2, 3), ("乙", 4, 5, 6), ("丙", 7, 8, 9)],
+        [("開始", "2024-04-01", "2024-05-01"), ("完了", "2024-04-30", "2024-05-31")],
+    ],
+)
+@pytest.mark.parametrize("lined", [False, True])
+def test_rows_of_like_numbers_or_dates_are_no_header(rows: Values, *, lined: bool) -> None:
+    (table,) = blocks_of(lambda sheet: write(sheet, rows, lined=lined))
+    assert table.header_row_count == 0
+
+
+def test_names_of_groups_and_their_parts_are_two_header_rows() -> None:
+    def fill(sheet: Worksheet) -> None:
+        groups = ("科目", "2022年度", None, "2023年度", None)
+        parts = (None, "予算", "実績", "予算", "実績")
+        write(sheet, [groups, parts, ("売上", 10, 12, 11, 9), ("利益", 3, 2, 4, 1)], lined=True)
+        sheet.merge_cells("B1:C1")
+        sheet.merge_cells("D1:E1")
+
+    (table,) = blocks_of(fill)
+    assert table.header_row_count == 2
+    assert [row.cells[1] for row in table.rows] == ["2022年度", "予算", "10", "3"]
+
+
+@pytest.mark.parametrize("corner", [None, "支店"])
+def test_years_below_names_of_groups_are_header_rows_too(corner: str | None) -> None:
+    def fill(sheet: Worksheet) -> None:
+        groups = (None, "売上高", None, "利益", None)
+        write(sheet, [groups, (corner, 2022, 2023, 2022, 2023), ("東京", 10, 20, 1, 2)], lined=True)
+        sheet.merge_cells("B1:C1")
+        sheet.merge_cells("D1:E1")
+
+    (table,) = blocks_of(fill)
+    assert (table.header_row_count, table.rows[1].cells) == (2, (corner or "", "2022", "2023", "2022", "2023"))
+
+
+@pytest.mark.parametrize("lined", [False, True])
+@pytest.mark.parametrize("look", ["", "bold"])
+def test_table_right_below_a_form_begins_at_its_names(look: str, *, lined: bool) -> None:
+    form: Values = [("件名", "会員登録"), ("作成者", "山田"), ("作成日", "2024-04-01")]
+    items: Values = [("No.", "項目", "内容"), (1, "目的", "効率化"), (2, "対象", "全社")]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, form, lined=lined)
+        write(sheet, items, 4, lined=lined, look=look)
+
+    first, second = blocks_of(fill)
+    assert (first.cell_range, first.header_row_count) == ("A1:B3", 0)
+    assert (second.cell_range, second.header_row_count) == ("A4:C6", 1)
+
+
+@pytest.mark.parametrize("look", ["bold", "coloured"])
+@pytest.mark.parametrize("lined", [False, True])
+@pytest.mark.parametrize("title", [None, "社員一覧"])
+def test_table_right_below_another_begins_at_names_that_look_so(title: str | None, look: str, *, lined: bool) -> None:
+    start = 5 if title else 4
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, FRUIT, lined=lined, look=look)
+        write(sheet, STAFF, start, lined=lined, look=look)
+        if title:
+            draw_box(sheet, "A4:C4", title) if lined else sheet.__setitem__("A4", title)
+
+    first, *headings, second = blocks_of(fill)
+    assert [(block.cell_range, block.header_row_count) for block in (first, second)] == [
+        ("A1:C3", 1),
+        (f"A{start}:C{start + 2}", 1),
+    ]
+    assert [block.text for block in headings] == list(second.section) == ([title] if title else [])
+
+
+@pytest.mark.parametrize(
+    "names", [("氏名", "部署", "年齢", "住所", "電話"), ("氏名", "部署", "電話")], ids=["more columns", "fewer columns"]
+)
+def test_table_right_below_another_begins_at_names_of_other_columns(names: tuple[str, ...]) -> None:
+    above: Values = [(*row, 1, 2)[: 8 - len(names)] for row in FRUIT[1:]]
+    people: Values = [
+        ("山田", "営業", 30, "東京", "03")[: len(names)],
+        ("鈴木", "総務", 40, "大阪", "06")[: len(names)],
+    ]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, [("コード", "名称", "単価", "数量", "金額")[: 8 - len(names)], *above])
+        write(sheet, [names, *people], 4)
+
+    assert [block.rows[0].cells[0] for block in blocks_of(fill)] == ["コード", "氏名"]
+    assert [block.header_row_count for block in blocks_of(fill)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "row", [("合計", "計", 150), ("C", "ぶどう", 300), ("果物", "国産", "在庫なし"), ("合計", None, 150)], ids=str
+)
+def test_bold_row_of_a_table_begins_no_other_table(row: tuple[object, ...]) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, FRUIT, look="bold")
+        write(sheet, [row, ("D", "かき", 80)], 4, look="bold")
+
+    (table,) = blocks_of(fill)
+    assert (table.header_row_count, len(table.rows)) == (1, 5)
+
+
+def test_long_tables_of_names_are_read_in_time() -> None:
+    rows: Values = [("備考", "区分", "状態", number) for number in range(1_500)]
+    start = time.process_time()
+    (table,) = blocks_of(lambda sheet: write(sheet, [("備考", "区分", "状態", "金額"), *rows], look="bold"))
+    assert time.process_time() - start < 10
+    assert len(table.rows) == 1_501
