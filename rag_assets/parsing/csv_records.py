@@ -1,6 +1,6 @@
 """Records of delimited text: the delimiter, quoted fields, and quotation marks that are never closed.
 
-What stays out: encodings, headers and table blocks, which are `text`.
+What stays out: encodings (`text`), headers and table blocks (`csv_tables`).
 
 A quotation mark that is not closed makes every reader of CSV take the rest of the file for one field. Here it is a
 character like others once one of these shows it: the file ends within the field, something else than a delimiter
@@ -116,6 +116,7 @@ def _records(text: str, delimiter: str, open_quotes: list[int]) -> Iterator[list
     skips_spaces = delimiter != "\t"
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=skips_spaces, strict=True)
     width, read_again = 0, 0
+    widths: Counter[int] = Counter()
     while lines.offset < len(text):
         offset, number = lines.offset, lines.number
         record = _next(reader) if read_again < _LINES_READ_AGAIN else None
@@ -126,7 +127,9 @@ def _records(text: str, delimiter: str, open_quotes: list[int]) -> Iterator[list
             if is_open:
                 open_quotes.append(lines.number)
             reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=skips_spaces, strict=True)
-        width = width or len(record)
+        widths[len(record)] += 1
+        if widths[len(record)] > widths[width]:
+            width = len(record)  # of most records so far: lines above a table are narrower
         yield record
 
 
@@ -139,7 +142,7 @@ def _next(reader: Iterator[list[str]]) -> list[str] | None:
 
 
 def _holds_records(record: list[str], source: str, delimiter: str, width: int) -> bool:
-    """Whether a record has swallowed others: its lines have as many fields as the first record of the file."""
+    """Whether a record has swallowed others: its lines have as many fields as most records before it."""
     count = source.count("\n", 0, -1) + 1
     if count == 1 or width < 2:
         return False

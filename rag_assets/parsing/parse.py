@@ -117,7 +117,8 @@ def _dispatch(
 
             return parse_message(data, detection.format)
         case DocumentFormat.HTML | DocumentFormat.MD:
-            from rag_assets.parsing.markup import parse_html, parse_markdown
+            from rag_assets.parsing.markdown import parse_markdown
+            from rag_assets.parsing.markup import parse_html
 
             return parse_html(data) if detection.format is DocumentFormat.HTML else parse_markdown(data)
         case DocumentFormat.CSV | DocumentFormat.TSV:

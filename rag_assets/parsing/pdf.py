@@ -1,7 +1,8 @@
 """PDF: pages of headings, paragraphs, list items and tables with their places.
 
 What stays out: reading a page (`pdf_runs`, `pdf_rules`, `pdf_lines`), tables (`pdf_grid`, `pdf_tables`, `pdf_columns`),
-what the lines are (`pdf_layout`), bookmarks and links (`pdf_marks`), pictures of text (`ocr`).
+what runs over the pages (`pdf_running`), what the lines are (`pdf_layout`), bookmarks and links (`pdf_marks`), pictures
+of text (`ocr`).
 """
 
 import ctypes
@@ -21,10 +22,11 @@ from rag_assets.parsing.ocr import OcrError, OcrTime
 from rag_assets.parsing.pdf_columns import take_aligned
 from rag_assets.parsing.pdf_fonts import count_lost_texts
 from rag_assets.parsing.pdf_grid import find_grids
-from rag_assets.parsing.pdf_layout import Layout, PageLines
+from rag_assets.parsing.pdf_layout import Layout
 from rag_assets.parsing.pdf_lines import Line, order_lines
 from rag_assets.parsing.pdf_marks import add_link_targets, read_outline
 from rag_assets.parsing.pdf_rules import read_drawing
+from rag_assets.parsing.pdf_running import PageLines
 from rag_assets.parsing.pdf_runs import Run, read_runs
 from rag_assets.parsing.pdf_tables import take_tables
 

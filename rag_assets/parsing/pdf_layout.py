@@ -6,7 +6,6 @@ What stays out: reading lines off a page (`pdf_lines`) and tables (`pdf_tables`)
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from rag_assets.contracts.causes import BlockKind
@@ -14,27 +13,18 @@ from rag_assets.parsing.content import Block, Box
 from rag_assets.parsing.flow import Sections, is_cjk, join_lines
 from rag_assets.parsing.pdf_lines import Line
 from rag_assets.parsing.pdf_marks import Bookmark, plain
+from rag_assets.parsing.pdf_running import PageLines, tell_apart
 from rag_assets.parsing.pdf_tables import repeat_headers
 
-_MARGIN_SHARE = 0.12
-_REPEATED_PAGES = 3
 _HEADING_SIZE = 1.12
 _HEADING_CHARS = 120
 _HEADING_LINES = 3
 _PARAGRAPH_GAP = 1.6
 _BODY_CHARS = 200
-_HEIGHT_PAGES = 4
-_HEIGHT_SHARE = 0.6
 _TITLE_NUMBER = re.compile(
     r"^(?:第|chapter|section|appendix|part|付録)?[0-9ivxlc一二三四五六七八九十a-z]{0,8}[章節部編条項]?$"
 )
 _DIGITS = re.compile(r"[0-9０-９]+")
-# A page number at the outer end of a running line: on the left of left pages, on the right of right ones.
-_OUTER_NUMBER = re.compile(r"^#[\s|｜—–-]+(?=\S)|(?<=\S)[\s|｜—–-]+#$")
-_PAGE_NUMBER = re.compile(
-    r"^[\W_]*(?:page|p\.|頁)?\s*(?:[0-9０-９]{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|／)\s*[0-9０-９]{1,4})?[\W_]*$",
-    re.IGNORECASE,
-)
 _LIST_ITEM = re.compile(
     r"^(?:[・•●○■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][0-9０-９a-zA-Zア-ンｱ-ﾝ一二三四五六七八九十]{1,3}[)）]"
     r"|[0-9０-９]{1,2}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|[ア-ン][)）]\s?)"
@@ -60,23 +50,6 @@ _BULLETED = re.compile(r"^[・•○□▪▶►‣⁃➢✓※–—*-]")
 _SENTENCE_END = ("。", ".", "．", "!", "?", "！", "？", "」", "』", ":", "：", ";")
 
 
-@dataclass(frozen=True, slots=True)
-class PageLines:
-    """Lines of a page with its size in points."""
-
-    lines: list[Line]
-    size: tuple[float, float]
-
-
-@dataclass(slots=True)
-class _Page:
-    """Lines of a page, told apart."""
-
-    headers: list[Line] = field(default_factory=list)
-    body: list[Line] = field(default_factory=list)
-    footers: list[Line] = field(default_factory=list)
-
-
 class Layout:
     """What can be told only from all pages together: body size, sizes of headings, running headers, open sections,
     tables that run on.
@@ -96,9 +69,7 @@ class Layout:
         self._bookmarks: dict[int, list[Bookmark]] = defaultdict(list)
         for bookmark in outline:
             self._bookmarks[bookmark.page_number].append(bookmark)
-        running = _running_lines(pages, self._body)
-        counted = _counting_lines(pages)
-        self._pages = [_tell_apart(page, running, counted, several=len(pages) > 1) for page in pages]
+        self._pages = tell_apart(pages, self._body)
         for page, body in zip(self._pages, repeat_headers([page.body for page in self._pages]), strict=True):
             page.body = body
 
@@ -303,91 +274,6 @@ def _title_end(texts: Sequence[str], start: int, wanted: str) -> int:
         if joined == wanted or (joined.endswith(wanted) and _TITLE_NUMBER.match(joined.removesuffix(wanted))):
             return end + 1
     return 0
-
-
-def _tell_apart(page: PageLines, running: set[tuple[str, int]], counted: set[int], *, several: bool) -> _Page:
-    """Part a page into what runs over all pages and its own lines.
-
-    Args:
-        page: The page.
-        running: Keys of lines that run over all pages, where they stand in a margin.
-        counted: Identities of lines that count the pages, wherever they stand.
-        several: Whether there are other pages.
-    """
-    told = _Page()
-    lowest = max((line.box[3] for line in page.lines), default=0.0)
-    for line in page.lines:
-        is_number = bool(_PAGE_NUMBER.match(line.text)) and (several or line.box[3] >= lowest > 0.9 * page.size[1])
-        recurs = _in_margin(line, page.size) and (_running_keys(line) & running or is_number)
-        if line.table or not (recurs or id(line) in counted):
-            told.body.append(line)
-        elif line.box[1] < page.size[1] / 2:
-            told.headers.append(line)
-        else:
-            told.footers.append(line)
-    return told
-
-
-def _counting_lines(pages: Sequence[PageLines]) -> set[int]:
-    """Identities of the first and last lines of pages that are numbers rising by one from page to page, at one height.
-
-    Pages with wide margins have them further inside than other running lines are looked for.
-    """
-    found: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for position, page in enumerate(pages):
-        ordered = sorted((line for line in page.lines if not line.table), key=lambda line: line.box[1])
-        for line in {id(line): line for line in (*ordered[:1], *ordered[-1:])}.values():
-            number = _DIGITS.search(line.text) if len(page.lines) > 1 and _PAGE_NUMBER.match(line.text) else None
-            if number and _is_outermost(line, page):
-                found[int(number[0]) - position, round(line.box[1] / 4)].append(id(line))
-    return {line for lines in found.values() if len(lines) >= _REPEATED_PAGES for line in lines}
-
-
-def _is_outermost(line: Line, page: PageLines) -> bool:
-    """Whether no line or table of a page reaches beyond a line."""
-    above = all(other is line or other.box[1] >= line.box[3] for other in page.lines)
-    return above or all(other is line or other.box[3] <= line.box[1] for other in page.lines)
-
-
-def _running_lines(pages: Sequence[PageLines], body: float) -> set[tuple[str, int]]:
-    """Lines that recur at one height in the margins of pages, digits aside; and heights at which lines stand apart from
-    the text, in no larger type, on most pages, whatever they say (as the title of the chapter).
-    """
-    seen: dict[tuple[str, int], set[int]] = defaultdict(set)
-    for number, page in enumerate(pages):
-        in_margin = [line for line in page.lines if not line.table and _in_margin(line, page.size)]
-        for line in in_margin:
-            seen[_running_key(line)].add(number)
-        for line in _apart(page, in_margin):
-            if line.size <= body * 1.05 and not line.is_bold:
-                seen["", round(line.box[1] / 4)].add(number)
-    needed = min(_REPEATED_PAGES, max(2, len(pages)))
-    most = max(_HEIGHT_PAGES, _HEIGHT_SHARE * len(pages))
-    return {key for key, numbers in seen.items() if len(numbers) >= (needed if key[0] else most)}
-
-
-def _apart(page: PageLines, in_margin: Sequence[Line]) -> Iterator[Line]:
-    """The outermost lines of a page, where a gap parts them from the next."""
-    if len(page.lines) < 3 or not in_margin:
-        return
-    first, second = sorted(page.lines, key=lambda line: line.box[1])[:2]
-    if first in in_margin and second.box[1] - first.box[3] > first.size:
-        yield first
-    before, last = sorted(page.lines, key=lambda line: line.box[3])[-2:]
-    if last in in_margin and last.box[1] - before.box[3] > last.size:
-        yield last
-
-
-def _running_keys(line: Line) -> set[tuple[str, int]]:
-    return {_running_key(line), ("", round(line.box[1] / 4))}
-
-
-def _running_key(line: Line) -> tuple[str, int]:
-    return _OUTER_NUMBER.sub("", _DIGITS.sub("#", line.text)), round(line.box[1] / 4)
-
-
-def _in_margin(line: Line, size: tuple[float, float]) -> bool:
-    return line.box[3] < size[1] * _MARGIN_SHARE or line.box[1] > size[1] * (1 - _MARGIN_SHARE)
 
 
 def _union(lines: list[Line]) -> Box:

@@ -1,15 +1,15 @@
 """PowerPoint presentations (pptx): a page for each slide, its shapes in reading order, tables, speaker notes, comments.
 
-What stays out: the zip container (`archive.Archive`), pictures but for their alternative texts, and text that stands
-only on layouts and masters.
+Shapes that connectors join are a diagram. What stays out: the zip container (`archive.Archive`), charts (`graphics`),
+pictures but for their alternative texts, and text that stands only on layouts and masters.
 
 Read from the XML, not with Unstructured: `partition_pptx` (0.27.32) loses the text of charts, the spans of tables and
 the mark of hidden slides, calls every short text a title, and costs 2.5 s and 290 MB of imports and models in each
 parsing process.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -20,15 +20,23 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, Relation, local_name
 from rag_assets.parsing.content import Block, Box, Failure, Page, ParsedDocument, Row
 from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.parsing.excel_cells import Area
+from rag_assets.parsing.excel_diagrams import find_diagrams
+from rag_assets.parsing.excel_drawings import read_shapes
 from rag_assets.parsing.flow import clean, fill_grid, link_suffix, picture_block, table_block
+from rag_assets.parsing.graphics import diagram_references, graphic_blocks
 from rag_assets.parsing.limits import current_limits
-from rag_assets.parsing.word import alternative, diagram_text, main_part, read_title
+from rag_assets.parsing.mathematics import formula_text
+from rag_assets.parsing.word import main_part, read_title
+from rag_assets.parsing.word_tree import alternative
 
 _EMU_PER_POINT = 12700
 _NO_TARGETS: Mapping[str, str] = {}
 _TITLE_PLACEHOLDERS = {"title", "ctrTitle"}
 _RUNNING_PLACEHOLDERS = {"dt", "ftr", "sldNum", "hdr"}
 _SAME_LINE_POINTS = 12.0
+_LINES = ("line", "straightConnector", "bentConnector", "curvedConnector")
+_ROWS_APART = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +130,27 @@ def _read_slide(
     section = (title.replace("\n", " "),) if title else ()
     targets = archive.external_targets(part)
     blocks: list[Block] = []
+    placed: dict[etree._Element, Block | None] = {}
+    beside: list[Block] = []
+    for taken, diagram in _diagrams(archive, relations, tree, shapes):
+        block = replace(diagram, section=section)
+        placed.update({shape.element: None for shape in taken})
+        if taken:
+            placed[taken[0].element] = block
+        else:
+            beside.append(block)
     for shape in shapes:
+        if shape.element in placed:
+            blocks.extend(filter(None, [placed[shape.element]]))
+            continue
         blocks.extend(_shape_blocks(shape, section, targets))
-        for part_of_diagram in _diagram_parts(shape.element, relations):
+        for reference in diagram_references(shape.element):
             try:
-                text = diagram_text(archive, part_of_diagram)
+                part_of_graphic = relations[reference].target if reference in relations else ""
+                blocks.extend(graphic_blocks(archive, part_of_graphic, section, shape.box))
             except ParseError as error:
                 failures.append(Failure(error.cause, f"slide {number}, diagram: {error}", number))
-                continue
-            blocks.extend([Block(BlockKind.DIAGRAM, text, section, box=shape.box)] if text else [])
+    blocks.extend(beside)
     blocks.extend(Block(BlockKind.NOTE, text, section) for text in _notes(archive, relations))
     return Page(number, PageKind.SLIDE, tuple(blocks), hidden=slide.get("show") in ("0", "false"), size=size)
 
@@ -231,10 +251,56 @@ def _in_reading_order(shapes: list[_Shape]) -> list[_Shape]:
     return sorted(shapes, key=place)
 
 
-def _diagram_parts(element: etree._Element, relations: dict[str, Relation]) -> Iterator[str]:
-    for reference in element.iter("{*}relIds", "{*}chart"):
-        values = [str(value) for key, value in reference.attrib.items() if str(key).endswith(("}dm", "}id"))]
-        yield from (relations[value].target for value in values if value in relations)
+def _diagrams(
+    archive: Archive, relations: dict[str, Relation], tree: etree._Element | None, shapes: Sequence[_Shape]
+) -> Iterator[tuple[list[_Shape], Block]]:
+    """Diagrams of the shapes that connectors join.
+
+    Args:
+        archive: The presentation.
+        relations: Parts that the slide refers to.
+        tree: The slide's tree of shapes.
+        shapes: Its shapes in reading order.
+
+    Yields:
+        The shapes that a diagram takes the place of, in reading order, and the diagram; none of placeholders, tables
+        and pictures, which are read beside it.
+    """
+    if tree is None or not any(geometry.get("prst", "").startswith(_LINES) for geometry in tree.iter("{*}prstGeom")):
+        return
+    drawing = read_shapes(archive, relations, tree)
+    order = {_identity(shape.element): place for place, shape in enumerate(shapes)}
+    drawn = []
+    for shape in drawing.shapes if drawing.connectors else ():
+        place = order.get(shape.identity, len(shapes))
+        text = _text(shapes[place].element).replace("\n", " ") if place < len(shapes) else ""
+        # Rows so far from each other that connectors alone make a diagram, in reading order.
+        area = Area(place * _ROWS_APART, 0, place * _ROWS_APART, 0)
+        drawn.append(replace(shape, area=area, text=text or shape.text))
+    for diagram in find_diagrams(replace(drawing, shapes=tuple(drawn)), {}):
+        places = {order.get(drawn[index].identity, len(shapes)) for index in (*diagram.members, *diagram.labels)}
+        taken = [shape for place, shape in enumerate(shapes) if place in places and _is_text_shape(shape)]
+        on_lines = {drawn[index].identity for index in diagram.labels}
+        texts = (_text(shape.element).replace("\n", " ") for shape in taken if _identity(shape.element) not in on_lines)
+        if diagram.edges:
+            boxes = [shape.box for place, shape in enumerate(shapes) if place in places and shape.box]
+            lines = (*filter(None, texts), *diagram.edges)
+            yield taken, Block(BlockKind.DIAGRAM, "\n".join(lines), box=_around(boxes))
+
+
+def _is_text_shape(shape: _Shape) -> bool:
+    return shape.placeholder is None and local_name(shape.element) == "sp"
+
+
+def _identity(element: etree._Element) -> str:
+    return next((properties.get("id") or "" for properties in element.iter("{*}cNvPr")), "")
+
+
+def _around(boxes: Sequence[Box]) -> Box | None:
+    if not boxes:
+        return None
+    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    return (min(lefts), min(tops), max(rights), max(bottoms))
 
 
 def _shape_blocks(shape: _Shape, section: tuple[str, ...], targets: Mapping[str, str]) -> Iterator[Block]:
@@ -306,17 +372,30 @@ def _text(element: etree._Element, targets: Mapping[str, str] = _NO_TARGETS) -> 
 
 def _paragraph_text(paragraph: etree._Element, targets: Mapping[str, str]) -> str:
     """Text of a paragraph; the target of a link stands behind the last of the runs that show it."""
-    breaks = {"br": "\n", "tab": "\t"}
-    parts: list[tuple[str, str]] = []
-    for child in paragraph.iter("{*}t", "{*}br", "{*}tab"):
-        run = child if local_name(child) == "br" else child.getparent()
-        target = "" if run is None else _link_target(run.find("{*}rPr"), targets)
-        parts.append((target, breaks.get(local_name(child), child.text or "")))
+    parts = [(_link_target(run.find("{*}rPr"), targets), text) for run, text in _runs(paragraph)]
     text: list[str] = []
     for target, runs in groupby(parts, key=itemgetter(0)):
         shown = "".join(run for _, run in runs)
         text += [shown, link_suffix(shown, target)]
-    return clean("".join(text))
+    return clean("".join(text).replace("~~~~", ""))
+
+
+def _runs(paragraph: etree._Element) -> Iterator[tuple[etree._Element, str]]:
+    """Runs, fields, breaks and formulas of a paragraph with their texts."""
+    for child in paragraph:
+        match local_name(child):
+            case "r" | "fld":
+                own = (part for part in child if local_name(part) in {"t", "tab"})
+                text = "".join("\t" if local_name(part) == "tab" else part.text or "" for part in own)
+                properties = child.find("{*}rPr")
+                struck = "noStrike" if properties is None else properties.get("strike", "noStrike")
+                yield child, text if struck == "noStrike" or not text.strip() else f"~~{text}~~"
+            case "br":
+                yield child, "\n"
+            case "AlternateContent":
+                yield from _runs(alternative(child))
+            case "m":
+                yield child, " ".join(map(formula_text, child))
 
 
 def _link_target(properties: etree._Element | None, targets: Mapping[str, str]) -> str:

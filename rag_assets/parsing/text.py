@@ -1,22 +1,20 @@
 """Plain text and delimited text: encodings, CSV and TSV as tables.
 
-What stays out: the headings and paragraphs of text (`text_blocks`), the records of CSV (`csv_records`), HTML and
-Markdown, which are `markup`, although they are decoded with `decode_text`.
+What stays out: the headings and paragraphs of text (`text_blocks`), the records and tables of CSV (`csv_records`,
+`csv_tables`), HTML and Markdown (`markup`, `markdown`), although they are decoded with `decode_text`.
 """
 
 import codecs
 import re
 
 from rag_assets.contracts.causes import FailureCause, PageKind
-from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.cells import cover, format_range
-from rag_assets.parsing.content import Failure, Page, ParsedDocument, Row
+from rag_assets.parsing.content import Failure, Page, ParsedDocument
 from rag_assets.parsing.csv_records import find_delimiter, read_records
+from rag_assets.parsing.csv_tables import table_blocks
 from rag_assets.parsing.detect import DocumentFormat
-from rag_assets.parsing.flow import Sections, table_block
+from rag_assets.parsing.flow import Sections
 from rag_assets.parsing.text_blocks import text_blocks
 
-ROWS_PER_BLOCK = 1000
 _SAMPLE_BYTES = 1 << 18
 _NAMED_LINES = 10
 _JIS_NAMES = {
@@ -38,7 +36,6 @@ _CHARSETS = {
 _READ_FOR_EACH_DAMAGE = 5  # characters beyond ASCII; fewer tell of another charset than the stated one
 _STATED_DELIMITER = re.compile(r"sep=([^\n\"])\n", re.IGNORECASE)  # as Excel writes and reads it
 _LEGACY_ENCODINGS = ("cp932", "euc_jp", "iso2022_jp", "cp1252")
-_NUMBER = re.compile(r"^[\s¥$€△▲(+-]*[\d０-９][\d０-９,.:/年月日%％)\s-]*$")
 _JIS_ESCAPE = re.compile(rb"\x1b(\([BJI]|\$[@B]|\$\(D)")
 
 
@@ -192,18 +189,18 @@ def parse_text(data: bytes) -> ParsedDocument:
 
 
 def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells: int) -> ParsedDocument:
-    """Parse CSV or TSV into tables of at most `ROWS_PER_BLOCK` rows, each under the header row.
+    """Parse CSV or TSV into tables, each under its header row, and the lines around them.
 
     Args:
         data: The bytes of the file.
         document_format: CSV or TSV; the delimiter is read from the text either way.
-        maximum_cells: Cells of the table, rows times columns.
+        maximum_cells: Cells of the tables, rows times columns.
 
     Returns:
         One page. A quotation mark that is never closed is a failure of the page, without any row lost.
 
     Raises:
-        ParseError: TOO_LARGE where the table has more cells.
+        ParseError: TOO_LARGE where they have more cells.
     """
     text = decode_text(data)
     preferred = "\t" if document_format is DocumentFormat.TSV else ","
@@ -211,25 +208,9 @@ def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells:
     text = text[stated.end() :] if stated else text
     found = read_records(text, stated[1] if stated else find_delimiter(text, preferred), maximum_cells)
     failures = _open_quotes([line + bool(stated) for line in found.open_quotes])
-    records = found.cells
-    width = max((len(cells) for _, cells in records), default=0)
-    if width * len(records) > maximum_cells:
-        raise ParseError(FailureCause.TOO_LARGE, f"{len(records)} rows of {width} columns, limit {maximum_cells} cells")
-    rows = [
-        Row(tuple(cells) + ("",) * (width - len(cells)), format_range(number, 1, number, width))
-        for number, cells in records
-    ]
-    del text, found, records
-    header_row_count = _header_row_count(rows)
-    header, body = rows[:header_row_count], rows[header_row_count:]
-    blocks = []
-    for start in range(0, max(len(body), 1), ROWS_PER_BLOCK):
-        part = body[start : start + ROWS_PER_BLOCK]
-        if shown := [*header, *part]:
-            covered = (header if start == 0 else []) + part
-            cell_range = cover([row.cell_range or "" for row in (covered[0], covered[-1])])
-            blocks.append(table_block(shown, header_row_count, cell_range=cell_range))
-    return ParsedDocument(document_format.value, None, (Page(1, PageKind.BODY, tuple(blocks)),), failures)
+    del text
+    page = Page(1, PageKind.BODY, tuple(table_blocks(found.cells, maximum_cells)))
+    return ParsedDocument(document_format.value, None, (page,), failures)
 
 
 def _open_quotes(lines: list[int]) -> tuple[Failure, ...]:
@@ -239,12 +220,3 @@ def _open_quotes(lines: list[int]) -> tuple[Failure, ...]:
     places = ", ".join(map(str, lines[:_NAMED_LINES]))
     problem = "a quotation mark is opened and never closed; it is read as a character"
     return (Failure(FailureCause.MALFORMED, f"line{'s' if lines[1:] else ''} {places}{more}: {problem}", 1),)
-
-
-def _header_row_count(rows: list[Row]) -> int:
-    """1 where the first row names the columns: no empty cell, no number, nothing twice."""
-    if len(rows) < 2:
-        return 0
-    first = rows[0].cells
-    named = all(cell and not _NUMBER.match(cell) for cell in first) and len(set(first)) == len(first)
-    return int(named)

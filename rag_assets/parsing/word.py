@@ -1,14 +1,16 @@
 """Word documents (docx): paragraphs, headings, lists, tables, text boxes, notes, comments, headers and footers.
 
-What stays out: the zip container (`archive.Archive`), pictures but for their alternative texts, and text that was
-deleted under change tracking.
+Hidden text is kept and marked, as in workbooks. What stays out: the zip container (`archive.Archive`), header rows of
+tables (`word_tables`), formulas (`mathematics`), charts (`graphics`), pictures but for their alternative texts, and
+text that was deleted under change tracking.
 
 Read from the XML, not with Unstructured: `partition_docx` (0.27.32) loses the text of text boxes, checkboxes, content
 controls, tracked insertions, comments and footnotes, cannot open strict Open XML, and costs 2.5 s and 290 MB of imports
 and models in each parsing process.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lxml import etree
@@ -18,14 +20,23 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, local_name
 from rag_assets.parsing.content import Block, Failure, Page, ParsedDocument, Row
 from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.parsing.excel_diagrams import find_diagrams
+from rag_assets.parsing.excel_drawings import read_shapes
 from rag_assets.parsing.flow import Sections, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
+from rag_assets.parsing.graphics import graphic_blocks
 from rag_assets.parsing.limits import current_limits
-from rag_assets.parsing.word_styles import Styles, attribute, integer
+from rag_assets.parsing.mathematics import formula_text
+from rag_assets.parsing.word_styles import Style, Styles, attribute, integer
+from rag_assets.parsing.word_tables import header_row_count
+from rag_assets.parsing.word_tree import TRANSPARENT, alternative, content, descend, is_deleted, paragraphs
 
-_TRANSPARENT = {"sdt", "sdtContent", "ins", "moveTo", "smartTag", "customXml", "hyperlink", "fldSimple", "dir", "bdo"}
 _SKIPPED = {"del", "moveFrom", "instrText", "delText", "rt", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
 _HANGING = {"txbxContent", "footnoteReference", "endnoteReference", "commentReference", "relIds", "chart", "pic",
-            "imagedata"}  # fmt: skip
+            "imagedata", "wgp", "wpc"}  # fmt: skip
+_HIDDEN, _HIDDEN_END = "\ufdd0", "\ufdd1"  # no characters: no text holds them
+_STRUCK, _STRUCK_END = "\ufdd2", "\ufdd3"
+_ALL_HIDDEN = "非表示: "
+_EXPONENT = re.compile(r"[-−–+]?\d+")
 _CHECKED_SYMBOLS = {"F052": "☑", "F0FE": "☑", "F0FD": "☒", "F0A8": "☐", "F06F": "☐", "F0A3": "☐"}
 
 
@@ -35,12 +46,15 @@ class _Paragraph:
 
     Attributes:
         goes_on: Whether its end was deleted under change tracking, so that the next paragraph goes on with it.
+        style: What its properties say.
     """
 
     goes_on: bool = False
+    style: Style = field(default_factory=Style)
     text: list[str] = field(default_factory=list)
     boxes: list[etree._Element] = field(default_factory=list)
     diagrams: list[str] = field(default_factory=list)
+    edges: list[str] = field(default_factory=list)
     pictures: list[str] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     breaks_before: int = 0
@@ -96,24 +110,6 @@ def read_title(archive: Archive) -> str | None:
         return None
 
 
-def diagram_text(archive: Archive, part: str) -> str:
-    """Text of a SmartArt diagram or of a chart (titles, series, categories), one line for each entry.
-
-    Raises:
-        ParseError: MALFORMED where its part is damaged.
-    """
-    if not archive.has(part):
-        return ""
-    root = archive.tree(part)
-    lines: list[str] = []
-    for element in root.iter("{*}pt", "{*}title", "{*}tx", "{*}cat"):
-        texts = [child.text or "" for child in element.iter("{*}t", "{*}v")]
-        line = clean(" ".join(text for text in texts if text.strip())).replace("\n", " ")
-        if line and line not in lines:
-            lines.append(line)
-    return "\n".join(lines)
-
-
 class _Reader:
     """Walks the body and collects blocks, page by page."""
 
@@ -160,7 +156,7 @@ class _Reader:
                     self._end_carried(kind)
                 case "AlternateContent":
                     self._read_flow(alternative(child), kind, depth + 1)
-                case name if name in _TRANSPARENT:
+                case name if name in TRANSPARENT:
                     self._read_flow(child, kind, depth + 1)
 
     def _is_too_deep(self, element: etree._Element, depth: int) -> bool:
@@ -179,20 +175,22 @@ class _Reader:
 
     def _end_carried(self, kind: BlockKind) -> None:
         """Give what was carried a paragraph of its own: there is no next one that it could go on in."""
-        if text := clean("".join(self._carried)):
+        if text := _shown(self._carried):
             self._pages[-1].append(Block(kind, text, self._sections.path))
         self._carried = []
 
     def _read_paragraph(self, element: etree._Element, kind: BlockKind, depth: int) -> None:
         paragraph = self._gather(element)
-        style = self._styles.of(element.find("{*}pPr"))
+        style = paragraph.style
         if kind is BlockKind.PARAGRAPH:
             self._turn_pages(paragraph.breaks_before)
         paragraph.text[:0], self._carried = self._carried, []
         if paragraph.goes_on:
             self._carried, paragraph.text = paragraph.text, []
-        text = clean("".join(paragraph.text))
-        if text:
+        text = _shown(paragraph.text)
+        if text.startswith(_ALL_HIDDEN):
+            self._pages[-1].append(Block(BlockKind.NOTE, text, self._sections.path))
+        elif text:
             text = f"{self._styles.label(style)} {text}".strip()
             section = self._sections.path
             if style.level and kind is BlockKind.PARAGRAPH:
@@ -213,8 +211,10 @@ class _Reader:
             self._read_flow(box, BlockKind.DIAGRAM, depth + 1)
             self._end_carried(BlockKind.DIAGRAM)
             self._carried = carried
-        for text in filter(None, paragraph.diagrams):
-            self._pages[-1].append(Block(BlockKind.DIAGRAM, text, self._sections.path))
+        if paragraph.edges:
+            self._pages[-1].append(Block(BlockKind.DIAGRAM, "\n".join(paragraph.edges), self._sections.path))
+        for part in paragraph.diagrams:
+            self._pages[-1].extend(self._graphic_blocks(part))
         captions = (picture_block(stated, self._sections.path) for stated in paragraph.pictures)
         self._pages[-1].extend(filter(None, captions))
         for kind, identifier in paragraph.notes:
@@ -222,17 +222,17 @@ class _Reader:
                 self._pages[-1].append(Block(BlockKind.NOTE, text, self._sections.path))
 
     def _read_table(self, table: etree._Element, kind: BlockKind, depth: int) -> None:
-        rows = [row for row in _descend(table, "tr") if not _is_deleted(row)]
+        rows = [row for row in descend(table, "tr") if not is_deleted(row)]
         placed: list[list[tuple[str, int, int]]] = []
         hanging: list[_Paragraph] = []
         spanning: dict[int, tuple[int, int]] = {}
-        if len(rows) == 1 and len(cells := list(_descend(rows[0], "tc"))) == 1:
+        if len(rows) == 1 and len(cells := list(descend(rows[0], "tc"))) == 1:
             self._read_flow(cells[0], kind, depth + 1)
             return
         for index, row in enumerate(rows):
             column = integer(row.find("{*}trPr/{*}gridBefore"), 0)
             line: list[tuple[str, int, int]] = [("", column, 1)] if column else []
-            for cell in _descend(row, "tc"):
+            for cell in descend(row, "tc"):
                 columns = max(1, integer(cell.find("{*}tcPr/{*}gridSpan"), 1))
                 merge = cell.find("{*}tcPr/{*}vMerge")
                 if merge is not None and attribute(merge, "val") != "restart" and column in spanning:
@@ -250,8 +250,8 @@ class _Reader:
             placed.append(line)
         grid = fill_grid(placed)
         if grid:
-            header_row_count = min(_header_rows(table, rows), len(grid) - 1)
-            self._pages[-1].append(table_block([Row(cells) for cells in grid], header_row_count, self._sections.path))
+            header_rows = min(header_row_count(table, rows), len(grid) - 1)
+            self._pages[-1].append(table_block([Row(cells) for cells in grid], header_rows, self._sections.path))
         for paragraph in hanging:
             self._append_hanging(paragraph, depth)
             if kind is BlockKind.PARAGRAPH:
@@ -262,25 +262,26 @@ class _Reader:
             return ""
         lines: list[str] = []
         carried = ""
-        for child in _content(cell):
+        for child in content(cell):
             if local_name(child) == "p":
                 paragraph = self._gather(child)
                 hanging.append(paragraph)
                 text = carried + "".join(paragraph.text)
                 carried = text if paragraph.goes_on else ""
                 if not paragraph.goes_on:
-                    label = self._styles.label(self._styles.of(child.find("{*}pPr"))) if text else ""
-                    lines.append(f"{label} {clean(text)}".strip())
+                    label = self._styles.label(paragraph.style) if text else ""
+                    lines.append(f"{label} {_shown([text])}".strip())
             else:
-                lines.append(clean(carried))
+                lines.append(_shown([carried]))
                 carried = ""
-                for row in (row for row in _descend(child, "tr") if not _is_deleted(row)):
-                    cells = [self._cell_text(inner, hanging, depth + 1) for inner in _descend(row, "tc")]
+                for row in (row for row in descend(child, "tr") if not is_deleted(row)):
+                    cells = [self._cell_text(inner, hanging, depth + 1) for inner in descend(row, "tc")]
                     lines.append(" ".join(text for text in cells if text))
-        return "\n".join(line for line in (*lines, clean(carried)) if line)
+        return "\n".join(line for line in (*lines, _shown([carried])) if line)
 
     def _gather(self, element: etree._Element) -> _Paragraph:
-        paragraph = _Paragraph(element.find("{*}pPr/{*}rPr/{*}del") is not None)
+        style = self._styles.of(element.find("{*}pPr"))
+        paragraph = _Paragraph(element.find("{*}pPr/{*}rPr/{*}del") is not None, style)
         self._gather_into(element, paragraph, 0)
         return paragraph
 
@@ -292,16 +293,14 @@ class _Reader:
             if name in _SKIPPED:
                 continue
             match name:
-                case "t":
-                    paragraph.text.append(child.text or "")
-                case "tab" | "ptab" | "cr" | "noBreakHyphen":
-                    paragraph.text.append({"cr": "\n", "noBreakHyphen": "-"}.get(name, "\t"))
+                case name if name in _SIGNS:
+                    paragraph.text.append(_SIGNS[name](child))
+                case "r":
+                    self._gather_run(child, paragraph, depth)
                 case "br":
                     self._read_break(child, paragraph)
                 case "lastRenderedPageBreak":
                     paragraph.break_page()
-                case "sym" | "checkBox":
-                    paragraph.text.append(_symbol(child) if name == "sym" else _checkbox(child))
                 case "AlternateContent":
                     self._gather_into(alternative(child), paragraph, depth + 1)
                 case "hyperlink":
@@ -310,11 +309,26 @@ class _Reader:
                     target = self._targets.get(attribute(child, "id"), "")
                     paragraph.text.append(link_suffix("".join(paragraph.text[begin:]), target))
                 case name if name in _HANGING:
-                    self._gather_hanging(child, name, paragraph)
+                    self._gather_hanging(child, name, paragraph, depth)
                 case _:
                     self._gather_into(child, paragraph, depth + 1)
 
-    def _gather_hanging(self, element: etree._Element, name: str, paragraph: _Paragraph) -> None:
+    def _gather_run(self, run: etree._Element, paragraph: _Paragraph, depth: int) -> None:
+        """Gather a run: marked where it is hidden, behind `^` where it is an exponent of a number."""
+        properties = run.find("{*}rPr")
+        begin = len(paragraph.text)
+        self._gather_into(run, paragraph, depth + 1)
+        own = "".join(paragraph.text[begin:])
+        if self._styles.hides(properties, paragraph.style):
+            paragraph.text[begin:] = [f"{_HIDDEN}{own}{_HIDDEN_END}"] if own.strip() else []
+        elif own.strip() and any(_is_set(properties, name) for name in ("strike", "dstrike")):
+            paragraph.text[begin:] = [f"{_STRUCK}{own}{_STRUCK_END}"]
+        elif _EXPONENT.fullmatch(own) and "".join(paragraph.text[:begin])[-1:].isdecimal():
+            raised = None if properties is None else properties.find("{*}vertAlign")
+            if raised is not None and attribute(raised, "val") == "superscript":
+                paragraph.text.insert(begin, "^")
+
+    def _gather_hanging(self, element: etree._Element, name: str, paragraph: _Paragraph, depth: int) -> None:
         match name:
             case "txbxContent":
                 paragraph.boxes.append(element)
@@ -322,17 +336,22 @@ class _Reader:
                 paragraph.pictures.append(_alternative_text(element))
             case "relIds" | "chart":
                 relation = self._relations.get(attribute(element, "dm") or attribute(element, "id"))
-                paragraph.diagrams.append(self._diagram_text(relation.target) if relation else "")
+                paragraph.diagrams.extend([relation.target] if relation else [])
+            case "wgp" | "wpc":
+                if next(element.iterancestors("{*}wgp", "{*}wpc"), None) is None:
+                    drawing = read_shapes(self._archive, self._relations, element)
+                    paragraph.edges += [edge for diagram in find_diagrams(drawing, {}) for edge in diagram.edges]
+                self._gather_into(element, paragraph, depth + 1)
             case _:
                 paragraph.notes.append((name.removesuffix("Reference") + "s", attribute(element, "id")))
 
-    def _diagram_text(self, part: str) -> str:
+    def _graphic_blocks(self, part: str) -> list[Block]:
         try:
-            return diagram_text(self._archive, part)
+            return graphic_blocks(self._archive, part, self._sections.path)
         except ParseError as error:
             message = f"page {len(self._pages)}, diagram: {error}"
             self.failures.append(Failure(error.cause, message, len(self._pages)))
-            return ""
+            return []
 
     def _read_break(self, element: etree._Element, paragraph: _Paragraph) -> None:
         if attribute(element, "type") != "page":
@@ -375,22 +394,21 @@ class _Reader:
     def _joined_text(self, element: etree._Element) -> str:
         """Text of all paragraphs at any depth, a line for each."""
         text = []
-        for element_of_paragraph in _paragraphs(element):
+        for element_of_paragraph in paragraphs(element):
             paragraph = self._gather(element_of_paragraph)
             text += [*paragraph.text, "" if paragraph.goes_on else "\n"]
-        return "\n".join(line for line in clean("".join(text)).split("\n") if line)
+        return "\n".join(line for line in _shown(text).split("\n") if line)
 
 
-def alternative(element: etree._Element) -> etree._Element:
-    """What to read of `mc:AlternateContent`: the first choice, else the fallback; never both, as they say the same.
-
-    Returns:
-        The part to read; the element itself where it holds neither.
-    """
-    for name in ("{*}Choice", "{*}Fallback"):
-        if (found := element.find(name)) is not None:
-            return found
-    return element
+def _shown(parts: Sequence[str]) -> str:
+    """A gathered text, struck parts as `~~…~~`, hidden ones as `（非表示: …）` or, where all is hidden, `非表示: …`."""
+    text = clean("".join(parts).replace(_HIDDEN_END + _HIDDEN, "").replace(_STRUCK_END + _STRUCK, ""))
+    text = text.replace(_STRUCK, "~~").replace(_STRUCK_END, "~~")
+    if _HIDDEN not in text:
+        return text
+    if text[0] == _HIDDEN and text.find(_HIDDEN_END) == len(text) - 1:
+        return f"{_ALL_HIDDEN}{text[1:-1].strip()}"
+    return clean(text.replace(_HIDDEN, "（非表示: ").replace(_HIDDEN_END, "）"))
 
 
 def _alternative_text(picture: etree._Element) -> str:
@@ -405,24 +423,9 @@ def _alternative_text(picture: etree._Element) -> str:
     return "" if stated is None else stated.get("descr") or stated.get("title") or ""
 
 
-def _paragraphs(element: etree._Element) -> Iterator[etree._Element]:
-    """Paragraphs at any depth, without those that only repeat others for other programs."""
-    for paragraph in element.iter("{*}p"):
-        alternatives = paragraph.iterancestors("{*}Choice", "{*}Fallback")
-        if all((parent := each.getparent()) is None or alternative(parent) is each for each in alternatives):
-            yield paragraph
-
-
-def _content(element: etree._Element) -> Iterator[etree._Element]:
-    """Paragraphs and tables of a cell, those inside content controls and the like included."""
-    for child in element:
-        name = local_name(child)
-        if name in {"p", "tbl"}:
-            yield child
-        elif name == "AlternateContent":
-            yield from _content(alternative(child))
-        elif name in _TRANSPARENT:
-            yield from _content(child)
+def _is_set(properties: etree._Element | None, name: str) -> bool:
+    stated = None if properties is None else properties.find(f"{{*}}{name}")
+    return stated is not None and attribute(stated, "val") not in ("0", "false", "off")
 
 
 def _symbol(element: etree._Element) -> str:
@@ -441,42 +444,14 @@ def _checkbox(element: etree._Element) -> str:
     return "☑" if state is not None and attribute(state, "val") not in ("0", "false", "off") else "☐"
 
 
-def _descend(element: etree._Element, wanted: str) -> Iterator[etree._Element]:
-    """Children of a name, those inside content controls and the like included."""
-    for child in element:
-        name = local_name(child)
-        if name == wanted:
-            yield child
-        elif name == "AlternateContent":
-            yield from _descend(alternative(child), wanted)
-        elif name in _TRANSPARENT:
-            yield from _descend(child, wanted)
-
-
-def _is_deleted(row: etree._Element) -> bool:
-    return row.find("{*}trPr/{*}del") is not None
-
-
-def _header_rows(table: etree._Element, rows: list[etree._Element]) -> int:
-    """Rows marked to repeat as headers; else one where the table's look sets off the first row and it is full."""
-    marked = 0
-    for row in rows:
-        mark = row.find("{*}trPr/{*}tblHeader")
-        if mark is None or attribute(mark, "val") in ("0", "false", "off"):
-            break
-        marked += 1
-    if marked or len(rows) < 2:
-        return marked
-    look = table.find("{*}tblPr/{*}tblLook")
-    first_row = look is not None and (
-        attribute(look, "firstRow") in ("1", "true") or _hexadecimal(attribute(look, "val")) & 0x20 != 0
-    )
-    cells = list(_descend(rows[0], "tc"))
-    return int(first_row and len(cells) > 1 and all("".join(map(str, cell.itertext())).strip() for cell in cells))
-
-
-def _hexadecimal(value: str) -> int:
-    try:
-        return int(value, 16)
-    except ValueError:
-        return 0
+_SIGNS: dict[str, Callable[[etree._Element], str]] = {
+    "t": lambda element: element.text or "",
+    "tab": lambda _: "\t",
+    "ptab": lambda _: "\t",
+    "cr": lambda _: "\n",
+    "noBreakHyphen": lambda _: "-",
+    "sym": _symbol,
+    "checkBox": _checkbox,
+    "oMath": formula_text,
+    "oMathPara": formula_text,
+}

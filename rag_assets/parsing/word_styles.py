@@ -32,12 +32,14 @@ class Style:
         is_caption: Whether it is a caption.
         numbering: Identifier of its numbering; empty where it has none.
         numbering_level: Level in the numbering, from 0.
+        is_hidden: Whether its text is hidden.
     """
 
     level: int = 0
     is_caption: bool = False
     numbering: str = ""
     numbering_level: int = 0
+    is_hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,14 @@ class Styles:
             style = replace(style, numbering=_numbering(numbering), numbering_level=level)
         return style
 
+    def hides(self, properties: etree._Element | None, style: Style) -> bool:
+        """Whether a run is hidden, by its own properties, its style, or the style of its paragraph."""
+        if properties is None:
+            return style.is_hidden
+        stated = properties.find("{*}rStyle")
+        own = self._styles.get(attribute(stated, "val"), Style()) if stated is not None else Style()
+        return _hidden(properties.find("{*}vanish"), default=own.is_hidden or style.is_hidden)
+
     def label(self, style: Style) -> str:
         """Number of the next paragraph of a style, as in `1.2`; empty for bullets and for none."""
         abstract = self._abstract.get(style.numbering, "")
@@ -111,7 +121,7 @@ class Styles:
         def number(match: re.Match[str]) -> str:
             level = int(match[1]) - 1
             known = levels.get(level, _Level())
-            return _format_number(counts.get(level, known.start), known.number_format)
+            return format_number(counts.get(level, known.start), known.number_format)
 
         current = levels.get(depth, _Level())
         return (
@@ -140,7 +150,8 @@ class Styles:
         linked = self._style_levels.get((self._abstract.get(style.numbering, ""), identifier))
         if linked is not None or level is not None:
             style = replace(style, numbering_level=linked if linked is not None else integer(level, 0))
-        return replace(style, is_caption=style.is_caption or name in _CAPTION_NAMES)
+        is_hidden = _hidden(element.find("{*}rPr/{*}vanish"), default=style.is_hidden)
+        return replace(style, is_caption=style.is_caption or name in _CAPTION_NAMES, is_hidden=is_hidden)
 
     def _read_numbering(self, root: etree._Element) -> None:
         for abstract in root.iterfind("{*}abstractNum"):
@@ -188,6 +199,10 @@ def _integer_attribute(element: etree._Element, name: str) -> int:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
+def _hidden(vanish: etree._Element | None, *, default: bool) -> bool:
+    return default if vanish is None else attribute(vanish, "val") not in ("0", "false", "off")
+
+
 def _outline_level(outline: etree._Element) -> int:
     level = integer(outline, _DEEPEST_LEVEL) + 1
     return level if level <= _DEEPEST_LEVEL else 0
@@ -198,7 +213,8 @@ def _numbering(element: etree._Element) -> str:
     return "" if value == "0" else value
 
 
-def _format_number(number: int, number_format: str) -> str:
+def format_number(number: int, number_format: str) -> str:
+    """A number of a list in a format of Word, as in `lowerRoman`; in digits where the format has no sign for it."""
     match number_format:
         case "upperLetter" | "lowerLetter" if 1 <= number <= _LAST_LETTERS:
             letter = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)

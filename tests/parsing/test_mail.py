@@ -186,7 +186,7 @@ def test_html_is_read_with_what_only_the_plain_form_holds() -> None:
         "<ol><li>会議は金曜日の10時からです。</li></ol><a href='https://example.jp/a'>資料</a>", subtype="html"
     )
     assert texts(parse_bytes(letter.as_bytes(), "a.eml", LIMITS))[2:] == [
-        "会議は金曜日の10時からです。",
+        "1. 会議は金曜日の10時からです。",
         "資料 <https://example.jp/a>",
         "電話は 03-1234-5678 です。",
     ]

@@ -19,10 +19,11 @@ from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.content import Block, ParsedDocument
 from rag_assets.parsing.limits import limited
-from rag_assets.parsing.markup import parse_html, parse_markdown
+from rag_assets.parsing.markdown import parse_markdown
+from rag_assets.parsing.markup import parse_html
 from rag_assets.parsing.slides import parse_pptx
 from rag_assets.parsing.word import parse_docx
-from rag_assets.parsing.word_styles import _format_number
+from rag_assets.parsing.word_styles import format_number
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 RELATIONSHIPS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -319,7 +320,7 @@ def test_docx_numbering_is_shown() -> None:
     ],
 )
 def test_number_formats(number: int, number_format: str, expected: str) -> None:
-    assert _format_number(number, number_format) == expected
+    assert format_number(number, number_format) == expected
 
 
 def test_pptx_slides() -> None:
