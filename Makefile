@@ -17,7 +17,7 @@ $(VENV)/.dev: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-# Index the sample folder, ask it two questions, say where the UI is.
+# Index the sample folder, ask it three questions, say where the UI is.
 demo: export RAG_HOME := .rag/demo
 demo: setup
 	$(BIN)/rag-assets index sample=docs/sample
@@ -27,6 +27,9 @@ demo: setup
 	@echo
 	@echo '$$ rag-assets search "How much did U.S. pesticide imports sell for?"'
 	@$(BIN)/rag-assets search "How much did U.S. pesticide imports sell for?" -k 3
+	@echo
+	@echo '$$ rag-assets ask "What is the return policy?"'
+	@$(BIN)/rag-assets ask "What is the return policy?"
 	@echo
 	@echo 'The Dagster UI on it:   RAG_HOME=$(RAG_HOME) $(BIN)/rag-assets ui     then open http://127.0.0.1:3000'
 	@echo 'Your own files:         $(BIN)/rag-assets index FOLDER...'

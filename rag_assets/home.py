@@ -45,7 +45,7 @@ from rag_assets.sources.changes import (
 from rag_assets.sources.listing import Source
 from rag_assets.store.incremental import finished
 from rag_assets.store.lake import Lake
-from rag_assets.store.snapshots import Snapshots
+from rag_assets.store.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -406,15 +406,18 @@ class Home:
         """Parsing processes."""
         return self.settings.parsing.workers or len(os.sched_getaffinity(0))
 
-    def knowledge_base(self) -> "KnowledgeBase":
+    def knowledge_base(self, snapshot: Snapshot | None = None) -> "KnowledgeBase":
         """The published version, for searching.
+
+        Args:
+            snapshot: A version; None for the one that readers see.
 
         Raises:
             QueryError: Nothing is published yet, or it was indexed with another embedder.
         """
         from rag_assets.query import Fusion, HydeOptions, KnowledgeBase, LevelChoice, StoredTables
 
-        snapshot = self.snapshots.current()
+        snapshot = snapshot or self.snapshots.current()
         if snapshot is None:
             raise QueryError(f"nothing is indexed in {self.path}; run `rag-assets index FOLDER` first")
         if snapshot.embedder != self.embedder.name:
@@ -435,6 +438,8 @@ class Home:
             hyde=HydeOptions(
                 passages=self.settings.search.hyde_passages, fusion=Fusion(self.settings.search.hyde_fusion)
             ),
+            reader=self.options.reader,
+            whole=self.options.global_answers,
         )
 
     def _query_model(self) -> "LanguageModel | None":

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rag_assets.graph.mention_tables import MentionOptions
     from rag_assets.graph.report_dialogues import ReportOptions
     from rag_assets.parsing.parse import ParsingLimits
-    from rag_assets.query import GlobalOptions
+    from rag_assets.query import GlobalOptions, ReaderOptions
 
 
 class StepOptions:
@@ -123,6 +123,16 @@ class StepOptions:
 
         chosen = self._settings.graph
         return ReportOptions(chosen.report_context_tokens, chosen.report_tokens, minimum_size=2)
+
+    @property
+    def reader(self) -> "ReaderOptions":
+        """How questions are answered from passages."""
+        from rag_assets.query import ReaderOptions
+
+        chosen = self._settings.search
+        return ReaderOptions(
+            chosen.answer_context_tokens, chosen.answer_tokens, chosen.map_reduce_chunks, chosen.global_seed
+        )
 
     @property
     def global_answers(self) -> "GlobalOptions":

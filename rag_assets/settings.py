@@ -244,6 +244,13 @@ class SearchSettings(_Section):
 
     mode: str = Field("hybrid", description="Mode where none is named.")
     k: int = Field(10, ge=1, le=1000, description="Results where no number is given.")
+    answer_context_tokens: int = Field(
+        6000, ge=500, description="Tokens of passages that one call of a language model reads to answer a question."
+    )
+    answer_tokens: int = Field(1500, ge=100, description="Tokens of an answer with its quotes, at most.")
+    map_reduce_chunks: int = Field(
+        400, ge=1, description="Passages that a language model reads in `text_map_reduce`, at most."
+    )
     hyde_passages: int = Field(
         1, ge=1, le=16, description="Passages that the language model imagines in `hyde`, each of its own seed."
     )
@@ -264,7 +271,40 @@ class SearchSettings(_Section):
         8000, ge=500, description="Tokens of reports that one call of a language model reads to answer a question."
     )
     global_answer_tokens: int = Field(1000, ge=50, description="Tokens of an answer from reports at most.")
-    global_seed: int = Field(0, ge=0, description="Of the order in which reports are read.")
+    global_seed: int = Field(
+        0, ge=0, description="Of the order in which reports, or all passages, are read for an answer."
+    )
+
+
+class ServeSettings(_Section):
+    """The HTTP API and the web page of `rag-assets serve`."""
+
+    host: str = Field("127.0.0.1", description="Interface; one that other machines reach needs a token.")
+    port: int = Field(8080, ge=0, le=65535, description="Port; 0 takes any that is free.")
+    token: SecretStr | None = Field(
+        None,
+        min_length=16,
+        description="What callers show as `Authorization: Bearer TOKEN`; only from the environment, also "
+        "`RAG_API_TOKEN`.",
+    )
+    hosts: tuple[str, ...] = Field(
+        (), description="Names, beside those of this machine, under which the server may be called."
+    )
+    proxies: str = Field(
+        "127.0.0.1", description="Proxies, parted by commas, whose word on the caller's address is taken."
+    )
+    requests_per_minute: int = Field(600, ge=0, description="Requests of one client a minute; 0 for no limit.")
+    request_bytes: int = Field(1 << 20, ge=1 << 10, description="Size of a request in bytes.")
+    search_workers: int = Field(
+        0, ge=0, le=256, description="Searches that run at once; 0 takes the number of processors."
+    )
+    ask_workers: int = Field(4, ge=1, le=256, description="Answers that are written at once.")
+    sql_workers: int = Field(2, ge=1, le=64, description="SQL queries that run at once, each in a process of its own.")
+    waiting: int = Field(64, ge=1, le=100_000, description="Requests that may wait for their turn; others get 503.")
+    sql_seconds: float = Field(10.0, gt=0, le=3600, description="Seconds that one SQL query may take.")
+    sql_rows: int = Field(1000, ge=1, le=1_000_000, description="Rows that one SQL query gives at most.")
+    sql_memory_bytes: int = Field(1 << 30, ge=1 << 26, description="Memory that one SQL query may take, in bytes.")
+    sql_result_bytes: int = Field(16 << 20, ge=1 << 16, description="Size of its result as JSON, in bytes.")
 
 
 class OperationSettings(_Section):
@@ -280,8 +320,13 @@ SECRETS: tuple[tuple[str, str], ...] = (
     ("parsing", "passwords"),
     ("embedding", "api_key"),
     ("language_model", "api_key"),
+    ("serve", "token"),
 )
-_SHORT_NAMES = {"RAG_PASSWORDS": ("parsing", "passwords"), "RAG_BUDGET_USD": ("language_model", "budget_usd")}
+_SHORT_NAMES = {
+    "RAG_PASSWORDS": ("parsing", "passwords"),
+    "RAG_BUDGET_USD": ("language_model", "budget_usd"),
+    "RAG_API_TOKEN": ("serve", "token"),
+}
 
 
 class Settings(BaseSettings):
@@ -304,6 +349,7 @@ class Settings(BaseSettings):
     enrichment: EnrichmentSettings = EnrichmentSettings()
     graph: GraphSettings = GraphSettings()
     search: SearchSettings = SearchSettings()
+    serve: ServeSettings = ServeSettings()
     operation: OperationSettings = OperationSettings()
 
     @field_validator("sources", mode="before")

@@ -13,7 +13,7 @@ from rag_assets.cli import main
 from rag_assets.home import Home
 from rag_assets.settings import load_settings
 
-pytest_plugins = ["query_fixtures", "llama"]
+pytest_plugins = ["query_fixtures", "api_fixtures", "llama"]
 
 PROJECT = Path(__file__).parents[1]
 SHARED_DATA = PROJECT.parent / "shared" / "data"

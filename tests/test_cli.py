@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 from click.testing import CliRunner, Result
@@ -66,6 +67,46 @@ def test_search_prints_citations(knowledge_base: tuple[Path, Path]) -> None:
     result = run(knowledge_base, "search", "latency probe", "-k", "1")
     assert result.output.startswith("1. specs/prices.csv")
     assert "latency probe | 120" in result.output
+
+
+def test_ask_quotes_passages_with_their_places(knowledge_base: tuple[Path, Path]) -> None:
+    result = run(knowledge_base, "ask", "トークンの有効期限は何秒ですか", "-k", "2")
+    assert result.exit_code == 0, result.output
+    text, sources = result.stdout.split("\n\n")
+    assert text.startswith("資料の記載:\n- ")
+    assert "トークンの有効期限は 3600 秒である。 [1]" in text
+    assert sources.splitlines()[0].startswith("[1] specs/token.md")
+
+
+def test_ask_prints_the_documented_json(knowledge_base: tuple[Path, Path], tmp_path: Path) -> None:
+    history = tmp_path / "history.jsonl"
+    history.write_text('{"question": "アクセストークンの有効期限は？", "answer": "3600 秒"}\n', encoding="utf-8")
+    arguments = ("ask", "それは何秒ですか", "--mode", "rewrite", "--retriever", "fulltext", "--history")
+    result = run(knowledge_base, *arguments, str(history), "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found.keys() >= {"question", "mode", "answer", "sentences", "sources", "trace"}
+    assert (found["question"], found["mode"]) == ("それは何秒ですか", "rewrite+fulltext")
+    assert found["sentences"][0].keys() >= {"text", "citations"}
+    assert found["sentences"][0]["citations"][0] == {"number": 1, "quote": ANY, "supported": True}
+    assert found["sources"][0]["document_id"] == "specs/token.md"
+    assert found["sources"][0]["citation"]["link"].startswith("/pages/specs/token.md?page=1")
+    history.write_text("[1]\n", encoding="utf-8")
+    result = run(knowledge_base, *arguments, str(history))
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "line 1: expected" in result.stderr
+
+
+def test_a_server_that_is_down_stops_no_search(
+    knowledge_base: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("PROVIDER", "openai"), ("MODEL", "m"), ("BASE_URL", "http://127.0.0.1:1/v1")):
+        monkeypatch.setenv(f"RAG_LANGUAGE_MODEL__{name}", value)
+    assert run(knowledge_base, "search", "latency probe", "-k", "1").exit_code == 0
+    result = run(knowledge_base, "ask", "latency probe", "-k", "1")
+    assert result.exit_code == 0
+    assert "latency probe | 120" in result.stdout
+    assert "rag-assets: the language model did not answer: " in result.stderr
 
 
 def test_filters_narrow_the_search(knowledge_base: tuple[Path, Path]) -> None:

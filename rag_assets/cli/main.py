@@ -11,10 +11,13 @@ from typing import Any
 import click
 
 from rag_assets import __version__
+from rag_assets.cli.agents import mcp
+from rag_assets.cli.asking import ask
 from rag_assets.cli.indexing import index, plan, snapshots, status, ui
 from rag_assets.cli.knowledge import graph, taxonomy
 from rag_assets.cli.models import batches, cache
 from rag_assets.cli.searching import search, sql
+from rag_assets.cli.serving import serve
 from rag_assets.contracts.errors import RagAssetsError
 
 
@@ -41,5 +44,5 @@ def main(context: click.Context, home: Path | None) -> None:
     context.obj = home
 
 
-for _command in (index, plan, status, search, sql, snapshots, taxonomy, graph, cache, batches, ui):
+for _command in (index, plan, status, search, ask, sql, snapshots, taxonomy, graph, cache, batches, serve, mcp, ui):
     main.add_command(_command)

@@ -7,34 +7,15 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from rag_assets.cli.console import open_home, print_json, print_table, shortened
+from rag_assets.cli.search_options import chosen_levels, chosen_mode, search_options
 
 if TYPE_CHECKING:
     from rag_assets.query.results import SearchResult
 
-RETRIEVERS = ("vector", "fulltext", "hybrid", "two_step", "meta_knowledge", "graph_local", "graph_global")
-MODES = (*RETRIEVERS, "hyde", "rewrite")
-
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--mode", type=click.Choice(MODES), help="How to search [setting search.mode].")
-@click.option("--retriever", type=click.Choice(RETRIEVERS), help="Mode that finds passages for hyde and rewrite.")
-@click.option("-k", type=click.IntRange(1, 1000), help="Number of results [setting search.k].")
-@click.option("--filter", "filters", metavar="FIELD=VALUE", multiple=True, help="Keep only what matches; see the docs.")
-@click.option(
-    "--summaries",
-    type=click.Choice(["page", "file"]),
-    default="page",
-    show_default=True,
-    help="First step of two_step.",
-)
-@click.option("--level", type=click.IntRange(0), help="Reports that graph_global reads [setting search.global_level].")
-@click.option(
-    "--dynamic-level/--fixed-level",
-    "dynamic",
-    default=None,
-    help="Whether it chooses finer reports only where they are nearer [setting search.global_dynamic].",
-)
+@search_options
 @click.option("--granularity", type=click.Choice(["chunk", "page", "document"]), default="chunk", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--queries", type=click.File("r", encoding="utf-8"), help="BEIR queries (JSON lines with _id and text).")
@@ -61,24 +42,19 @@ def search(
         raise click.UsageError("give either TEXT or --queries", ctx=context)
     if run_file is not None and queries is None:
         raise click.UsageError("--run goes with --queries", ctx=context)
-    from rag_assets.query import LevelChoice
     from rag_assets.query.filters import parse_filters
     from rag_assets.query.trec import read_queries, write_run
 
     home = open_home(context)
-    chosen_mode, count = mode or home.settings.search.mode, k or home.settings.search.k
-    if retriever is not None:
-        chosen_mode = f"{chosen_mode}+{retriever}"
-    conditions = parse_filters(filters)
     chosen = home.settings.search
-    levels = LevelChoice(
-        chosen.global_level if level is None else level, chosen.global_dynamic if dynamic is None else dynamic
-    )
+    search_mode, count = chosen_mode(mode, retriever, chosen), k or chosen.k
+    conditions = parse_filters(filters)
+    levels = chosen_levels(level, dynamic, chosen)
     base = home.knowledge_base()
     if queries is not None:
         results = base.search_all(
             read_queries(queries),
-            chosen_mode,
+            search_mode,
             count,
             conditions,
             granularity=granularity,
@@ -88,7 +64,7 @@ def search(
         write_run(results, run_file or sys.stdout)
         return
     result = base.search(
-        text or "", chosen_mode, count, conditions, granularity=granularity, summaries=summaries, levels=levels
+        text or "", search_mode, count, conditions, granularity=granularity, summaries=summaries, levels=levels
     )
     if as_json:
         print_json(result.to_json())

@@ -5,11 +5,11 @@ and limits of single calls (`dispatch`).
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Request
@@ -30,6 +30,7 @@ from rag_assets.models.providers import UNLIMITED, CallError, CallProblem, Keep,
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
+    from anthropic.types import Message
 
 _COUNTING_THREADS = 8
 _COUNTING_RETRIES = 5
@@ -62,14 +63,36 @@ class AnthropicCaller:
 
         with call_errors(self._client, request):
             async with asyncio.timeout(self._timeout_seconds):
-                message = await self._client.messages.create(
-                    **message_params(self._model, self._facts, request),
-                    extra_body=sampling(request) or None,
-                    extra_headers=version_headers(temperature=request.temperature is not None),
-                )
+                if request.progress is not None:
+                    message: Message = await self._stream(request, request.progress)
+                else:
+                    message = await self._client.messages.create(
+                        **message_params(self._model, self._facts, request),
+                        extra_body=sampling(request) or None,
+                        extra_headers=version_headers(temperature=request.temperature is not None),
+                    )
         if not isinstance(message, Message) or not isinstance(message.content, list):
             raise CallError(CallProblem.UNAVAILABLE, "anthropic: expected a message, found something else")
         return completion_of(request, message, self._facts.prices)
+
+    async def _stream(self, request: Request, progress: Callable[[str], None]) -> "Message":
+        """A message that comes in pieces."""
+        params = message_params(self._model, self._facts, request)
+        stream = self._client.messages.stream(
+            **cast("dict[str, Any]", params),  # the type of the body allows a `stream` of its own
+            extra_body=sampling(request) or None,
+            extra_headers=version_headers(temperature=request.temperature is not None),
+        )
+        text, ended = "", False
+        async with stream as events:
+            async for event in events:
+                if event.type == "text":
+                    text += event.text
+                    progress(text)
+                ended = ended or event.type == "message_stop"
+            if not ended:
+                raise CallError(CallProblem.UNAVAILABLE, "anthropic: its answer broke off")
+            return await events.get_final_message()
 
     async def close(self) -> None:
         await self._client.close()

@@ -8,7 +8,7 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -23,7 +23,7 @@ from rag_assets.models.token_estimate import estimate_tokens
 
 if TYPE_CHECKING:
     from openai.types import CompletionUsage
-    from openai.types.chat import ChatCompletion
+    from openai.types.chat import ChatCompletion, ChatCompletionChunk
     from openai.types.chat.completion_create_params import ResponseFormat
 
 _MESSAGE_TOKENS = 8  # what a chat template puts around a message, at most
@@ -138,7 +138,10 @@ class OpenAICaller:
         try:
             # The SDK's own limit is on each read and write, which a trickle of bytes never reaches.
             async with asyncio.timeout(self._endpoint.timeout_seconds):
-                answer = await self._create(request)
+                if request.progress is not None:
+                    written = await self._stream(request, request.progress)
+                else:
+                    written = self._written(await self._create(request))
         except TimeoutError:
             raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: {self._endpoint.late}") from None
         except (openai.APIError, ValueError) as error:
@@ -146,7 +149,7 @@ class OpenAICaller:
                 return Completion(request, Outcome.REFUSED, error="refused by the provider's filter")
             # from None: what the SDK's errors carry may quote the document
             raise call_error(error, self._endpoint, sent) from None
-        return self._completion(request, answer)
+        return self._completion(request, written)
 
     async def close(self) -> None:
         """Close its connections."""
@@ -155,6 +158,40 @@ class OpenAICaller:
     async def _create(self, request: Request) -> "ChatCompletion":
         from openai.types.chat import ChatCompletion
 
+        # Not `chat.completions.create`: it walks through the types of all parameters, a third of what a call costs.
+        return await self._client.post("/chat/completions", body=self._body(request), cast_to=ChatCompletion)
+
+    async def _stream(self, request: Request, progress: Callable[[str], None]) -> "_Written":
+        """An answer that comes in pieces; as a whole from a server that sends nothing that can be read as such."""
+        import openai
+        from openai.types.chat import ChatCompletionChunk
+
+        body = self._body(request) | {"stream": True, "stream_options": {"include_usage": True}}
+        try:
+            stream = await self._client.post(
+                "/chat/completions",
+                body=body,
+                cast_to=ChatCompletionChunk,
+                stream=True,
+                stream_cls=openai.AsyncStream[ChatCompletionChunk],
+            )
+        except (openai.BadRequestError, openai.UnprocessableEntityError):
+            return self._written(await self._create(request))
+        pieces = _Pieces()
+        async with stream:
+            async for chunk in stream:
+                if pieces.add(chunk):
+                    progress(pieces.text)
+        if not pieces.any:
+            return self._written(await self._create(request))
+        if pieces.reason is None:
+            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: its answer broke off")
+        asked = " ".join(message["content"] for message in chat_messages(request))
+        estimated = Usage(estimate_tokens(asked), estimate_tokens(pieces.text))
+        usage = _usage(pieces.usage) if pieces.usage is not None else estimated
+        return _Written(pieces.reason, pieces.text, pieces.refused, usage)
+
+    def _body(self, request: Request) -> dict[str, object]:
         chosen = {
             "response_format": None if request.schema is None else _response_format(request.schema),
             "temperature": request.temperature,
@@ -166,27 +203,65 @@ class OpenAICaller:
             "messages": chat_messages(request),
             "max_completion_tokens": request.max_tokens,
         }
-        body |= {name: value for name, value in chosen.items() if value is not None}
-        # Not `chat.completions.create`: it walks through the types of all parameters, a third of what a call costs.
-        return await self._client.post("/chat/completions", body=body, cast_to=ChatCompletion)
+        return body | {name: value for name, value in chosen.items() if value is not None}
 
-    def _completion(self, request: Request, answer: "ChatCompletion") -> Completion:
+    def _written(self, answer: "ChatCompletion") -> "_Written":
         # The SDK checks nothing: whatever a server says with status 200 arrives here.
         choices = getattr(answer, "choices", None)
         if not isinstance(choices, list) or not choices or getattr(choices[0], "message", None) is None:
             raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: its answer is no chat completion")
         reason, message = getattr(choices[0], "finish_reason", None), choices[0].message
-        text = message.content or ""
-        if not isinstance(text, str) or reason in {"abort", "error"}:
+        return _Written(reason, message.content or "", bool(message.refusal), _usage(answer.usage))
+
+    def _completion(self, request: Request, written: "_Written") -> Completion:
+        if not isinstance(written.text, str) or written.reason in {"abort", "error"}:
             raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: it gave up on the answer")
-        usage = _usage(answer.usage)
-        done = Completion(request, Outcome.COMPLETED, text, usage, self._prices.cost_usd(usage))
-        if reason == _REFUSED_BY_FILTER or message.refusal:
-            said = "refused by the provider's filter" if reason == _REFUSED_BY_FILTER else "the model declined"
+        usage = written.usage
+        done = Completion(request, Outcome.COMPLETED, written.text, usage, self._prices.cost_usd(usage))
+        if written.reason == _REFUSED_BY_FILTER or written.refused:
+            filtered = written.reason == _REFUSED_BY_FILTER
+            said = "refused by the provider's filter" if filtered else "the model declined"
             return replace(done, outcome=Outcome.REFUSED, text="", error=said)
-        if reason == "length":
+        if written.reason == "length":
             return replace(done, outcome=Outcome.TRUNCATED)
-        return done if text.strip() else replace(done, outcome=Outcome.EMPTY, text="")
+        return done if written.text.strip() else replace(done, outcome=Outcome.EMPTY, text="")
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What a server says of an answer: why it ended, its text, whether the model declined, and its tokens."""
+
+    reason: str | None
+    text: str
+    refused: bool
+    usage: Usage
+
+
+@dataclass
+class _Pieces:
+    """What has come so far of an answer in pieces."""
+
+    text: str = ""
+    reason: str | None = None
+    refused: bool = False
+    usage: "CompletionUsage | None" = None
+    any: bool = False
+
+    def add(self, chunk: "ChatCompletionChunk") -> bool:
+        """Take a piece; whether it brought text. The SDK checks nothing of it."""
+        self.usage = getattr(chunk, "usage", None) or self.usage
+        choices = getattr(chunk, "choices", None)
+        if not isinstance(choices, list) or not choices or getattr(choices[0], "delta", None) is None:
+            return False
+        self.any = True
+        self.reason = getattr(choices[0], "finish_reason", None) or self.reason
+        delta = choices[0].delta
+        self.refused = self.refused or bool(getattr(delta, "refusal", None))
+        content = getattr(delta, "content", None)
+        if not isinstance(content, str) or not content:
+            return False
+        self.text += content
+        return True
 
 
 def _response_format(schema: str) -> "ResponseFormat":

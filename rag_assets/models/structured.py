@@ -55,8 +55,16 @@ class StructuredModel:
         self._note_invalid = note_invalid
         self.name = inner.name
         self.generative = inner.generative
-        self.context_tokens = inner.context_tokens
-        self.output_tokens = inner.output_tokens
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of prompt and answer together, at most; a server may be asked for it."""
+        return self._inner.context_tokens
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens of an answer at most; a server may be asked for it."""
+        return self._inner.output_tokens
 
     @contextmanager
     def _open(self) -> Iterator[Session]:
@@ -313,7 +321,7 @@ def _cut(value: JsonValue, schema: str) -> JsonValue:
 
 def _followed(request: Request, answer: str, question: str) -> Request:
     turns = (*request.messages, Message("assistant", answer or "{}"), Message("user", question))
-    return replace(request, messages=turns)
+    return replace(request, messages=turns, progress=None)
 
 
 def _sum(spent: Completion, answer: Completion) -> Completion:

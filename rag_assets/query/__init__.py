@@ -1,19 +1,35 @@
-"""Search over a published knowledge base; knows nothing of Dagster."""
+"""Search over a published knowledge base, and answers from it; knows nothing of Dagster."""
 
 from rag_assets.contracts.ports import Rewrite, Rewriter, Turn
+from rag_assets.query.answers import (
+    Answer,
+    Answered,
+    AnswerEvent,
+    EvidenceFound,
+    Sentence,
+    SentenceCitation,
+    Source,
+    TextPiece,
+)
 from rag_assets.query.filters import NO_FILTERS, Filters, parse_filters
 from rag_assets.query.graph_global import GlobalAnswer, GlobalOptions
 from rag_assets.query.hyde import Fusion, Generator, HydeOptions
-from rag_assets.query.knowledge_base import MODES, RETRIEVERS, Granularity, KnowledgeBase
+from rag_assets.query.knowledge_base import Granularity, KnowledgeBase
+from rag_assets.query.modes import MODES, RETRIEVERS
+from rag_assets.query.reader import ReaderOptions
 from rag_assets.query.report_levels import LevelChoice
-from rag_assets.query.results import Citation, FoundQuestion, Hit, Rescored, SearchResult, Step, Trace
+from rag_assets.query.results import Citation, FoundQuestion, Hit, ModelCall, Rescored, SearchResult, Step, Trace
 from rag_assets.query.stored import StoredTables
 
 __all__ = [
     "MODES",
     "NO_FILTERS",
     "RETRIEVERS",
+    "Answer",
+    "AnswerEvent",
+    "Answered",
     "Citation",
+    "EvidenceFound",
     "Filters",
     "FoundQuestion",
     "Fusion",
@@ -25,12 +41,18 @@ __all__ = [
     "HydeOptions",
     "KnowledgeBase",
     "LevelChoice",
+    "ModelCall",
+    "ReaderOptions",
     "Rescored",
     "Rewrite",
     "Rewriter",
     "SearchResult",
+    "Sentence",
+    "SentenceCitation",
+    "Source",
     "Step",
     "StoredTables",
+    "TextPiece",
     "Trace",
     "Turn",
     "parse_filters",

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.fusion import min_max, ranked
 from rag_assets.query.hybrid import CANDIDATES, search_both, search_hybrid
-from rag_assets.query.index import Candidate, Index
+from rag_assets.query.index import Candidate, Index, scored
 from rag_assets.query.passage_graph import PassageGraph, named_entities
 from rag_assets.query.request import Indexes, Request
 from rag_assets.query.results import TraceRecorder
@@ -79,6 +79,7 @@ def ranked_passages(
         indexes: Where passages are served.
         trace: Told what was done.
     """
+    began = time.perf_counter()
     order = np.argsort(-scores, kind="stable")
     reached = {graph.chunk_ids[place]: float(scores[place]) for place in order if scores[place] > 0}
     keys = list(reached)
@@ -90,7 +91,9 @@ def ranked_passages(
         found += [replace(row, score=reached[key]) for key, row in rows.items()]
         start, size = start + size, size * 4
     found.sort(key=lambda candidate: (-candidate.score, candidate.key))
-    return found[: request.depth]
+    best = found[: request.depth]
+    trace.add("rank", began, len(best), rescored=scored(best))
+    return best
 
 
 def walk_from(request: Request, indexes: Indexes, trace: TraceRecorder) -> tuple[PassageGraph, Walk]:

@@ -14,8 +14,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.query.fusion import comb_sum, min_max, ranked
-from rag_assets.query.index import Candidate, Index
+from rag_assets.query.index import Candidate, Index, scored
 from rag_assets.query.request import Indexes, Request
 from rag_assets.query.results import TraceRecorder
 
@@ -48,7 +49,7 @@ def search_both(
     )
     began = time.perf_counter()
     candidates = {candidate.key: candidate for ranking in found for candidate in ranking}
-    scores = comb_sum([min_max({candidate.key: candidate.score for candidate in ranking}) for ranking in found])
-    fused = [replace(candidates[key], score=score) for key, score in ranked(scores)]
-    trace.add("fuse", began, len(fused))
+    own = [{candidate.key: candidate.score for candidate in ranking} for ranking in found]
+    fused = [replace(candidates[key], score=score) for key, score in ranked(comb_sum([min_max(each) for each in own]))]
+    trace.add("fuse", began, len(fused), rescored=scored(fused, own) if index.name == CHUNK_INDEX.name else ())
     return fused

@@ -23,14 +23,14 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Tag
 from rag_assets.contracts.generation import Request as Call
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.models.token_estimate import cut_to_tokens
 from rag_assets.query.fusion import borda, comb_mnz, comb_sum, ranked, reciprocal_rank
-from rag_assets.query.index import Candidate
+from rag_assets.query.index import Candidate, scored
 from rag_assets.query.request import Indexes, Mode, Request, clean_text
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.sub_queries import question_language
@@ -146,7 +146,7 @@ class HydeSearch:
         own = [{candidate.key for candidate in found} for found in lists]
         fused = fused_scores(matrix, own, self._options.fusion, self._options.rrf_k)
         best = [replace(union[key], score=score) for key, score in ranked(fused)]
-        trace.add("fuse", began, len(best), texts=(self._options.fusion.value,))
+        trace.add("fuse", began, len(best), rescored=scored(best, matrix), texts=(self._options.fusion.value,))
         return best
 
     def _imagined(self, request: Request, trace: TraceRecorder) -> list[tuple[str, NDArray[np.float32], Mode]]:
@@ -209,6 +209,9 @@ def hypothetical_passages(
 
     Returns:
         Name and text of those who wrote, and name and reason of those who did not, each in the order given.
+
+    Raises:
+        BudgetError: A call may cost more than the budget allows.
     """
     calls = [_call(query, each) for each in generators]
     groups: dict[int, list[int]] = {}
@@ -221,6 +224,8 @@ def hypothetical_passages(
         try:
             asked = list(dict.fromkeys(calls[place] for place in places))
             completions.extend(generators[places[0]].model.generate(asked))
+        except BudgetError:
+            raise
         except ModelError as error:
             return completions, str(error)
         return completions, "no answer"

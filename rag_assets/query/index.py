@@ -16,8 +16,8 @@ from lancedb.query import LanceVectorQueryBuilder, MatchQuery
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.tables import VectorTable
-from rag_assets.query.results import FoundQuestion, TraceRecorder
+from rag_assets.contracts.tables import CHUNK_INDEX, VectorTable
+from rag_assets.query.results import TRACED, FoundQuestion, Rescored, TraceRecorder
 from rag_assets.store.terms import query_terms
 from rag_assets.store.vectors import VectorStore, sql_in
 
@@ -48,6 +48,18 @@ class Candidate:
     questions: tuple[FoundQuestion, ...] = field(default=(), compare=False)
 
 
+def scored(found: Sequence[Candidate], lists: Sequence[Mapping[str, float]] = ()) -> tuple[Rescored, ...]:
+    """Scores of the first passages, for the trace.
+
+    Args:
+        found: Passages, best first.
+        lists: Scores by passage of each of the lists that were put into one.
+    """
+    return tuple(
+        Rescored(each.key, None, each.score, tuple(scores.get(each.key) for scores in lists)) for each in found[:TRACED]
+    )
+
+
 class Index:
     """A serving table at a version.
 
@@ -76,9 +88,24 @@ class Index:
         return int(self._table.schema.field("vector").type.list_size)
 
     def nearest(
-        self, vector: NDArray[np.float32], where: str | None, limit: int, trace: TraceRecorder, *, show: bool = False
+        self,
+        vector: NDArray[np.float32],
+        where: str | None,
+        limit: int,
+        trace: TraceRecorder,
+        *,
+        show: bool = False,
+        exact: bool = False,
     ) -> list[Candidate]:
         """Rows by falling cosine of their vectors with a vector; equal ones by key.
+
+        Args:
+            vector: The vector.
+            where: Condition that rows must satisfy, or None.
+            limit: Rows wanted.
+            trace: Told what was done.
+            show: Whether to read at once what is shown of rows.
+            exact: Whether to score every row, past the vector index.
 
         Raises:
             QueryError: The vector has another length than those stored.
@@ -99,9 +126,10 @@ class Index:
             .with_row_id(True)
             .limit(limit)
         )
+        query = query.bypass_vector_index() if exact else query
         rows = (query.where(where) if where else query).to_arrow()
         found = self._candidates(rows, 1 - rows["_distance"].to_numpy())
-        trace.add("nearest", began, len(found), index=self.name, version=self.version, where=where)
+        self._note("nearest", began, found, where, trace)
         return found
 
     def matching(
@@ -120,7 +148,16 @@ class Index:
             )
             rows = (query.where(where) if where else query).to_arrow()
             found = self._candidates(rows, rows["_score"].to_numpy())
-        trace.add("matching", began, len(found), index=self.name, version=self.version, where=where)
+        self._note("matching", began, found, where, trace)
+        return found
+
+    def listed(self, where: str | None, trace: TraceRecorder) -> list[Candidate]:
+        """All rows that satisfy a condition, by key, with score 0."""
+        began = time.perf_counter()
+        query = self._table.search()
+        rows = (query.where(where) if where else query).select(self._ids).with_row_id(True).limit(None).to_arrow()
+        found = self._candidates(rows, np.zeros(rows.num_rows, dtype=np.float32))
+        trace.add("list", began, len(found), index=self.name, version=self.version, where=where)
         return found
 
     def shown(self, row_ids: Sequence[int]) -> dict[int, Mapping[str, object]]:
@@ -155,6 +192,12 @@ class Index:
         found = self._candidates(rows, np.zeros(rows.num_rows, dtype=np.float32))
         trace.add("lookup", began, len(found), index=self.name, version=self.version, where=where)
         return {candidate.key: candidate for candidate in found}
+
+    def _note(
+        self, operation: str, began: float, found: Sequence[Candidate], where: str | None, trace: TraceRecorder
+    ) -> None:
+        scores = scored(found) if self.name == CHUNK_INDEX.name else ()
+        trace.add(operation, began, len(found), index=self.name, version=self.version, where=where, rescored=scores)
 
     def _candidates(self, rows: pa.Table, scores: NDArray[np.float32]) -> list[Candidate]:
         pages = rows["page_id"] if "page_id" in self.columns else pa.nulls(rows.num_rows)

@@ -5,7 +5,7 @@ What stays out: how passages are found, which is one module a mode, and which ve
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
@@ -22,50 +22,33 @@ from rag_assets.contracts.tables import (
     SUMMARY_INDEX,
     VectorTable,
 )
+from rag_assets.query.answers import Answer, Answered, AnswerEvent
+from rag_assets.query.asking import Asking, Found
 from rag_assets.query.filters import NO_FILTERS, Filters
-from rag_assets.query.fulltext import search_fulltext
 from rag_assets.query.fusion import min_max
-from rag_assets.query.graph_global import GlobalAnswer, GlobalOptions, GlobalSearch, global_answer
-from rag_assets.query.graph_local import HOW_TO_INDEX, search_graph_local
-from rag_assets.query.hybrid import search_hybrid
-from rag_assets.query.hyde import HydeOptions, HydeSearch
+from rag_assets.query.graph_global import GlobalAnswer, GlobalOptions
+from rag_assets.query.hyde import HydeOptions
 from rag_assets.query.index import Candidate, Index
 from rag_assets.query.knowledge import Knowledge
-from rag_assets.query.meta_knowledge import MetaKnowledgeSearch
+from rag_assets.query.modes import NEEDS_NO_VECTOR, REWRITE_MODE, How, Modes, check_mode
 from rag_assets.query.passage_graph import PassageGraphs
-from rag_assets.query.report_levels import LevelChoice, ReportTree, reports_to_read
-from rag_assets.query.request import Indexes, Mode, Request, clean_text
+from rag_assets.query.reader import ReaderOptions
+from rag_assets.query.report_levels import LevelChoice, ReportTree
+from rag_assets.query.request import Indexes, Request, clean_text
 from rag_assets.query.reranking import Reranking
 from rag_assets.query.results import Citation, Hit, SearchResult, Trace, TraceRecorder
-from rag_assets.query.rewriting import ModelRewriter, RewriteSearch
-from rag_assets.query.rewriting_rules import RuleRewriter
+from rag_assets.query.rewriting_rules import with_history
 from rag_assets.query.stored import StoredTables
-from rag_assets.query.sub_queries import Planner, question_language
-from rag_assets.query.two_step import search_two_step
-from rag_assets.query.vector import search_vector
+from rag_assets.query.sub_queries import Planner
 from rag_assets.store.vectors import VectorStore
 
 MAX_K = 1000
 _QUERY_BATCH = 256
 _GROUP_DEPTH = 100  # passages looked at, at least, where results are pages or documents
 _MAX_DEPTH = 20_000
-
-_MODES: Mapping[str, Mode] = {
-    "vector": search_vector,
-    "fulltext": search_fulltext,
-    "hybrid": search_hybrid,
-    "two_step": search_two_step,
-    "graph_local": search_graph_local,
-}
-_NEEDS_NO_VECTOR = frozenset({"fulltext"})
-META_KNOWLEDGE_MODE = "meta_knowledge"
-GRAPH_GLOBAL_MODE = "graph_global"
-HYDE_MODE = "hyde"
-REWRITE_MODE = "rewrite"
-RETRIEVERS = (*_MODES, GRAPH_GLOBAL_MODE, META_KNOWLEDGE_MODE)
-PREPARING_MODES = {HYDE_MODE: "vector", REWRITE_MODE: "hybrid"}  # with the mode that finds passages where none is named
-MODES = (*RETRIEVERS, *PREPARING_MODES)
 _NO_HYDE_OPTIONS = HydeOptions()
+_READER_OPTIONS = ReaderOptions()
+_GLOBAL_OPTIONS = GlobalOptions(8000, 1000, 0)
 _SUMMARIES = {"file": SummaryFormat.FILE, "page": SummaryFormat.PAGE}
 
 
@@ -87,11 +70,13 @@ class KnowledgeBase:
         reranker: Orders the first passages of every search anew, or None.
         rerank_candidates: Passages of a search that the reranker reads.
         stored: The stored tables of the same version; None where modes that read them are not wanted.
-        model: Chooses facets and plans sub-queries in mode `meta_knowledge`, imagines passages in `hyde`, rewrites in
-            `rewrite`; None, or one that does not write, leaves it to algorithms.
+        model: Writes answers, chooses facets and plans sub-queries in mode `meta_knowledge`, imagines passages in
+            `hyde`, rewrites in `rewrite`; None, or one that does not write, leaves it to algorithms.
         levels: Which community reports are read where a question names none; None for those of all levels together.
         hyde: How mode `hyde` searches.
         rewriter: Rewrites in mode `rewrite`; None for the model, or rules without one.
+        reader: How answers are written.
+        whole: How questions are answered from community reports.
 
     Raises:
         QueryError: The versions do not name the passages.
@@ -111,19 +96,20 @@ class KnowledgeBase:
         *,
         hyde: HydeOptions = _NO_HYDE_OPTIONS,
         rewriter: Rewriter | None = None,
+        reader: ReaderOptions = _READER_OPTIONS,
+        whole: GlobalOptions = _GLOBAL_OPTIONS,
     ) -> None:
         if CHUNK_INDEX.name not in versions:
             raise QueryError("nothing is indexed yet")
         self._embedder = embedder
         self._reranker = reranker
         self._rerank_candidates = rerank_candidates if reranker else 0
+        self._stored = stored
         self._knowledge = Knowledge(stored) if stored is not None else None
-        self._model = model
         self._levels = levels
-        self._hyde = hyde
-        written = ModelRewriter(model) if model is not None and model.generative else RuleRewriter()
-        self._rewriter: Rewriter = rewriter or written
-        self._planner = Planner(embedder, self._knowledge, model)
+        self._reader = reader
+        self._whole = whole
+        self._modes = Modes(embedder, Planner(embedder, self._knowledge, model), hyde, model, rewriter)
 
         def optional(table: VectorTable) -> Index | None:
             version = versions.get(table.name)
@@ -173,14 +159,10 @@ class KnowledgeBase:
             StoreError: A published file is gone.
         """
         self._check(query, mode, k, granularity, summaries)
-        how = _How(mode, k, filters, granularity, summaries, levels or self._levels, tuple(history))
+        how = How(mode, k, filters, granularity, summaries, levels or self._levels, tuple(history))
         trace = TraceRecorder()
-        began = time.perf_counter()
-        vector = None
-        if mode not in _NEEDS_NO_VECTOR:
-            vector = self._embedder.embed([clean_text(query)], EmbeddingKind.QUERY)[0]
-            trace.add("embed", began, 1)
-        return self._answer(query, vector, how, trace)
+        vector = self._embedded(query, mode, trace)
+        return self._result(query, vector, how, trace)
 
     def search_all(
         self,
@@ -212,7 +194,7 @@ class KnowledgeBase:
             ModelError: The embedder, the reranker or the language model failed.
             StoreError: A published file is gone.
         """
-        how = _How(mode, k, filters, granularity, summaries, levels or self._levels)
+        how = How(mode, k, filters, granularity, summaries, levels or self._levels)
         for batch in _batches(queries, _QUERY_BATCH):
             for query_id, text in batch:
                 try:
@@ -220,11 +202,81 @@ class KnowledgeBase:
                 except QueryError as error:
                     raise QueryError(f"query {query_id}: {error}") from error
             vectors: Sequence[NDArray[np.float32] | None] = [None] * len(batch)
-            if mode not in _NEEDS_NO_VECTOR:
+            if mode not in NEEDS_NO_VECTOR:
                 vectors = list(self._embedder.embed([clean_text(text) for _, text in batch], EmbeddingKind.QUERY))
             for (query_id, text), vector in zip(batch, vectors, strict=True):
                 trace = TraceRecorder()
-                yield query_id, self._answer(text, vector, how, trace)
+                yield query_id, self._result(text, vector, how, trace)
+
+    def ask(
+        self,
+        question: str,
+        mode: str = "hybrid",
+        k: int = 10,
+        filters: Filters = NO_FILTERS,
+        *,
+        history: Sequence[Turn] = (),
+        summaries: str = "page",
+        levels: LevelChoice | None = None,
+    ) -> Answer:
+        """Answer a question from the documents.
+
+        A language model writes the answer from the passages found, and always sees the question as asked; without one,
+        the best passages are quoted. Every citation is checked.
+
+        Args:
+            question: Plain text of any content and length.
+            mode: How passages are found, see `search`. With a language model, `graph_global` answers from community
+                reports, and `text_map_reduce` has all passages read.
+            k: Passages that the answer may rest on, 1 to 1000, as far as there is room for them.
+            filters: What passages must satisfy.
+            history: The conversation before the question, the oldest turn first. Where the question refers back,
+                earlier questions are searched with it; mode `rewrite` resolves them.
+            summaries: Which summaries choose in `two_step`: `page` or `file`.
+            levels: Which community reports are read in `graph_global`; those of the knowledge base where None.
+
+        Raises:
+            QueryError: As for `search`.
+            BudgetError: A call may cost more than the budget allows.
+            ModelError: The embedder or the reranker failed. A language model that fails is left out and named in the
+                answer.
+            StoreError: A published file is gone.
+        """
+        how = How(mode, k, filters, Granularity.CHUNK, summaries, levels or self._levels, tuple(history))
+        answers = [each.answer for each in self._events(question, how, live=False) if isinstance(each, Answered)]
+        return answers[-1]
+
+    def ask_stream(
+        self,
+        question: str,
+        mode: str = "hybrid",
+        k: int = 10,
+        filters: Filters = NO_FILTERS,
+        *,
+        history: Sequence[Turn] = (),
+        summaries: str = "page",
+        levels: LevelChoice | None = None,
+    ) -> Iterator[AnswerEvent]:
+        """Answer a question, telling what is done as it is done.
+
+        Args:
+            question: As for `ask`, like the other arguments.
+            mode: How passages are found.
+            k: Passages that the answer may rest on.
+            filters: What passages must satisfy.
+            history: The conversation before the question.
+            summaries: Which summaries choose in `two_step`.
+            levels: Which community reports are read in `graph_global`.
+
+        Yields:
+            `EvidenceFound` once, `TextPiece` as text comes, in one piece where the provider gives it so, and last
+            `Answered`.
+
+        Raises:
+            QueryError: As for `ask`, like the other errors; arguments are checked with the first event.
+        """
+        how = How(mode, k, filters, Granularity.CHUNK, summaries, levels or self._levels, tuple(history))
+        return self._events(question, how, live=True)
 
     def answer_globally(
         self, question: str, options: GlobalOptions, levels: LevelChoice | None = None
@@ -244,30 +296,45 @@ class KnowledgeBase:
             ModelError: The embedder or the language model failed.
             StoreError: A published file is gone.
         """
-        reports, tree, chosen = self._indexes.reports, self._indexes.report_tree, levels or self._levels
+        trace = TraceRecorder()
         if not clean_text(question).strip():
             raise QueryError("the query is empty")
-        if self._model is None or not self._model.generative:
+        model = self._modes.watched(trace).model
+        if model is None or not model.generative:
             raise QueryError("answers from community reports need a language model: set language_model.provider")
-        if reports is None or tree is None or reports.row_count == 0:
-            raise QueryError(f"answers from community reports need the entity graph: {HOW_TO_INDEX}")
-        if chosen is None:
-            raise QueryError("answers from community reports need the level of the reports, and none is named")
-        trace = TraceRecorder()
-        began = time.perf_counter()
-        vector = self._embedder.embed([clean_text(question)], EmbeddingKind.QUERY)[0]
-        trace.add("embed", began, 1)
-        read = tree.reports(reports_to_read(vector, reports, tree, chosen, trace))
-        began = time.perf_counter()
-        answer = global_answer(clean_text(question), read, self._model, options, question_language(question))
-        facts = f"unhelpful groups {answer.unhelpful}, failed {answer.failed}, answers left out {answer.left_out}"
-        trace.add("answer", began, len(answer.partial_answers), texts=(f"reports {answer.read}", facts))
+        vector = self._embedded(question, "graph_global", trace)
+        request = Request(question, vector, 1, NO_FILTERS, SummaryFormat.PAGE)
+        asking = Asking(self._indexes, self._hits, self._stored, model, self._reader, options)
+        answer = asking.answer_globally(request, clean_text(question), model, levels or self._levels, trace)
         return answer, trace.finish()
+
+    def _events(self, question: str, how: How, *, live: bool) -> Iterator[AnswerEvent]:
+        self._check(question, how.mode, how.k, how.granularity, how.summaries)
+        question = clean_text(question)
+        trace = TraceRecorder()
+        resolves = how.mode.partition("+")[0] == REWRITE_MODE
+        query = question if resolves else with_history(question, how.history)
+        if query != question:
+            trace.add("history", time.perf_counter(), 1, texts=(query,))
+        vector = self._embedded(query, how.mode, trace)
+        modes = self._modes.watched(trace)
+        request, candidates = self._found(query, vector, how, modes, trace)
+        found = Found(question, how, request, self._hits(candidates[: how.k], trace))
+        asking = Asking(self._indexes, self._hits, self._stored, modes.model, self._reader, self._whole)
+        yield from asking.events(found, trace, live=live)
+
+    def _embedded(self, query: str, mode: str, trace: TraceRecorder) -> NDArray[np.float32] | None:
+        if mode in NEEDS_NO_VECTOR:
+            return None
+        began = time.perf_counter()
+        vector: NDArray[np.float32] = self._embedder.embed([clean_text(query)], EmbeddingKind.QUERY)[0]
+        trace.add("embed", began, 1)
+        return vector
 
     def _check(self, query: str, mode: str, k: int, granularity: str, summaries: str) -> None:
         if not clean_text(query).strip():
             raise QueryError("the query is empty")
-        _check_mode(mode)
+        check_mode(mode)
         if not 1 <= k <= MAX_K:
             raise QueryError(f"k is {k}, expected 1 to {MAX_K}")
         if granularity not in list(Granularity):
@@ -277,16 +344,22 @@ class KnowledgeBase:
         if self._indexes.chunks.row_count == 0:
             raise QueryError("nothing is indexed yet: there are no passages to search")
 
-    def _answer(
-        self, query: str, vector: NDArray[np.float32] | None, how: "_How", trace: TraceRecorder
-    ) -> SearchResult:
+    def _result(self, query: str, vector: NDArray[np.float32] | None, how: How, trace: TraceRecorder) -> SearchResult:
+        _, best = self._found(query, vector, how, self._modes.watched(trace), trace)
+        hits = self._hits(best[: how.k], trace)
+        return SearchResult(query, how.mode, how.granularity, hits, trace.finish())
+
+    def _found(
+        self, query: str, vector: NDArray[np.float32] | None, how: How, modes: Modes, trace: TraceRecorder
+    ) -> tuple[Request, list[Candidate]]:
+        """What was searched, and what came of it, best first."""
         k, granularity, filters = how.k, how.granularity, how.filters
         depth = max(self._rerank_candidates, k if granularity == Granularity.CHUNK else max(_GROUP_DEPTH, 4 * k))
         show_all = granularity == Granularity.CHUNK
         if filters.facet and self._knowledge is not None:
             filters = replace(filters, facet_documents=self._knowledge.documents(filters))
         request = Request(query, vector, depth, filters, _SUMMARIES[how.summaries], show_all)
-        find = self._finder(query, how, trace)
+        find = self._finder(query, how, modes, trace)
         found = find(request)
         best = _grouped(found, granularity)
         # Where a few documents take all the places, look deeper until there are enough others or no more passages.
@@ -294,32 +367,15 @@ class KnowledgeBase:
             request = replace(request, depth=min(request.depth * 4, _MAX_DEPTH))
             found = find(request)
             best = _grouped(found, granularity)
-        hits = self._hits(best[:k], trace)
-        return SearchResult(query, how.mode, granularity, hits, trace.finish())
+        return request, best
 
-    def _finder(self, query: str, how: "_How", trace: TraceRecorder) -> Callable[[Request], list[Candidate]]:
+    def _finder(self, query: str, how: How, modes: Modes, trace: TraceRecorder) -> Callable[[Request], list[Candidate]]:
         """Finds passages, and orders the first ones anew where there is a reranker."""
-        search = self._mode(how)
+        search = modes.search(how)
         if self._reranker is None:
             return lambda request: search(request, self._indexes, trace)
         reranking = Reranking(self._reranker, self._rerank_candidates, clean_text(query), self._indexes.chunks)
         return lambda request: reranking.order(search(request, self._indexes, trace), trace)
-
-    def _mode(self, how: "_How") -> Mode:
-        """The mode for one query."""
-        first, _, named = how.mode.partition("+")
-        if first not in PREPARING_MODES:
-            return self._retriever(first, how)
-        retriever = named or PREPARING_MODES[first]
-        if first == REWRITE_MODE:
-            return RewriteSearch(self._embedder, self._rewriter, how.history, self._retriever(retriever, how))
-        writers = self._hyde.with_model(self._model)
-        return HydeSearch(self._embedder, writers, self._hyde, lambda: self._retriever(retriever, how))
-
-    def _retriever(self, name: str, how: "_How") -> Mode:
-        if name == META_KNOWLEDGE_MODE:
-            return MetaKnowledgeSearch(self._planner)
-        return GlobalSearch(how.levels) if name == GRAPH_GLOBAL_MODE else _MODES[name]
 
     @property
     def _row_count(self) -> int:
@@ -336,28 +392,6 @@ class KnowledgeBase:
             _hit(rank, each, rows[each.row_id] if each.shown is None else each.shown)
             for rank, each in enumerate(candidates, start=1)
         )
-
-
-@dataclass(frozen=True)
-class _How:
-    """What is asked of a search besides the query, see `KnowledgeBase.search`."""
-
-    mode: str
-    k: int
-    filters: Filters
-    granularity: str
-    summaries: str
-    levels: LevelChoice | None
-    history: tuple[Turn, ...] = ()
-
-
-def _check_mode(mode: str) -> None:
-    first, plus, retriever = mode.partition("+")
-    if first not in MODES:
-        raise QueryError(f"unknown mode {mode!r}, expected one of {', '.join(MODES)}")
-    if plus and (first not in PREPARING_MODES or retriever not in RETRIEVERS):
-        before, after = " or ".join(PREPARING_MODES), ", ".join(RETRIEVERS)
-        raise QueryError(f"unknown mode {mode!r}, expected {before} before the plus sign and one of {after} after it")
 
 
 def _grouped(candidates: Sequence[Candidate], granularity: str) -> list[Candidate]:

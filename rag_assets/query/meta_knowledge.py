@@ -15,7 +15,7 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.query.filters import FACETS_COLUMN
 from rag_assets.query.fusion import ranked, reciprocal_rank
 from rag_assets.query.hybrid import search_both, search_hybrid
-from rag_assets.query.index import Candidate, Index
+from rag_assets.query.index import Candidate, Index, scored
 from rag_assets.query.request import Indexes, Request
 from rag_assets.query.results import FoundQuestion, TraceRecorder
 from rag_assets.query.sub_queries import Planner, SubQuery
@@ -71,7 +71,7 @@ class MetaKnowledgeSearch:
             replace(passages[key], score=score, questions=tuple(told.get(key, ())[:_SHOWN_QUESTIONS]))
             for key, score in ranked(scores)
         ]
-        trace.add("fuse", began, len(merged))
+        trace.add("fuse", began, len(merged), rescored=scored(merged, [*first, *others]))
         return merged
 
 

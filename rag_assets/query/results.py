@@ -1,8 +1,11 @@
 """What a search returns: hits with citations, and the trace of what was asked of which index."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
+TRACED = 20  # passages whose scores a step of the trace names
 _PAGED_FORMATS = frozenset({"pdf", "pptx", "ppt"})
 
 
@@ -37,10 +40,21 @@ class Citation:
             parts.append(self.cell_range)
         return " › ".join(parts)
 
+    def link(self) -> str:
+        """Where the rendered page is opened at this place, relative to the server that shows it.
+
+        As in `/pages/specs/token.xlsx?page=2#cells=B4:F20` or `/pages/report.pdf?page=3#box=72,90.5,300,120`.
+        """
+        address = f"/pages/{quote(self.document_id, safe='/')}?page={self.page_number}"
+        if self.cell_range:
+            return f"{address}#cells={quote(self.cell_range, safe=':,')}"
+        return f"{address}#box={','.join(f'{edge:g}' for edge in self.box)}" if self.box else address
+
     def to_json(self) -> dict[str, object]:
-        """The citation and its printed form, for JSON."""
+        """The citation, its printed form and its link, for JSON."""
         return {
             "label": str(self),
+            "link": self.link(),
             "document_id": self.document_id,
             "page_number": self.page_number,
             "page_name": self.page_name,
@@ -118,17 +132,28 @@ class Hit:
 
 @dataclass(frozen=True)
 class Rescored:
-    """A passage that a reranker read.
+    """A passage that a step scored.
 
     Attributes:
         chunk_id: The passage.
-        before: Its score as it was found.
-        after: Its score by the reranker.
+        before: Its score before the step; None where it had none, or one in each of several lists.
+        after: Its score by the step.
+        lists: Its score in each of the lists that the step put into one, None where a list does not hold it.
     """
 
     chunk_id: str
-    before: float
+    before: float | None
     after: float
+    lists: tuple[float | None, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """The scores, for JSON."""
+        return {
+            "chunk_id": self.chunk_id,
+            **({"before": self.before} if self.before is not None else {}),
+            **({"lists": list(self.lists)} if self.lists else {}),
+            "after": self.after,
+        }
 
 
 @dataclass(frozen=True)
@@ -142,7 +167,7 @@ class Step:
         filter: Condition that rows had to satisfy, or None.
         candidates: Rows that came back.
         milliseconds: Wall time.
-        rescored: Passages that a reranker scored, in its order.
+        rescored: Passages that it scored, best first: of a reranker all, else the first `TRACED`.
         texts: What was decided or asked: selections, key terms, sub-queries.
     """
 
@@ -157,7 +182,6 @@ class Step:
 
     def to_json(self) -> dict[str, object]:
         """The step, for JSON."""
-        scores = [{"chunk_id": each.chunk_id, "before": each.before, "after": each.after} for each in self.rescored]
         return {
             "operation": self.operation,
             "index": self.index,
@@ -165,9 +189,42 @@ class Step:
             "filter": self.filter,
             "candidates": self.candidates,
             "milliseconds": round(self.milliseconds, 3),
-            **({"scores": scores} if scores else {}),
+            **({"scores": [each.to_json() for each in self.rescored]} if self.rescored else {}),
             **({"texts": list(self.texts)} if self.texts else {}),
         }
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """A request to a language model.
+
+    Attributes:
+        step: What it was for, as in `rewrite_query`; names the prompt.
+        provider: As in `anthropic`.
+        model: Name of the model there.
+        outcome: How it ended, see `rag_assets.contracts.generation.Outcome`.
+        cached: Whether the answer comes from the store of answers and cost nothing.
+        input_tokens: Read, but for those below.
+        cached_tokens: Read from the provider's prompt cache.
+        output_tokens: Written.
+        cost_usd: US dollars.
+        seconds: From sending to the last token.
+    """
+
+    step: str
+    provider: str
+    model: str
+    outcome: str
+    cached: bool
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    cost_usd: float
+    seconds: float
+
+    def to_json(self) -> dict[str, object]:
+        """The call, for JSON."""
+        return {**self.__dict__, "seconds": round(self.seconds, 3)}
 
 
 @dataclass(frozen=True)
@@ -177,14 +234,26 @@ class Trace:
     Attributes:
         steps: In the order done.
         milliseconds: Wall time of the whole search.
+        calls: Requests to language models, in the order answered.
     """
 
     steps: tuple[Step, ...]
     milliseconds: float
+    calls: tuple[ModelCall, ...] = ()
+
+    @property
+    def cost_usd(self) -> float:
+        """US dollars that all calls cost."""
+        return sum((call.cost_usd for call in self.calls), 0.0)
 
     def to_json(self) -> dict[str, object]:
         """The trace, for JSON."""
-        return {"steps": [step.to_json() for step in self.steps], "milliseconds": round(self.milliseconds, 3)}
+        return {
+            "steps": [step.to_json() for step in self.steps],
+            "calls": [call.to_json() for call in self.calls],
+            "cost_usd": self.cost_usd,
+            "milliseconds": round(self.milliseconds, 3),
+        }
 
 
 @dataclass(frozen=True)
@@ -222,9 +291,10 @@ class SearchResult:
 
 @dataclass
 class TraceRecorder:
-    """Collects the steps of one search while it runs."""
+    """Collects the steps of one search while it runs, and its calls of language models, which come from any thread."""
 
     steps: list[Step] = field(default_factory=list)
+    calls: list[ModelCall] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
 
     def add(
@@ -236,13 +306,13 @@ class TraceRecorder:
         index: str | None = None,
         version: int | None = None,
         where: str | None = None,
-        rescored: tuple[Rescored, ...] = (),
+        rescored: Sequence[Rescored] = (),
         texts: tuple[str, ...] = (),
     ) -> None:
         """Note a step that began at a `time.perf_counter` and is done now."""
         elapsed = (time.perf_counter() - began) * 1000
-        self.steps.append(Step(operation, index, version, where, candidates, elapsed, rescored, texts))
+        self.steps.append(Step(operation, index, version, where, candidates, elapsed, tuple(rescored), texts))
 
     def finish(self) -> Trace:
         """The trace."""
-        return Trace(tuple(self.steps), (time.perf_counter() - self.started) * 1000)
+        return Trace(tuple(self.steps), (time.perf_counter() - self.started) * 1000, tuple(self.calls))

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Message, Outcome, Tag
 from rag_assets.contracts.generation import Request as Call
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel, Rewrite, Rewriter, Turn
@@ -88,6 +88,7 @@ class RewriteSearch:
         Raises:
             QueryError: The retriever lacks what it needs.
             ModelError: The embedder failed, or the retriever's model.
+            BudgetError: The rewrite may cost more than the budget allows.
             StoreError: A published file is gone.
         """
         if self._rewritten is None:
@@ -103,6 +104,8 @@ class RewriteSearch:
         notes = []
         try:
             rewrite = self._rewriter.rewrite(question, self._history)
+        except BudgetError:
+            raise
         except ModelError as error:
             rewrite = Rewrite("", "")
             notes.append(f"failed: {error}")

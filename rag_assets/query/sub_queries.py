@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.models.prompts import fenced, load_prompt
@@ -68,13 +69,24 @@ class Planner:
         embedder: The embedder of the questions.
         knowledge: The meta knowledge; None where there is none.
         model: Chooses and plans; None, or one that does not write, leaves it to similarity and key terms.
+        vectors: Embeddings of key terms and descriptions that are at hand; further ones are put there.
     """
 
-    def __init__(self, embedder: Embedder, knowledge: Knowledge | None, model: LanguageModel | None) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        knowledge: Knowledge | None,
+        model: LanguageModel | None,
+        vectors: dict[str, NDArray[np.float32]] | None = None,
+    ) -> None:
         self._embedder = embedder
         self._knowledge = knowledge
         self._model = model if model is not None and model.generative else None
-        self._vectors: dict[str, NDArray[np.float32]] = {}
+        self._vectors = {} if vectors is None else vectors
+
+    def with_model(self, model: LanguageModel | None) -> "Planner":
+        """The same planner with another model, or one that is watched."""
+        return Planner(self._embedder, self._knowledge, model, self._vectors)
 
     def plan(
         self, query: str, vector: NDArray[np.float32], filters: Filters, trace: TraceRecorder
@@ -88,7 +100,8 @@ class Planner:
             trace: Told what was chosen and planned.
 
         Raises:
-            ModelError: The embedder or the language model failed.
+            ModelError: The embedder failed.
+            BudgetError: A call may cost more than the budget allows.
             StoreError: A published file is gone.
         """
         known = self._knowledge.selections if self._knowledge is not None else ()
@@ -113,14 +126,14 @@ class Planner:
         """The selections that a query is about."""
         began = time.perf_counter()
         if self._model is not None:
-            value = self._asked(_choice_request(query, known, self._model.context_tokens))
+            value, problem = self._asked(_choice_request(query, known, self._model.context_tokens))
             if value is not None:
                 numbers = value.get("groups")
                 listed = numbers if isinstance(numbers, list) else []
                 chosen = [known[number - 1] for number in dict.fromkeys(listed) if isinstance(number, int)]
                 trace.add("choose", began, len(chosen), texts=tuple(each.name for each in chosen))
                 return chosen[:MOST_SELECTIONS]
-            trace.add("choose", began, 0)
+            trace.add("choose", began, 0, texts=(f"failed: {problem}",))
             began = time.perf_counter()
         scores = self._embedded([_described(each) for each in known]) @ vector
         chosen = [known[index] for index in above_chance(scores, [each.facets for each in known])]
@@ -132,10 +145,10 @@ class Planner:
         if self._model is None:
             return None
         began = time.perf_counter()
-        value = self._asked(_plan_request(query, chosen, self._model.context_tokens))
+        value, problem = self._asked(_plan_request(query, chosen, self._model.context_tokens))
         queries = value.get("queries") if value is not None else None
         if not isinstance(queries, list):
-            trace.add("plan", began, 0)
+            trace.add("plan", began, 0, texts=(f"failed: {problem}",))
             return None
         lines = [" ".join(str(each).replace("\0", " ").split()) for each in queries]
         texts = [text for text in dict.fromkeys(lines) if text and text != query][:MOST_SUB_QUERIES]
@@ -180,13 +193,20 @@ class Planner:
             self._vectors |= zip(missing, self._embedder.embed(missing, EmbeddingKind.PASSAGE), strict=True)
         return np.stack([self._vectors[text] for text in texts])
 
-    def _asked(self, request: Request) -> dict[str, JsonValue] | None:
-        """The answer to one request, or None where it cannot be used."""
+    def _asked(self, request: Request) -> tuple[dict[str, JsonValue] | None, str]:
+        """The answer to one request; None where it cannot be used, and why."""
         assert self._model is not None
-        for answer in self._model.generate([request]):
-            if answer.outcome is Outcome.COMPLETED and isinstance(answer.value, dict):
-                return answer.value
-        return None
+        problem = "no answer"
+        try:
+            for answer in self._model.generate([request]):
+                if answer.outcome is Outcome.COMPLETED and isinstance(answer.value, dict):
+                    return answer.value, ""
+                problem = answer.error or answer.outcome.value
+        except BudgetError:
+            raise
+        except ModelError as error:
+            problem = str(error)
+        return None, problem
 
 
 def above_chance(scores: NDArray[np.float32], facets: Sequence[tuple[str, ...]]) -> list[int]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 
@@ -24,7 +25,9 @@ def read_queries(folder: Path) -> Mapping[str, str]:
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.sql"))}
 
 
-def open_database(lake: Lake, snapshot: Snapshot | None) -> duckdb.DuckDBPyConnection:
+def open_database(
+    lake: Lake, snapshot: Snapshot | None, settings: Mapping[str, str] = MappingProxyType({})
+) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection with a view for each stored table and each file of `sql/`.
 
     It reads the files of the snapshot and nothing else, and writes nothing: DuckDB itself may open no file and no
@@ -33,6 +36,7 @@ def open_database(lake: Lake, snapshot: Snapshot | None) -> duckdb.DuckDBPyConne
     Args:
         lake: Where the stored tables are.
         snapshot: The version to read; None gives empty tables.
+        settings: Further settings of DuckDB, as of memory and threads.
 
     Raises:
         StoreError: A view cannot be made.
@@ -43,9 +47,8 @@ def open_database(lake: Lake, snapshot: Snapshot | None) -> duckdb.DuckDBPyConne
         for name, table in TABLES.items()
     }
     spill = str(lake.root.with_name("duckdb"))
-    connection = duckdb.connect(
-        config={"enable_external_access": False, "python_enable_replacements": False, "temp_directory": spill}
-    )
+    closed = {"enable_external_access": False, "python_enable_replacements": False}
+    connection = duckdb.connect(config={**closed, "temp_directory": spill, **settings})
     try:
         for name, dataset in files.items():
             connection.register(name, dataset)

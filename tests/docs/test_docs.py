@@ -54,7 +54,9 @@ def test_views_stand_in_the_documentation() -> None:
         assert f"`{name}`" in text("docs/operations.md", "docs/language-models.md")
 
 
-@pytest.mark.parametrize("page", [*READMES, "docs/query.md", "docs/operations.md", "docs/language-models.md"])
+@pytest.mark.parametrize(
+    "page", [*READMES, "docs/query.md", "docs/http-api.md", "docs/operations.md", "docs/language-models.md"]
+)
 def test_links_lead_somewhere(page: str) -> None:
     import re
 

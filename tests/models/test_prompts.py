@@ -23,6 +23,17 @@ PLACEHOLDERS = {
     "plan_queries": {"most", "plan_chars", "query", "document"},
     "hypothetical_passage": {"query"},
     "rewrite_query": {"keywords_chars", "sentences_chars", "conversation", "query"},
+    "answer_from_passages": {
+        "most_sentences",
+        "quote_chars",
+        "passages",
+        "background",
+        "conversation",
+        "query",
+    },
+    "answer_from_questions": {"most_sentences", "quote_chars", "records", "queries", "conversation", "query"},
+    "map_passages": {"most_sentences", "quote_chars", "passages", "query"},
+    "reduce_passages": {"most_sentences", "findings", "query"},
 }
 
 

@@ -222,9 +222,9 @@ def test_a_model_that_does_not_answer_is_replaced(build: Build) -> None:
 
     model = ScriptedModel(lambda request: Completion(request, Outcome.REFUSED))
     result = build(StructuredModel(model)).search("顧客登録の画面", "meta_knowledge", k=2)
-    assert told(result, "choose") == [()]
+    assert told(result, "choose") == [("failed: refused",)]
     assert told(result, "detect") == [("kind=design",)]
-    assert told(result, "plan") == [()]
+    assert told(result, "plan") == [("failed: refused",)]
     assert told(result, "key_terms")
 
 

@@ -3,7 +3,9 @@
 import ast
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ import rag_assets.query
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import CHUNK_INDEX, SUMMARY_INDEX
-from rag_assets.query import MODES, Filters, KnowledgeBase
+from rag_assets.query import MODES, Citation, Filters, KnowledgeBase
 from rag_assets.store.vectors import VectorStore
 
 HOSTILE = [
@@ -109,6 +111,7 @@ def test_the_json_form(base: KnowledgeBase) -> None:
             "text": "エラーコード E0004 は重複を表す",
             "citation": {
                 "label": "specs/token.xlsx › 画面 › B21:F30",
+                "link": "/pages/specs/token.xlsx?page=1#cells=B21:F30",
                 "document_id": "specs/token.xlsx",
                 "page_number": 1,
                 "page_name": "画面",
@@ -123,7 +126,19 @@ def test_citations_name_the_page_where_the_format_has_pages(base: KnowledgeBase)
     hit = base.search("annual plan", "fulltext", 1).hits[0]
     assert str(hit.citation) == "specs/old/plan.pdf › p.3"
     assert hit.citation.box == (1.0, 2.0, 3.0, 4.0)
+    assert hit.citation.link() == "/pages/specs/old/plan.pdf?page=3#box=1,2,3,4"
     assert str(base.search("contract", "fulltext", 1).hits[0].citation) == "notes/it's.md"
+
+
+def test_links_hold_any_name() -> None:
+    odd = Citation("仕様/a b?#%&.xlsx", 2, "表", "B4:F20,H1", None, "xlsx")
+    address, _, place = odd.link().partition("#")
+    parts = urlsplit(address)
+    assert unquote(parts.path) == "/pages/仕様/a b?#%&.xlsx"
+    assert (parts.query, place) == ("page=2", "cells=B4:F20,H1")
+    assert replace(odd, cell_range=None).link() == f"{parts.path}?page=2"
+    exact = replace(odd, cell_range=None, box=(0.5, 841.8898, 0, 12.25)).link()
+    assert exact.endswith("#box=0.5,841.89,0,12.25")
 
 
 def test_the_trace_says_what_was_asked(base: KnowledgeBase) -> None:

@@ -1,0 +1,112 @@
+"""Commands that serve the knowledge base to others: `serve`."""
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from rag_assets.cli.console import open_home
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from rag_assets.contracts.ports import Embedder
+    from rag_assets.home import Home
+    from rag_assets.query.api import ApiOptions
+    from rag_assets.query.api.service import Service
+    from rag_assets.query.published import Published
+
+
+@click.command()
+@click.option("--host", help="Interface [setting serve.host].")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port [setting serve.port].")
+@click.pass_context
+def serve(context: click.Context, host: str | None, port: int | None) -> None:
+    """Serve the HTTP API and the web page on this knowledge base."""
+    serve_home(open_home(context), host, port)
+
+
+def serve_home(
+    home: "Home",
+    host: str | None,
+    port: int | None,
+    more: "Callable[[FastAPI, Service], AbstractAsyncContextManager[None]] | None" = None,
+    path: str = "",
+) -> None:
+    """Serve until SIGINT or SIGTERM; when ready, print the address.
+
+    Args:
+        home: The knowledge base.
+        host: Interface; None for that of the settings.
+        port: Port; None for that of the settings.
+        more: Adds routes of another protocol, see `create_app`.
+        path: Where these routes are, printed with the address.
+
+    Raises:
+        SettingsError: The address can be reached from elsewhere, and there is no token.
+        OSError: It cannot be had.
+    """
+    chosen = home.settings.serve
+    token = chosen.token.get_secret_value() if chosen.token else None
+    address = host or chosen.host
+    from rag_assets.contracts.exposure import check_exposure
+
+    check_exposure(address, token)
+    threading.Thread(target=_load_embedder, args=(home.embedder,), name="load-embedder", daemon=True).start()
+    from rag_assets.query.api.app import create_app
+    from rag_assets.query.api.server import announce, open_socket, serve_app
+
+    with open_socket(address, chosen.port if port is None else port) as opened:
+        ready = announce(opened, click.echo, path)
+        app = create_app(published(home), api_options(home, address), lambda: source_folders(home), ready, more)
+        serve_app(app, opened, chosen.proxies)
+
+
+def _load_embedder(embedder: "Embedder") -> None:
+    """Load the model while other things are loaded: half of the time of a start."""
+    from rag_assets.contracts.errors import RagAssetsError
+    from rag_assets.contracts.ports import EmbeddingKind
+
+    with suppress(RagAssetsError):  # the first search tells of it
+        embedder.embed(["warm up"], EmbeddingKind.QUERY)
+
+
+def published(home: "Home") -> "Published":
+    """The published versions of a knowledge base."""
+    from rag_assets.query.published import Published
+
+    return Published(home.lake, home.snapshots, home.knowledge_base)
+
+
+def api_options(home: "Home", host: str) -> "ApiOptions":
+    """Limits and defaults of the settings, for an address that is served."""
+    import os
+
+    from rag_assets.contracts.exposure import is_loopback
+    from rag_assets.query.api.options import ApiOptions
+    from rag_assets.query.report_levels import LevelChoice
+    from rag_assets.store.sql_reader import SqlLimits
+
+    chosen, search = home.settings.serve, home.settings.search
+    return ApiOptions(
+        token=chosen.token.get_secret_value() if chosen.token else None,
+        loopback=is_loopback(host),
+        hosts=chosen.hosts,
+        requests_per_minute=chosen.requests_per_minute,
+        request_bytes=chosen.request_bytes,
+        search_workers=chosen.search_workers or len(os.sched_getaffinity(0)),
+        ask_workers=chosen.ask_workers,
+        sql_workers=chosen.sql_workers,
+        waiting=chosen.waiting,
+        sql=SqlLimits(chosen.sql_seconds, chosen.sql_rows, chosen.sql_memory_bytes, chosen.sql_result_bytes),
+        mode=search.mode,
+        k=search.k,
+        levels=LevelChoice(search.global_level, search.global_dynamic),
+    )
+
+
+def source_folders(home: "Home") -> dict[str, str]:
+    """Local folder of each source, by name."""
+    return {source.name: source.location for source in home.sources() if source.is_local}

@@ -1,0 +1,49 @@
+"""Opening a knowledge base from Python, in one call.
+
+What stays out: following versions that are published later (`rag_assets.query.published.Published`), and indexing.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rag_assets.query import KnowledgeBase
+    from rag_assets.query.published import OpenVersion
+
+
+def open_version(home: str | Path | None = None, **settings: Any) -> "OpenVersion":
+    """Open the published version: its `base` searches and answers, its `contents` read documents, pages and the graph.
+
+    Args:
+        home: Folder of the knowledge base; None for the one that the settings name (`RAG_HOME`, else `.rag`).
+        settings: Top-level settings that take precedence over environment and file.
+
+    Raises:
+        SettingsError: A setting is unknown or out of range.
+        QueryError: Nothing is published there yet, or it was indexed with another embedder than the settings name.
+        StoreError: A published file is gone.
+    """
+    from rag_assets.contracts.errors import QueryError
+    from rag_assets.home import Home
+    from rag_assets.query.contents import Contents
+    from rag_assets.query.published import OpenVersion
+    from rag_assets.settings import load_settings
+
+    opened = Home(load_settings(**({} if home is None else {"home": Path(home)}), **settings))
+    snapshot = opened.snapshots.current()
+    if snapshot is None:
+        raise QueryError(f"nothing is indexed in {opened.path}; run `rag-assets index FOLDER` first")
+    return OpenVersion(snapshot, opened.knowledge_base(snapshot), Contents(opened.lake, snapshot))
+
+
+def open_knowledge_base(home: str | Path | None = None, **settings: Any) -> "KnowledgeBase":
+    """Open the published version, for searching and asking.
+
+    Args:
+        home: As for `open_version`, like the settings.
+        settings: Top-level settings.
+
+    Raises:
+        SettingsError: As for `open_version`, like the other errors.
+    """
+    return open_version(home, **settings).base

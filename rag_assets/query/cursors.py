@@ -1,0 +1,88 @@
+"""Long lists in parts: each part says where the next one begins."""
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rag_assets.contracts.errors import QueryError
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Listed(Generic[_T]):
+    """A part of a list.
+
+    Attributes:
+        items: What it holds.
+        total: What the whole list holds.
+        next_cursor: Where the next part begins; None at the end.
+    """
+
+    items: tuple[_T, ...]
+    total: int
+    next_cursor: str | None
+
+
+def cut(keys: pa.ChunkedArray, limit: int, cursor: str | None, show: Callable[[pa.Array], Sequence[_T]]) -> Listed[_T]:
+    """A part of a list that is ordered by a key, so that it goes on rightly where the list has changed meanwhile.
+
+    Args:
+        keys: Keys of all, rising.
+        limit: How many to give, at most.
+        cursor: Where to begin; None at the start.
+        show: Gives those at some places.
+
+    Raises:
+        QueryError: The cursor is none.
+    """
+    start = 0
+    if cursor is not None:
+        last = _decoded(cursor)
+        start = int(pc.sum(pc.less_equal(keys, last)).as_py() or 0)
+    stop = min(start + limit, len(keys))
+    items = tuple(show(pa.array(range(start, stop), pa.int64())))
+    more = _encoded(keys[stop - 1].as_py()) if start < stop < len(keys) else None
+    return Listed(items, len(keys), more)
+
+
+def cut_ranked(
+    ranked: Sequence[int], limit: int, cursor: str | None, show: Callable[[Sequence[int]], Sequence[_T]]
+) -> Listed[_T]:
+    """A part of a list in an order of its own; its cursor is a place, as a published version does not change.
+
+    Args:
+        ranked: Rows in their order.
+        limit: How many to give, at most.
+        cursor: Where to begin; None at the start.
+        show: Gives those of some rows.
+
+    Raises:
+        QueryError: The cursor is none.
+    """
+    start = 0
+    if cursor is not None:
+        text = _decoded(cursor)
+        if not (text.isascii() and text.isdigit() and len(text) < 12):
+            raise QueryError("the cursor is not one that a list gave")
+        start = int(text)
+    stop = min(start + limit, len(ranked))
+    return Listed(
+        tuple(show(ranked[start:stop])), len(ranked), _encoded(str(stop)) if start < stop < len(ranked) else None
+    )
+
+
+def _encoded(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decoded(cursor: str) -> str:
+    try:
+        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+    except (ValueError, binascii.Error) as error:
+        raise QueryError("the cursor is not one that a list gave") from error

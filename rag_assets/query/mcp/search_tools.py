@@ -1,0 +1,142 @@
+"""The tools `search` and `ask`. They run in threads."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import cast
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.query.answers import Answer, Answered, AnswerEvent, EvidenceFound, TextPiece
+from rag_assets.query.api.service import Service, Timed
+from rag_assets.query.filters import parse_filters
+from rag_assets.query.mcp import schemas as forms
+from rag_assets.query.mcp.following import Following
+from rag_assets.query.mcp.parts import RESULT_CHARS, fitting, offset_of, written_cursor
+from rag_assets.query.published import OpenVersion
+from rag_assets.query.report_levels import LevelChoice
+from rag_assets.query.results import Citation
+
+_PASSAGE_CHARS = 4000
+_SOURCES_CHARS = 20_000  # of all sources together
+_SOURCE_CHARS = 1200
+
+
+def search(service: Service, asked: forms.SearchArguments, following: Following) -> forms.SearchResult:
+    """Search; what there is no room for is left to the next call.
+
+    Raises:
+        RagAssetsError: See `KnowledgeBase.search`.
+    """
+    del following
+    version = service.current()
+    start = offset_of(asked.cursor, version.snapshot.number)
+    mode = asked.mode or service.options.mode
+    with Timed(service.metrics, mode, "search"):
+        found = version.base.search(
+            asked.query,
+            mode,
+            asked.limit,
+            parse_filters(asked.filters),
+            granularity=asked.granularity,
+            levels=_levels(service, asked.level),
+        )
+    passages = [
+        forms.Passage(
+            **_place(hit.citation),
+            rank=hit.rank,
+            score=hit.score,
+            title=hit.title,
+            chunk_id=hit.chunk_id,
+            text=hit.text[:_PASSAGE_CHARS],
+            cut=len(hit.text) > _PASSAGE_CHARS,
+        )
+        for hit in found.hits[start:]
+    ]
+    given = fitting(passages, RESULT_CHARS)
+    stop = start + len(given)
+    return forms.SearchResult(
+        snapshot=version.snapshot.number,
+        mode=found.mode,
+        passages=given,
+        next_cursor=written_cursor(version.snapshot.number, stop) if stop < len(found.hits) else None,
+    )
+
+
+def ask(service: Service, asked: forms.AskArguments, following: Following) -> forms.AskResult:
+    """Answer; ends early where nobody waits any more.
+
+    Raises:
+        RagAssetsError: See `KnowledgeBase.ask`.
+    """
+    version = service.current()
+    mode = asked.mode or service.options.mode
+    with Timed(service.metrics, mode, "ask"):
+        events = version.base.ask_stream(
+            asked.question, mode, asked.limit, parse_filters(asked.filters), levels=_levels(service, asked.level)
+        )
+        return _told(_followed(events, following), version)
+
+
+def _levels(service: Service, level: int | None) -> LevelChoice:
+    default = service.options.levels
+    return default if level is None else LevelChoice(level, default.dynamic)
+
+
+def _followed(events: Iterator[AnswerEvent], following: Following) -> Answer:
+    written = 0
+    with closing(cast("closing[Iterator[AnswerEvent]]", events)):
+        for event in events:
+            match event:
+                case Answered(answer):
+                    return answer
+                case EvidenceFound(hits):
+                    following.tell(f"{len(hits)} passages found")
+                case TextPiece(text):
+                    written += len(text)
+                    following.tell(f"{written} characters written")
+            if following.gone:
+                break
+    raise QueryError("the question was not answered: nobody waits for it any more")
+
+
+def _told(answer: Answer, version: OpenVersion) -> forms.AskResult:
+    cited = answer.cited()
+    most = min(_SOURCE_CHARS, _SOURCES_CHARS // max(1, len(cited)))
+    return forms.AskResult(
+        snapshot=version.snapshot.number,
+        mode=answer.mode,
+        answered=answer.answered,
+        answer=answer.text,
+        sentences=[
+            forms.AnswerSentence(
+                text=sentence.text,
+                supported=sentence.supported,
+                unfounded=list(sentence.unfounded),
+                citations=[
+                    forms.Cited(number=each.number, quote=each.quote, supported=each.supported)
+                    for each in sentence.citations
+                ],
+            )
+            for sentence in answer.sentences
+        ],
+        sources=[
+            forms.AnswerSource(
+                **_place(source.citation),
+                number=source.number,
+                text=source.text[:most],
+                cut=len(source.text) > most,
+            )
+            for source in cited
+        ],
+        model=answer.model,
+        failure=answer.failure,
+    )
+
+
+def _place(citation: Citation) -> forms.PlaceFields:
+    return {
+        "citation": str(citation),
+        "document_id": citation.document_id,
+        "page_number": citation.page_number,
+        "page_name": citation.page_name,
+        "cell_range": citation.cell_range,
+    }

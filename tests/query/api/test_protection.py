@@ -1,0 +1,178 @@
+"""Who may ask, from where, how much: tokens, names of the server, other sites, limits."""
+
+import asyncio
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from api_server import TOKEN, MakeClient
+from click.testing import CliRunner
+
+from rag_assets.cli import main
+from rag_assets.cli.serving import api_options
+from rag_assets.contracts.exposure import is_loopback
+from rag_assets.home import Home
+from rag_assets.query.api.limits import RateLimit, Work
+from rag_assets.query.api.options import ApiOptions
+from rag_assets.query.api.problems import Overloaded, Problem
+
+DESIGN = "sample/設計書/システム機能設計書(Webサービス)_B10103_顧客登録.xlsx"
+PROTECTED = [
+    *("/api/v1/search?q=x", "/api/v1/documents", f"/api/v1/documents/{DESIGN}", f"/api/v1/pages/{DESIGN}/1"),
+    *("/api/v1/entities", "/api/v1/communities", "/api/v1/reports", "/api/v1/status", "/api/v1/costs"),
+    *("/api/v1/sql/tables", "/api/v1/openapi.json", "/api/v1/nothing", "/metrics"),
+]
+
+
+@pytest.fixture
+def options(sample: Home) -> ApiOptions:
+    return api_options(sample, "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    "shown", [None, "", "Bearer", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", "Bearer é"]
+)
+def test_without_the_token_nothing_is_told(
+    sample: Home, options: ApiOptions, make_client: MakeClient, shown: str | None
+) -> None:
+    client = make_client(sample, replace(options, token=TOKEN, requests_per_minute=0))
+    for path in PROTECTED:
+        response = client.get(path, headers=[] if shown is None else [(b"authorization", shown.encode())])
+        assert response.status_code == 401
+        assert response.headers["www-authenticate"].startswith("Bearer")
+        assert set(response.json()) == {"type", "title", "status", "detail", "request_id", "errors"}
+        assert "sample" not in response.text
+
+
+def test_with_the_token_all_is_told_and_health_needs_none(
+    sample: Home, options: ApiOptions, make_client: MakeClient
+) -> None:
+    client = make_client(sample, replace(options, token=TOKEN))
+    for path in PROTECTED:
+        assert client.get(path, headers={"authorization": f"Bearer {TOKEN}"}).status_code in {200, 404}
+    assert client.get("/health").status_code == 200
+    assert client.get("/ready").status_code == 200
+    assert client.post("/api/v1/sql", json={"query": "SELECT 1"}).status_code == 401
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "example.org"])
+def test_others_are_served_with_a_token_only(sample_home: Path, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = CliRunner().invoke(main, ["--home", str(sample_home), "serve", "--host", host, "--port", "0"])
+    assert result.exit_code == 1
+    assert "RAG_API_TOKEN" in result.stderr
+    assert result.stderr.count("\n") == 1
+    monkeypatch.setenv("RAG_API_TOKEN", "short")
+    result = CliRunner().invoke(main, ["--home", str(sample_home), "serve", "--host", host, "--port", "0"])
+    assert result.exit_code == 1
+    assert "serve.token" in result.stderr
+    assert "short" not in result.stderr.replace("should", "")
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        *((name, True) for name in ("127.0.0.1", "::1", "[::1]", "localhost", "127.1.2.3")),
+        *((name, False) for name in ("0.0.0.0", "::", "", "localhost.evil.example", "10.0.0.1")),
+    ],
+)
+def test_what_only_this_machine_reaches(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "127.0.0.1:8080"}, 200),
+        ({"host": "localhost"}, 200),
+        ({"host": "[::1]:8080"}, 200),
+        ({"host": "rag.example"}, 200),
+        ({"host": "evil.example"}, 403),
+        ({"host": "127.0.0.1.evil.example"}, 403),
+        ({"host": ""}, 403),
+        ({"host": "localhost", "origin": "http://localhost"}, 200),
+        ({"host": "localhost", "origin": "http://evil.example"}, 403),
+        ({"host": "localhost", "origin": "null"}, 403),
+        ({"host": "localhost", "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}, 403),
+        ({"host": "localhost", "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}, 200),
+    ],
+)
+def test_other_sites_cannot_ask_through_a_browser(
+    sample: Home, options: ApiOptions, make_client: MakeClient, headers: dict[str, str], status: int
+) -> None:
+    client = make_client(sample, replace(options, hosts=("rag.example",)))
+    response = client.get("/api/v1/status", headers=headers)
+    assert response.status_code == status
+    assert "access-control-allow-origin" not in response.headers
+
+
+def test_responses_forbid_what_pages_need_not(sample: Home, make_client: MakeClient) -> None:
+    client = make_client(sample)
+    for path in ("/api/v1/status", "/api/v1/nothing", "/", "/health"):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+    assert client.get("/api/v1/status").headers["cache-control"] == "no-store"
+
+
+def test_a_client_that_asks_too_often_is_told_when_to_come_back(
+    sample: Home, options: ApiOptions, make_client: MakeClient
+) -> None:
+    client = make_client(sample, replace(options, requests_per_minute=30))
+    statuses = [client.get("/api/v1/status").status_code for _ in range(8)]
+    assert statuses[:5] == [200] * 5
+    refused = client.get("/api/v1/status")
+    assert refused.status_code == 429
+    assert 1 <= int(refused.headers["retry-after"]) <= 2
+    assert client.get("/health").status_code == 200
+
+
+def test_a_rate_is_kept_over_time_and_by_client() -> None:
+    now = [0.0]
+    limit = RateLimit(60, lambda: now[0])
+    for _ in range(10):
+        limit.check("a")
+    with pytest.raises(Problem):
+        limit.check("a")
+    limit.check("b")
+    now[0] = 3.0
+    for _ in range(3):
+        limit.check("a")
+    with pytest.raises(Problem):
+        limit.check("a")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_request_that_is_too_large_is_refused(
+    sample: Home,
+    options: ApiOptions,
+    make_client: MakeClient,
+    chunked: bool,
+) -> None:
+    client = make_client(sample, replace(options, request_bytes=2000))
+    body = b'{"query": "' + b"x" * 3000 + b'"}'
+    content = iter([body[:1500], body[1500:]]) if chunked else body
+    response = client.post("/api/v1/search", content=content, headers={"content-type": "application/json"})
+    assert response.status_code == 413
+    assert client.post("/api/v1/search", json={"query": "顧客"}).status_code == 200
+
+
+def test_work_that_waits_too_long_in_line_is_sent_away() -> None:
+    async def run() -> None:
+        work, gate = Work("things", workers=1, waiting=1), threading.Event()
+        try:
+            first, second = (asyncio.ensure_future(work.run(gate.wait)) for _ in range(2))
+            await asyncio.sleep(0)
+            with pytest.raises(Overloaded) as told:
+                await work.run(gate.wait)
+            assert (told.value.status, "Retry-After" in told.value.headers) == (503, True)
+            gate.set()
+            assert all(await asyncio.gather(first, second))
+            await asyncio.sleep(0.05)
+            assert await work.run(lambda: 3) == 3
+        finally:
+            gate.set()
+            work.close()
+
+    asyncio.run(run())

@@ -1,0 +1,63 @@
+"""A real server on the sample, and apps in this process with limits of their own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rag_assets.home import Home
+from rag_assets.settings import load_settings
+
+if TYPE_CHECKING:
+    import httpx
+    from api_server import MakeClient, RunningServer
+    from starlette.testclient import TestClient
+
+    from rag_assets.query.api import ApiOptions
+
+
+@pytest.fixture(scope="session")
+def server(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[RunningServer]":
+    """A server on the sample, without limits of requests; its knowledge base is not to be changed by tests."""
+    from api_server import running
+
+    log = tmp_path_factory.mktemp("server") / "log.jsonl"
+    with running(sample_home, log, RAG_SERVE__REQUESTS_PER_MINUTE="0") as found:
+        yield found
+
+
+@pytest.fixture
+def api(server: "RunningServer") -> "Iterator[httpx.Client]":
+    """A client of the routes of that server."""
+    import httpx
+
+    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def sample(sample_home: Path) -> Home:
+    """The sample, not to be changed."""
+    return Home(load_settings(home=sample_home))
+
+
+@pytest.fixture
+def make_client() -> "Iterator[MakeClient]":
+    """Makes clients of apps in this process."""
+    from starlette.testclient import TestClient
+
+    from rag_assets.cli.serving import api_options, published, source_folders
+    from rag_assets.query.api import create_app
+    from rag_assets.query.api.app import app_service
+
+    apps = []
+
+    def make(home: Home, options: "ApiOptions | None" = None) -> "TestClient":
+        app = create_app(published(home), options or api_options(home, "127.0.0.1"), lambda: source_folders(home))
+        apps.append(app)
+        return TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+
+    yield make
+    for app in apps:
+        app_service(app).close()

@@ -1,0 +1,153 @@
+"""What people are shown of a published version: tables with merged cells, long lists in parts, the entity graph."""
+
+from pathlib import Path
+
+import pytest
+from graph_data import fill_lake, stored_tables
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.query.graph_contents import GraphContents
+from rag_assets.query.page_contents import parse_area, spanning_cells
+from rag_assets.store.lake import Lake
+
+Spans = list[list[tuple[str, int, int]]]
+
+
+def spans(rows: list[list[str]], headers: int) -> Spans:
+    shown = spanning_cells(rows, headers, [None] * len(rows))
+    return [[(cell.text, cell.column_span, cell.row_span) for cell in row] for row in shown]
+
+
+def test_merged_headers_are_one_cell() -> None:
+    rows = [["No.", "Access", "Access", "Note"], ["No.", "C", "R", "Note"], ["1", "○", "○", ""]]
+    assert spans(rows, 2) == [
+        [("No.", 1, 2), ("Access", 2, 1), ("Note", 1, 2)],
+        [("C", 1, 1), ("R", 1, 1)],
+        [("1", 1, 1), ("○", 1, 1), ("○", 1, 1), ("", 1, 1)],
+    ]
+
+
+def test_in_the_body_words_are_one_cell_and_numbers_and_marks_are_not() -> None:
+    rows = [["h", "i", "j"], ["whole row", "whole row", "whole row"], ["100", "100", "100"], ["-", "-", "なし"]]
+    assert spans(rows, 1)[1:] == [
+        [("whole row", 3, 1)],
+        [("100", 1, 1)] * 3,
+        [("-", 1, 1), ("-", 1, 1), ("なし", 1, 1)],
+    ]
+
+
+def test_a_group_spans_rows_and_a_repeated_value_of_a_later_column_does_not() -> None:
+    rows = [
+        ["group", "name", "type"],
+        ["Group A", "x", "VARCHAR"],
+        ["Group A", "y", "VARCHAR"],
+        ["Group B", "z", "VARCHAR"],
+    ]
+    assert spans(rows, 1)[1:] == [
+        [("Group A", 1, 2), ("x", 1, 1), ("VARCHAR", 1, 1)],
+        [("y", 1, 1), ("VARCHAR", 1, 1)],
+        [("Group B", 1, 1), ("z", 1, 1), ("VARCHAR", 1, 1)],
+    ]
+
+
+def test_cells_are_named_where_rows_have_a_column_for_each() -> None:
+    [first, second] = spanning_cells([["top", "top"], ["a", "b"]], 1, ["B4:C4", "B5:C5"])
+    assert [cell.cell_range for cell in (*first, *second)] == ["B4:C4", "B5", "C5"]
+    [boxes] = spanning_cells([["a", "b"]], 0, ["B4:Z4"])
+    assert [cell.cell_range for cell in boxes] == [None, None]
+
+
+tables = st.integers(1, 5).flatmap(
+    lambda width: st.lists(
+        st.lists(st.sampled_from(["", "x", "same words", "other words", "10"]), min_size=width, max_size=width),
+        min_size=1,
+        max_size=6,
+    )
+)
+
+
+@given(tables, st.integers(0, 6))
+def test_every_cell_is_shown_once_with_its_own_text(rows: list[list[str]], headers: int) -> None:
+    seen: dict[tuple[int, int], str] = {}
+    for top, row in enumerate(spanning_cells(rows, min(headers, len(rows)), [None] * len(rows))):
+        for cell in row:
+            for down in range(cell.row_span):
+                for right in range(cell.column_span):
+                    place = (top + down, cell.column_index + right)
+                    assert place not in seen
+                    seen[place] = cell.text
+    assert seen == {(top, left): text for top, row in enumerate(rows) for left, text in enumerate(row)}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("B4:F20", "B4:F20"), ("b4", "B4"), ("$AA$1:AB2", "AA1:AB2"), ("F20:B4", "B4:F20"), ("XFD1048576", "XFD1048576")],
+)
+def test_cells_are_read_as_they_are_written(text: str, shown: str) -> None:
+    assert str(parse_area(text)) == shown
+
+
+@pytest.mark.parametrize("text", [None, "", "4B", "B4:", "B4:F20:G1", "B" * 9 + "1", "\u0661B"])
+def test_what_names_no_cells_is_none(text: str | None) -> None:
+    assert parse_area(text) is None
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> GraphContents:
+    lake = Lake(tmp_path_factory.mktemp("lake"))
+    fill_lake(lake)
+    return GraphContents(stored_tables(lake))
+
+
+def test_entities_are_found_by_parts_of_names(graph: GraphContents) -> None:
+    assert [each.name for each in graph.entities("ｋｏｖａｃｓ").items] == ["Mira Kovacs"]
+    assert [each.name for each in graph.entities("harbor").items] == ["Silent Harbor"]
+    assert graph.entities("nobody").total == 0
+    assert graph.entities(entity_type="person").total == 4
+    assert graph.entities(entity_type="place").total == 0
+
+
+def test_a_long_list_is_given_in_parts(graph: GraphContents) -> None:
+    names, cursor = [], None
+    for _ in range(4):
+        part = graph.entities(limit=1, cursor=cursor)
+        names += [each.name for each in part.items]
+        cursor = part.next_cursor
+    assert cursor is None
+    assert sorted(names) == ["Mira Kovacs", "Silent Harbor", "Vienna", "Zagreb"]
+    with pytest.raises(QueryError, match="cursor"):
+        graph.entities(cursor="nonsense!")
+
+
+def test_an_entity_is_told_with_pages_of_all_its_names_and_what_it_is_related_to(graph: GraphContents) -> None:
+    [entry] = graph.entities("mira").items
+    entity = graph.entity(entry.entity_id)
+    assert entity is not None
+    assert [related.entity.name for related in entity.relationships] == ["Silent Harbor"]
+    assert {page.document_id for page in entity.pages} == {"films/harbor.md", "people/kovacs.md"}
+    assert [community.level for community in entity.communities] == [0, 1]
+    assert graph.entity("nothing") is None
+
+
+def test_a_community_is_told_with_members_edges_parts_and_report(graph: GraphContents) -> None:
+    assert graph.levels()[0] == 1
+    [whole] = graph.communities(level=0).items
+    community = graph.community(whole.community_id)
+    assert community is not None
+    assert {member.name for member in community.members} == {"Mira Kovacs", "Silent Harbor", "Vienna", "Zagreb"}
+    assert len(community.edges) == 2
+    assert all(part.parent_id == whole.community_id for part in community.parts)
+    assert community.report is not None
+    assert community.report.entry.title == whole.title == "Films and cities"
+    assert [report.level for report in graph.reports().items] == [0, 1]
+    assert graph.reports(level=1).total == 1
+
+
+def test_without_a_graph_all_is_empty(tmp_path: Path) -> None:
+    graph = GraphContents(stored_tables(Lake(tmp_path)))
+    assert graph.entities("x").total == graph.communities().total == graph.reports().total == 0
+    assert (graph.entity("x"), graph.community("x"), graph.report("x")) == (None, None, None)
+    assert not graph.levels()
+    assert not graph.entity_types()

@@ -1,0 +1,70 @@
+"""Words found in a text: width, spaces and punctuation aside, and never a part of a number or word."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.query.quotes import stands_in, unfounded
+
+TEXT = """顧客名（必須）は 128 文字以内。
+エラー E0004：重複登録 | client_name | $1,234.5 for 30 days at -5 °C
+non- breaking
+word — 50% of 9.2B"""
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "顧客名（必須）は 128 文字以内。",
+        "顧客名(必須)は１２８文字以内",
+        "顧客名 必須",
+        "Ｅ０００４:重複登録",
+        "client name",
+        "1,234.5 for 30 days",
+        "breaking word",
+        "$1,234.5",
+        "50%",
+        "128",
+    ],
+)
+def test_words_are_found(quote: str) -> None:
+    assert stands_in(quote, TEXT)
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "",
+        "。",
+        "顧客は必須",
+        "顧客名は128",
+        "12",
+        "234.5",
+        "E000",
+        "0 days",
+        "day",
+        "Breaking Word",
+        "50 of",
+        "$30 days",
+        "128 文字以内。 顧客名",
+    ],
+)
+def test_other_words_are_not(quote: str) -> None:
+    assert not stands_in(quote, TEXT)
+
+
+@given(st.text(min_size=1, max_size=60), st.text(max_size=60), st.text(max_size=60))
+def test_whole_lines_are_found_whatever_they_hold(line: str, before: str, after: str) -> None:
+    found = stands_in(line, f"{before}\n|{line}|\n{after}")
+    assert found or not stands_in(line, line)
+
+
+def test_a_long_text_is_looked_through_in_time() -> None:
+    assert not stands_in("a " * 400 + "c", "a , " * 20_000 + "b")
+
+
+def test_numbers_and_codes_that_no_source_holds_are_named() -> None:
+    sentence = "E0005 は E0004 と同じ 128 文字で、1234.5 ドル、64 文字、9.2 と 9.3、30 日間"
+    assert unfounded(sentence, [TEXT, "other"]) == ("E0005", "64", "9.3")
+    assert unfounded("１２８文字", [TEXT]) == ()
+    assert unfounded("no figures", []) == ()
