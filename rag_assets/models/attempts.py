@@ -82,7 +82,8 @@ class Attempts:
     An attempt that is rejected is a failed completion; one that is denied ends everything. Attempts that find the
     provider overloaded or away are made again after an exponential backoff with full jitter, up to `attempts` of a
     request. Being told of too many requests is no failure of a request: it costs time, not attempts; nor is finding
-    nobody at an address from which no answer has come yet. After `Pacing.failures` failed attempts in a row, one at a
+    nobody at an address from which no answer has come yet. A server whose calls share its context, and that has no room
+    left in it, answers one at a time for a while. After `Pacing.failures` failed attempts in a row, one at a
     time probes the provider; when it has been out for longer than `Pacing` allows, it is given up. Then no new attempts
     are made, but those under way may be answered, since they are paid for.
 
@@ -248,6 +249,11 @@ class Attempts:
             return
         if error.problem is CallProblem.REJECTED:
             self._streak, self._answered = _Streak(), True
+            return
+        if error.problem is CallProblem.FULL:
+            self._streak, self._answered = _Streak(), True
+            self._window.halve(sent_at)
+            self._window.close_to_one()
             return
         now = time.monotonic()
         streak = self._streak

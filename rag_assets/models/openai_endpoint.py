@@ -4,6 +4,7 @@ What is asked of it stands in `openai_model` and `openai_embedder`.
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ _KEY_VARIABLE = "OPENAI_API_KEY"
 _NO_KEY = "none"  # the SDK insists on one; servers without keys ignore it
 _TOKENIZER_CALLS = 8  # at once
 _RETRIES = 5  # of short calls, by the SDK
+_FULL_CONTEXT = re.compile(
+    r"context\b.*\bexceed|exceed.*\bcontext\b", re.IGNORECASE
+)  # llama.cpp, with slots that share
 _STATUS_PROBLEMS = {
     401: CallProblem.DENIED,
     402: CallProblem.DENIED,
@@ -316,6 +320,8 @@ def call_error(error: "APIError | ValueError", endpoint: Endpoint, sent: Sequenc
     status = error.status_code
     default = CallProblem.UNAVAILABLE if status >= 500 else CallProblem.REJECTED
     problem = _STATUS_PROBLEMS.get(status, default)
+    if status == 500 and _FULL_CONTEXT.search(error.message):
+        problem = CallProblem.FULL
     if _NO_MONEY & {error.code, error.type}:
         problem = CallProblem.DENIED
     body = _mapping(error.body)

@@ -105,6 +105,7 @@ class CallProblem(StrEnum):
 
     RATE_LIMITED = "rate limited"  # 429: too many calls or tokens
     OVERLOADED = "overloaded"  # 529, 503: the provider has too much to do
+    FULL = "full"  # what calls share for their context has no room for this one beside the others
     UNAVAILABLE = "unavailable"  # other 5xx, connection lost, no answer in time
     UNREACHABLE = "unreachable"  # nobody listens at its address: connection refused, no such host
     REJECTED = "rejected"  # this request will never be answered: 400, 413, 422

@@ -232,6 +232,21 @@ def test_a_request_whose_attempts_are_used_up_fails_by_itself() -> None:
     assert {text_of(each.request) for each in kept} == {"good", "fine"}
 
 
+def test_calls_that_have_no_room_beside_each_other_are_answered_one_at_a_time() -> None:
+    """As a llama.cpp server whose slots share one context: two long requests fit, three do not, and one never does."""
+
+    async def script(caller: ScriptedCaller, asked: Request) -> str:
+        await asyncio.sleep(0.002)
+        if caller.running > 2 or text_of(asked) == "too long":
+            raise CallError(CallProblem.FULL, "status 500: Context size has been exceeded.")
+        return await echo(caller, asked)
+
+    found = ask(session(ScriptedCaller(script), concurrency=16), *map(str, range(60)), "too long")
+    assert found.pop("too long").outcome is Outcome.FAILED
+    assert len(found) == 60
+    assert {each.outcome for each in found.values()} == {Outcome.COMPLETED}
+
+
 def test_a_rejected_request_fails_at_once_and_alone() -> None:
     async def reject(caller: ScriptedCaller, asked: Request) -> str:
         if text_of(asked) == "long":
