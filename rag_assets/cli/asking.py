@@ -47,7 +47,7 @@ def ask(
     turns = _turns(history) if history is not None else []
     events = home.knowledge_base().ask_stream(
         text,
-        chosen_mode(mode, retriever, chosen),
+        chosen_mode(mode, retriever, chosen.ask_mode),
         k or chosen.k,
         conditions,
         history=turns,

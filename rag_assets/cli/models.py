@@ -52,7 +52,7 @@ def cache_stats(context: click.Context, *, as_json: bool) -> None:
 @click.option(
     "--outcome",
     "outcomes",
-    type=click.Choice(["completed", "truncated", "refused", "empty"]),
+    type=click.Choice(["completed", "truncated", "refused", "empty", "invalid"]),
     multiple=True,
     help="Drop all answers of this outcome, so that `index --force` asks again; may be given several times.",
 )
@@ -79,7 +79,9 @@ def cache_prune(
         days, max_bytes = chosen.stored_answers_days, chosen.stored_answers_bytes
     if not dry_run:
         ledger.compact()
-    report = ledger.answers.prune(max_bytes, days, outcomes, dry_run=dry_run)
+    # An answer that breaks its schema is a completed one: only the ledger knows.
+    broken = ledger.invalid_keys() if "invalid" in outcomes else frozenset()
+    report = ledger.answers.prune(max_bytes, days, outcomes, broken, dry_run=dry_run)
     if as_json:
         print_json({**asdict(report), "dry_run": dry_run})
         return

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     from rag_assets.query import LevelChoice
@@ -19,13 +20,49 @@ RETRIEVERS = (
     "graph_global",
     "meta_knowledge",
 )
-MODES = (*RETRIEVERS, "hyde", "rewrite")
+MODES = (*RETRIEVERS, "hyde", "rewrite", "auto")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class ModeNames(click.ParamType[str]):
+    """One mode, or several with commas between them.
+
+    Args:
+        names: The modes.
+    """
+
+    name = "mode"
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        """All names."""
+        return f"[{'|'.join(self._names)}][,…]"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The names as given, where there are such modes."""
+        for name in value.split(","):
+            if name not in self._names:
+                self.fail(f"unknown mode {name!r}, expected one of {', '.join(self._names)}", param, ctx)
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Modes that may stand where the cursor is."""
+        before, comma, begun = incomplete.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{name}") for name in self._names if name.startswith(begun)]
+
+
 _OPTIONS = (
-    click.option("--mode", type=click.Choice(MODES), help="How to search [setting search.mode]."),
-    click.option("--retriever", type=click.Choice(RETRIEVERS), help="Mode that finds passages for hyde and rewrite."),
+    click.option(
+        "--mode",
+        type=ModeNames(MODES),
+        help="How to search; several with commas between are fused [setting search.mode, of ask search.ask_mode].",
+    ),
+    click.option(
+        "--retriever", type=ModeNames(RETRIEVERS), help="Mode, or modes, that find passages for hyde and rewrite."
+    ),
     click.option("-k", type=click.IntRange(1, 1000), help="Number of results [setting search.k]."),
     click.option(
         "--filter", "filters", metavar="FIELD=VALUE", multiple=True, help="Keep only what matches; see the docs."
@@ -56,9 +93,9 @@ def search_options(command: Command) -> Command:
     return command
 
 
-def chosen_mode(mode: str | None, retriever: str | None, settings: "SearchSettings") -> str:
-    """The mode that options and settings name, as in `rewrite+two_step`."""
-    chosen = mode or settings.mode
+def chosen_mode(mode: str | None, retriever: str | None, usual: str) -> str:
+    """The mode that options name, or else the usual one, as in `rewrite+two_step`."""
+    chosen = mode or usual
     return chosen if retriever is None else f"{chosen}+{retriever}"
 
 

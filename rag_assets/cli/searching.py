@@ -47,7 +47,7 @@ def search(
 
     home = open_home(context)
     chosen = home.settings.search
-    search_mode, count = chosen_mode(mode, retriever, chosen), k or chosen.k
+    search_mode, count = chosen_mode(mode, retriever, chosen.mode), k or chosen.k
     conditions = parse_filters(filters)
     levels = chosen_levels(level, dynamic, chosen)
     base = home.knowledge_base()

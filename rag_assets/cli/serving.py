@@ -102,6 +102,7 @@ def api_options(home: "Home", host: str) -> "ApiOptions":
         waiting=chosen.waiting,
         sql=SqlLimits(chosen.sql_seconds, chosen.sql_rows, chosen.sql_memory_bytes, chosen.sql_result_bytes),
         mode=search.mode,
+        ask_mode=search.ask_mode,
         k=search.k,
         levels=LevelChoice(search.global_level, search.global_dynamic),
     )

@@ -247,7 +247,8 @@ def pack_report(elements: Elements, parts: Sequence[Part], limit_tokens: int) ->
     Where all records fit, these. Else, of a community that is not split, as many as fit in the order of
     `Elements.in_order`. Of one that is: its parts, by falling tokens of their records (ties: as given), are replaced by
     their reports one after the other, until it fits; a relationship between two parts stays. If it does not fit even
-    then, reports come first in the same order, then records, until the limit.
+    then, the reports that do come first in the same order, then records, those of the other parts among them, until the
+    limit.
 
     Source: D. Edge et al., "From Local to Global: A GraphRAG Approach to Query-Focused Summarization" (2024), section
     3.1.5. Deviations: a report that is not shorter than the records is not taken; a record that is longer than the
@@ -271,6 +272,7 @@ def pack_report(elements: Elements, parts: Sequence[Part], limit_tokens: int) ->
         if part.report is not None and part.report.length_tokens < part.elements.length_tokens:
             length += part.report.length_tokens - part.elements.length_tokens
             replaced.append((part, part.report))
+    replaced = _fitting(replaced, room)
     owner = {each.entity_id: index for index, (part, _) in enumerate(replaced) for each in part.elements.entities}
     left = [
         edge
@@ -281,6 +283,16 @@ def pack_report(elements: Elements, parts: Sequence[Part], limit_tokens: int) ->
     kept = [each for each in elements.entities if each.entity_id not in owner]
     packing.fill(Elements(kept, left, elements.claims).in_order(without=owner))
     return packing.context()
+
+
+def _fitting(reports: Sequence[tuple[Part, PartReport]], room: int) -> list[tuple[Part, PartReport]]:
+    """Of parts with their reports, in order, those for whose report there is room."""
+    taken = []
+    for part, report in reports:
+        if report.length_tokens <= room:
+            taken.append((part, report))
+            room -= report.length_tokens
+    return taken
 
 
 @dataclass

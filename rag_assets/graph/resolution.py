@@ -333,9 +333,18 @@ class _Groups:
 
 
 def _override_links(names: Mapping[str, NameFacts], overrides: Overrides) -> Iterable[_Link]:
-    for name, into in overrides.merges.items():
-        if name in names and into in names:
-            yield _Link(Rule.OVERRIDE, name, into, None, f"{overrides.source}: {name} → {into}")
+    """What a person decided; names that are taken for one that no document holds are one with each other."""
+    meant: dict[str, str] = {}  # the first name of those that are taken for an unknown one
+    for name in sorted(overrides.merges.keys() & names.keys()):
+        into, chain = overrides.merges[name], name
+        while True:
+            chain += f" → {into}"
+            if into in names or into not in overrides.merges:
+                break
+            into = overrides.merges[into]
+        target = into if into in names else meant.setdefault(into, name)
+        if target != name:
+            yield _Link(Rule.OVERRIDE, name, target, None, f"{overrides.source}: {chain}")
 
 
 def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Declaration]) -> Iterable[_Link]:

@@ -214,6 +214,7 @@ class AnswerStore:
         max_bytes: int | None,
         max_days: float | None,
         outcomes: Collection[str] = (),
+        keys: Collection[str] = frozenset(),
         *,
         dry_run: bool = False,
     ) -> PruneReport:
@@ -226,22 +227,29 @@ class AnswerStore:
             max_bytes: Bytes to keep; None for no limit.
             max_days: Days without use after which an answer goes; None for no limit.
             outcomes: Outcomes whose answers go whatever their age, so that they are asked for again.
+            keys: Answers that go likewise.
             dry_run: Only tell.
         """
         if dry_run:
-            return self._prune(max_bytes, max_days, outcomes, dry_run=True)
+            return self._prune(max_bytes, max_days, outcomes, keys, dry_run=True)
         if not self.folder.is_dir():
             return PruneReport(0, 0, 0, 0)
         with FileLock(self.folder / ".prune.lock", thread_local=False):
-            return self._prune(max_bytes, max_days, outcomes, dry_run=False)
+            return self._prune(max_bytes, max_days, outcomes, keys, dry_run=False)
 
     def _prune(
-        self, max_bytes: int | None, max_days: float | None, outcomes: Collection[str], *, dry_run: bool
+        self,
+        max_bytes: int | None,
+        max_days: float | None,
+        outcomes: Collection[str],
+        dropped: Collection[str],
+        *,
+        dry_run: bool,
     ) -> PruneReport:
-        keys, used, sizes, marks = self._inventory(outcomes)
+        keys, used, sizes, marks = self._inventory(outcomes, dropped)
         order = np.argsort(used, kind="stable")
         gone = np.zeros(len(keys), dtype=bool)
-        if outcomes:
+        if outcomes or dropped:
             gone |= marks == _DROPPED
         if max_days is not None:
             gone |= used < time.time() - max_days * _DAY_SECONDS
@@ -259,7 +267,7 @@ class AnswerStore:
         return PruneReport(removed, removed_bytes, len(keys) - removed, int(sizes.sum()) - removed_bytes)
 
     def _inventory(
-        self, outcomes: Collection[str]
+        self, outcomes: Collection[str], dropped: Collection[str]
     ) -> tuple[NDArray[np.bytes_], NDArray[np.float64], NDArray[np.int64], NDArray[np.int8]]:
         """Keys, times of last use, sizes and marks of all entries; some 90 bytes each in memory."""
         keys: list[NDArray[np.bytes_]] = [np.empty(0, "S64")]
@@ -270,12 +278,16 @@ class AnswerStore:
             keys.append(np.array([key for key, _, _ in entries], dtype="S64"))
             used.append(np.array([at for _, at, _ in entries], dtype=np.float64))
             sizes.append(np.array([size for _, _, size in entries], dtype=np.int64))
-            marks.append(np.array([self._mark(key, waiting, outcomes) for key, _, _ in entries], dtype=np.int8))
+            marks.append(
+                np.array([self._mark(key, waiting, outcomes, dropped) for key, _, _ in entries], dtype=np.int8)
+            )
         return np.concatenate(keys), np.concatenate(used), np.concatenate(sizes), np.concatenate(marks)
 
-    def _mark(self, key: str, waiting: Collection[str], outcomes: Collection[str]) -> int:
+    def _mark(self, key: str, waiting: Collection[str], outcomes: Collection[str], dropped: Collection[str]) -> int:
         if key in waiting:
             return _PENDING
+        if key in dropped:
+            return _DROPPED
         if not outcomes:
             return _FREE
         found = _read(str(self._path(key)), key, touch=False)

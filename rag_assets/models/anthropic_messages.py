@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage
 from rag_assets.models.catalogue import ModelFacts, Prices, Thinking
-from rag_assets.models.providers import CallError, CallProblem, late, nobody
+from rag_assets.models.providers import CallError, CallProblem, late, nobody, without_keys
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, APIStatusError, AsyncAnthropic
@@ -243,9 +243,7 @@ def problem_of(error_type: str) -> CallProblem:
 
 def error_line(kind: str, message: str, request: Request | None = None, api_key: str | None = None) -> str:
     """One line on an error of the provider, without what it quotes of the request, and without the key."""
-    line = " ".join(message.split())
-    if api_key:
-        line = line.replace(api_key, "…")
+    line, kind = (without_keys(" ".join(text.split()), api_key) for text in (message, kind))
     line = line if len(line) <= _ERROR_CHARS else line[:_ERROR_CHARS] + "…"
     if not line or (request and _quotes(line, request)):
         return f"anthropic: {kind}"

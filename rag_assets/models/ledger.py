@@ -188,6 +188,15 @@ class Ledger:
         fresh = waiting.filter(pc.invert(pc.is_in(waiting["call_id"], stored["call_id"])))
         return pa.concat_tables([stored, fresh]).sort_by("call_id").combine_chunks()
 
+    def invalid_keys(self) -> frozenset[str]:
+        """What answers are stored under that broke their schema for good.
+
+        Raises:
+            StoreError: The table cannot be read.
+        """
+        rows = self.rows(columns=["request_key", "outcome"])
+        return frozenset(rows.filter(pc.equal(rows["outcome"], "invalid"))["request_key"].to_pylist())
+
     def spent_usd(self, since: datetime | None = None, run_id: str | None = None) -> float:
         """What calls have cost, those that are not in the table yet included.
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.models.chat_messages import sendable, unquoted
-from rag_assets.models.providers import CallError, CallProblem, late, nobody
+from rag_assets.models.providers import CallError, CallProblem, late, nobody, without_keys
 
 if TYPE_CHECKING:
     from openai import APIError, AsyncOpenAI, OpenAI
@@ -326,8 +326,14 @@ def call_error(error: "APIError | ValueError", endpoint: Endpoint, sent: Sequenc
         problem = CallProblem.DENIED
     body = _mapping(error.body)
     said = body.get("message") if "message" in body else _mapping(body.get("error")).get("message")
-    said = unquoted(said, sent) if isinstance(said, str) and status not in {401, 403} else ""
-    named = error.code if error.code and not error.code.isdecimal() else error.type
+    said = (
+        unquoted(without_keys(said, endpoint.api_key), sent)
+        if isinstance(said, str) and status not in {401, 403}
+        else ""
+    )
+    named = without_keys(
+        (error.code if error.code and not error.code.isdecimal() else error.type) or "", endpoint.api_key
+    )
     words = f"{place}: status {status}" + (f" ({' '.join(named.split())[:60]})" if named else "")
     return CallError(problem, f"{words}: {said}" if said else words, _retry_after_seconds(error.response.headers))
 

@@ -1,5 +1,6 @@
 """A language model that is never called: it tells what calls would cost. Stored answers are given as they are; for the
-others it makes up an answer of typical length that fits the schema, so that steps that read it go on.
+others it makes up an answer that fits the schema, so that steps that read it go on. Such an answer is as long as those
+to the same step were in the ledger; where there are none, it takes half of the tokens that it may take, at most.
 """
 
 import json
@@ -14,8 +15,13 @@ from rag_assets.models.catalogue import ModelFacts
 from rag_assets.models.dispatch import answers
 from rag_assets.models.token_estimate import estimate_tokens
 
+_TYPICAL_SHARE = 0.5  # of the tokens that an answer may take: steps allow twice the length that they ask for
 _SAMPLE = 16  # requests of a step whose tokens are counted by the model itself
 _MILLION = 1_000_000
+_FINEST = 64  # steps in which a made-up value is shortened
+
+Foresee = Callable[[Request, int], JsonValue]
+"""Makes up the answer to a request, of at most so many tokens; None for one that only fits the schema."""
 
 
 @dataclass
@@ -106,6 +112,7 @@ class PlanningModel:
             are assumed.
         find: Gives the stored answer to a request, or None.
         typical_output_tokens: Mean tokens written by step, from earlier calls.
+        foresee: What makes up answers that must say something of what was asked, by step.
     """
 
     generative = True
@@ -116,6 +123,7 @@ class PlanningModel:
         model: LanguageModel | None,
         find: Callable[[Request], Completion | None],
         typical_output_tokens: Mapping[str, float],
+        foresee: Mapping[str, Foresee] | None = None,
     ) -> None:
         limits = model or ModelFacts()
         self.name = name
@@ -123,6 +131,7 @@ class PlanningModel:
         self.output_tokens = limits.output_tokens
         self.steps: dict[tuple[str, str], StepPlan] = {}
         self._model, self._find, self._typical = model, find, typical_output_tokens
+        self._foresee = foresee or {}
 
     @contextmanager
     def _open(self) -> Iterator[Session]:
@@ -158,10 +167,21 @@ class PlanningModel:
         if (stored := self._find(request)) is not None:
             step.stored += 1
             return stored
-        value = None if request.schema is None else made_up(json.loads(request.schema))
-        text = "…" * (request.max_tokens // 3) if value is None else json.dumps(value, ensure_ascii=False)
+        value = self._made_up(request)
+        text = "…" * (request.max_tokens // 3) if request.schema is None else json.dumps(value, ensure_ascii=False)
         step.add(request, self._typical.get(tag.step, estimate_tokens(text)))
         return Completion(request, Outcome.COMPLETED, text, value=value)
+
+    def _made_up(self, request: Request) -> JsonValue:
+        if request.schema is None:
+            return None
+        typical = self._typical.get(request.tag.step, request.max_tokens * _TYPICAL_SHARE)
+        most_tokens = min(request.max_tokens, round(typical))
+        if foresee := self._foresee.get(request.tag.step):
+            value = foresee(request, most_tokens)
+            if value is not None:
+                return value
+        return made_up(json.loads(request.schema), most_tokens)
 
 
 class _PlanningSession:
@@ -182,21 +202,37 @@ def request_text(request: Request) -> str:
     return "\n".join([request.system, *(message.text for message in request.messages)])
 
 
-def made_up(schema: dict[str, JsonValue]) -> JsonValue:
-    """A value of typical size that satisfies a schema: texts and lists of half their greatest length."""
+def made_up(schema: dict[str, JsonValue], most_tokens: int | None = None) -> JsonValue:
+    """A value of typical size that satisfies a schema: texts and lists of half their greatest length, or shorter.
+
+    Args:
+        schema: What is to be satisfied.
+        most_tokens: Tokens of the value as JSON, by estimate: above them, all texts and lists are shortened in
+            proportion, as far as the schema lets them; None for no limit.
+    """
+    value = _of_share(schema, 0.5)
+    for part in range(_FINEST - 1, -1, -1):
+        if most_tokens is None or estimate_tokens(json.dumps(value, ensure_ascii=False)) <= most_tokens:
+            break
+        value = _of_share(schema, 0.5 * (part / _FINEST) ** 2)
+    return value
+
+
+def _of_share(schema: dict[str, JsonValue], share: float) -> JsonValue:
+    """A value whose texts and lists have a share of their greatest length."""
     value: JsonValue = None
     match schema:
         case {"enum": [first, *_]} | {"const": first}:
             value = first
         case {"anyOf": [dict() as first, *_]}:
-            value = made_up(first)
+            value = _of_share(first, share)
         case {"type": "object", "properties": dict() as properties}:
-            value = {name: made_up(each) for name, each in properties.items() if isinstance(each, dict)}
+            value = {name: _of_share(each, share) for name, each in properties.items() if isinstance(each, dict)}
         case {"type": "array", "items": dict() as items}:
-            count = max(_number(schema, "minItems", 0), _number(schema, "maxItems", 6) // 2)
-            value = [made_up(items) for _ in range(count)]
+            count = max(_number(schema, "minItems", 0), int(_number(schema, "maxItems", 6) * share))
+            value = [_of_share(items, share) for _ in range(count)]
         case {"type": "string"}:
-            value = "語" * max(1, _number(schema, "minLength", 0), _number(schema, "maxLength", 80) // 2)
+            value = "語" * max(1, _number(schema, "minLength", 0), int(_number(schema, "maxLength", 80) * share))
         case {"type": "integer" | "number"}:
             value = _number(schema, "minimum", 1)
         case {"type": "boolean"}:

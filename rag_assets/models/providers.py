@@ -3,6 +3,7 @@
 `rag_assets.models.dispatch`.
 """
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
@@ -13,6 +14,9 @@ from rag_assets.contracts.ports import Session
 from rag_assets.models.catalogue import ModelFacts
 
 Keep = Callable[[Completion], None]
+
+_KEY_VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+_KEY_CHARS = 8  # what is shorter guards nothing, and may be part of any word
 
 
 class Purse(Protocol):
@@ -100,6 +104,19 @@ def nobody(error: BaseException) -> str:
     return f"is the server running? ({' '.join(str(error).split()) or type(error).__name__})"
 
 
+def without_keys(text: str, *keys: str | None) -> str:
+    """A text in which no key stands: servers repeat those that they refuse.
+
+    Args:
+        text: Any text.
+        keys: Keys that were sent; those of the environment are added.
+    """
+    secrets = {*filter(None, keys), *(os.environ.get(name, "") for name in _KEY_VARIABLES)}
+    for secret in sorted((each for each in secrets if len(each) >= _KEY_CHARS), key=len, reverse=True):
+        text = text.replace(secret, "…")
+    return text
+
+
 class CallProblem(StrEnum):
     """Why an attempt at a call gave no answer."""
 
@@ -122,7 +139,7 @@ class CallError(Exception):
     """
 
     def __init__(self, problem: CallProblem, message: str, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message)
+        super().__init__(without_keys(message))
         self.problem = problem
         self.retry_after_seconds = retry_after_seconds
 

@@ -158,7 +158,9 @@ def test_the_parts_have_the_tokens_that_the_examples_count() -> None:
         (43, {7}, {20}, {"X", "Y"}),
         (42, set(), {20}, {"X", "Y"}),  # does not fit: reports first, then records until the limit
         (35, set(), set(), {"X", "Y"}),
-        (27, set(), set(), {"X"}),
+        (27, {5}, set(), {"X"}),  # the report on y has no room beside that on x, one of its records has
+        (17, {1}, set(), {"Y"}),  # nor has the report on x alone
+        (9, {1}, set(), set()),
     ],
 )
 def test_parts_are_replaced_by_their_reports(

@@ -232,6 +232,13 @@ def test_a_person_decides(tmp_path: Path) -> None:
     assert found.merges[0].evidence == "merges.csv: e0005 → e0004"
 
 
+def test_names_may_be_decided_to_be_one_by_a_name_that_no_document_holds(tmp_path: Path) -> None:
+    path = tmp_path / "merges.csv"
+    path.write_text("name,merge_into\nAcme US,Acme Group\nAcme Europe,Acme Group\nalpha,beta\nbeta,gamma\n", "utf-8")
+    found = merged(resolve(facts("acme us", "acme europe", "alpha", "gamma"), overrides=read_overrides(path)))
+    assert found == {"acme us": ("acme europe", Rule.OVERRIDE), "alpha": ("gamma", Rule.OVERRIDE)}
+
+
 def test_decisions_may_follow_on_each_other(tmp_path: Path) -> None:
     path = tmp_path / "merges.csv"
     path.write_text("name,merge_into\nあか,あお\nあお,きいろ\n", "utf-8")

@@ -218,9 +218,11 @@ def test_pruning_drops_what_was_not_used_for_days(store: AnswerStore) -> None:
 def test_pruning_drops_outcomes_whatever_their_age(store: AnswerStore) -> None:
     store.put(stored(0, outcome=Outcome.REFUSED.value))
     store.put(stored(1))
+    store.put(stored(2))
     settle(store)
     assert store.prune(None, None, ["refused", "empty"]).removed == 1
-    assert left(store, 2) == [1]
+    assert store.prune(None, None, keys={key(2)}).removed == 1
+    assert left(store, 3) == [1]
 
 
 def test_pruning_keeps_what_the_ledger_has_not_read(store: AnswerStore) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from scripted_provider import COST_USD, ScriptedProvider, answered, make_ledger, request
@@ -297,3 +298,13 @@ def test_rows_are_those_that_were_recorded() -> None:
     assert rows.schema.equals(MODEL_CALLS.schema)
     assert rows["call_id"].to_pylist() == ["b", "a"]
     assert rows["called_at"][0].as_py() == datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)
+
+
+def test_answers_that_broke_their_schema_are_known_by_their_keys(tmp_path: Path) -> None:
+    ledger = filled(tmp_path)
+    ledger.note_invalid(MODEL, failed(1, cost_usd=0.1))
+    keys = set(ledger.rows().filter(pc.equal(ledger.rows()["outcome"], "invalid"))["request_key"].to_pylist())
+    assert ledger.invalid_keys() == keys
+    assert len(keys) == 1
+    ledger.compact()
+    assert ledger.invalid_keys() == keys

@@ -202,6 +202,16 @@ def test_failures_are_sorted_and_tell_no_secret(
     assert len(server.received) == 1, "the dispatcher tries again, not the SDK"
 
 
+@pytest.mark.parametrize("place", ["message", "code", "type"])
+@pytest.mark.parametrize("status", [400, 429, 500])
+def test_a_key_that_the_server_repeats_is_not_told(server: ScriptedServer, status: int, place: str) -> None:
+    error = {"message": "Incorrect API key provided", place: f"Incorrect API key provided: {KEY}"}
+    server.replies(ROUTE, Reply(status, json={"error": error}))
+    with pytest.raises(CallError, match="Incorrect API key provided") as raised:
+        call(server, ask())
+    assert KEY not in str(raised.value)
+
+
 def test_a_message_that_quotes_nothing_is_passed_on(server: ScriptedServer) -> None:
     message = "request (9000 tokens) exceeds\nthe available context size (8192 tokens)"
     server.replies(ROUTE, failed(400, message=message, type="exceed_context_size_error"))

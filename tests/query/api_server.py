@@ -40,11 +40,13 @@ class RunningServer:
 
 
 @contextmanager
-def running(home: Path, log: Path, *arguments: str, **environment: str) -> Iterator[RunningServer]:
+def running(
+    home: Path, log: Path, *arguments: str, command: str = "serve", **environment: str
+) -> Iterator[RunningServer]:
     began = time.perf_counter()
     with log.open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "rag_assets.cli", "--home", str(home), "serve", "--port", "0", *arguments],
+            [sys.executable, "-m", "rag_assets.cli", "--home", str(home), command, "--port", "0", *arguments],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

@@ -154,6 +154,12 @@ def test_passages_of_relevant_reports_are_found_without_a_model(graph: Knowledge
     assert [hit.document_id for hit in people.hits] == [PERSON]
 
 
+def test_a_report_that_is_read_alone_leads_to_passages_however_low_it_ranks(graph: KnowledgeBase) -> None:
+    result = graph.search("Films and cities", "graph_global", 5, levels=LevelChoice(1, dynamic=False))
+    assert next(step for step in result.trace.steps if step.operation == "reports").texts == ("report c1",)
+    assert [hit.document_id for hit in result.hits] == [FILM, PERSON]
+
+
 @pytest.mark.parametrize(
     ("query", "levels", "expected"),
     [

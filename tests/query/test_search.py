@@ -172,6 +172,13 @@ def test_two_step_stays_within_the_places_that_summaries_chose(
     [
         ({"query": "  "}, "the query is empty"),
         ({"mode": "magic"}, "unknown mode 'magic', expected one of vector, fulltext, hybrid, two_step"),
+        ({"mode": "hybrid,magic"}, "unknown mode 'hybrid,magic', expected one of .*, or several with commas between"),
+        ({"mode": "hybrid,"}, "unknown mode 'hybrid,'"),
+        ({"mode": "hybrid,vector,hybrid"}, "names a mode twice: only different modes are fused"),
+        ({"mode": "auto,hybrid"}, "auto chooses a mode by itself and cannot be fused"),
+        ({"mode": "rewrite+auto"}, "expected hyde or rewrite before the plus sign and one of vector"),
+        ({"mode": "hybrid,hyde+vector"}, "expected hyde or rewrite before the plus sign"),
+        ({"mode": "rewrite+hybrid,hyde"}, "expected hyde or rewrite before the plus sign"),
         ({"k": 0}, "k is 0, expected 1 to 1000"),
         ({"k": 1001}, "k is 1001, expected 1 to 1000"),
         ({"granularity": "word"}, "unknown granularity 'word'"),
@@ -267,7 +274,8 @@ def test_many_queries_are_answered_like_one_and_embedded_together(
     queries = [(f"q{number}", text) for number, text in enumerate(["顧客登録", "annual plan", "E0004"])]
     embedder.calls.clear()
     together = dict(base.search_all(queries, mode, 3))
-    assert embedder.calls == ([] if mode == "fulltext" else [3])
+    # `auto` searches for E0004 by words alone
+    assert embedder.calls == {"fulltext": [], "auto": [2]}.get(mode, [3])
     for query_id, text in queries:
         assert together[query_id].hits == base.search(text, mode, 3).hits
 

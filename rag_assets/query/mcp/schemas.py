@@ -9,16 +9,16 @@ from rag_assets.query.api.schemas import FILTER_DESCRIPTION, MAX_QUERY_CHARS
 MAX_LIMIT = 50
 _CURSOR = "`next_cursor` of the call before, with all other arguments as they were; leave out for the first part."
 _MODE = (
-    "How passages are found; leave out for the default. `hybrid` suits most questions; `fulltext` codes, names and "
-    "exact words; `vector` paraphrases; `two_step` questions about a kind of document; `meta_knowledge` questions that "
-    "files of a kind typically answer; `graph_local` questions that join several documents; `graph_global` questions "
-    "about the whole (both need an entity graph); `rewrite` long, spoken questions; `hyde` questions worded unlike the "
-    "files."
+    "How passages are found; leave out for the default. `auto` chooses by the query; `hybrid` suits most questions; "
+    "`fulltext` codes, names and exact words; `vector` paraphrases; `two_step` questions about a kind of document; "
+    "`meta_knowledge` questions that files of a kind typically answer; `graph_local` questions that join several "
+    "documents; `graph_global` questions about the whole (both need an entity graph); `rewrite` long, spoken "
+    "questions; `hyde` questions worded unlike the files; `text_map_reduce` looks at everything and is slow."
 )
 
 Text = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
 Cursor = Annotated[str | None, Field(max_length=4000, description=_CURSOR)]
-Mode = Annotated[str | None, Field(max_length=64, description=_MODE)]
+Mode = Annotated[str | None, Field(max_length=128, description=_MODE)]
 FilterList = Annotated[
     list[Annotated[str, Field(max_length=2000)]],
     Field(

@@ -1,6 +1,6 @@
 """The tools `search` and `ask`. They run in threads."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import cast
 
@@ -68,7 +68,7 @@ def ask(service: Service, asked: forms.AskArguments, following: Following) -> fo
         RagAssetsError: See `KnowledgeBase.ask`.
     """
     version = service.current()
-    mode = asked.mode or service.options.mode
+    mode = asked.mode or service.options.ask_mode
     with Timed(service.metrics, mode, "ask"):
         events = version.base.ask_stream(
             asked.question, mode, asked.limit, parse_filters(asked.filters), levels=_levels(service, asked.level)
@@ -83,7 +83,7 @@ def _levels(service: Service, level: int | None) -> LevelChoice:
 
 def _followed(events: Iterator[AnswerEvent], following: Following) -> Answer:
     written = 0
-    with closing(cast("closing[Iterator[AnswerEvent]]", events)):
+    with closing(cast("Generator[AnswerEvent, None, None]", events)):
         for event in events:
             match event:
                 case Answered(answer):

@@ -5,6 +5,7 @@ or errors of the protocol. What stays out: what tools do (`rag_assets.query.mcp.
 """
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable, Coroutine
@@ -132,24 +133,23 @@ class _Handlers:
         tool = _TOOLS.get(asked.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no such tool; expected one of {', '.join(_TOOLS)}")
-        began, failed = time.perf_counter(), True
         try:
             arguments = tool.arguments.model_validate(asked.arguments or {})
-            result = await self._run(context, tool, arguments)
-            failed = False
         except ValidationError as error:
             return _failed("; ".join(f"{_field(each['loc'])}: {each['msg']}" for each in error.errors()[:5]))
+        began, failed = time.perf_counter(), True
+        try:
+            given = _given(await self._run(context, tool, arguments))
         except (RagAssetsError, Problem) as error:
             return _failed(self._told(error))
         except Exception:  # noqa: BLE001 - the caller is told of every failure, in one line
             _log.exception("the tool %s failed", tool.name)
             return _failed("the tool failed; see the log of the server")
+        else:
+            failed = False
+            return given
         finally:
             _note(tool.name, began, failed=failed)
-        written = result.model_dump_json()
-        return CallToolResult(
-            content=[TextContent(text=written)], structured_content=result.model_dump(mode="json"), is_error=False
-        )
 
     async def list_resources(self, _: _Context, asked: PaginatedRequestParams | None) -> ListResourcesResult:
         cursor = asked.cursor if asked else None
@@ -204,6 +204,13 @@ def _note(tool: str, began: float, *, failed: bool) -> None:
     elapsed = round((time.perf_counter() - began) * 1000, 3)
     facts = {"event": "tool", "tool": tool, "milliseconds": elapsed, "failed": failed}
     logging.getLogger(REQUESTS).info("tool", extra={"request": facts})
+
+
+def _given(result: Result) -> CallToolResult:
+    """A result, structured and as JSON text; text that is no Unicode, as a model may write it, is mended."""
+    written = json.dumps(result.model_dump(), ensure_ascii=False, allow_nan=False)
+    written = written.encode("utf-8", "replace").decode()
+    return CallToolResult(content=[TextContent(text=written)], structured_content=json.loads(written), is_error=False)
 
 
 def _failed(message: str) -> CallToolResult:

@@ -1,0 +1,120 @@
+"""What a language model is taken to find in a window while calls are planned: names that stand in it, found by rules.
+
+Steps that follow (descriptions, pairs of names, reports on communities) thereby have something to go on. What stays
+out: extraction itself (`rag_assets.graph.extraction_dialogues`, `rag_assets.graph.extraction`).
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from rag_assets.contracts.generation import JsonValue, Message, Request
+from rag_assets.graph.entity_types import TERM
+from rag_assets.graph.extraction_dialogues import GLEAN_STEP, STEP
+from rag_assets.graph.names import LONGEST_CHARS, is_name
+from rag_assets.graph.spans import Span, capitalised_names, identifiers, without_overlaps
+from rag_assets.models.token_estimate import estimate_tokens
+from rag_assets.parsing.language import detect_language
+from rag_assets.store.folding import clean_name, fold_name
+
+FORESEEN_STEPS = (STEP, GLEAN_STEP)
+
+_MISSED_OF = 4  # one name of so many is left to the round that asks for what was missed
+_NAMES_OF_A_CLAIM = 3
+_DESCRIPTION_CHARS = 120
+_STRENGTH = 5
+_MATERIAL = re.compile(r"<(document-[0-9a-f]+)>\n(.*)\n</\1>", re.DOTALL)
+_COMPOUND = re.compile("[\u3400-\u4dbf\u4e00-\u9fff々\u30a1-\u30fa\u30fcA-Za-z0-9_]{3,}")
+_CELL = " | "
+
+
+def foreseen_findings(request: Request, most_tokens: int) -> JsonValue:
+    """An answer to a request for the names in a window.
+
+    Names are codes, capitalised names, Japanese compounds and keys of table rows, each described by the line that it
+    stands in and related to the next one. One of four is left to the round that asks for what was missed. Of more names
+    than the answer has room for, some are taken at even distances.
+
+    Args:
+        request: Of a step of `FORESEEN_STEPS`.
+        most_tokens: Tokens of the answer at most, by estimate.
+
+    Returns:
+        None where the request is not for names, but whether there are more.
+    """
+    lists = json.loads(request.schema or "{}").get("properties", {})
+    material = _MATERIAL.search(request.messages[0].text)
+    if "entities" not in lists or material is None:
+        return None
+    found = _names(material[2])
+    if len(request.messages) == 1:
+        found = [each for index, each in enumerate(found) if index % _MISSED_OF != _MISSED_OF - 1]
+    else:
+        said = set(_said(request.messages))
+        found = [each for each in found if fold_name(each[0]) not in said]
+    count = min(len(found), lists["entities"]["maxItems"])
+    while True:
+        answer = _answer([found[index * len(found) // count] for index in range(count)], claims="claims" in lists)
+        tokens = estimate_tokens(json.dumps(answer, ensure_ascii=False))
+        if tokens <= most_tokens or not count:
+            return answer
+        count = min(count - 1, count * most_tokens // tokens)
+
+
+def _answer(names: Sequence[tuple[str, str, str]], *, claims: bool) -> dict[str, JsonValue]:
+    answer: dict[str, JsonValue] = {
+        "entities": [{"name": name, "type": kind, "description": line} for name, kind, line in names],
+        "relationships": [
+            {"source": name, "target": names[index][0], "description": line, "strength": _STRENGTH}
+            for index, (name, _, line) in enumerate(names[:-1], start=1)
+        ],
+    }
+    if claims:
+        answer["claims"] = [
+            {
+                "subject": name,
+                "object": None,
+                "type": kind,
+                "status": "true",
+                "start_date": None,
+                "end_date": None,
+                "description": line,
+                "source_text": line,
+            }
+            for name, kind, line in names[::_NAMES_OF_A_CLAIM]
+        ]
+    return answer
+
+
+def _names(text: str) -> list[tuple[str, str, str]]:
+    """Names with their types and the beginnings of the lines that they stand in, each once, in order."""
+    is_japanese = detect_language(text) == "ja"
+    found: dict[str, tuple[str, str, str]] = {}
+    for line in filter(str.strip, text.splitlines()):
+        for span in without_overlaps(_spans(line, is_japanese=is_japanese)):
+            name = clean_name(line[span.start : span.end])
+            if len(name) <= LONGEST_CHARS and is_name(name):
+                found.setdefault(fold_name(name), (name, span.type, line.strip()[:_DESCRIPTION_CHARS]))
+    return list(found.values())
+
+
+def _spans(line: str, *, is_japanese: bool) -> Iterator[Span]:
+    yield from identifiers(line, is_japanese=is_japanese)
+    key, separator, _ = line.partition(_CELL)
+    if separator:
+        yield Span(0, len(key), TERM)
+    if is_japanese:
+        for match in _COMPOUND.finditer(line):
+            yield Span(*match.span(), TERM)
+    else:
+        for span, is_sure in capitalised_names(line):
+            if is_sure:
+                yield span
+
+
+def _said(messages: Sequence[Message]) -> Iterator[str]:
+    """Folded names of the answers before."""
+    for message in messages:
+        if message.role == "assistant":
+            value = json.loads(message.text or "{}")
+            yield from (fold_name(clean_name(str(each["name"]))) for each in value.get("entities", ()))

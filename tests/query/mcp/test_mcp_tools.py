@@ -1,0 +1,187 @@
+"""Long pages and lists in parts, addresses, communities, and calls that nobody waits for any more."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from graph_data import fill_lake, stored_tables
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp import Client
+from mcp_client import Agent, connected
+
+from rag_assets.query import Answer, Answered, EvidenceFound, KnowledgeBase, TextPiece, Trace
+from rag_assets.query.api import ApiOptions
+from rag_assets.query.api.service import Service
+from rag_assets.query.contents import Contents
+from rag_assets.query.mcp import create_server
+from rag_assets.query.mcp.addresses import PageAddress, parse_address
+from rag_assets.query.mcp.page_lines import lines_of, part_of
+from rag_assets.query.mcp.resources import list_pages
+from rag_assets.query.page_contents import Block, PageContents, parse_area, shown_blocks
+from rag_assets.query.published import Published
+from rag_assets.store.lake import Lake
+from rag_assets.store.page_images import PageImages
+from rag_assets.store.snapshots import Snapshot, Snapshots
+
+
+def page_of(*blocks: Block) -> PageContents:
+    return PageContents(
+        document_id="a.xlsx", title="a", format="xlsx", page_id="a.xlsx#1", page_number=1, page_count=1, page_name="s",
+        kind="sheet", hidden=False, role=None, language="en", width_points=None, height_points=None,
+        ocr_confidence=None, summary=None, blocks=blocks, passages=(), complete=True,
+    )  # fmt: skip
+
+
+def table(rows: list[list[str]], top: int = 4) -> Block:
+    stored = [{"cells": cells, "cell_range": f"B{top + at}:C{top + at}", "box": None} for at, cells in enumerate(rows)]
+    row = {
+        "block_id": "t", "block_index": 1, "kind": "table", "text": "all", "section": ["1."], "box": None,
+        "cell_range": f"B{top}:C{top + len(rows) - 1}", "header_row_count": 1, "rows": stored,
+    }  # fmt: skip
+    [block], _ = shown_blocks([row], 1 << 30, None)
+    return block
+
+
+GROUPED = table([["group", "name"], ["Group A", "x"], ["Group A", "y"], ["Group B", "z"]])
+
+
+def test_every_row_is_read_by_itself() -> None:
+    lines = lines_of(page_of(GROUPED))
+    assert [line.text for line in lines] == ["4: group | name", "5: Group A | x", "6: Group A | y", "7: Group B | z"]
+    assert [line.text for line in lines_of(page_of(GROUPED), parse_area("C6"))] == ["4: group | name", "6: Group A | y"]
+    assert lines_of(page_of(GROUPED), parse_area("D4:E9")) == []
+
+
+@given(st.integers(1, 60))
+def test_parts_make_up_the_page_and_each_begins_with_the_headers_of_its_table(most_chars: int) -> None:
+    lines = lines_of(page_of(GROUPED))
+    found, start = [], 0
+    while start < len(lines):
+        [block], stop = part_of(lines, start, most_chars)
+        assert stop > start
+        texts = block.text.splitlines()
+        assert texts[0] == "4: group | name"
+        assert block.continued is (start > 0)
+        found += texts[1:] if start else texts
+        start = stop
+    assert found == [line.text for line in lines]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.integers(1, 99), st.integers(1, 9))
+def test_an_address_leads_back_to_its_page(document_id: str, page_number: int, part: int) -> None:
+    address = PageAddress(document_id, page_number, part)
+    assert str(address).isascii()
+    assert parse_address(str(address)) == address
+
+
+@pytest.mark.parametrize(
+    "uri", ["", "rag-assets://pages/", "rag-assets://pages/a?page=x", "rag-assets://pages/a?part=0"]
+)
+def test_anything_else_is_no_address(uri: str) -> None:
+    assert parse_address(uri) is None
+
+
+def test_the_list_of_pages_goes_on_where_it_was_cut(sample_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assets.query.mcp.resources._LISTED", 4)
+    monkeypatch.setattr("rag_assets.query.mcp.resources._DOCUMENTS", 2)
+    snapshot = Snapshots(sample_home / "snapshots").current()
+    assert snapshot is not None
+    contents = Contents(Lake(sample_home / "lake"), snapshot)
+    found: list[tuple[str, int]] = []
+    cursor = None
+    while True:
+        pages, cursor = list_pages(contents, cursor)
+        assert 0 < len(pages) <= 4
+        found += [(document.document_id, number) for document, number in pages]
+        if cursor is None:
+            break
+    assert len(set(found)) == len(found) == 33
+    assert found == sorted(found)
+
+
+class SlowBase(KnowledgeBase):
+    """Stands for a knowledge base whose model writes until nobody listens any more."""
+
+    def __init__(self) -> None:
+        self.begun, self.closed = threading.Event(), threading.Event()
+
+    def ask_stream(self, question: str, *_rest: object, **_options: object) -> Iterator[object]:  # type: ignore[override]
+        try:
+            yield EvidenceFound((), Trace((), 0.0))
+            if question == "broken":
+                yield Answered(Answer(question, "hybrid", True, "half \ud83d a sign", (), (), Trace((), 0.0)))
+                return
+            for _ in range(4000):
+                self.begun.set()
+                yield TextPiece("と")
+                threading.Event().wait(0.005)
+            yield Answered(Answer(question, "hybrid", False, "", (), (), Trace((), 0.0)))
+        finally:
+            self.closed.set()
+
+
+@pytest.fixture
+def slow() -> SlowBase:
+    return SlowBase()
+
+
+@pytest.fixture
+def service(tmp_path: Path, slow: SlowBase) -> Iterator[Service]:
+    """A small entity graph in the stored tables, and a model that is never done."""
+    lake, snapshots = Lake(tmp_path / "lake"), Snapshots(tmp_path / "snapshots")
+    fill_lake(lake)
+    snapshots.publish(Snapshot(1, "", "", "", stored_tables(lake).versions, {}, {}))
+    found = Service(Published(lake, snapshots, lambda _: slow), PageImages(dict), ApiOptions())
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def agent(service: Service) -> Iterator[Agent]:
+    with connected(create_server(service)) as found:
+        yield found
+
+
+def test_communities_are_explored_from_the_whole_to_members(agent: Agent) -> None:
+    listed = agent.given("explore_community", level=0)
+    assert listed["levels"][0] == {"level": 0, "communities": 1}
+    [whole] = listed["communities"]
+    looked = agent.given("explore_community", community_id=whole["community_id"], limit=2)
+    details = looked["details"]
+    assert details["report"]["title"] == whole["title"]
+    assert {part["parent_id"] for part in details["parts"]} == {whole["community_id"]}
+    names = [member["name"] for member in details["members"]]
+    for relationship in details["relationships"]:
+        assert {relationship["source"], relationship["target"]} <= set(names)
+    while looked["next_cursor"]:
+        looked = agent.given(
+            "explore_community", community_id=whole["community_id"], limit=2, cursor=looked["next_cursor"]
+        )
+        names += [member["name"] for member in looked["details"]["members"]]
+    assert len(names) == len(set(names)) == whole["size"]
+    assert "there is no community" in agent.refusal("explore_community", community_id="nothing")
+
+
+def test_nothing_more_is_written_for_a_caller_who_is_gone(service: Service, slow: SlowBase) -> None:
+    async def leave() -> None:
+        async with Client(create_server(service)) as client:
+            asking = asyncio.create_task(client.call_tool("ask", {"question": "x"}))
+            assert await asyncio.to_thread(slow.begun.wait, 10)
+            asking.cancel()
+            assert await asyncio.to_thread(slow.closed.wait, 10)
+
+    asyncio.run(leave())
+
+
+def test_text_that_is_no_unicode_is_mended(agent: Agent) -> None:
+    assert agent.given("ask", question="broken")["answer"] == "half ? a sign"
+
+
+def test_a_fault_of_the_server_is_told_without_its_cause(
+    agent: Agent, slow: SlowBase, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert agent.refusal("search", query="secret") == "the tool failed; see the log of the server"
+    assert "secret" not in caplog.text

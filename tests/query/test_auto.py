@@ -1,0 +1,140 @@
+"""Mode `auto`: which mode each kind of question is searched by, why, and what is done where a mode is not there."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from graph_data import FILM, PERSON, QUESTION, graph_base
+from query_data import BagOfWordsEmbedder
+from query_fixtures import build, build_graph
+from scripted_model import ScriptedModel
+
+from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
+from rag_assets.models.structured import StructuredModel
+from rag_assets.query import KnowledgeBase, LevelChoice, Step, Trace, Turn
+
+WORDS_FIRST = "fulltext,hybrid"
+WHOLE = "資料全体の主な傾向をまとめてください"
+Made = Callable[..., KnowledgeBase]
+
+
+def choice(trace: Trace) -> Step:
+    (step,) = (step for step in trace.steps if step.operation == "choose" and step.texts[0].startswith("rule: "))
+    return step
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder) -> Made:
+    """Makes knowledge bases on one index: everything, or the passages alone."""
+    store = build(tmp_path_factory.mktemp("auto"), embedder)
+    versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX, QUESTION_INDEX)}
+    stored, graph = build_graph(tmp_path_factory.mktemp("lake"), store, embedder)
+
+    def make(*, plain: bool = False, model: ScriptedModel | None = None, **options: Any) -> KnowledgeBase:
+        if plain:
+            return KnowledgeBase(store, embedder, {CHUNK_INDEX.name: versions[CHUNK_INDEX.name]})
+        structured = StructuredModel(model) if model is not None else None
+        return KnowledgeBase(store, embedder, versions | graph, stored=stored, model=structured, **options)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("query", "rule", "mode"),
+    [
+        ("E0004", "identifier", "fulltext"),
+        ("Ｅ０００４とは何ですか？", "identifier", "fulltext"),
+        ("access_token", "identifier", "fulltext"),
+        ("「顧客名は必須です」", "identifier", "fulltext"),
+        ("顧客登録_設計書.xlsx", "identifier", "fulltext"),
+        ("/api/v1/customers", "identifier", "fulltext"),
+        ("エラーコード E0004 の原因は何ですか", "question with an identifier", WORDS_FIRST),
+        ("Which columns does T_CUSTOMER have?", "question with an identifier", WORDS_FIRST),
+        ("clientName は必須ですか", "question with an identifier", WORDS_FIRST),
+        (WHOLE, "the whole", "graph_global"),
+        ("すべての設計書の一覧と概要", "the whole", "graph_global"),
+        ("What are the main themes?", "the whole", "graph_global"),
+        ("Summarise the topics across all documents", "the whole", "graph_global"),
+        ("顧客登録と顧客名の扱い", "several things", "graph_local"),
+        ("申請と承認の両方に必要な書類は", "several things", "graph_local"),
+        ("Who wrote both the memo and the letter?", "several things", "graph_local"),
+        ("Who signed the annual plan of the company that moved?", "several things", "graph_local"),
+        ("画面の「登録」ボタンの位置", "exact words", WORDS_FIRST),
+        ("承認の手順はどの文書にありますか", "which document", "two_step"),
+        ("Where is the approval described?", "which page", "two_step"),
+        ("承認の手順を教えてください", "any other", "hybrid"),
+        ("What does the annual plan mention?", "any other", "hybrid"),
+        ("Who won in 1990 and the 20th time?", "any other", "hybrid"),
+        ("システム全体の構成を教えてください", "any other", "hybrid"),
+        ("🍣", "any other", "hybrid"),
+    ],
+)
+def test_the_question_decides(made: Made, query: str, rule: str, mode: str) -> None:
+    result = made().search(query, "auto", 3)
+    assert (result.mode, choice(result.trace).texts[:2]) == (mode, (f"rule: {rule}", f"mode: {mode}"))
+    summaries = {"which document": "file", "which page": "page"}.get(rule, "page")
+    assert result.hits == made().search(query, mode, 3, summaries=summaries).hits
+
+
+@pytest.mark.parametrize(
+    ("query", "left_out"),
+    [
+        (WHOLE, "the whole: graph_global is left out: there are no community reports"),
+        ("AとBの両方に必要な書類", "several things: graph_local is left out: there is no entity graph"),
+        ("承認の手順はどの文書にありますか", "which document: two_step is left out: there are no summaries"),
+    ],
+)
+def test_what_is_not_there_gives_way_to_the_next_rule_and_is_named(made: Made, query: str, left_out: str) -> None:
+    result = made(plain=True).search(query, "auto", 3)
+    assert result.mode == "hybrid"
+    assert choice(result.trace).texts[0] == "rule: any other"
+    assert choice(result.trace).texts[2].startswith(left_out)
+
+
+def test_a_thing_told_by_another_is_found_over_the_graph(
+    tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder
+) -> None:
+    base = graph_base(tmp_path_factory.mktemp("graph"), embedder)
+    result = base.search(QUESTION, "auto", 2)
+    assert result.mode == "graph_local"
+    assert [hit.document_id for hit in result.hits] == [FILM, PERSON]
+    assert base.search("When was Silent Harbor made?", "auto").mode == "hybrid"
+
+
+@pytest.mark.parametrize(
+    ("query", "rule", "mode"),
+    [
+        ("それはどの画面で起きますか", "follow-up, question with an identifier", "rewrite+hybrid"),
+        ("原因は？", "follow-up, question with an identifier", "rewrite+hybrid"),
+        ("Why?", "follow-up, question with an identifier", "rewrite+hybrid"),
+        ("それを資料全体の傾向としてまとめると", "follow-up, question with an identifier", "rewrite+hybrid"),
+        ("税の納付の手順を教えてください", "any other", "hybrid"),
+    ],
+)
+def test_a_follow_up_is_rewritten_first(made: Made, query: str, rule: str, mode: str) -> None:
+    result = made().search(query, "auto", 1, history=[Turn("エラーコード E0004 は何ですか", "重複")])
+    assert (result.mode, choice(result.trace).texts[0]) == (mode, f"rule: {rule}")
+    if rule.startswith("follow-up"):
+        assert result.hits[0].chunk_id == "specs/token.xlsx#1.1"
+
+
+def test_questions_are_asked_in_auto_and_the_answer_says_how(made: Made) -> None:
+    answer = made().ask("それはどの画面で起きますか", k=1, history=[Turn("エラーコード E0004 は何ですか", "重複")])
+    assert answer.mode == "rewrite+hybrid"
+    (rewrite,) = (step for step in answer.trace.steps if step.operation == "rewrite")
+    assert rewrite.texts[2].count("E0004") == 1
+    assert answer.sources[0].hit.chunk_id == "specs/token.xlsx#1.1"
+
+
+@pytest.mark.parametrize("model", [None, ScriptedModel(lambda _: "")])
+@pytest.mark.parametrize("levels", [None, LevelChoice(0, dynamic=False)])
+def test_the_whole_is_answered_from_reports_only_by_a_model(
+    made: Made, model: ScriptedModel | None, levels: LevelChoice | None
+) -> None:
+    answer = made(model=model, levels=levels).ask(WHOLE)
+    reports = model is not None and levels is not None
+    assert answer.mode == ("graph_global" if reports else "hybrid")
+    if not reports:
+        needed = "answers from community reports need a language model" if model is None else "no level"
+        assert needed in choice(answer.trace).texts[2]
+    assert made(levels=levels).search(WHOLE, "auto").mode == "graph_global"
