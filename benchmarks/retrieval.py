@@ -2,11 +2,14 @@
 
 Every set goes through the product: folders are indexed by `rag-assets index` into a knowledge base of their own (a
 passage of a `corpus.jsonl` is a Markdown file), and searched through `KnowledgeBase`. The government pages have lost
-their PDFs, so that their texts go through chunker and vector store directly. For the multi-hop sets the entity
-graph is built as well, by the extractive steps, so that `graph_local` needs no language model. Each mode is compared
-with `hybrid` on the same queries by a paired bootstrap. Beside the figures stands what BM25 reaches on the same set, as
-its README states. Run it with `python benchmarks/retrieval.py --data
-FOLDER`; with `--work` the knowledge bases are kept and only brought in step the next time.
+their PDFs, so that their texts go through chunker and vector store directly. For the multi-hop sets the entity graph
+with its community reports is indexed as well. No mode has a language model: `hyde` searches by feedback, `rewrite` by
+rules. Each mode is compared with `hybrid` on the same queries by a paired bootstrap; over the workbooks, two steps are
+compared with one by the first four passages as well. Beside the figures stands what BM25 reaches on the same set, as
+its README states.
+
+Run it with `python benchmarks/retrieval.py --data FOLDER`; with `--work` the knowledge bases are kept and only brought
+in step the next time, and `--mode` leaves out others.
 """
 
 import argparse
@@ -17,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,40 +28,36 @@ from typing import Any
 import pyarrow as pa
 
 from rag_assets.contracts.causes import BlockKind, PageKind
-from rag_assets.contracts.tables import CHUNK_INDEX, COMPUTED_COLUMNS, EMBEDDED_TEXT, ENTITY_INDEX
+from rag_assets.contracts.tables import CHUNK_INDEX, COMPUTED_COLUMNS, EMBEDDED_TEXT
 from rag_assets.evaluation.metrics import (
     Interval,
     PairedDifference,
     bootstrap_interval,
+    hit_at,
     paired_bootstrap,
     recall_at,
     reciprocal_rank_at,
 )
-from rag_assets.graph.entities import ENTITY_TABLES, EntityOptions, update_entities
-from rag_assets.graph.entity_types import load_types
-from rag_assets.graph.extraction_dialogues import ExtractionOptions
-from rag_assets.graph.mention_tables import MENTION_TABLES, MentionOptions, update_mentions
-from rag_assets.graph.resolution import ResolutionOptions
 from rag_assets.home import Home
-from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.parsing.chunking import chunk_page
 from rag_assets.parsing.content import Block, Page
 from rag_assets.query import KnowledgeBase
 from rag_assets.query.results import Hit, SearchResult
-from rag_assets.query.stored import StoredTables
 from rag_assets.settings import load_settings
-from rag_assets.store.lake import SHARDS, WHOLE
-from rag_assets.store.serving import entity_rows
 from rag_assets.store.vectors import VectorStore
 
 DEPTH = 10
 SEED = 20
-PLAIN_MODES = ("vector", "fulltext", "hybrid")
 BASELINE = "hybrid"
+PLAIN_MODES = ("vector", "fulltext", BASELINE, "fulltext,vector", "text_map_reduce", "hyde", "rewrite", "auto")
+SUMMARY_MODES = ("two_step:page", "two_step:file", "meta_knowledge", "rewrite+two_step", "hybrid,two_step")
+GRAPH_MODES = ("graph_local", "graph_global", "hybrid,graph_local")
+STEPS = {
+    "vector": "raw_text",
+    "two_step:file": "file_summary → raw_text",
+    "two_step:page": "page_summary → raw_text",
+}
 GRAPH_SETS = frozenset({"en_multihop/hotpotqa_100", "en_multihop/musique_100"})
-WINDOW_TOKENS, OVERLAP_TOKENS = 600, 100
-SIMILARITY = 0.9  # cosine of names that may be one
-DESCRIPTION_CHARS = 500
 Measure = Callable[[Sequence[str], set[str]], float]
 
 
@@ -73,6 +72,8 @@ MEASURES: Mapping[str, Measure] = {
     "R@5": partial(recall_at, k=5),
     "All@8": partial(all_found_at, k=8),
     "MRR@10": partial(reciprocal_rank_at, k=DEPTH),
+    "HitRate@4": partial(hit_at, k=4),
+    "MRR@4": partial(reciprocal_rank_at, k=4),
 }
 
 
@@ -88,6 +89,8 @@ class Task:
         target: The id, among those of `relevant`, of a hit.
         measures: Which measures are shown.
         floor: What BM25 reaches, as the data's README states.
+        modes: Modes to compare, with what they are called; those of the set where there are none.
+        baseline: The mode that others are compared with.
     """
 
     name: str
@@ -97,6 +100,8 @@ class Task:
     target: Callable[[Hit], str]
     measures: Sequence[str]
     floor: Mapping[str, float]
+    modes: Mapping[str, str] = field(default_factory=dict)
+    baseline: str = BASELINE
 
 
 @dataclass(frozen=True)
@@ -122,10 +127,10 @@ def read_qrels(path: Path) -> dict[str, set[str]]:
     return relevant
 
 
-def index_folder(path: Path, home: Path) -> None:
+def index_folder(path: Path, home: Path, *, graph: bool = False) -> None:
     """Bring a knowledge base in step with a folder, by the product's own command."""
     command = Path(sys.executable).with_name("rag-assets")
-    environment = {**os.environ, "RAG_HOME": str(home)}
+    environment = {**os.environ, "RAG_HOME": str(home), "RAG_GRAPH__ENABLED": str(graph).lower()}
     done = subprocess.run(
         [str(command), "index", f"data={path}"], env=environment, capture_output=True, text=True, check=False
     )
@@ -155,32 +160,14 @@ def passage_task(
     corpus = read_lines(folder / "corpus.jsonl")
     files, home = work / name / "files", work / name / "home"
     write_passages(corpus, files)
-    index_folder(files, home)
+    index_folder(files, home, graph=name in GRAPH_SETS)
 
     def target(hit: Hit) -> str:
         return str(corpus[int(hit.document_id.split("/")[1])]["_id"])
 
     queries = [(query["_id"], query["text"]) for query in read_lines(folder / "queries.jsonl")]
     task = Task(name, "document", queries, read_qrels(folder / "qrels.tsv"), target, measures, floor)
-    opened = open_home(home)
-    return with_graph(opened) if name in GRAPH_SETS else opened.knowledge_base(), [task]
-
-
-def with_graph(home: Home) -> KnowledgeBase:
-    """The knowledge base with an entity graph, which is built without a language model."""
-    model = ExtractiveModel()
-    options = MentionOptions(WINDOW_TOKENS, OVERLAP_TOKENS, ExtractionOptions(gleanings=0, claims=False))
-    with home.recognizer() as recognizer:
-        update_mentions(home.lake, SHARDS, model, options, load_types(), lambda _done, _total: None, recognizer)
-    resolution = ResolutionOptions(SIMILARITY, questions=0)
-    update_entities(home.lake, model, home.embedder, EntityOptions(DESCRIPTION_CHARS, resolution))
-    home.vectors.sync(ENTITY_INDEX, {WHOLE: entity_rows(home.lake, WHOLE)}, home.embedder)
-    snapshot = home.snapshots.current()
-    assert snapshot is not None
-    versions = {**snapshot.vector_tables, ENTITY_INDEX.name: home.vectors.optimize(ENTITY_INDEX)}
-    made = {table.name: home.lake.latest(table) for table in (*MENTION_TABLES, *ENTITY_TABLES)}
-    stored = StoredTables(home.lake, {**snapshot.tables, **made})
-    return KnowledgeBase(home.vectors, home.embedder, versions, stored=stored)
+    return open_home(home).knowledge_base(), [task]
 
 
 def gov_pages_task(data: Path, work: Path) -> tuple[KnowledgeBase, list[Task]]:
@@ -239,13 +226,17 @@ def excel_tasks(data: Path, work: Path) -> tuple[KnowledgeBase, list[Task]]:
         asked = [(query["_id"], query["text"]) for query in queries]
         return Task(f"ja_excel {name}", "document", asked, relevant, lambda hit: hit.document_id, measures, floor)
 
+    def by_steps(task: Task) -> Task:
+        """Two steps against one: whether the first four passages hold one of a relevant workbook, and at which rank."""
+        name, first = f"{task.name}, two steps and one", ("HitRate@4", "MRR@4")
+        return replace(task, name=name, granularity="chunk", measures=first, floor={}, modes=STEPS, baseline="vector")
+
     sheets = relevant_sheets(home, cases)
     asked = [(case["_id"], case["text"]) for case in cases if sheets[case["_id"]]]
-    return base, [
-        by_document("test cases", cases, {"R@5": 0.420, "MRR@10": 0.501}),
-        Task("ja_excel test cases, sheets", "page", asked, sheets, lambda hit: hit.page_id, measures, {}),
-        by_document("README", sentences, {"R@5": 0.308, "MRR@10": 0.178}),
-    ]
+    by_case = by_document("test cases", cases, {"R@5": 0.420, "MRR@10": 0.501})
+    by_sentence = by_document("README", sentences, {"R@5": 0.308, "MRR@10": 0.178})
+    by_sheet = Task("ja_excel test cases, sheets", "page", asked, sheets, lambda hit: hit.page_id, measures, {})
+    return base, [by_case, by_sheet, by_sentence, by_steps(by_case), by_steps(by_sentence)]
 
 
 def relevant_sheets(home: Home, cases: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
@@ -291,7 +282,7 @@ LOADERS: Mapping[str, Callable[[Path, Path], tuple[KnowledgeBase, list[Task]]]] 
 def evaluate(base: KnowledgeBase, task: Task, modes: Sequence[str]) -> list[Row]:
     """Answer all queries of a task in each mode."""
     values = {mode: measured(base, task, mode) for mode in modes}
-    baseline = values[BASELINE]
+    baseline = values[task.baseline]
     return [
         Row(
             task.name,
@@ -316,29 +307,34 @@ def measured(base: KnowledgeBase, task: Task, mode: str) -> dict[str, list[float
     }
 
 
+def shown(measure: str, cell: Interval) -> str:
+    """A figure with its interval; of the first four passages in percent, as the source of two-step search prints it."""
+    if measure.endswith("@4"):
+        return f"{100 * cell.mean:.1f} % [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+    return f"{cell.mean:.3f} [{cell.low:.3f}, {cell.high:.3f}]"
+
+
 def print_table(task: Task, rows: Sequence[Row]) -> None:
     print(f"\n{task.name}: {len(task.queries)} queries, {task.granularity} level")
-    print(f"{'':20}" + "".join(f"{measure:>24}" for measure in task.measures))
+    print(f"{'':24}" + "".join(f"{measure:>24}" for measure in task.measures))
     for row in rows:
-        cells = (f"{cell.mean:.3f} [{cell.low:.3f}, {cell.high:.3f}]" for cell in row.figures.values())
-        print(f"{row.mode:20}" + "".join(f"{cell:>24}" for cell in cells))
+        cells = (shown(name, cell) for name, cell in row.figures.items())
+        print(f"{task.modes.get(row.mode, row.mode):24}" + "".join(f"{cell:>24}" for cell in cells))
     if task.floor:
         cells = (f"{task.floor[name]:.3f}{'':15}" if name in task.floor else "" for name in task.measures)
-        print(f"{'BM25 (README)':20}" + "".join(f"{cell:>24}" for cell in cells))
-    print(f"against {BASELINE}: difference, interval, p")
+        print(f"{'BM25 (README)':24}" + "".join(f"{cell:>24}" for cell in cells))
+    print(f"against {task.modes.get(task.baseline, task.baseline)}: difference, interval, p")
     for row in rows:
-        if row.mode != BASELINE:
+        if row.mode != task.baseline:
             found = ((each.difference, each.p_value) for each in row.differences.values())
             cells = (f"{each.mean:+.3f} [{each.low:+.3f}, {each.high:+.3f}] {p:.3f}" for each, p in found)
-            print(f"  {row.mode:18}" + "".join(f"{cell:>32}" for cell in cells))
+            print(f"  {task.modes.get(row.mode, row.mode):22}" + "".join(f"{cell:>32}" for cell in cells))
 
 
 def modes_for(base_name: str) -> list[str]:
     """The modes that a set can be searched by; pages given as text have no summaries, few sets an entity graph."""
-    if base_name == "ja_text/gov_pages":
-        return list(PLAIN_MODES)
-    graph = ["graph_local"] if base_name in GRAPH_SETS else []
-    return [*PLAIN_MODES, "two_step:page", "two_step:file", "meta_knowledge", *graph]
+    summaries = () if base_name == "ja_text/gov_pages" else SUMMARY_MODES
+    return [*PLAIN_MODES, *summaries, *(GRAPH_MODES if base_name in GRAPH_SETS else ())]
 
 
 def main() -> None:
@@ -346,6 +342,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="Folder of the development set.")
     parser.add_argument("--work", type=Path, help="Folder that keeps the knowledge bases; else a temporary one.")
     parser.add_argument("--set", dest="sets", action="append", choices=list(LOADERS), help="Only these sets.")
+    parser.add_argument("--mode", dest="modes", action="append", help="Only these modes, beside the baseline.")
     parser.add_argument("--json", action="store_true", help="Print JSON instead of tables.")
     arguments = parser.parse_args()
     if not arguments.data.is_dir():
@@ -357,8 +354,10 @@ def main() -> None:
                 print(f"{name}: not in {arguments.data}, left out", file=sys.stderr)
                 continue
             base, tasks = LOADERS[name](arguments.data.absolute(), work)
-            for task in tasks:
-                rows = evaluate(base, task, modes_for(name))
+            for task in (each for each in tasks if each.queries):
+                offered = [*task.modes] or modes_for(name)
+                wanted = [each for each in offered if each in {task.baseline, *(arguments.modes or offered)}]
+                rows = evaluate(base, task, wanted)
                 if arguments.json:
                     print(json.dumps({"floor": dict(task.floor), "rows": [asdict(row) for row in rows]}))
                 else:

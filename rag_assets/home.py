@@ -44,7 +44,7 @@ from rag_assets.sources.changes import (
 )
 from rag_assets.sources.listing import Source
 from rag_assets.store.incremental import finished
-from rag_assets.store.lake import Lake
+from rag_assets.store.lake import SHARDS, WHOLE, Lake
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
@@ -167,6 +167,8 @@ class Home:
         newest = self.snapshots.load(numbers[-1]) if numbers else None
         found = find_changes(self.lake, listing, newest, self.pipeline)
         stale = {shard for _, shard in stale_syncs(self.lake, self.vectors, self.embedder.name)}
+        if WHOLE in stale:  # a run over any shard makes what is made as a whole
+            stale = stale - {WHOLE} | {SHARDS[0]}
         again = self._shards_to_ask_again() | self.shards_to_weigh_again()
         return replace(found, unfinished_shards=tuple(sorted({*found.unfinished_shards, *stale, *again})))
 

@@ -63,6 +63,18 @@ def test_another_mode_may_follow_a_rewritten_query(knowledge_base: tuple[Path, P
     assert "before the plus sign" in run(knowledge_base, *query, "--mode", "hybrid").output
 
 
+def test_modes_are_fused_and_questions_choose_their_mode(knowledge_base: tuple[Path, Path]) -> None:
+    query = ("トークンの有効期限を教えてください", "--json", "-k", "1")
+    found = json.loads(run(knowledge_base, "search", *query, "--mode", "fulltext,two_step").stdout)
+    assert (found["mode"], found["hits"][0]["document_id"]) == ("fulltext,two_step", "specs/token.md")
+    assert json.loads(run(knowledge_base, "search", *query).stdout)["mode"] == "hybrid"
+    asked = json.loads(run(knowledge_base, "ask", *query).stdout)
+    assert (asked["mode"], asked["trace"]["steps"][0]["operation"]) == ("hybrid", "choose")
+    assert json.loads(run(knowledge_base, "ask", "`latency probe`", "--json").stdout)["mode"] == "fulltext"
+    assert run(knowledge_base, "search", "x", "--mode", "fulltext,magic").exit_code == 2
+    assert "cannot be fused" in run(knowledge_base, "search", "x", "--mode", "fulltext,auto").stderr
+
+
 def test_search_prints_citations(knowledge_base: tuple[Path, Path]) -> None:
     result = run(knowledge_base, "search", "latency probe", "-k", "1")
     assert result.output.startswith("1. specs/prices.csv")

@@ -13,8 +13,9 @@ from rag_assets.query.answers import (
 )
 from rag_assets.query.filters import NO_FILTERS, Filters, parse_filters
 from rag_assets.query.graph_global import GlobalAnswer, GlobalOptions
+from rag_assets.query.grouping import Granularity
 from rag_assets.query.hyde import Fusion, Generator, HydeOptions
-from rag_assets.query.knowledge_base import Granularity, KnowledgeBase
+from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.modes import MODES, RETRIEVERS
 from rag_assets.query.reader import ReaderOptions
 from rag_assets.query.report_levels import LevelChoice

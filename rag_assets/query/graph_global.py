@@ -42,6 +42,7 @@ STEPS = (MAP_STEP, REDUCE_STEP)
 
 MOST_HELPFUL = 100
 _REPORTS = 10  # reports whose passages are searched
+_LEAST_WEIGHT = 1 / _REPORTS  # of a report, where the best possible one has 1: passages of the last one count too
 _PROMPT_TOKENS = 800  # system text, form of the question and the question itself
 _LEAST_TOKENS = 256
 
@@ -218,7 +219,7 @@ class GlobalSearch:
     def __call__(self, request: Search, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages that the most relevant reports rest on.
 
-        A passage scores as its best report: the report's score, scaled to 0…1, times the weight of the passage's
+        A passage scores as its best report: the report's score, scaled to 1/10…1, times the weight of the passage's
         mentions of the community's entities relative to the passage that has most.
 
         Raises:
@@ -239,7 +240,8 @@ class GlobalSearch:
             weights = np.zeros(graph.adjacency.shape[0])
             weights[len(graph.chunk_ids) + members[report.key]] = 1.0
             passages = (graph.adjacency @ weights)[: len(graph.chunk_ids)]
-            scores = np.maximum(scores, report.score / 2 * passages / max(float(passages.max(initial=0.0)), 1e-12))
+            weight = _LEAST_WEIGHT + (1 - _LEAST_WEIGHT) * report.score / 2
+            scores = np.maximum(scores, weight * passages / max(float(passages.max(initial=0.0)), 1e-12))
         trace.add("reports", began, len(found), texts=tuple(f"report {each.key}" for each in found))
         return ranked_passages(graph, scores, request, indexes, trace)
 

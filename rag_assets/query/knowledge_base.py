@@ -6,7 +6,6 @@ What stays out: how passages are found, which is one module a mode, and which ve
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +23,14 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.query.answers import Answer, Answered, AnswerEvent
 from rag_assets.query.asking import Asking, Found
+from rag_assets.query.auto import Offered, chosen_how
 from rag_assets.query.filters import NO_FILTERS, Filters
-from rag_assets.query.fusion import min_max
 from rag_assets.query.graph_global import GlobalAnswer, GlobalOptions
+from rag_assets.query.grouping import Granularity, grouped
 from rag_assets.query.hyde import HydeOptions
 from rag_assets.query.index import Candidate, Index
 from rag_assets.query.knowledge import Knowledge
-from rag_assets.query.modes import NEEDS_NO_VECTOR, REWRITE_MODE, How, Modes, check_mode
+from rag_assets.query.modes import AUTO_MODE, NEEDS_NO_VECTOR, REWRITE_MODE, How, Modes, check_mode
 from rag_assets.query.passage_graph import PassageGraphs
 from rag_assets.query.reader import ReaderOptions
 from rag_assets.query.report_levels import LevelChoice, ReportTree
@@ -50,14 +50,6 @@ _NO_HYDE_OPTIONS = HydeOptions()
 _READER_OPTIONS = ReaderOptions()
 _GLOBAL_OPTIONS = GlobalOptions(8000, 1000, 0)
 _SUMMARIES = {"file": SummaryFormat.FILE, "page": SummaryFormat.PAGE}
-
-
-class Granularity(StrEnum):
-    """What a result is."""
-
-    CHUNK = "chunk"
-    PAGE = "page"
-    DOCUMENT = "document"
 
 
 class KnowledgeBase:
@@ -141,17 +133,19 @@ class KnowledgeBase:
 
         Args:
             query: Plain text of any content and length; nothing in it is query syntax.
-            mode: One of `MODES`; or `hyde` or `rewrite`, a plus sign and the mode that finds passages, as in
-                `rewrite+two_step`.
+            mode: One of `MODES`; several with commas between them, as in `hybrid,graph_local`, whose rankings are
+                fused; or `hyde` or `rewrite`, a plus sign and the mode or modes that find passages, as in
+                `rewrite+two_step`. `auto` chooses one.
             k: Results wanted, 1 to 1000.
             filters: What passages must satisfy.
             granularity: What a result is: `chunk`, `page` or `document`.
             summaries: Which summaries choose in `two_step`: `page` or `file`.
             levels: Which community reports are searched in `graph_global`; those of the knowledge base where None.
-            history: The conversation before the query, the oldest turn first; read by `rewrite`.
+            history: The conversation before the query, the oldest turn first; read by `rewrite`
+                and `auto`.
 
         Returns:
-            At most `k` hits; equal scores stand by chunk id.
+            At most `k` hits; equal scores stand by chunk id. Their mode is the one that `auto` chose.
 
         Raises:
             QueryError: The query is empty, an argument is unknown or out of range, or nothing is indexed.
@@ -161,7 +155,8 @@ class KnowledgeBase:
         self._check(query, mode, k, granularity, summaries)
         how = How(mode, k, filters, granularity, summaries, levels or self._levels, tuple(history))
         trace = TraceRecorder()
-        vector = self._embedded(query, mode, trace)
+        how = self._chosen(query, how, trace)
+        vector = self._embedded(query, how.mode, trace)
         return self._result(query, vector, how, trace)
 
     def search_all(
@@ -201,17 +196,18 @@ class KnowledgeBase:
                     self._check(text, mode, k, granularity, summaries)
                 except QueryError as error:
                     raise QueryError(f"query {query_id}: {error}") from error
-            vectors: Sequence[NDArray[np.float32] | None] = [None] * len(batch)
-            if mode not in NEEDS_NO_VECTOR:
-                vectors = list(self._embedder.embed([clean_text(text) for _, text in batch], EmbeddingKind.QUERY))
-            for (query_id, text), vector in zip(batch, vectors, strict=True):
-                trace = TraceRecorder()
-                yield query_id, self._result(text, vector, how, trace)
+            traces = [TraceRecorder() for _ in batch]
+            hows = [self._chosen(text, how, trace) for (_, text), trace in zip(batch, traces, strict=True)]
+            embedded = [each.mode not in NEEDS_NO_VECTOR for each in hows]
+            texts = [clean_text(text) for (_, text), wanted in zip(batch, embedded, strict=True) if wanted]
+            vectors = iter(self._embedder.embed(texts, EmbeddingKind.QUERY) if texts else ())
+            for (query_id, text), own, wanted, trace in zip(batch, hows, embedded, traces, strict=True):
+                yield query_id, self._result(text, next(vectors) if wanted else None, own, trace)
 
     def ask(
         self,
         question: str,
-        mode: str = "hybrid",
+        mode: str = AUTO_MODE,
         k: int = 10,
         filters: Filters = NO_FILTERS,
         *,
@@ -231,7 +227,7 @@ class KnowledgeBase:
             k: Passages that the answer may rest on, 1 to 1000, as far as there is room for them.
             filters: What passages must satisfy.
             history: The conversation before the question, the oldest turn first. Where the question refers back,
-                earlier questions are searched with it; mode `rewrite` resolves them.
+                earlier questions are searched with it; `rewrite`, and with it `auto`, resolves them.
             summaries: Which summaries choose in `two_step`: `page` or `file`.
             levels: Which community reports are read in `graph_global`; those of the knowledge base where None.
 
@@ -249,7 +245,7 @@ class KnowledgeBase:
     def ask_stream(
         self,
         question: str,
-        mode: str = "hybrid",
+        mode: str = AUTO_MODE,
         k: int = 10,
         filters: Filters = NO_FILTERS,
         *,
@@ -312,16 +308,26 @@ class KnowledgeBase:
         self._check(question, how.mode, how.k, how.granularity, how.summaries)
         question = clean_text(question)
         trace = TraceRecorder()
+        how = self._chosen(question, how, trace, answers=True)
         resolves = how.mode.partition("+")[0] == REWRITE_MODE
         query = question if resolves else with_history(question, how.history)
         if query != question:
             trace.add("history", time.perf_counter(), 1, texts=(query,))
         vector = self._embedded(query, how.mode, trace)
         modes = self._modes.watched(trace)
-        request, candidates = self._found(query, vector, how, modes, trace)
+        searched = how if resolves else replace(how, history=())  # the query holds what it refers to
+        request, candidates = self._found(query, vector, searched, modes, trace)
         found = Found(question, how, request, self._hits(candidates[: how.k], trace))
         asking = Asking(self._indexes, self._hits, self._stored, modes.model, self._reader, self._whole)
         yield from asking.events(found, trace, live=live)
+
+    def _chosen(self, query: str, how: How, trace: TraceRecorder, *, answers: bool = False) -> How:
+        """How a query is searched, where `auto` is to choose."""
+        if how.mode != AUTO_MODE:
+            return how
+        model = self._modes.model
+        offered = Offered(self._indexes, answers, model is not None and model.generative)
+        return chosen_how(clean_text(query), how, offered, trace)
 
     def _embedded(self, query: str, mode: str, trace: TraceRecorder) -> NDArray[np.float32] | None:
         if mode in NEEDS_NO_VECTOR:
@@ -361,12 +367,12 @@ class KnowledgeBase:
         request = Request(query, vector, depth, filters, _SUMMARIES[how.summaries], show_all)
         find = self._finder(query, how, modes, trace)
         found = find(request)
-        best = _grouped(found, granularity)
+        best = grouped(found, granularity)
         # Where a few documents take all the places, look deeper until there are enough others or no more passages.
         while len(best) < k and len(found) >= request.depth and request.depth < min(self._row_count, _MAX_DEPTH):
             request = replace(request, depth=min(request.depth * 4, _MAX_DEPTH))
             found = find(request)
-            best = _grouped(found, granularity)
+            best = grouped(found, granularity)
         return request, best
 
     def _finder(self, query: str, how: How, modes: Modes, trace: TraceRecorder) -> Callable[[Request], list[Candidate]]:
@@ -392,33 +398,6 @@ class KnowledgeBase:
             _hit(rank, each, rows[each.row_id] if each.shown is None else each.shown)
             for rank, each in enumerate(candidates, start=1)
         )
-
-
-def _grouped(candidates: Sequence[Candidate], granularity: str) -> list[Candidate]:
-    """Passages, pages or documents by falling score, each shown by its best passage; equal ones by its id.
-
-    A page scores as its best passage: what is asked for stands in one place of it. A document scores as the sum of its
-    passages' scores, scaled to 0…1 among all found, each at half the weight of the one before: the best passage decides
-    first, and a document that says more of the same goes before one that shares a single passage's words.
-
-    Source: the best passage: MaxP of Z. Dai and J. Callan, Deeper text understanding for IR with contextual neural
-    language modeling, SIGIR 2019. The weights: rank-biased precision with persistence 1/2 of A. Moffat and J. Zobel,
-    ACM TOIS 27(1), 2008, there for relevant documents of a ranking, here for passages of a document.
-    """
-    if granularity == Granularity.CHUNK:
-        return list(candidates)
-    groups: dict[str, list[Candidate]] = {}
-    for candidate in candidates:
-        page = candidate.page_id or candidate.key
-        groups.setdefault(page if granularity == Granularity.PAGE else candidate.document_id, []).append(candidate)
-    if granularity == Granularity.PAGE:
-        return [group[0] for group in groups.values()]
-    scaled = min_max({candidate.key: candidate.score for candidate in candidates})
-    best = [
-        replace(group[0], score=sum(scaled[each.key] / 2**place for place, each in enumerate(group)))
-        for group in groups.values()
-    ]
-    return sorted(best, key=lambda candidate: (-candidate.score, candidate.key))
 
 
 def _hit(rank: int, candidate: Candidate, row: Mapping[str, object]) -> Hit:

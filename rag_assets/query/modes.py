@@ -1,6 +1,11 @@
-"""The modes of search by name, and how a name such as `rewrite+two_step` becomes a search.
+"""The modes of search by name, and how a name such as `rewrite+two_step` or `hybrid,graph_local` becomes a search.
 
-What stays out: the modes themselves, one module each.
+```
+mode ::= "auto" | modes | preparing "+" modes        preparing ::= "hyde" | "rewrite"
+modes ::= name ("," name)*                           the rankings of several are fused
+```
+
+What stays out: the modes themselves, one module each, and which one `auto` chooses (`rag_assets.query.auto`).
 """
 
 from collections.abc import Mapping
@@ -10,6 +15,7 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.ports import Embedder, LanguageModel, Rewriter, Turn
 from rag_assets.query.filters import Filters
 from rag_assets.query.fulltext import search_fulltext
+from rag_assets.query.fused import FusedSearch
 from rag_assets.query.graph_global import GlobalSearch
 from rag_assets.query.graph_local import search_graph_local
 from rag_assets.query.hybrid import search_hybrid
@@ -26,6 +32,10 @@ from rag_assets.query.two_step import search_two_step
 from rag_assets.query.vector import search_vector
 from rag_assets.query.watched_model import WatchedModel
 
+AUTO_MODE = "auto"
+FULLTEXT_MODE = "fulltext"
+HYBRID_MODE = "hybrid"
+TWO_STEP_MODE = "two_step"
 META_KNOWLEDGE_MODE = "meta_knowledge"
 GRAPH_LOCAL_MODE = "graph_local"
 GRAPH_GLOBAL_MODE = "graph_global"
@@ -35,16 +45,19 @@ REWRITE_MODE = "rewrite"
 
 _MODES: Mapping[str, Mode] = {
     "vector": search_vector,
-    "fulltext": search_fulltext,
-    "hybrid": search_hybrid,
-    "two_step": search_two_step,
+    FULLTEXT_MODE: search_fulltext,
+    HYBRID_MODE: search_hybrid,
+    TWO_STEP_MODE: search_two_step,
     GRAPH_LOCAL_MODE: search_graph_local,
     TEXT_MAP_REDUCE_MODE: search_text_map_reduce,
 }
 RETRIEVERS = (*_MODES, GRAPH_GLOBAL_MODE, META_KNOWLEDGE_MODE)
-PREPARING_MODES = {HYDE_MODE: "vector", REWRITE_MODE: "hybrid"}  # with the mode that finds passages where none is named
-MODES = (*RETRIEVERS, *PREPARING_MODES)
-NEEDS_NO_VECTOR = frozenset({"fulltext"})
+PREPARING_MODES = {
+    HYDE_MODE: "vector",
+    REWRITE_MODE: HYBRID_MODE,
+}  # with the mode that finds passages where none is named
+MODES = (*RETRIEVERS, *PREPARING_MODES, AUTO_MODE)
+NEEDS_NO_VECTOR = frozenset({FULLTEXT_MODE})
 
 
 @dataclass(frozen=True)
@@ -61,7 +74,7 @@ class How:
 
     @property
     def retriever(self) -> str:
-        """The mode that finds passages."""
+        """The mode that finds passages; several with commas between them where they are fused."""
         first, _, named = self.mode.partition("+")
         return named or PREPARING_MODES.get(first, first)
 
@@ -70,14 +83,22 @@ def check_mode(mode: str) -> None:
     """Find out whether there is such a mode.
 
     Raises:
-        QueryError: There is not.
+        QueryError: There is not, or it fuses what cannot be fused.
     """
-    first, plus, retriever = mode.partition("+")
-    if first not in MODES:
-        raise QueryError(f"unknown mode {mode!r}, expected one of {', '.join(MODES)}")
-    if plus and (first not in PREPARING_MODES or retriever not in RETRIEVERS):
-        before, after = " or ".join(PREPARING_MODES), ", ".join(RETRIEVERS)
-        raise QueryError(f"unknown mode {mode!r}, expected {before} before the plus sign and one of {after} after it")
+    first, plus, after = mode.partition("+")
+    names = (after if plus else first).split(",")
+    if plus and (first not in PREPARING_MODES or not set(names) <= set(RETRIEVERS)):
+        before, retrievers = " or ".join(PREPARING_MODES), ", ".join(RETRIEVERS)
+        raise QueryError(
+            f"unknown mode {mode!r}, expected {before} before the plus sign and one of {retrievers}, "
+            "or several with commas between, after it"
+        )
+    if not set(names) <= set(MODES):
+        raise QueryError(f"unknown mode {mode!r}, expected one of {', '.join(MODES)}, or several with commas between")
+    if len(names) > 1 and AUTO_MODE in names:
+        raise QueryError(f"mode {mode!r}: {AUTO_MODE} chooses a mode by itself and cannot be fused with others")
+    if len(set(names)) < len(names):
+        raise QueryError(f"mode {mode!r} names a mode twice: only different modes are fused")
 
 
 @dataclass(frozen=True)
@@ -108,22 +129,30 @@ class Modes:
         return replace(self, planner=self.planner.with_model(model), hyde=hyde, model=model)
 
     def search(self, how: How) -> Mode:
-        """The search that a mode names; it may be asked again for more passages of the same query."""
-        first = how.mode.partition("+")[0]
-        if first not in PREPARING_MODES:
-            return self._retriever(first, how)
-        if first == REWRITE_MODE:
-            retriever = self._retriever(how.retriever, how)
-            return RewriteSearch(self.embedder, self._rewriter(), how.history, retriever)
+        """The search that a mode names, any but `auto`; it may be asked again for more passages of the same query."""
+        first, plus, retriever = how.mode.partition("+")
+        return self._prepared(first, retriever, how) if plus else self._retriever(first, how)
+
+    def _prepared(self, name: str, retriever: str, how: How) -> Mode:
+        """What goes before a retriever."""
+        if name == REWRITE_MODE:
+            found = self._retriever(retriever, how)
+            return RewriteSearch(self.embedder, self._rewriter(), how.history, found)
         writers = self.hyde.with_model(self.model)
-        return HydeSearch(self.embedder, writers, self.hyde, lambda: self._retriever(how.retriever, how))
+        return HydeSearch(self.embedder, writers, self.hyde, lambda: self._retriever(retriever, how))
 
     def _rewriter(self) -> Rewriter:
         if self.rewriter is not None:
             return self.rewriter
         return ModelRewriter(self.model) if self.model is not None and self.model.generative else RuleRewriter()
 
-    def _retriever(self, name: str, how: How) -> Mode:
+    def _retriever(self, names: str, how: How) -> Mode:
+        """One mode, or the fusion of several."""
+        name, comma, _ = names.partition(",")
+        if comma:
+            return FusedSearch({each: self._retriever(each, how) for each in names.split(",")}, how.granularity)
+        if name in PREPARING_MODES:
+            return self._prepared(name, PREPARING_MODES[name], how)
         if name == META_KNOWLEDGE_MODE:
             return MetaKnowledgeSearch(self.planner)
         return GlobalSearch(how.levels) if name == GRAPH_GLOBAL_MODE else _MODES[name]

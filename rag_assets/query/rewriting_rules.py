@@ -69,7 +69,9 @@ _REQUEST_OPENING = re.compile(
 _REFERS_BACK = re.compile(
     "それ|その|これ|この|あれ|あの|そこ|そちら|同じ|上記|前述|さっき|先ほど|先程|ほかには|他には"
     r"|\b(?:it|its|they|them|their|this|that|these|those|he|she|him|her|his|there|same|above|former|latter)\b"
-    r"|^\s*(?:では|じゃあ|それでは|また|and\b|what\s+about|how\s+about)",
+    r"|^\s*(?:では|じゃあ|それでは|また|and\b|what\s+about|how\s+about)"
+    # a question of a topic alone, as in 「期限は？」 or "Why?"
+    r"|^\s*[^\s。、]{1,6}は\s*[?？]\s*$|^\s*(?:who|what|when|where|why|how)\s*\?\s*$",
     re.IGNORECASE,
 )
 
@@ -101,6 +103,11 @@ def keywords(question: str) -> str:
     return text or question
 
 
+def refers_back(question: str) -> bool:
+    """Whether a question needs those before it: it says "it" or 「その」, or is a topic without a question."""
+    return _REFERS_BACK.search(question[:_LONGEST]) is not None
+
+
 def with_history(question: str, history: Sequence[Turn]) -> str:
     """A question with the earlier ones that it refers to put before it, the oldest first."""
     return " ".join((*_referred(question, history), question))
@@ -110,7 +117,7 @@ def _referred(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
     """Earlier questions that a question refers to, and those that these refer to, the oldest first."""
     found: list[str] = []
     for turn in reversed(history[-REMEMBERED_TURNS:]):
-        if not _REFERS_BACK.search(question[:_LONGEST]):
+        if not refers_back(question):
             break
         question = turn.question
         found.insert(0, question)

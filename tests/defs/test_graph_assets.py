@@ -234,3 +234,11 @@ def test_assets_of_the_graph_are_defined_only_where_it_is_on_or_something_is_sto
     assert defined(home=str(tmp_path / "new"), **off) == set()
     assert len(defined(home=str(tmp_path / "new"), graph={"enabled": True})) == 3
     assert len(defined(home=str(copied.path), **off)) == 3, "to be emptied"
+
+
+def test_a_serving_table_that_is_made_as_a_whole_and_out_of_date_is_brought_in_step(copied: Home) -> None:
+    altered(copied.lake, ENTITIES, "description", "altered by hand")
+    assert "00" in copied.changes(copied.listing()).shards
+    run_index(copied)
+    assert "altered by hand" in str(copied.vectors.column("entities", "text").to_pylist())
+    assert copied.changes(copied.listing()).shards == ()

@@ -55,7 +55,8 @@ def test_views_stand_in_the_documentation() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [*READMES, "docs/query.md", "docs/http-api.md", "docs/operations.md", "docs/language-models.md"]
+    "page",
+    [*READMES, "docs/query.md", "docs/http-api.md", "docs/mcp.md", "docs/operations.md", "docs/language-models.md"],
 )
 def test_links_lead_somewhere(page: str) -> None:
     import re

@@ -23,6 +23,7 @@ class ApiOptions:
         waiting: Requests of each kind that may wait for their turn; more are sent away.
         sql: What one SQL query may take.
         mode: Mode of a search that names none.
+        ask_mode: Mode of a question that names none.
         k: Results of a search that names no number.
         levels: Which community reports are read where a search names none.
     """
@@ -38,5 +39,6 @@ class ApiOptions:
     waiting: int = 64
     sql: SqlLimits = field(default_factory=SqlLimits)
     mode: str = "hybrid"
+    ask_mode: str = "auto"
     k: int = 10
     levels: LevelChoice = field(default_factory=lambda: LevelChoice(1, dynamic=False))

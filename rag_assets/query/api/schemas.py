@@ -12,12 +12,13 @@ from rag_assets.query.report_levels import LevelChoice
 
 MAX_QUERY_CHARS = 20_000
 MODE_DESCRIPTION = (
-    f"One of {', '.join(MODES)}; or {' or '.join(PREPARING_MODES)}, a plus sign and the mode that finds passages."
+    f"One of {', '.join(MODES)}; several with commas between, whose rankings are fused; or "
+    f"{' or '.join(PREPARING_MODES)}, a plus sign and the mode or modes that find passages."
 )
 FILTER_DESCRIPTION = "`FIELD=VALUE` with document, folder, format, language, page_name, modified or facet.NAME."
 
 QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
-ModeName = Annotated[str, Field(max_length=64, description=MODE_DESCRIPTION)]
+ModeName = Annotated[str, Field(max_length=128, description=MODE_DESCRIPTION)]
 ResultCount = Annotated[int, Field(ge=1, le=1000, description="Results.")]
 FilterText = Annotated[str, Field(max_length=2000)]
 LevelNumber = Annotated[int, Field(ge=0, le=1000, description="Level of the community reports that are read.")]
@@ -159,7 +160,8 @@ class AskResponse(_Response):
 class ModesResponse(BaseModel):
     """What `mode` may be, and what a request that names neither mode nor number gets."""
 
-    default_mode: str = Field(description="Mode of a request that names none.")
+    default_mode: str = Field(description="Mode of a search that names none.")
+    default_ask_mode: str = Field(description="Mode of a question that names none.")
     k: int = Field(description="Results of a request that names no number.")
     modes: list[str] = Field(description="All modes.")
     retrievers: list[str] = Field(description="Modes that may stand behind the plus sign.")

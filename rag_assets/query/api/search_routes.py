@@ -76,7 +76,7 @@ def search_router(service: Service, prefix: str) -> APIRouter:
         },
     )
     async def ask(request: Request, asked: Annotated[AskRequest, Body()]) -> Response:
-        mode = asked.mode or service.options.mode
+        mode = asked.mode or service.options.ask_mode
         note(request, mode=mode[:64])
         if asked.stream or wants_events(request):
             return await answer_events(service, asked, mode)
@@ -86,6 +86,7 @@ def search_router(service: Service, prefix: str) -> APIRouter:
     async def modes() -> ModesResponse:
         return ModesResponse(
             default_mode=service.options.mode,
+            default_ask_mode=service.options.ask_mode,
             k=service.options.k,
             modes=list(MODES),
             retrievers=list(RETRIEVERS),

@@ -129,9 +129,9 @@ class Timed:
 
     def __init__(self, metrics: Metrics, mode: str, kind: str) -> None:
         self._metrics = metrics
-        first, _, second = mode.partition("+")
-        known = first in MODES and (not second or second in MODES)
-        self._labels = (mode if known or mode == "auto" else "unknown", kind)
+        known = all(name in MODES for name in mode.replace("+", ",").split(","))
+        label = "fused" if "," in mode else mode  # there are too many fusions for a label each
+        self._labels = (label if known else "unknown", kind)
         self._began = 0.0
 
     def __enter__(self) -> None:

@@ -1,0 +1,25 @@
+/** What the server says of itself, asked once: modes of search and the state of the published version. */
+
+import { get } from "/api.js";
+
+const asked = new Map();
+
+function once(path) {
+  if (!asked.has(path)) {
+    const answer = get(path);
+    asked.set(path, answer);
+    answer.catch(() => asked.delete(path));
+  }
+  return asked.get(path);
+}
+
+/** `{default_mode, default_ask_mode, k, modes, retrievers, preparing}`. */
+export const modes = () => once("/modes");
+
+/** State of the published version. */
+export const status = () => once("/status");
+
+/** Ask again the next time. */
+export function forget() {
+  asked.clear();
+}

@@ -1,0 +1,281 @@
+/** All texts, English and Japanese, and how numbers and times are written. */
+
+import { keptLanguage } from "/session.js";
+
+const TEXTS = {
+  // frame
+  skipToContent: ["Skip to content", "本文へ移動"],
+  mainNavigation: ["Main", "メイン"],
+  language: ["Language", "言語"],
+  token: ["API token", "APIトークン"],
+  tokenHelp: [
+    "The server asks for its token. It is kept until this window is closed.",
+    "サーバーがトークンを求めています。このウィンドウを閉じるまで保持されます。",
+  ],
+  tokenField: ["Token", "トークン"],
+  save: ["Save", "保存"],
+  cancel: ["Cancel", "キャンセル"],
+  problem: ["This cannot be shown", "表示できません"],
+  tryAgain: ["Try again", "再試行"],
+  more: ["Show more", "さらに表示"],
+  none: ["None", "なし"],
+  noConnection: ["The server cannot be reached.", "サーバーに接続できません。"],
+  versionServed: [
+    "Version {n}, published {time}; documents: {documents}",
+    "バージョン {n}（{time} 公開）、文書数 {documents}",
+  ],
+
+  // ask
+  ask: ["Ask", "質問"],
+  askTitle: ["Ask the documents", "文書に質問する"],
+  question: ["Question", "質問文"],
+  questionHint: ["Enter asks, Shift+Enter begins a new line.", "Enter で質問、Shift+Enter で改行。"],
+  searchOnly: ["Search only", "検索のみ"],
+  stop: ["Stop", "中止"],
+  newConversation: ["New conversation", "新しい会話"],
+  followUp: [
+    "Further questions are understood together with those before.",
+    "続けて質問すると、前の質問も踏まえて答えます。",
+  ],
+  options: ["Options", "オプション"],
+  conversation: ["Conversation", "会話"],
+  searching: ["Searching…", "検索中…"],
+  writing: ["Passages found: {n}. Writing the answer…", "該当箇所 {n} 件。回答を作成中…"],
+  stopped: ["Stopped.", "中止しました。"],
+  answer: ["Answer", "回答"],
+  answerReady: ["The answer is ready. Sources: {n}", "回答ができました。出典 {n} 件"],
+  resultsReady: ["Results: {n}", "検索結果 {n} 件"],
+  sources: ["Sources", "出典"],
+  results: ["Results", "検索結果"],
+  noResults: ["Nothing was found.", "見つかりませんでした。"],
+  notInDocuments: ["Not in the documents", "文書に記載なし"],
+  nearest: ["Nearest passages", "最も近い記載"],
+  cites: ["Source {n}: {label}", "出典 {n}: {label}"],
+  unsupported: ["Not confirmed by the sources", "出典で確認できません"],
+  unfounded: ["Not in the sources: {words}", "出典にない語: {words}"],
+  writtenBy: ["Written by {model} and checked against the sources.", "{model} が作成し、出典と照合しました。"],
+  quoted: ["Quoted as it stands, without a language model.", "言語モデルを使わず、原文を引用しています。"],
+  modelFailed: ["The language model failed: {reason}", "言語モデルが失敗しました: {reason}"],
+  removedCitations: [
+    "Citations of sources that do not exist were removed: {n}",
+    "存在しない出典への参照を除きました: {n} 件",
+  ],
+  quoteMissing: ["The quoted words do not stand here", "引用された語句はここにありません"],
+  fullText: ["Whole text", "全文"],
+  lessText: ["Less", "短く表示"],
+  score: ["Score {score}", "スコア {score}"],
+  foundByQuestions: ["Found by the questions", "次の質問から見つかりました"],
+
+  // options of a search
+  mode: ["Mode", "検索方式"],
+  afterwards: ["Then find passages by", "その後の検索方式"],
+  resultCount: ["Results, at most", "件数の上限"],
+  granularity: ["A result is", "結果の単位"],
+  chunk: ["a passage", "箇所"],
+  page: ["a page or sheet", "ページ・シート"],
+  document: ["a document", "文書"],
+  granularityHint: ["For “Search only”", "「検索のみ」で使います"],
+  filters: ["Only in", "絞り込み"],
+  folder: ["Folder", "フォルダー"],
+  format: ["Format", "形式"],
+  anyFormat: ["Any format", "すべての形式"],
+  anyFolder: ["All folders", "すべてのフォルダー"],
+  "mode.auto": ["Automatic", "自動"],
+  "mode.hybrid": ["Meaning and words (hybrid)", "意味と語句（hybrid）"],
+  "mode.vector": ["Meaning (vector)", "意味（vector）"],
+  "mode.fulltext": ["Words (fulltext)", "語句（fulltext）"],
+  "mode.two_step": ["Summaries, then passages (two_step)", "要約から箇所へ（two_step）"],
+  "mode.meta_knowledge": ["Questions that documents answer (meta_knowledge)", "想定質問（meta_knowledge）"],
+  "mode.graph_local": ["Entities around the question (graph_local)", "関連する要素（graph_local）"],
+  "mode.graph_global": ["Community reports (graph_global)", "コミュニティの報告（graph_global）"],
+  "mode.text_map_reduce": ["Every passage (text_map_reduce)", "全箇所（text_map_reduce）"],
+  "mode.hyde": ["Imagined answer (hyde)", "仮の回答（hyde）"],
+  "mode.rewrite": ["Rewritten question (rewrite)", "質問の書き換え（rewrite）"],
+
+  // trace
+  trace: ["What was done", "処理の内訳"],
+  traceTotal: [
+    "{milliseconds} ms, model calls: {calls}, cost: {cost}",
+    "{milliseconds} ミリ秒、モデル呼び出し {calls} 回、費用 {cost}",
+  ],
+  step: ["Step", "処理"],
+  index: ["Index", "索引"],
+  candidates: ["Candidates", "候補数"],
+  milliseconds: ["ms", "ミリ秒"],
+  details: ["Details", "詳細"],
+  steps: ["Steps", "処理の一覧"],
+  modelCalls: ["Model calls", "モデル呼び出し"],
+  model: ["Model", "モデル"],
+  tokens: ["Tokens in / out", "トークン 入力 / 出力"],
+  cost: ["Cost", "費用"],
+  seconds: ["Seconds", "秒"],
+  fromStore: ["stored answer", "保存済みの回答"],
+
+  // page
+  openPage: ["Open the page", "ページを開く"],
+  pageNumber: ["Page {n}", "{n} ページ"],
+  pageOf: ["{n} of {count}", "{n} / {count}"],
+  pages: ["Pages", "ページ"],
+  pageNavigation: ["Pages of the document", "文書内のページ"],
+  previousPage: ["Previous page", "前のページ"],
+  nextPage: ["Next page", "次のページ"],
+  goToPage: ["Go to page", "ページを選ぶ"],
+  citedCells: ["Cited cells: {cells}", "引用されたセル: {cells}"],
+  citedPlace: ["The cited place is marked.", "引用箇所を強調しています。"],
+  citedMissing: ["The cited place is not on this page as it is now.", "引用箇所は現在のページにありません。"],
+  citedBox: ["Cited place", "引用箇所"],
+  pageText: ["Text of the page", "ページのテキスト"],
+  pictureOf: ["Picture of page {n}", "{n} ページの画像"],
+  noPicture: ["There is no picture of this page: {reason}", "このページの画像はありません: {reason}"],
+  tableAt: ["Table {range}", "表 {range}"],
+  table: ["Table", "表"],
+  rowNumber: ["Row", "行"],
+  rowsLeftOut: ["Rows not shown: {n}", "省略した行: {n}"],
+  showAllRows: ["Show all rows", "すべての行を表示"],
+  diagram: ["Diagram", "図"],
+  note: ["Note", "注記"],
+  header: ["Header or footer", "ヘッダー・フッター"],
+  emptyPage: ["This page holds no text.", "このページにはテキストがありません。"],
+  hidden: ["hidden", "非表示"],
+  ocr: ["Read from a picture, confidence {share}", "画像から読み取り、信頼度 {share}"],
+  summary: ["Summary", "要約"],
+  "role.cover": ["cover", "表紙"],
+  "role.revision_history": ["revision history", "改訂履歴"],
+  "role.contents": ["table of contents", "目次"],
+
+  // documents
+  documents: ["Documents", "文書"],
+  words: ["Words in name or title", "名前・タイトルの語"],
+  state: ["State", "状態"],
+  anyState: ["Any state", "すべての状態"],
+  parsed: ["read", "読み取り済み"],
+  failed: ["failed", "失敗"],
+  partly: ["partly: {n}", "一部未読: {n}"],
+  show: ["Show", "表示"],
+  documentsFound: ["Documents: {n}", "文書 {n} 件"],
+  documentsFailed: ["failed: {n}", "失敗 {n} 件"],
+  noDocuments: ["No document is like this.", "該当する文書はありません。"],
+  name: ["Name", "名前"],
+  size: ["Size", "サイズ"],
+  modified: ["Changed", "更新日時"],
+  firstDocuments: ["First documents", "先頭へ"],
+  nextDocuments: ["Next documents", "次へ"],
+  failures: ["What could not be read", "読み取れなかったもの"],
+  whole: ["whole document", "文書全体"],
+  facets: ["Kind of document", "文書の種類"],
+  costs: ["Language models", "言語モデル"],
+  calls: ["Calls", "呼び出し"],
+  passages: ["Passages", "箇所"],
+  questions: ["Questions that it answers", "想定質問"],
+  characters: ["Characters", "文字数"],
+  "cause.unreadable": ["cannot be opened", "ファイルを開けません"],
+  "cause.unsupported_format": ["unknown format", "未対応の形式"],
+  "cause.encrypted": ["encrypted", "暗号化されています"],
+  "cause.malformed": ["damaged", "破損しています"],
+  "cause.too_large": ["too large", "大きすぎます"],
+  "cause.timeout": ["took too long", "時間切れ"],
+  "cause.memory": ["needs too much memory", "メモリー不足"],
+  "cause.crashed": ["reader crashed", "読み取り処理が異常終了"],
+  "cause.not_calculated": ["formulas without results", "計算結果のない数式"],
+  "cause.no_text": ["no text", "テキストなし"],
+
+  // communities
+  communities: ["Communities", "コミュニティ"],
+  noGraph: [
+    "There is no entity graph. It is made where the setting graph.enabled is on: RAG_GRAPH__ENABLED=true rag-assets index",
+    "要素のグラフがありません。設定 graph.enabled を有効にすると作られます: RAG_GRAPH__ENABLED=true rag-assets index",
+  ],
+  level: ["Level", "階層"],
+  levelName: ["Level {n}", "階層 {n}"],
+  coarsest: ["Level {n}, the coarsest", "階層 {n}（最も大まか）"],
+  members: ["Entities", "要素"],
+  membersShown: ["Entities (the first {shown} of {n})", "要素（{n} 件中 {shown} 件）"],
+  relationships: ["Relationships", "関係"],
+  communityFacts: ["entities: {size}, relationships: {edges}", "要素 {size}、関係 {edges}"],
+  rating: ["Impact {rating} of 10", "重要度 {rating} / 10"],
+  report: ["Report", "報告"],
+  noReport: ["No report has been written on this community.", "このコミュニティの報告はまだありません。"],
+  findings: ["Findings", "要点"],
+  parts: ["Parts", "下位のコミュニティ"],
+  parent: ["Community above", "上位のコミュニティ"],
+  communityNamed: ["Community {id}", "コミュニティ {id}"],
+  graph: ["Graph", "グラフ"],
+  graphLabel: ["Graph of {nodes} entities and {edges} relationships", "要素 {nodes} 件、関係 {edges} 件のグラフ"],
+  graphHint: [
+    "Drag to move, choose an entity to see it. The list of entities below holds the same. Keys: arrows, + and −.",
+    "ドラッグで移動、要素を選ぶと詳細を表示します。下の一覧からも選べます。キー操作: 矢印、+、−。",
+  ],
+  zoomIn: ["Zoom in", "拡大"],
+  zoomOut: ["Zoom out", "縮小"],
+  wholeGraph: ["Whole graph", "全体を表示"],
+  entity: ["Entity", "要素"],
+  type: ["Type", "種類"],
+  mentions: ["Mentions", "言及"],
+  aliases: ["Also: {names}", "別名: {names}"],
+  namedOn: ["Named on", "記載ページ"],
+  loading: ["Loading…", "読み込み中…"],
+
+  // compare
+  compare: ["Compare", "比較"],
+  compareTitle: ["Compare modes of search", "検索方式の比較"],
+  compareChoose: ["Two to four modes", "検索方式（2〜4 個）"],
+  compareCount: ["Choose two to four modes.", "検索方式を 2〜4 個選んでください。"],
+  withAnswers: ["With answers", "回答も作成する"],
+  compareDone: ["All modes are done.", "すべての方式が完了しました。"],
+  alsoIn: ["also in {modes}", "{modes} にもあり"],
+  onlyHere: ["only here", "この方式のみ"],
+};
+
+const LANGUAGES = ["en", "ja"];
+
+let chosen = LANGUAGES.includes(keptLanguage.get()) ? keptLanguage.get() : ofBrowser();
+
+function ofBrowser() {
+  const wanted = navigator.languages ?? [navigator.language];
+  return wanted.map((name) => name.slice(0, 2)).find((name) => LANGUAGES.includes(name)) ?? "en";
+}
+
+export const language = () => chosen;
+
+export function chooseLanguage(name) {
+  chosen = name;
+  keptLanguage.set(name);
+}
+
+/** A text with values in the place of `{names}`. */
+export function t(key, values = {}) {
+  const texts = TEXTS[key];
+  if (!texts) throw new Error(`no text ${key}`);
+  return texts[LANGUAGES.indexOf(chosen)].replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
+
+/** The text of one of an open list of names, as of a mode or a cause; a name without one stands for itself. */
+export function named(kind, name) {
+  return TEXTS[`${kind}.${name}`] ? t(`${kind}.${name}`) : name;
+}
+
+export function number(value, digits = 0) {
+  return new Intl.NumberFormat(chosen, { maximumFractionDigits: digits }).format(value);
+}
+
+export function dollars(value) {
+  const digits = value > 0 && value < 0.01 ? 6 : 2;
+  const style = { style: "currency", currency: "USD", minimumFractionDigits: 2, maximumFractionDigits: digits };
+  return new Intl.NumberFormat(chosen, style).format(value);
+}
+
+export function bytes(value) {
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte"];
+  const power = Math.min(units.length - 1, Math.floor(Math.log(Math.max(value, 1)) / Math.log(1000)));
+  const style = { style: "unit", unit: units[power], unitDisplay: "short", maximumFractionDigits: power ? 1 : 0 };
+  return new Intl.NumberFormat(chosen, style).format(value / 1000 ** power);
+}
+
+export function date(value) {
+  const style = { dateStyle: "medium", timeStyle: "short" };
+  return value ? new Intl.DateTimeFormat(chosen, style).format(new Date(value)) : "";
+}
+
+export function percent(value) {
+  return new Intl.NumberFormat(chosen, { style: "percent" }).format(value);
+}

@@ -1,0 +1,43 @@
+/** The dialog that asks for the API token. */
+
+import { keptToken } from "/session.js";
+
+let token = keptToken.get();
+let asking = null;
+
+/** The token that requests show, or null. */
+export function currentToken() {
+  return token;
+}
+
+/** Ask for the token; resolves to whether one was given. Callers at the same time share one dialog. */
+export function askForToken() {
+  asking ??= shown().finally(() => {
+    asking = null;
+  });
+  return asking;
+}
+
+function shown() {
+  const dialog = document.getElementById("token-dialog");
+  const field = document.getElementById("token-field");
+  field.value = token ?? "";
+  dialog.returnValue = "cancel";
+  dialog.showModal();
+  field.focus();
+  return new Promise((resolve) => {
+    dialog.addEventListener(
+      "close",
+      () => {
+        const given = dialog.returnValue === "save";
+        if (given) {
+          token = field.value.trim() || null;
+          keptToken.set(token);
+        }
+        field.value = "";
+        resolve(given && token !== null);
+      },
+      { once: true },
+    );
+  });
+}

@@ -1,0 +1,447 @@
+"""The web page as people use it: a browser on `rag-assets serve` over a small real knowledge base with a token.
+
+The browser is Debian's Chromium; where it or Playwright is missing, the tests are skipped.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from api_server import TOKEN, RunningServer, running
+from click.testing import CliRunner
+
+from rag_assets.cli import main
+from rag_assets.query.answers import Answer, Sentence, SentenceCitation, Source
+from rag_assets.query.results import Citation, Hit, Trace
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator, Page, Route
+
+PROJECT = Path(__file__).parents[2]
+WEB = PROJECT / "rag_assets" / "query" / "web"
+RECEIPT = PROJECT / "docs" / "sample" / "reports" / "RECEIPT-2024-TXN-98765_retail_purchase.pdf"
+ARGUMENTS = (
+    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
+    "--disable-sync"
+)
+HOSTILE = """# Escaping <img src=x onerror="window.hacked=1">
+
+The zebra rule: `<script>window.hacked=2</script>` and `<img src=x onerror="window.hacked=3">` stay text.
+
+| name | value |
+| --- | --- |
+| zebra | `<svg onload="window.hacked=4">` |
+"""
+NOTES = """# Harbour
+
+Mira Kovacs leads the Harbour Office in Zagreb. The Harbour Office keeps the Lantern Register.
+The Lantern Register is printed in Vienna. Mira Kovacs lives in Vienna.
+"""
+VIEWS = (
+    *("/", "/compare", "/documents", "/documents?status=failed", "/communities", "/documents/none.md"),
+    *("/documents/specs/specs/token.xlsx", "/pages/specs/specs/token.xlsx?page=1#cells=A5:B6"),
+    "/pages/specs/receipt.pdf?page=1",
+)
+FAULTS = Path(__file__).with_name("page_faults.js").read_text("utf-8").strip().rstrip(";")
+
+
+def write_files(folder: Path) -> None:
+    import openpyxl
+
+    (folder / "specs").mkdir(parents=True)
+    (folder / "notes").mkdir()
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.title = "Login"
+    for row in [
+        ["トークン仕様"],
+        [],
+        ["項目", "値", None, "備考"],
+        [None, "本番", "試験", None],
+        ["トークンの有効期限", "3600 秒", "60 秒", "期限切れは E0004"],
+        ["再試行の回数", "5 回", "1 回", "超過は E0009"],
+    ]:
+        sheet.append(row)
+    for cells in ("A3:A4", "B3:C3", "D3:D4"):
+        sheet.merge_cells(cells)
+    book.create_sheet("Codes").append(["E0004", "The token has expired"])
+    book.save(folder / "specs" / "token.xlsx")
+    shutil.copy(RECEIPT, folder / "receipt.pdf")
+    (folder / "notes" / "hostile.md").write_text(HOSTILE, "utf-8")
+    (folder / "notes" / "harbour.md").write_text(NOTES, "utf-8")
+    (folder / "broken.xlsx").write_text("no workbook", "utf-8")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> str:
+    pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
+    return found
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, models_folder: Path, chromium: str) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("web")
+    home = folder / "home"
+    home.mkdir()
+    (home / "models").symlink_to(models_folder)
+    write_files(folder / "specs")
+    arguments = ["--home", str(home), "index", f"specs={folder / 'specs'}"]
+    result = CliRunner().invoke(main, arguments, env={"RAG_GRAPH__ENABLED": "true", "RAG_PARSING__WORKERS": "1"})
+    assert result.exit_code == 0, result.output
+    settings = {"RAG_SERVE__REQUESTS_PER_MINUTE": "0", "RAG_API_TOKEN": TOKEN}
+    with running(home, folder / "log.jsonl", **settings) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str, server: RunningServer) -> "Iterator[Browser]":
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=ARGUMENTS.split())
+        yield browser
+        browser.close()
+
+
+class Visitor:
+    """A person with a window of their own, who has shown the token."""
+
+    def __init__(self, browser: "Browser", url: str, **options: Any) -> None:
+        self.context = browser.new_context(base_url=url, **{"locale": "en-GB", **options})
+        self.context.set_default_timeout(30_000)
+        self.page: Page = self.context.new_page()
+        self.errors: list[str] = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
+
+    def with_token(self) -> "Visitor":
+        self.context.add_init_script(f"sessionStorage.setItem('rag_assets.token', '{TOKEN}')")
+        return self
+
+    def open(self, address: str) -> "Page":
+        self.page.goto(address)
+        self.page.locator("main h1").wait_for()
+        return self.page
+
+    def ask(self, question: str, *, search: bool = False) -> "Locator":
+        """The turn with the answer or the results."""
+        self.page.get_by_label("Question").fill(question)
+        self.page.get_by_role("button", name="Search only" if search else "Ask", exact=True).click()
+        turn = self.page.get_by_role("article").first
+        turn.locator(".answer[aria-busy=false]").wait_for()
+        return turn
+
+
+@pytest.fixture
+def visitor(browser: "Browser", server: RunningServer) -> Iterator[Visitor]:
+    visitor = Visitor(browser, server.url).with_token()
+    yield visitor
+    visitor.context.close()
+    assert visitor.errors == []
+
+
+def test_the_token_is_asked_for_and_kept_for_the_window(browser: "Browser", server: RunningServer) -> None:
+    visitor = Visitor(browser, server.url)
+    page = visitor.page
+    page.goto("/documents")
+    dialog = page.get_by_role("dialog", name="API token")
+    dialog.get_by_label("Token").fill("a-wrong-token-of-the-tests")
+    page.keyboard.press("Enter")
+    dialog.get_by_label("Token").fill(TOKEN)
+    page.keyboard.press("Enter")
+    page.get_by_role("rowheader", name="token.xlsx").wait_for()
+    page.reload()
+    page.get_by_role("rowheader", name="token.xlsx").wait_for()
+    assert not dialog.is_visible()
+    assert TOKEN not in page.evaluate("JSON.stringify(localStorage)")
+    visitor.context.close()
+
+
+def test_a_search_leads_to_the_cited_cells(visitor: Visitor) -> None:
+    page = visitor.open("/")
+    turn = visitor.ask("トークンの有効期限", search=True)
+    turn.get_by_role("link", name=re.compile("token.xlsx › Login")).first.click()
+    cell = page.get_by_role("cell", name="3600 秒")
+    cell.wait_for()
+    assert cell.get_attribute("aria-current") == "location"
+    assert re.search(r"#cells=A\d", page.url)
+    assert page.evaluate("document.activeElement.classList.contains('cited')")
+    top = page.locator(".cited").first.bounding_box()
+    assert top and 0 <= top["y"] < 900
+
+
+def test_a_sheet_is_shown_with_merged_cells_and_only_cited_ones_marked(visitor: Visitor) -> None:
+    page = visitor.open("/pages/specs/specs/token.xlsx?page=1#cells=B5:C5")
+    head = page.get_by_role("columnheader", name="値")
+    assert head.get_attribute("colspan") == "2"
+    assert page.get_by_role("columnheader", name="項目").get_attribute("rowspan") == "2"
+    marked = page.locator("[aria-current=location]")
+    assert marked.all_inner_texts() == ["3600 秒", "60 秒"]
+    page.get_by_role("link", name="Next page").click()
+    page.get_by_role("heading", level=1, name="Codes").wait_for()
+    assert page.evaluate("document.activeElement.tagName") == "H1"
+    assert "Codes" in page.title()
+    page.go_back()
+    page.get_by_role("heading", level=1, name="Login").wait_for()
+
+
+def test_a_box_is_drawn_over_the_picture_of_a_pdf_page(visitor: Visitor) -> None:
+    page = visitor.open("/")
+    turn = visitor.ask("return policy days", search=True)
+    turn.get_by_role("link", name=re.compile("receipt.pdf")).first.click()
+    box = page.get_by_role("img", name="Cited place")
+    box.wait_for()
+    picture = page.get_by_role("img", name="Picture of page 1")
+    assert picture.evaluate("node => node.naturalWidth") > 500
+    inner, outer = box.bounding_box(), picture.bounding_box()
+    assert inner and outer
+    assert outer["x"] <= inner["x"] and inner["x"] + inner["width"] <= outer["x"] + outer["width"] + 6
+    assert inner["height"] > 20
+
+
+def test_an_answer_has_citations_that_lead_to_sources_and_a_follow_up_knows_the_question(visitor: Visitor) -> None:
+    page = visitor.open("/")
+    turn = visitor.ask("トークンの有効期限は？")
+    assert "3600 秒" in turn.locator(".answer").inner_text()
+    turn.get_by_role("button", name=re.compile("Source 1:")).first.click()
+    source = turn.get_by_role("complementary", name="Sources").get_by_role("listitem").first
+    assert source.evaluate("node => node === document.activeElement")
+    address = source.get_by_role("link").get_attribute("href") or ""
+    assert address.startswith("/pages/specs/specs/token.xlsx?page=1#cells=")
+    assert "What was done Meaning and words (hybrid) ·" in turn.inner_text()
+    with page.expect_request("**/api/v1/ask") as sent:
+        visitor.ask("それは試験では？")
+    body = json.loads(sent.value.post_data or "")
+    assert [each["question"] for each in body["history"]] == ["トークンの有効期限は？"]
+    assert body["mode"] == "auto"
+    assert page.get_by_role("article").count() == 2
+    page.get_by_role("link", name="Documents", exact=True).click()
+    page.get_by_role("link", name="Ask", exact=True).click()
+    assert page.get_by_role("article").count() == 2
+    page.get_by_role("button", name="New conversation").click()
+    assert page.get_by_role("article").count() == 0
+
+
+def written_answer() -> dict[str, object]:
+    """As a model may have written it: one sentence that its source bears out and one that it does not."""
+    sentences = [
+        Sentence("Yes <b>bold</b>.", (SentenceCitation(1, "yes", supported=True),)),
+        Sentence("No 42.", (SentenceCitation(1, "nowhere", supported=False),), ("42",)),
+    ]
+    place = Citation("d.md", 1, None, None, None, "md")
+    hit = Hit(1, 1.0, "d.md", "d.md#1", 1, None, "d.md#1.0", "it says yes", "d", place)
+    sources = (Source(1, hit, hit.text),)
+    answer = Answer("q", "hybrid", True, "Yes. No.", tuple(sentences), sources, Trace((), 1.0), "m", 1)
+    return answer.to_json()
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_what_a_model_wrote_is_shown_as_it_comes_and_doubts_are_marked(visitor: Visitor, *, streamed: bool) -> None:
+    answer = json.dumps(written_answer())
+    events = f'event: text\ndata: {{"text": "Y"}}\n\n: still writing\n\nevent: answer\ndata: {answer}\n\n'
+    body, kind = (events, "text/event-stream") if streamed else (answer, "application/json")
+    visitor.page.route("**/api/v1/ask", lambda route: route.fulfill(body=body, content_type=kind))
+    visitor.open("/")
+    turn = visitor.ask("q")
+    text = turn.locator(".answer").inner_text()
+    assert "Yes <b>bold</b>. [1]" in text
+    assert "No 42. [1] ⚠ Not confirmed by the sources ⚠ Not in the sources: 42" in text
+    assert "Written by m" in text
+    assert turn.locator("mark").all_inner_texts() == ["yes"]
+    assert "The quoted words do not stand here" in turn.get_by_role("complementary").inner_text()
+
+
+def test_what_is_not_in_the_documents_and_what_fails_is_said(visitor: Visitor) -> None:
+    visitor.open("/")
+    turn = visitor.ask("zzqx wwvk")
+    assert "Not in the documents" in turn.inner_text()
+    failure = 'event: error\ndata: {"status": 502, "detail": "the model is gone"}\n\n'
+    visitor.page.route("**/api/v1/ask", lambda route: route.fulfill(body=failure, content_type="text/event-stream"))
+    turn = visitor.ask("again")
+    assert "the model is gone" in turn.get_by_role("alert").inner_text()
+    visitor.page.unroute("**/api/v1/ask")
+    turn.get_by_role("button", name="Try again").click()
+    turn.get_by_text("Not in the documents").or_(turn.locator(".cite")).first.wait_for()
+
+
+def test_an_answer_that_takes_too_long_is_stopped(visitor: Visitor) -> None:
+    page = visitor.open("/")
+    page.route("**/api/v1/ask", lambda _: None)
+    page.get_by_label("Question").fill("token")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Stop").click()
+    assert page.get_by_role("alert").get_by_text("Stopped.").is_visible()
+
+
+def test_documents_are_listed_with_state_and_cause_and_found_by_folder(visitor: Visitor) -> None:
+    page = visitor.open("/documents")
+    row = page.get_by_role("row").filter(has_text="broken.xlsx")
+    assert "failed: damaged" in row.inner_text()
+    page.get_by_label("Folder").select_option("specs/notes")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("heading", name="Documents: 2").wait_for()
+    page.get_by_label("Folder").select_option("")
+    page.get_by_label("State").select_option("failed")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("link", name="broken.xlsx").click()
+    page.get_by_role("heading", name="What could not be read").wait_for()
+    assert "Cannot detect file format" in page.locator("main").inner_text()
+
+
+def test_a_community_is_explored_by_graph_and_by_list(visitor: Visitor) -> None:
+    page = visitor.open("/communities")
+    page.get_by_label("Level").wait_for()
+    page.locator("main .card a").first.click()
+    graph = page.get_by_role("img", name=re.compile(r"Graph of \d+ entities"))
+    graph.wait_for()
+    page.get_by_role("heading", name="Report").wait_for()
+    member = page.locator(".members button").first
+    name = member.inner_text()
+    member.click()
+    panel = page.get_by_role("region", name="Entity")
+    panel.get_by_role("heading", name=name).wait_for()
+    assert (graph.locator(".node.chosen title").first.text_content() or "").startswith(name)
+    other = graph.locator(".node:not(.chosen) circle").first
+    picked = other.evaluate("node => node.parentNode.querySelector('title').textContent")
+    other.click()
+    panel.get_by_role("heading", name=picked.rsplit(" (", 1)[0]).wait_for()
+    before = graph.get_attribute("viewBox")
+    graph.focus()
+    page.keyboard.press("+")
+    assert graph.get_attribute("viewBox") != before
+    panel.get_by_role("link").first.click()
+    page.locator("[aria-current=location]").first.wait_for()
+
+
+def test_without_a_graph_it_is_said_how_to_make_one(visitor: Visitor) -> None:
+    def without_graph(route: "Route") -> None:
+        route.fulfill(json={**route.fetch().json(), "graph": False})
+
+    visitor.page.route("**/api/v1/status", without_graph)
+    page = visitor.open("/communities")
+    assert "RAG_GRAPH__ENABLED=true rag-assets index" in page.get_by_role("main").inner_text()
+
+
+def test_modes_are_compared_side_by_side(visitor: Visitor) -> None:
+    page = visitor.open("/compare")
+    page.get_by_role("searchbox", name="Question").fill("token expired")
+    for mode in ("vector", "rewrite", "two_step"):
+        page.get_by_label(f"({mode})").check()
+    page.get_by_role("button", name="Compare").click()
+    assert "two to four" in page.get_by_role("alert").inner_text()
+    page.get_by_label("(rewrite)").uncheck()
+    page.get_by_role("button", name="Compare").click()
+    columns = page.locator(".column")
+    page.get_by_text("also in").first.wait_for()
+    assert columns.count() == 4
+    for at in range(4):
+        assert re.search(r"[\d.,]+ ms, model calls: 0, cost: (US)?\$0.00", columns.nth(at).inner_text())
+        assert columns.nth(at).get_by_role("row").count() > 1
+    page.get_by_label("With answers").check()
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_text("Quoted as it stands").first.wait_for()
+
+
+def test_text_of_documents_is_inert(visitor: Visitor) -> None:
+    page = visitor.open("/")
+    turn = visitor.ask("zebra rule")
+    assert "<script>window.hacked=2</script>" in turn.inner_text()
+    turn.get_by_role("complementary").get_by_role("link").first.click()
+    page.get_by_role("heading", level=2, name=re.compile("Escaping")).wait_for()
+    shown = page.locator("main").inner_text()
+    assert "<script>window.hacked=2</script>" in shown
+    assert '<svg onload="window.hacked=4">' in shown
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main script, main img, main svg").count() == 0
+
+
+def test_the_page_never_parses_markup_and_has_a_text_for_every_name() -> None:
+    texts = set(re.findall(r'^  "?([\w.]+)"?: \[', (WEB / "i18n.js").read_text("utf-8"), re.MULTILINE))
+    for script in sorted(WEB.rglob("*.js")):
+        source = script.read_text("utf-8")
+        parsing = r"(inner|outer|insertAdjacent)HTML|document\.write|\beval\b|DOMParser|setAttribute\(\"style"
+        assert not re.search(parsing, source), script
+        assert set(re.findall(r'\bt\("([\w.]+)"', source)) <= texts, script
+    frame = (WEB / "index.html").read_text("utf-8")
+    assert set(re.findall(r'data-(?:text|label)="(\w+)"', frame)) <= texts
+    assert not re.search(r"<script(?! type=\"module\" src=\"/)|<style|style=|https?://", frame)
+
+
+def test_japanese_is_spoken_to_who_prefers_it_and_can_be_chosen(browser: "Browser", server: RunningServer) -> None:
+    visitor = Visitor(browser, server.url, locale="ja-JP").with_token()
+    page = visitor.open("/documents")
+    assert page.locator("html").get_attribute("lang") == "ja"
+    page.get_by_role("navigation", name="メイン").get_by_role("link", name="質問").click()
+    page.get_by_label("質問文").fill("zzqx wwvk")
+    page.keyboard.press("Enter")
+    page.get_by_text("文書に記載なし").wait_for()
+    page.get_by_label("言語").select_option("en")
+    page.get_by_text("Not in the documents").wait_for()
+    page.reload()
+    page.get_by_role("heading", name="Ask the documents").wait_for()
+    visitor.context.close()
+    assert visitor.errors == []
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_narrow_screens_scroll_down_only_and_all_is_named_and_legible(
+    browser: "Browser", server: RunningServer, colours: str
+) -> None:
+    visitor = Visitor(browser, server.url, viewport={"width": 360, "height": 740}, color_scheme=colours).with_token()
+    page = visitor.page
+
+    def check() -> None:
+        assert page.evaluate(FAULTS) == [], page.url
+
+    for address in VIEWS:
+        visitor.open(address)
+        check()
+    page.get_by_role("link", name="Communities").click()
+    page.locator("main .card a").first.click()
+    page.locator("svg.graph").wait_for()
+    check()
+    visitor.open("/")
+    visitor.ask("トークンの有効期限は？")
+    page.get_by_text("Options", exact=True).click()
+    page.get_by_text("What was done").click()
+    check()
+    visitor.context.close()
+
+
+def test_a_question_is_asked_and_its_source_opened_with_the_keyboard_alone(visitor: Visitor) -> None:
+    page = visitor.open("/")
+    assert page.evaluate("document.activeElement.id") == "question"
+    page.keyboard.insert_text("トークンの有効期限は？")
+    page.keyboard.press("Enter")
+    page.locator(".cite").first.wait_for()
+
+    def tab_to(selector: str) -> None:
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+                outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+                assert outline != "none"
+                return
+        raise AssertionError(f"{selector} is not reached")
+
+    tab_to(".cite")
+    page.keyboard.press("Enter")
+    tab_to(".card a")
+    page.keyboard.press("Enter")
+    page.locator("[aria-current=location]").first.wait_for()
+    assert page.evaluate("document.activeElement.matches('[aria-current=location]')")
+    page.goto("/documents")
+    page.locator("main h1").wait_for()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"

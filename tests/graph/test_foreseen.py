@@ -1,0 +1,82 @@
+"""What a plan takes a model to find stands in the window, is left in part to gleaning, and keeps to its length."""
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from rag_assets.contracts.generation import Completion, Outcome, Request
+from rag_assets.graph.entity_types import load_types
+from rag_assets.graph.extraction_dialogues import (
+    Answer,
+    ExtractionOptions,
+    WindowSubject,
+    check_windows,
+    window_dialogue,
+)
+from rag_assets.graph.foreseen import foreseen_findings
+from rag_assets.graph.windows import Window
+from rag_assets.models.token_estimate import estimate_tokens
+
+ENGLISH = """The Order Service of Contoso Ltd stores orders in T_ORDER and reports E0004 to Mr. Sato.
+T_STOCK | holds what the Stock Service of Fabrikam Works counts
+The Night Report of Accounting Department reads T_ORDER and /api/v1/orders/list.
+"""
+JAPANESE = """顧客登録画面は顧客テーブルに顧客を登録し、顧客管理機能が API-CUSTOMER-01 を呼び出す。
+E0005 | 顧客が重複している
+受注管理システムは在庫引当処理と配送依頼処理を行う。
+"""
+TYPES = load_types(None)
+
+
+def asked(text: str, language: str) -> tuple[Any, Request]:
+    subject = WindowSubject("a.md", "00", "Title", "", language)
+    dialogue = window_dialogue(subject, text, TYPES, ExtractionOptions(1, True), 32_768)
+    (request,) = next(dialogue)
+    return dialogue, request
+
+
+def answered(request: Request, value: Any) -> Completion:
+    return Completion(request, Outcome.COMPLETED, json.dumps(value, ensure_ascii=False), value=value)
+
+
+@pytest.mark.parametrize(("text", "language"), [(ENGLISH, "en"), (JAPANESE, "ja")])
+def test_all_that_is_foreseen_is_taken_and_gleaning_finds_the_rest(text: str, language: str) -> None:
+    dialogue, request = asked(text, language)
+    first: Any = foreseen_findings(request, 1500)
+    jsonschema.validate(first, json.loads(request.schema or ""))
+    (check,) = dialogue.send([answered(request, first)])
+    assert foreseen_findings(check, 1500) is None
+    (gleaning,) = dialogue.send([answered(check, {"missed": True})])
+    second: Any = foreseen_findings(gleaning, 1500)
+    with pytest.raises(StopIteration) as ended:
+        dialogue.send([answered(gleaning, second)])
+    answer: Answer = ended.value.value
+    findings = check_windows(1, text, [Window(0, 0, 0, len(text))], {0: answer}, TYPES)
+    assert not findings.dropped
+    assert findings.relationships
+    assert findings.claims
+    counts = len(first["entities"]), len(second["entities"])
+    assert len(findings.mentions) == sum(counts) > 5
+    assert counts[0] > counts[1] > 0
+
+
+@pytest.mark.parametrize("most_tokens", [30, 200, 600])
+def test_of_many_names_some_of_the_whole_window_are_foreseen(most_tokens: int) -> None:
+    text = "\n".join(f"CODE_{number:04d} | what it means" for number in range(100))
+    value: Any = foreseen_findings(asked(text, "en")[1], most_tokens)
+    assert estimate_tokens(json.dumps(value, ensure_ascii=False)) <= most_tokens
+    names = [each["name"] for each in value["entities"]]
+    assert names == sorted(set(names))
+    if most_tokens == 600:
+        assert names[0] < "CODE_0010"
+        assert names[-1] > "CODE_0070"
+
+
+def test_a_window_without_names_has_none() -> None:
+    assert foreseen_findings(asked("nothing is named here.", "en")[1], 1500) == {
+        "entities": [],
+        "relationships": [],
+        "claims": [],
+    }
