@@ -100,9 +100,11 @@ class Archive:
             resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True
         )
         try:
-            return etree.fromstring(data, parser)
+            root = etree.fromstring(data, parser)
         except (etree.XMLSyntaxError, ValueError) as error:
             raise ParseError(FailureCause.MALFORMED, f"part {part}: {error}") from error
+        _refuse_stated_type(part, root)
+        return root
 
     def elements(self, part: str, names: tuple[str, ...]) -> Iterator[etree._Element]:
         """Elements with certain local names, each complete, in document order; each is emptied after use.
@@ -115,7 +117,7 @@ class Archive:
             with self._zip.open(entry) as stream:
                 _refuse_document_type(part, stream.read(_PROLOGUE_BYTES))
             with self._zip.open(entry) as stream:
-                yield from _stream(stream, names)
+                yield from _stream(part, stream, names)
         except etree.XMLSyntaxError as error:
             raise ParseError(FailureCause.MALFORMED, f"part {part}: {error}") from error
         except _DAMAGE as error:
@@ -146,7 +148,7 @@ class Archive:
         return [element for element in self.tree(rels) if isinstance(element.tag, str)] if self.has(rels) else []
 
 
-def _stream(stream: IO[bytes], names: tuple[str, ...]) -> Iterator[etree._Element]:
+def _stream(part: str, stream: IO[bytes], names: tuple[str, ...]) -> Iterator[etree._Element]:
     events = etree.iterparse(
         stream,
         events=("end",),
@@ -157,7 +159,9 @@ def _stream(stream: IO[bytes], names: tuple[str, ...]) -> Iterator[etree._Elemen
         huge_tree=False,
         remove_comments=True,
     )
-    for _, element in events:
+    for place, (_, element) in enumerate(events):
+        if place == 0:
+            _refuse_stated_type(part, element)
         yield element
         element.clear()
         parent = element.getparent()
@@ -180,5 +184,13 @@ def _resolve(folder: str, target: str) -> str:
 
 
 def _refuse_document_type(part: str, data: bytes) -> None:
-    if b"<!DOCTYPE" in data[:_PROLOGUE_BYTES] or b"<!ENTITY" in data[:_PROLOGUE_BYTES]:
+    """Refuse a document type at the beginning of a part, before a parser reads it."""
+    head = data[:_PROLOGUE_BYTES].replace(b"\x00", b"")  # of UTF-16 the plain letters are left
+    if b"<!DOCTYPE" in head or b"<!ENTITY" in head:
+        raise ParseError(FailureCause.MALFORMED, f"part {part} carries a document type declaration")
+
+
+def _refuse_stated_type(part: str, element: etree._Element) -> None:
+    """Refuse a document type wherever it stood: what its entities stand for would be missing."""
+    if element.getroottree().docinfo.internalDTD is not None:
         raise ParseError(FailureCause.MALFORMED, f"part {part} carries a document type declaration")

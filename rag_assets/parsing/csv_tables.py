@@ -14,6 +14,7 @@ from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.cells import cover, format_range
 from rag_assets.parsing.content import Block, Row
+from rag_assets.parsing.excel_names import is_period
 from rag_assets.parsing.flow import Sections, table_block
 
 Record = tuple[int, list[str]]  # its number as a spreadsheet would count it, its fields
@@ -22,6 +23,7 @@ ROWS_PER_BLOCK = 1000
 _SAMPLE_RECORDS = 1000
 _LINES_ABOVE = 30
 _TITLE_CHARS = 60
+_LOOKED_AT_BELOW = 3
 _NUMBER = re.compile(r"^[\s¥$€△▲(+-]*[\d０-９][\d０-９,.:/年月日%％)\s-]*$")
 _NO_TITLE = re.compile(r"^[#;*/]|[:：=＝。.、,]|^[\W\d_]*$")
 
@@ -71,7 +73,7 @@ def _parts(records: Sequence[Record]) -> Iterator[_Part]:
         section = records[gap:end]
         offset = _table_start(section)
         own = _typical_width(section[offset:])
-        if end - gap - offset < 2 or own == typical or not (own > 1 and _is_header(section[offset][1], own)):
+        if end - gap - offset < 2 or own == typical or not (own > 1 and _is_header(section, offset, own)):
             continue
         table_end = _end_without_lines(records, begin, gap, typical)
         yield _Part(lines, records[begin:table_end])
@@ -89,7 +91,7 @@ def _start_behind_gap(records: Sequence[Record], gaps: Sequence[int]) -> int:
         return 0
     filled, widths = _filled(records[start][1]), [_filled(cells) for _, cells in records[:start]]
     are_lines = max(widths) < filled and (widths[0] == 1 or len(set(widths)) > 1)
-    return start if are_lines and _is_header(records[start][1], filled) else 0
+    return start if are_lines and _is_header(records, start, filled) else 0
 
 
 def _end_without_lines(records: Sequence[Record], begin: int, end: int, typical: int) -> int:
@@ -108,9 +110,13 @@ def _table_start(records: Sequence[Record]) -> int:
     for place, (_, cells) in enumerate(records[: _LINES_ABOVE + 1]):
         if _filled(cells) < 2 or _filled(cells) * 2 <= typical:
             continue
-        named = not any(_NUMBER.match(cell) for cell in cells if cell)
-        single = all(_filled(above) == 1 for _, above in records[:place])
-        return place if named or single else 0
+        if _are_names(records, place):
+            return place
+        if any(_filled(above) != 1 for _, above in records[:place]):
+            return 0
+        below = place + 1
+        has_header_below = _filled(cells) == 2 < typical and place > 0 and below < len(records)
+        return below if has_header_below and _is_header(records, below, typical) else place
     return 0
 
 
@@ -148,7 +154,7 @@ def _blocks(records: Sequence[Record], width: int, section: tuple[str, ...]) -> 
         Row(tuple(cells) + ("",) * (width - len(cells)), format_range(number, 1, number, width))
         for number, cells in records
     ]
-    header_row_count = int(len(rows) > 1 and _is_header(rows[0].cells, _typical_width(records)))
+    header_row_count = int(len(rows) > 1 and _is_header(records, 0, _typical_width(records)))
     header, body = rows[:header_row_count], rows[header_row_count:]
     for start in range(0, max(len(body), 1), ROWS_PER_BLOCK):
         part = body[start : start + ROWS_PER_BLOCK]
@@ -158,11 +164,22 @@ def _blocks(records: Sequence[Record], width: int, section: tuple[str, ...]) -> 
             yield table_block(shown, header_row_count, section, cell_range=cell_range)
 
 
-def _is_header(cells: Sequence[str], typical: int) -> bool:
-    """Whether a row names the columns: no empty cell but for a first one and those behind all, no number, no repeat."""
+def _is_header(records: Sequence[Record], place: int, typical: int) -> bool:
+    """Whether a row names the columns: no empty cell but for a first one and those behind all, no value, no repeat."""
+    cells = records[place][1]
     named = cells[: _extent(cells)]
     if len(named) > 2 and not named[0]:
         named = named[1:]
-    if len(named) * 2 <= typical or not all(cell and not _NUMBER.match(cell) for cell in named):
+    if len(named) * 2 <= typical or not all(named) or not _are_names(records, place):
         return False
     return bool(named) and len(set(named)) == len(named)
+
+
+def _are_names(records: Sequence[Record], place: int) -> bool:
+    """Whether no cell of a row is a number; months and the like are names where none stand below them."""
+    below = [cells for _, cells in records[place + 1 : place + 1 + _LOOKED_AT_BELOW]]
+    return all(
+        is_period(cell) and not any(is_period(under[column]) for under in below if column < len(under))
+        for column, cell in enumerate(records[place][1])
+        if _NUMBER.match(cell)
+    )

@@ -69,6 +69,13 @@ _EXTENSIONS = {
     ".log": DocumentFormat.TXT,
 }
 _TEXT_FORMATS = {DocumentFormat.HTML, DocumentFormat.MD, DocumentFormat.CSV, DocumentFormat.TSV, DocumentFormat.TXT}
+_WORKBOOKS = {
+    DocumentFormat.XLSX,
+    DocumentFormat.XLSM,
+    DocumentFormat.XLSB,
+    DocumentFormat.XLS,
+    DocumentFormat.ODS,
+}
 
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
@@ -223,9 +230,10 @@ def _detect_text(data: bytes, named: DocumentFormat | None) -> Detection:
     if head[:256].lower().startswith(b"mime-version:") or b"content-type: multipart/related" in head[:1024].lower():
         return _unsupported("mhtml", "a web archive (MHTML)")
     if _XML_START.match(head) and named is not DocumentFormat.TXT:
-        if b"Excel.Sheet" in head:
-            return _unsupported("xml", "an Excel 2003 XML workbook")
-        return _unsupported("xml", "an XML file")
+        return _unsupported("xml", "an Excel 2003 XML workbook" if b"Excel.Sheet" in head else "an XML file")
+    if named in _WORKBOOKS and head.strip():
+        # Many programs write delimited text under the name of a workbook.
+        return _supported(DocumentFormat.TSV if head.count(b"\t") > head.count(b",") else DocumentFormat.CSV)
     if named is not None and named not in _TEXT_FORMATS:
         return _supported(named)
     return _supported(DocumentFormat.TXT)

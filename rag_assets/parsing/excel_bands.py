@@ -131,8 +131,8 @@ def _names_other_columns(bands: Sequence[Band], index: int, part: Sequence[Band]
         return False
     attributes = sum(map(is_attribute, texts)) / len(texts)
     last = above[-2] if len(above) > 1 and _is_title(*above[-2:]) else above[-1]
-    if _stands_out(band) and not (_stands_out(last) or _stands_out(below[0])):
-        alike = _stands_out(names) in {_stands_out(band), ""}
+    if stands_out(band) and not (stands_out(last) or stands_out(below[0])):
+        alike = stands_out(names) in {stands_out(band), ""}
         least = _MOST if band.lefts == names.lefts else _HALF
         if attributes > least or texts == _texts(names):
             return alike
@@ -143,7 +143,7 @@ def _names_other_columns(bands: Sequence[Band], index: int, part: Sequence[Band]
     return plain and _has_other_columns(band, above, below)
 
 
-def _stands_out(band: Band) -> str:
+def stands_out(band: Band) -> str:
     """How all texts that begin in a row are set off: by a colour, bold, or neither (empty)."""
     boxes = [box for box in band.starting if box.text]
     if boxes and all(box.fill for box in boxes):
@@ -177,18 +177,38 @@ def _begins_table(bands: list[Band], index: int, part: list[Band]) -> bool:
         return _layout_changes(band, above, part)
     below = bands[index + 1] if index + 1 < len(bands) else None
     if below is None or below.filled:
-        return len(band.boxes) > 1 and band.lefts != above.lefts
+        return (len(band.boxes) > 1 and band.lefts != above.lefts) or _is_coloured_title(bands, index, part)
     return band.lefts != above.lefts and (len(band.boxes) > 1 or below.lefts != above.lefts)
+
+
+def _is_coloured_title(bands: Sequence[Band], index: int, part: Sequence[Band]) -> bool:
+    """Whether a lone coloured box stands above coloured names of columns: of others than above, or in their colour."""
+    if not titles_names(bands[index : index + 3]):
+        return False
+    names = next((band for band in part if band.filled and len(band.boxes) > 1), None)
+    below = bands[index + 1]
+    return below.lefts != bands[index - 1].lefts or (names is not None and names.boxes[0].fill == below.boxes[0].fill)
+
+
+def titles_names(bands: Sequence[Band]) -> bool:
+    """Whether rows begin with a lone coloured text and coloured names of columns, with a row of another look below."""
+    if len(bands) < 3 or len(bands[0].boxes) > 1 or not (bands[0].filled and bands[1].filled) or bands[2].filled:
+        return False
+    texts, names = _texts(bands[0]), [" ".join(text.split()) for text in _texts(bands[1])]
+    if not texts or len(texts[0]) > _TITLE_CHARS or "\n" in texts[0] or len(names) < 2:
+        return False
+    distinct = len(set(names)) == len(names) == len(bands[1].boxes)
+    return distinct and all(is_name(name) or name.isalpha() for name in names)
 
 
 def _layout_changes(band: Band, above: Band, part: list[Band]) -> bool:
     """Whether a form changes into another: names and values stand in other columns than above."""
     if band.filled or all(other.filled for other in part):
         return False
-    return _is_form_row(band) != _is_form_row(above) and band.lefts != above.lefts
+    return is_form_row(band) != is_form_row(above) and band.lefts != above.lefts
 
 
-def _is_form_row(band: Band) -> bool:
+def is_form_row(band: Band) -> bool:
     """Whether coloured names and plain values alternate."""
     fills = _fills(band)
     return len(fills) > 1 and all(fill == (index % 2 == 0) for index, fill in enumerate(fills))

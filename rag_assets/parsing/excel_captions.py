@@ -24,11 +24,17 @@ _TITLE_NAME = re.compile(
     re.IGNORECASE,
 )
 _NOTE_CHARS = 40
+_MAXIMUM_CHARS = 4 * _NOTE_CHARS  # of a note before its white space and signs of half a width are joined
 _GAP = re.compile(r"\s+|(?=[（(［\[〔])")
 _ASIDE = re.compile(
-    r"[(\[〔].*[)\]〕]|[※*注].*|単位\s*[:=(\s].*|units?\s*[:=(].*|.*\d.*(?:現在|時点|更新|作成|改訂)"
+    r"[(\[〔].*[)\]〕]|[※*注].*|単位\s*[:=(\s].*|units?\s*[:=(].*"
+    r"|[^\s\d]*\d[\d\s年度月日時分秒頃末./:,-]*\S{0,12}?\s?(?:現在|時点|更新|作成|改訂)"
     r"|\D{0,2}\d{1,4}[年./-]\s*\d{1,2}[月./-]\s*\d{1,4}日?|as of\s.+|in (?:thousands|millions|billions)\b.*"
     r"|(?P<name>[^:()\s]{1,15})\s*:\s*\S.*",
+    re.IGNORECASE,
+)
+_TIMES = re.compile(
+    r"(?:[\W\d_]|(?:明治|大正|昭和|平成|令和|第|全|約|対象|期間)|年度?|月度?|日|時|分|[四上下通]?半?期|末|版|件|計|fy|[qhrs]|ver|rev)+",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"第?\d|[(（]\s?\d")
@@ -69,7 +75,8 @@ def attach_captions(blocks: Sequence[Block]) -> list[Block]:
             changed.update(dict.fromkeys((title, *notes)))
         elif units := [index for index in notes if is_unit(blocks[index].text)]:
             changed.update((index, replace(blocks[index], kind=BlockKind.CAPTION)) for index in units)
-            changed[table] = replace(block, section=tuple(" ".join(blocks[index].text.split()) for index in units))
+            said = tuple(" ".join(blocks[index].text.split()) for index in units)
+            changed[table] = replace(block, section=(*said, *block.section))
     result: list[Block | None] = []
     for index, block in enumerate(blocks):
         result += (before.get(index), changed.get(index, block))
@@ -143,7 +150,7 @@ def _takes_notes(title: Block) -> bool:
 
 def is_unit(text: str) -> bool:
     """Whether a line tells the unit of a table and nothing else, as in `（単位：千円）`."""
-    plain = unicodedata.normalize("NFKC", text).strip()
+    plain = _plain(text)
     return len(plain) <= _NOTE_CHARS and "\n" not in plain and _UNIT.fullmatch(plain) is not None
 
 
@@ -155,7 +162,7 @@ def states_value(text: str) -> bool:
 
 def is_aside(text: str) -> bool:
     """Whether a line beside a title tells something about a table: its unit, its date, a note; no name of columns."""
-    plain = unicodedata.normalize("NFKC", text).strip()
+    plain = _plain(text)
     match = _ASIDE.fullmatch(plain) if len(plain) <= _NOTE_CHARS else None
     return match is not None and not (match["name"] and _TITLE_NAME.fullmatch(match["name"]))
 
@@ -166,7 +173,7 @@ def is_title_line(texts: Sequence[str]) -> bool:
     Texts between the first and the last may be of less certain kind, so long as they hold a number.
     """
     title, *between, last = ("", *texts) if len(texts) < 2 else texts
-    if not _is_title(title) or "\n" in title or len(title) > _CAPTION_CHARS or not is_aside(last):
+    if len(title) > _CAPTION_CHARS or not _is_title(title) or "\n" in title or not is_aside(last):
         return False
     return all(is_aside(text) or (len(text) <= _NOTE_CHARS and _has_digit(text)) for text in between)
 
@@ -175,8 +182,22 @@ def _is_note(block: Block) -> bool:
     """Whether a block is nothing but notes on a table."""
     if block.kind not in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM}:
         return False
-    ends = [(0, 0), *(place.span() for place in _GAP.finditer(block.text))]
-    return any(is_aside(block.text[end:]) and (not start or _has_digit(block.text[:start])) for start, end in ends)
+    text = _plain(block.text)
+    if len(text) > 2 * _NOTE_CHARS:
+        return False
+    ends = [(0, 0), *(place.span() for place in _GAP.finditer(text))]
+    return any(is_aside(text[end:]) and (not start or _tells_time(text[:start])) for start, end in ends)
+
+
+def _plain(text: str) -> str:
+    """A text without differences of width and white space around it; as it is where it is too long for a note."""
+    text = text.strip()
+    return text if len(text) > _MAXIMUM_CHARS else unicodedata.normalize("NFKC", text).strip()
+
+
+def _tells_time(text: str) -> bool:
+    """Whether a text says no more than a time or a number, as in `2024年度 第1四半期`; not `表1 売上`."""
+    return _has_digit(text) and _TIMES.fullmatch(text) is not None
 
 
 def _has_digit(text: str) -> bool:
@@ -190,7 +211,8 @@ def _is_caption(text: str) -> bool:
         return is_title_line([title, *notes])
     if len(title) <= _CAPTION_CHARS and _is_title(title):
         return True
-    return any(is_title_line([title[: place.start()], title[place.end() :]]) for place in _GAP.finditer(title))
+    gaps = _GAP.finditer(title, 0, _CAPTION_CHARS + 1)
+    return any(is_title_line([title[: place.start()], title[place.end() :]]) for place in gaps)
 
 
 def _is_title(text: str) -> bool:

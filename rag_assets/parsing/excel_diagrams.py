@@ -7,7 +7,6 @@ without text is named by the text that stands on it or right below it, or else b
 What stays out: reading drawings (`excel_drawings`).
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -28,6 +27,7 @@ from rag_assets.parsing.excel_geometry import (
     size,
 )
 from rag_assets.parsing.excel_labels import Candidate, assign_labels
+from rag_assets.parsing.excel_rooms import Sets
 
 _CLUSTER_ROWS = 3
 _NODE_CHARS = 80
@@ -101,7 +101,11 @@ def find_diagrams(drawing: Drawing, texts: Texts) -> list[Diagram]:
     names = _Names(shapes, lifelines, joined, texts)
     named = [edge for edge in edges if _is_named(edge, shapes, names)]
     labels = _labels(shapes, named, names) if geometric else {}
-    found = (_diagram(shapes, members, named, names, labels) for members in _clusters(shapes, edges, named))
+    on_edges = {id(edge): index for index, edge in labels.items()}
+    found = (
+        _diagram(shapes, members, [(edge, on_edges.get(id(edge))) for edge in own], names, labels)
+        for members, own in _clusters(shapes, edges, named)
+    )
     return [diagram for diagram in found if diagram.texts or diagram.edges]
 
 
@@ -135,8 +139,9 @@ def _join(drawing: Drawing, *, geometric: bool) -> tuple[list[Edge], list[tuple[
     for connector in drawing.connectors:
         start, end = numbers.get(connector.start), numbers.get(connector.end)
         if geometric and connector.path:
-            start = _touched(drawing.shapes, connector.path, 0) if start is None else start
-            end = _touched(drawing.shapes, connector.path, -1) if end is None else end
+            across = connector.sign != "—" and len(connector.path) == 2
+            start = _touched(drawing.shapes, connector.path, 0, across=across) if start is None else start
+            end = _touched(drawing.shapes, connector.path, -1, across=across) if end is None else end
         ends.append((start, end))
     lifelines = [
         (connector.path, start if start is not None else end)
@@ -159,14 +164,19 @@ def _edge(connector: Connector, start: int, end: int) -> Edge:
     return Edge(first, last, connector.sign, connector.path)
 
 
-def _touched(shapes: tuple[Shape, ...], path: Line, place: int) -> int | None:
-    """The shape that an end of a line touches, one with outline or fill first; none that holds the other end too."""
+def _touched(shapes: tuple[Shape, ...], path: Line, place: int, *, across: bool) -> int | None:
+    """The shape that an end of a line touches, one with outline or fill first; none that holds the other end too.
+
+    A straight arrow across a shape, from side to side, runs behind it and touches others; a line without a head may
+    well divide it.
+    """
     point, other = path[place], path[-1 - place]
     found: list[tuple[bool, float, bool, float, int]] = []
     for index, shape in enumerate(shapes):
         if shape.box is None or shape.kind is ShapeKind.ART or outside_distance(point, shape.box) > _TOUCH:
             continue
-        if depth_inside(other, shape.box) > 0:
+        held = depth_inside(other, shape.box)
+        if held > 0 or (held == 0 and across):
             continue
         bare = shape.kind is ShapeKind.TEXT
         found.append((bare, outside_distance(point, shape.box), not shape.text, size(shape.box), index))
@@ -246,20 +256,26 @@ def _labels(shapes: tuple[Shape, ...], edges: list[Edge], names: _Names) -> dict
             for place, edge in enumerate(edges):
                 distance = line_distance(middle(shape.box), edge.path)
                 beside = shape.kind is ShapeKind.TEXT and line_gap(shape.box, edge.path) <= _TOUCH / 2
-                if (distance <= reach or beside) and _can_label(shape, edge, names):
+                if (distance <= reach or beside) and _can_label(shapes, index, edge, names):
                     near.append(Candidate(distance, max(distance, reach), index, place))
     return {index: edges[place] for index, place in assign_labels(near).items()}
 
 
-def _can_label(shape: Shape, edge: Edge, names: _Names) -> bool:
+def _can_label(shapes: tuple[Shape, ...], index: int, edge: Edge, names: _Names) -> bool:
     """Whether a text box says something on a connector: it neither names an end nor is a frame around all of it."""
-    if _short(shape.text) in {names.of(edge.start), names.of(edge.end)} or shape.box is None:
+    text, box = _short(shapes[index].text), shapes[index].box
+    if text in {names.of(edge.start), names.of(edge.end)} or box is None:
         return False
-    return any(depth_inside(point, shape.box) < 0 for point in edge.path)
+    if any(depth_inside(point, box) < 0 for point in edge.path):
+        return True
+    ends = (shapes[edge.start].box, shapes[edge.end].box)
+    return all(end is not None and not contains(box, end) for end in ends)
 
 
-def _clusters(shapes: tuple[Shape, ...], edges: list[Edge], named: list[Edge]) -> list[list[int]]:
+def _clusters(shapes: tuple[Shape, ...], edges: list[Edge], named: list[Edge]) -> list[tuple[list[int], list[Edge]]]:
     """Group shapes that lie near each other from top to bottom, or that connectors join; indexes in reading order.
+
+    With each group go the edges with two named ends that join one of it.
 
     A picture is among them only where a connector with two named ends joins it.
     """
@@ -274,28 +290,30 @@ def _clusters(shapes: tuple[Shape, ...], edges: list[Edge], named: list[Edge]) -
         groups[-1].append(index)
         bottom = max(bottom, area.bottom)
     home = {index: number for number, group in enumerate(groups) for index in group}
-    target = list(range(len(groups)))
+    sets = Sets(len(groups))
     for edge in edges:
-        ends = sorted(target[home[end]] for end in (edge.start, edge.end) if end in home)
-        if len(ends) == 2 and ends[0] != ends[1]:
-            target = [ends[0] if value == ends[1] else value for value in target]
-    merged: dict[int, list[int]] = defaultdict(list)
+        if edge.start in home and edge.end in home:
+            sets.union(home[edge.start], home[edge.end])
+    merged: dict[int, tuple[list[int], list[Edge]]] = {}
     for number, group in enumerate(groups):
-        merged[target[number]].extend(group)
+        merged.setdefault(sets.find(number), ([], []))[0].extend(group)
+    for edge in named:
+        for found in sorted({sets.find(home[end]) for end in (edge.start, edge.end) if end in home}):
+            merged[found][1].append(edge)
     return list(merged.values())
 
 
 def _diagram(
-    shapes: tuple[Shape, ...], members: list[int], edges: list[Edge], names: _Names, labels: dict[int, Edge]
+    shapes: tuple[Shape, ...],
+    members: list[int],
+    edges: list[tuple[Edge, int | None]],
+    names: _Names,
+    labels: Mapping[int, Edge],
 ) -> Diagram:
-    inside = set(members)
     said = [index for index in members if index not in labels and shapes[index].kind is not ShapeKind.PICTURE]
     found, lines = [], []
-    for edge in edges:
-        if edge.start not in inside and edge.end not in inside:
-            continue
+    for edge, label in edges:
         line = f"{names.of(edge.start)} {edge.sign} {names.of(edge.end)}"
-        label = next((index for index, labelled in labels.items() if labelled is edge), None)
         found.extend([] if label is None else [label])
         lines.append(line if label is None else f"{line}: {shapes[label].text}")
     texts = tuple(shapes[index].text for index in said if shapes[index].text)

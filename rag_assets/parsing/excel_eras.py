@@ -20,13 +20,14 @@ _WEEKDAYS = "月火水木金土日"
 _PRIVATE = 0xE000
 
 
-def era_date(moment: datetime, pattern: str, literals: Sequence[str]) -> str:
+def era_date(moment: datetime, pattern: str, literals: Sequence[str], *, first_year: bool = False) -> str:
     """A date as shown under a pattern with an era; empty for dates before the first one.
 
     Args:
         moment: The date.
         pattern: Number format with quoted and escaped text replaced by private characters.
         literals: What those characters stand for.
+        first_year: Whether the first year of an era is told as `元年`.
     """
     day = (moment.year, moment.month, moment.day)
     names, start = next(((names, start) for names, start in _STARTS if day >= start), (None, day))
@@ -41,7 +42,8 @@ def era_date(moment: datetime, pattern: str, literals: Sequence[str]) -> str:
             case "g":
                 piece = names[min(len(token), 3) - 1]
             case "e":
-                piece = f"{year:0{len(token)}d}"
+                named = first_year and year == 1 and restore(pattern[match.end() :], literals).startswith("年")
+                piece = "元" if named else f"{year:0{len(token)}d}"
             case "m" if not after_hours:
                 piece = f"{moment.month:0{min(len(token), 2)}d}"
             case "a" if len(token) > 2:

@@ -2,7 +2,8 @@
 
 Dates are written ISO-like (`2019-09-10`, `2019-09-10 12:30`, `2019-09` for year and month) whatever their local
 format, so that they can be found and compared, with the weekday behind where the format has one: `2019-09-10 (火)`;
-those with a Japanese era as shown, with the ISO date behind: `令和1年9月10日 (2019-09-10)`. A value whose format is not
+those with a Japanese era as shown, with the ISO date behind: `令和1年9月10日 (2019-09-10)`. So do numbers in Japanese
+numerals, with the plain number behind: `百二十三 (123)`. A value whose format is not
 understood is shown plainly. So is a zero or a number that a format hides, because it says something all the same.
 
 What stays out: reading cells.
@@ -19,6 +20,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rag_assets.parsing.excel_eras import ERA, era_date, restore
+from rag_assets.parsing.excel_numerals import with_numerals
 
 BUILT_IN_FORMATS = {
     0: "General", 1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "#,##0", 6: "#,##0", 7: "#,##0.00", 8: "#,##0.00",
@@ -33,6 +35,7 @@ BUILT_IN_FORMATS = {
 
 _TOKEN = re.compile(r'"([^"]*)"|\\(.)|_.|\*.|\[([^\]]*)\]|(.)', re.DOTALL)
 _CONDITION = re.compile(r"(<>|<=|>=|<|>|=)\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:E[+-]?[0-9]+)?)\s*$", re.IGNORECASE)
+_NUMERALS = re.compile(r"DBNum([1-3])", re.IGNORECASE)
 _GENERAL = re.compile(r"general|G/標準", re.IGNORECASE)
 _DATE = re.compile(r"[ymdhsg]|e(?![+-])|aaa", re.IGNORECASE)
 _ELAPSED = re.compile(r"\[(h+|m+|s+)\]|h+|m+|s+(?:\.(0+))?", re.IGNORECASE)
@@ -42,6 +45,9 @@ _FRACTION = re.compile(r"(?:([0#?][0#?,]*)([^0#?/]+))?([0#?]+) ?/ ?([1-9][0-9]{0
 _PLACEHOLDERS = "0#?"
 _LONGEST_PATTERN = 255
 _PRIVATE = 0xE000
+_GANNEN = "x-gannen"
+_UNIT_DIGITS = 16  # of whole numbers that are told with units, as in `百二十三`
+_DATE_DIGITS = 2  # of years of an era, months and days
 _WEEKDAYS = "月火水木金土日"
 _ENGLISH_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _EXACT = Context(prec=2000, rounding=ROUND_HALF_UP, traps=[])
@@ -91,6 +97,7 @@ class _Section:
         elapsed: Whether it shows hours, minutes or seconds beyond a day.
         locale: Language of the names of days as stated, such as `411` and `ja-JP`; empty where it is not.
         condition: For which numbers it is; None for those that the sections before it leave.
+        numerals: Style of Japanese numerals, from 1 to 3; 0 for digits as usual.
         unsigned: Whether it is for negative numbers alone, so that their sign is what its literals say.
     """
 
@@ -100,6 +107,7 @@ class _Section:
     elapsed: bool
     locale: str
     condition: _Condition | None
+    numerals: int = 0
     unsigned: bool = False
 
 
@@ -148,9 +156,11 @@ def format_number(value: float, code: str, *, base_1904: bool = False) -> str:
     shown = _format_pattern(abs(value), section.pattern)
     if shown is None:
         return general(value)
-    text = restore(shown, section.literals).strip()
     signed = value < 0 and not section.unsigned and any(sign in "123456789" for sign in shown)
-    return f"-{text}" if signed else text
+    if section.numerals:
+        shown = with_numerals(shown, section.numerals, _UNIT_DIGITS if "@" in section.pattern else 0)
+    text = f"{'-' if signed else ''}{restore(shown, section.literals).strip()}"
+    return f"{text} ({general(value)})" if section.numerals else text
 
 
 def format_text(text: str, code: str) -> str:
@@ -194,6 +204,7 @@ def _section(tokens: list[re.Match[str]]) -> _Section:
     literals: list[str] = []
     locale = ""
     condition = None
+    numerals = 0
     for match in tokens:
         quoted, escaped, bracketed, other = match.groups()
         literal = quoted if quoted is not None else escaped
@@ -205,14 +216,18 @@ def _section(tokens: list[re.Match[str]]) -> _Section:
                 pieces.append(match[0])
             elif found := _CONDITION.match(bracketed):
                 condition = _Condition(found[1], float(found[2]))
+            elif found := _NUMERALS.fullmatch(bracketed):
+                numerals = int(found[1])
         if literal is not None:
             pieces.append(chr(_PRIVATE + len(literals)))
             literals.append(literal)
         pieces.append(other or "")
-    pattern = _GENERAL.sub("@", "".join(pieces))
+    locale = locale.lower()
+    numerals = numerals if not locale or locale.endswith("411") or locale.startswith("ja") else 0
+    pattern = _GENERAL.sub("@", "".join(pieces)) or ("@" if numerals else "")
     is_date = _DATE.search(pattern) is not None
     elapsed = is_date and "[" in pattern and not re.search(r"[ydgea]", pattern, re.IGNORECASE)
-    return _Section(pattern, tuple(literals), is_date, elapsed, locale.lower(), condition)
+    return _Section(pattern, tuple(literals), is_date, elapsed, locale, condition, numerals)
 
 
 def _conditioned(sections: tuple[_Section, ...]) -> tuple[_Section, ...]:
@@ -250,7 +265,8 @@ def _format_date(value: float, section: _Section, *, base_1904: bool) -> str | N
     date = f"{date} {moment.strftime(time_format)}" if has_time else date
     if ERA.search(pattern):
         named = re.sub("ddd+", chr(_PRIVATE + len(section.literals)), section.pattern, flags=re.IGNORECASE)
-        if shown := era_date(moment, named, (*section.literals, weekday)):
+        if shown := era_date(moment, named, (*section.literals, weekday), first_year=_GANNEN in section.locale):
+            shown = with_numerals(shown, section.numerals, _DATE_DIGITS) if section.numerals else shown
             return f"{shown} ({date})"
     return f"{date} ({weekday})" if weekday else date
 

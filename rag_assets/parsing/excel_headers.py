@@ -6,9 +6,10 @@ What stays out: what a single text is (`excel_names`), tables that are forms (`e
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from rag_assets.parsing.excel_bands import Band, Box
+from rag_assets.parsing.excel_bands import Band, Box, is_form_row, stands_out
+from rag_assets.parsing.excel_captions import is_unit
 from rag_assets.parsing.excel_forms import is_coloured_form, is_plain_form
-from rag_assets.parsing.excel_names import Kind, is_name, is_number, is_period, is_series, kind_of, plain
+from rag_assets.parsing.excel_names import Kind, is_generic, is_name, is_number, is_period, is_series, kind_of, plain
 
 _MAXIMUM_HEADER_ROWS = 6
 _LOOKED_AT_ROWS = 50
@@ -31,11 +32,11 @@ def count_header_rows(bands: list[Band]) -> int:
         )
         if count < len(bands):
             return min(count, _MAXIMUM_HEADER_ROWS)
-    elif any(fills) and first.boxes[0].fill and is_coloured_form(bands):
+    elif first.boxes[0].fill and (is_coloured_form(bands) or (is_form_row(first) and len(first.boxes) > 2)):
         return 0
     if len(first.boxes) < 2 and len(bands[1].boxes) < 2:
         return 1 if first.boxes[0].fill and not bands[1].boxes[0].fill else 0
-    if len(first.boxes) > 1 and is_plain_form(bands):
+    if len(first.boxes) > 1 and (is_plain_form(bands) or _is_row_group(bands)):
         return 0
     if not (_names_columns(first) or _names_periods(first.boxes, bands[1:])):
         return 0
@@ -45,6 +46,31 @@ def count_header_rows(bands: list[Band]) -> int:
     while count < min(len(bands) - 1, _MAXIMUM_HEADER_ROWS) and _names_parts(bands, count):
         count += 1
     return count
+
+
+def _is_row_group(bands: Sequence[Band]) -> bool:
+    """Whether boxes at the left of the first row name a group of rows, each of which has single boxes beside them.
+
+    Beside names of columns that span rows stand several names below another, or their units or years; or the rows below
+    have another look, or numbers below the first name.
+    """
+    first = bands[0]
+    count = next((index for index, box in enumerate(first.boxes) if box.area.bottom <= first.bottom), 0)
+    if not count or any(box.area.bottom > first.bottom for box in first.boxes[count:]):
+        return False
+    bottom = min(box.area.bottom for box in first.boxes[:count])
+    group = [band for band in bands[1:] if band.top <= bottom]
+    below = bands[1 + len(group) :]
+    corner = first.boxes[0].text
+    if not group or not corner or is_generic(corner) or (below and stands_out(first) != stands_out(below[0])):
+        return False
+    beside = first.boxes[count:]
+    parts = [box for band in group for box in band.starting if box.text]
+    if any(len(band.starting) > len(beside) for band in group):
+        return False
+    if all(is_unit(box.text) or is_period(box.text) or is_number(box.text) for box in parts):
+        return False
+    return not any(is_number(box.text) for band in below[:1] for box in band.boxes[:1])
 
 
 def _continues_header(band: Band, first: Band, fills: set[str | None]) -> bool:

@@ -80,17 +80,19 @@ class Floor:
         return found
 
 
-class _Sets:
-    """Disjoint sets of numbers."""
+class Sets:
+    """Disjoint sets of numbers from 0 on, each named by its lowest number."""
 
-    def __init__(self) -> None:
-        self.parents: list[int] = []
+    def __init__(self, count: int = 0) -> None:
+        self.parents = list(range(count))
 
     def add(self) -> int:
+        """A set of a new number."""
         self.parents.append(len(self.parents))
         return len(self.parents) - 1
 
     def find(self, number: int) -> int:
+        """Name of the set that holds a number."""
         parents = self.parents
         while parents[number] != number:
             parents[number] = parents[parents[number]]
@@ -98,6 +100,7 @@ class _Sets:
         return number
 
     def union(self, first: int, second: int) -> None:
+        """Make one set of the sets that hold two numbers."""
         first, second = self.find(first), self.find(second)
         if first != second:
             self.parents[max(first, second)] = min(first, second)
@@ -123,7 +126,7 @@ def find_rooms(cells: SheetCells) -> Floor:
     first = min(min(looks) for looks in bordered.values()) - 1
     last = max(max(looks) for looks in bordered.values()) + 1
     lines = dict(_row_lines(cells, bordered))
-    sets = _Sets()
+    sets = Sets()
     outside = sets.add()
     raw: dict[int, list[Run]] = {}
     neighbours: set[tuple[int, int]] = set()
@@ -145,7 +148,7 @@ def find_rooms(cells: SheetCells) -> Floor:
     return _floor(cells, raw, sets, outside, neighbours)
 
 
-def _leave(raw: dict[int, list[Run]], row: int | None, sets: _Sets, outside: int, lines: dict[int, _RowLines]) -> None:
+def _leave(raw: dict[int, list[Run]], row: int | None, sets: Sets, outside: int, lines: dict[int, _RowLines]) -> None:
     """Join the runs of the last row before a gap with the outside where no line closes them."""
     if row is not None:
         runs = raw[row]
@@ -197,12 +200,12 @@ def _draw(lines: _RowLines, look: Look, area: Area, row: int, columns: Iterable[
         lines.bottom.update(columns)
 
 
-def _cut(left: set[int], first: int, last: int, sets: _Sets) -> list[Run]:
+def _cut(left: set[int], first: int, last: int, sets: Sets) -> list[Run]:
     starts = [first, *sorted(column for column in left if first < column <= last)]
     return [(start, end - 1, sets.add()) for start, end in zip(starts, [*starts[1:], last + 1], strict=True)]
 
 
-def _join(above: list[Run], below: list[Run], lined: list[int], sets: _Sets, neighbours: set[tuple[int, int]]) -> None:
+def _join(above: list[Run], below: list[Run], lined: list[int], sets: Sets, neighbours: set[tuple[int, int]]) -> None:
     """Unite runs of two rows that no line parts all along; note those that a line parts."""
     upper = lower = 0
     while upper < len(above) and lower < len(below):
@@ -221,7 +224,7 @@ def _join(above: list[Run], below: list[Run], lined: list[int], sets: _Sets, nei
 
 
 def _floor(
-    cells: SheetCells, raw: dict[int, list[Run]], sets: _Sets, outside: int, neighbours: set[tuple[int, int]]
+    cells: SheetCells, raw: dict[int, list[Run]], sets: Sets, outside: int, neighbours: set[tuple[int, int]]
 ) -> Floor:
     runs = {row: [(start, end, sets.find(room)) for start, end, room in found] for row, found in raw.items()}
     outside = sets.find(outside)
@@ -264,9 +267,7 @@ def _is_frame(room: Room, number: int, runs: dict[int, list[Run]]) -> bool:
 
 def _tables(rooms: dict[int, Room], pairs: set[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
     order = {number: index for index, number in enumerate(rooms)}
-    sets = _Sets()
-    for _ in rooms:
-        sets.add()
+    sets = Sets(len(rooms))
     for one, other in pairs:
         if one in order and other in order:
             sets.union(order[one], order[other])

@@ -6,12 +6,13 @@ and sections (`excel_sections`).
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from statistics import median
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.parsing.content import Block, Row
-from rag_assets.parsing.excel_bands import Box, make_bands, split_bands
+from rag_assets.parsing.excel_bands import Box, make_bands, split_bands, titles_names
 from rag_assets.parsing.excel_captions import is_unit
 from rag_assets.parsing.excel_cells import Area, SheetCells, parse_area
 from rag_assets.parsing.excel_rooms import Floor, Room, find_rooms
@@ -159,11 +160,17 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
             ):
                 blocks.append(Block(BlockKind.PARAGRAPH, line[0].text, cell_range=line[0].area.label))
                 del part[0]
+        title: tuple[str, ...] = ()
+        if titles_names(part):
+            (box,) = part.pop(0).boxes
+            title = (box.text,)
+            blocks.append(Block(BlockKind.CAPTION, box.text, cell_range=box.area.label))
         titles = [box for band in part for box in band.starting if box.text]
         if len(titles) == 1 and is_heading(titles):
             blocks.append(Block(BlockKind.HEADING, titles[0].text, cell_range=titles[0].area.label))
         else:
-            blocks.extend(filter(None, [table_block(part)]))
+            table = table_block(part)
+            blocks.extend([] if table is None else [replace(table, section=title)])
     return blocks
 
 

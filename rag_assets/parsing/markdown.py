@@ -20,10 +20,12 @@ from rag_assets.parsing.text_blocks import text_blocks
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*\n", re.DOTALL)
 _FRONT_TITLE = re.compile(r"""^title:[ \t]*["']?(.+?)["']?[ \t]*$""", re.MULTILINE | re.IGNORECASE)
+_INLINE_DEPTH = 20
 _CONTAINERS = {"blockquote_open", "list_item_open", "bullet_list_open", "ordered_list_open", "dd_open",
                "footnote_reference_open"}  # fmt: skip
 
@@ -76,10 +78,16 @@ def _renderer() -> "MarkdownIt":
     renderer.enable(["table", "strikethrough"]).use(deflist_plugin).use(tasklists_plugin)
     # The plugin would leave out the footnotes that nothing refers to.
     renderer.use(footnote_plugin, inline=False, move_to_end=False)
+    renderer.core.ruler.before("inline", "bound_inline", _bound_inline)
     renderer.add_render_rule("footnote_ref", _note_reference)
     renderer.add_render_rule("footnote_reference_open", _note_begin)
     renderer.add_render_rule("footnote_reference_close", _note_end)
     return renderer
+
+
+def _bound_inline(state: "StateCore") -> None:
+    """Lower the depth for what stands within lines: deeper marks are text, and each open one costs as much as that."""
+    state.md.options["maxNesting"] = min(state.md.options["maxNesting"], _INLINE_DEPTH)
 
 
 def _note_reference(_: Any, tokens: Sequence["Token"], index: int, *_options: Any) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from textwrap import dedent
 from urllib.parse import unquote
 
 from lxml import etree, html
@@ -58,6 +59,7 @@ _NOTE_ROLES = {"doc-footnote", "doc-endnote"}
 _NOTE_LISTS = {"doc-endnotes", "footnotes", "references"}
 _NOTE_STYLE = re.compile(r"mso-element:\s*(?:foot|end)note\s*(?:;|$)")
 _BOLD = ("b", "strong")
+_INDENTED = re.compile(r"([ \t]*)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +162,14 @@ class _Reader:
         self._hanging: list[Block] = []
         self._label = ""  # what stands before the next block: number of a list item, term of a definition
         self._terms: list[str] = []
+        self._readings: list[str] = []  # of words with ruby, in the block that is gathered
         self._numbers: dict[etree._Element, int] = {}
 
     def read(self, element: etree._Element, kind: BlockKind = BlockKind.PARAGRAPH, depth: int = 0) -> None:
         """Read an element with all that it holds."""
         tag = element.tag if isinstance(element.tag, str) else ""
         if not tag or tag in SKIPPED or element in self._placed:
+            self._readings += [inline_text(element)] if tag == "rt" else []
             return
         if depth > current_limits().nesting_depth:
             if not self.failures and (len(element) or (element.text or "").strip()):
@@ -204,7 +208,7 @@ class _Reader:
                 text, self._label = self._label + text, ""
                 self.blocks.append(Block(BlockKind.HEADING, text, self._sections.enter(_HEADINGS[tag], text)))
         elif tag == "pre":
-            self._append(kind, clean(shown("".join(texts(element)).replace(BREAK, "\n"))))
+            self._append(kind, _indented(shown("".join(texts(element)).replace(BREAK, "\n"))))
         elif tag == "table" and not _is_layout(element):
             self._end_term()
             self._read_table(element)
@@ -213,6 +217,7 @@ class _Reader:
         else:
             return False
         self._hang_notes(element)
+        self._readings += map(inline_text, element.iter("rt"))
         self._flush(kind)
         return True
 
@@ -259,8 +264,10 @@ class _Reader:
             self.blocks.extend(Block(BlockKind.CAPTION, caption, self._sections.path) for caption in alone)
         else:
             self._append(kind, shown(text))
+        if readings := " ".join(filter(None, self._readings)):
+            self.blocks.append(Block(BlockKind.PARAGRAPH, readings, self._sections.path))
         self.blocks.extend(self._hanging)
-        self._hanging = []
+        self._readings, self._hanging = [], []
 
     def _hang_note(self, element: etree._Element) -> None:
         """Have the footnote that a link leads to stand behind the block that the link is in."""
@@ -286,6 +293,13 @@ class _Reader:
             header_row_count = min(_header_row_count(rows), len(grid) - 1)
             section = self._sections.path
             self.blocks.append(table_block([Row(cells) for cells in grid], header_row_count, section))
+
+
+def _indented(text: str) -> str:
+    """A preformatted text, cleaned but for the indentation of its lines."""
+    lines = (_INDENTED.fullmatch(line) for line in text.replace("\r\n", "\n").split("\n"))
+    cleaned = (f"{line[1]}{said}" if line and (said := clean(line[2])) else "" for line in lines)
+    return dedent("\n".join(cleaned)).strip("\n")
 
 
 def _find_notes(root: etree._Element) -> dict[str, etree._Element]:

@@ -39,7 +39,7 @@ _MARKS = {("checkbox", True): "☑", ("checkbox", False): "☐", ("radio", True)
 
 
 def inline_text(element: etree._Element) -> str:
-    """Text of an element as displayed: spaces collapsed, breaks kept, readings of ruby left out."""
+    """Text of an element as displayed: spaces collapsed, breaks kept, readings of ruby left out (`markup` has them)."""
     return shown(collapse("".join(texts(element))))
 
 

@@ -19,6 +19,7 @@ _HEIGHT_PAGES = 4
 _HEIGHT_SHARE = 0.6
 # A page number at the outer end of a running line: on the left of left pages, on the right of right ones.
 _OUTER_NUMBER = re.compile(r"^#[\s|｜—–-]+(?=\S)|(?<=\S)[\s|｜—–-]+#$")
+_PARTED_NUMBER = re.compile(r"^[0-9０-９]+\s*[|｜—–]\s*(?=\S)|(?<=\S)\s*[|｜—–]\s*[0-9０-９]+$")
 _DIGITS = re.compile(r"[0-9０-９]+")
 _LETTER = re.compile(r"[^\W\d_]")
 _YEARS = range(1900, 2101)
@@ -92,20 +93,22 @@ def tell_apart(pages: Sequence[PageLines], body: float) -> list[PageParts]:
     """
     running = _running_lines(pages, body)
     numbers = _counting_lines(pages) | _margin_numbers(pages, running)
-    return [_tell_page(page, running, numbers) for page in pages]
+    return [_tell_page(page, running, numbers, body) for page in pages]
 
 
-def _tell_page(page: PageLines, running: set[tuple[str, int]], numbers: set[int]) -> PageParts:
+def _tell_page(page: PageLines, running: set[tuple[str, int]], numbers: set[int], body: float) -> PageParts:
     """Part a page.
 
     Args:
         page: The page.
         running: Keys of lines that run over all pages, where they stand in a margin.
         numbers: Identities of lines that are page numbers, wherever they stand.
+        body: Size of the type of the text in points.
     """
     told = PageParts()
     for line in page.lines:
-        recurs = _in_margin(line, page.size) and _running_keys(line) & running
+        keys = _running_keys(line) if _is_small(line, page, body) else {_same_key(line)}
+        recurs = _in_margin(line, page.size) and keys & running
         if line.table or not (recurs or id(line) in numbers):
             told.body.append(line)
         elif line.box[1] < page.size[1] / 2:
@@ -196,14 +199,18 @@ def _is_outermost(line: Line, page: PageLines) -> bool:
 
 
 def _running_lines(pages: Sequence[PageLines], body: float) -> set[tuple[str, int]]:
-    """Lines that recur at one height in the margins of pages, digits aside; and heights at which lines stand apart from
-    the text, in no larger type, on most pages, whatever they say (as the title of the chapter).
+    """Keys of what recurs at one height in the margins of pages.
+
+    They are lines that say the same; those that say the same but for their digits, as headings do as well (`第1章`),
+    in no larger or bolder type than the text; and heights at which lines in no larger or bolder type stand apart from
+    the text on most pages, whatever they say (as the title of the chapter).
     """
     seen: dict[tuple[str, int], set[int]] = defaultdict(set)
     for number, page in enumerate(pages):
         in_margin = [line for line in page.lines if not line.table and _in_margin(line, page.size)]
         for line in in_margin:
-            seen[_running_key(line)].add(number)
+            for key in {_same_key(line)} | ({_running_key(line)} if _is_small(line, page, body) else set()):
+                seen[key].add(number)
         for line in _apart(page, in_margin):
             if line.size <= body * 1.05 and not line.is_bold:
                 seen["", round(line.box[1] / 4)].add(number)
@@ -224,8 +231,19 @@ def _apart(page: PageLines, in_margin: Sequence[Line]) -> Iterator[Line]:
         yield last
 
 
+def _is_small(line: Line, page: PageLines, body: float) -> bool:
+    """Whether a line is in no larger or bolder type than the text, as headings are; none of them ends a page."""
+    is_light = not line.is_bold or line.size < body * 0.95 or line.box[1] > page.size[1] / 2
+    return is_light and line.size <= body * 1.05
+
+
 def _running_keys(line: Line) -> set[tuple[str, int]]:
-    return {_running_key(line), ("", round(line.box[1] / 4))}
+    return {_same_key(line), _running_key(line), ("", round(line.box[1] / 4))}
+
+
+def _same_key(line: Line) -> tuple[str, int]:
+    """What a line says, but for a page number that a sign parts from it, with its height."""
+    return _PARTED_NUMBER.sub("", line.text), round(line.box[1] / 4)
 
 
 def _running_key(line: Line) -> tuple[str, int]:

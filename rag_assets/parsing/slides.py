@@ -278,12 +278,13 @@ def _diagrams(
         area = Area(place * _ROWS_APART, 0, place * _ROWS_APART, 0)
         drawn.append(replace(shape, area=area, text=text or shape.text))
     for diagram in find_diagrams(replace(drawing, shapes=tuple(drawn)), {}):
-        places = {order.get(drawn[index].identity, len(shapes)) for index in (*diagram.members, *diagram.labels)}
-        taken = [shape for place, shape in enumerate(shapes) if place in places and _is_text_shape(shape)]
+        members = (drawn[index].identity for index in (*diagram.members, *diagram.labels))
+        joined = [shapes[place] for place in sorted({order[member] for member in members if member in order})]
+        taken = [shape for shape in joined if _is_text_shape(shape)]
         on_lines = {drawn[index].identity for index in diagram.labels}
         texts = (_text(shape.element).replace("\n", " ") for shape in taken if _identity(shape.element) not in on_lines)
         if diagram.edges:
-            boxes = [shape.box for place, shape in enumerate(shapes) if place in places and shape.box]
+            boxes = [shape.box for shape in joined if shape.box]
             lines = (*filter(None, texts), *diagram.edges)
             yield taken, Block(BlockKind.DIAGRAM, "\n".join(lines), box=_around(boxes))
 

@@ -30,7 +30,7 @@ from rag_assets.parsing.word_styles import Style, Styles, attribute, integer
 from rag_assets.parsing.word_tables import header_row_count
 from rag_assets.parsing.word_tree import TRANSPARENT, alternative, content, descend, is_deleted, paragraphs
 
-_SKIPPED = {"del", "moveFrom", "instrText", "delText", "rt", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
+_SKIPPED = {"del", "moveFrom", "instrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
 _HANGING = {"txbxContent", "footnoteReference", "endnoteReference", "commentReference", "relIds", "chart", "pic",
             "imagedata", "wgp", "wpc"}  # fmt: skip
 _HIDDEN, _HIDDEN_END = "\ufdd0", "\ufdd1"  # no characters: no text holds them
@@ -47,6 +47,7 @@ class _Paragraph:
     Attributes:
         goes_on: Whether its end was deleted under change tracking, so that the next paragraph goes on with it.
         style: What its properties say.
+        readings: How words with ruby are read.
     """
 
     goes_on: bool = False
@@ -57,11 +58,12 @@ class _Paragraph:
     edges: list[str] = field(default_factory=list)
     pictures: list[str] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
+    readings: list[str] = field(default_factory=list)
     breaks_before: int = 0
     breaks_after: int = 0
 
     def break_page(self) -> None:
-        if "".join(self.text).strip():
+        if any(part.strip() for part in self.text):
             self.breaks_after += 1
         else:
             self.breaks_before += 1
@@ -206,6 +208,8 @@ class _Reader:
             self._turn_pages(paragraph.breaks_after + self._section_break(element))
 
     def _append_hanging(self, paragraph: _Paragraph, depth: int) -> None:
+        if paragraph.readings:
+            self._pages[-1].append(Block(BlockKind.PARAGRAPH, " ".join(paragraph.readings), self._sections.path))
         for box in paragraph.boxes:
             carried, self._carried = self._carried, []
             self._read_flow(box, BlockKind.DIAGRAM, depth + 1)
@@ -295,6 +299,10 @@ class _Reader:
             match name:
                 case name if name in _SIGNS:
                     paragraph.text.append(_SIGNS[name](child))
+                case "rt":
+                    reading = _Paragraph(style=paragraph.style)
+                    self._gather_into(child, reading, depth + 1)
+                    paragraph.readings.extend(filter(None, [_shown(reading.text)]))
                 case "r":
                     self._gather_run(child, paragraph, depth)
                 case "br":
@@ -323,9 +331,9 @@ class _Reader:
             paragraph.text[begin:] = [f"{_HIDDEN}{own}{_HIDDEN_END}"] if own.strip() else []
         elif own.strip() and any(_is_set(properties, name) for name in ("strike", "dstrike")):
             paragraph.text[begin:] = [f"{_STRUCK}{own}{_STRUCK_END}"]
-        elif _EXPONENT.fullmatch(own) and "".join(paragraph.text[:begin])[-1:].isdecimal():
-            raised = None if properties is None else properties.find("{*}vertAlign")
-            if raised is not None and attribute(raised, "val") == "superscript":
+        elif _is_raised(properties) and _EXPONENT.fullmatch(own):
+            before = next((paragraph.text[place] for place in range(begin - 1, -1, -1) if paragraph.text[place]), "")
+            if before[-1:].isdecimal():
                 paragraph.text.insert(begin, "^")
 
     def _gather_hanging(self, element: etree._Element, name: str, paragraph: _Paragraph, depth: int) -> None:
@@ -392,12 +400,13 @@ class _Reader:
         return list(blocks.values())
 
     def _joined_text(self, element: etree._Element) -> str:
-        """Text of all paragraphs at any depth, a line for each."""
-        text = []
+        """Text of all paragraphs at any depth, a line for each, then how words with ruby are read."""
+        text, readings = list[str](), list[str]()
         for element_of_paragraph in paragraphs(element):
             paragraph = self._gather(element_of_paragraph)
             text += [*paragraph.text, "" if paragraph.goes_on else "\n"]
-        return "\n".join(line for line in _shown(text).split("\n") if line)
+            readings += paragraph.readings
+        return "\n".join(line for line in (*_shown(text).split("\n"), " ".join(readings)) if line)
 
 
 def _shown(parts: Sequence[str]) -> str:
@@ -426,6 +435,11 @@ def _alternative_text(picture: etree._Element) -> str:
 def _is_set(properties: etree._Element | None, name: str) -> bool:
     stated = None if properties is None else properties.find(f"{{*}}{name}")
     return stated is not None and attribute(stated, "val") not in ("0", "false", "off")
+
+
+def _is_raised(properties: etree._Element | None) -> bool:
+    raised = None if properties is None else properties.find("{*}vertAlign")
+    return raised is not None and attribute(raised, "val") == "superscript"
 
 
 def _symbol(element: etree._Element) -> str:

@@ -28,6 +28,16 @@ def test_lines_above_a_table_are_told_from_its_header() -> None:
     assert [block.cell_range for block in blocks] == ["A1", "A2:B2", "A4:C6"]
 
 
+@pytest.mark.parametrize("gap", ["", "\n"])
+def test_a_date_above_columns_of_months_is_no_row_of_them(gap: str) -> None:
+    text = f"売上データ\n出力日,2024/04/01\n{gap}店舗,4月,5月\n東京,100,200\n大阪,500,NA\n"
+    assert shown(blocks_of(text)) == [
+        (HEADING, "売上データ", 0),
+        (PARAGRAPH, "出力日: 2024/04/01", 0),
+        (TABLE, "店舗 | 4月 | 5月\n東京 | 100 | 200\n大阪 | 500 | NA", 1),
+    ]
+
+
 def test_lines_that_a_spreadsheet_fills_up_are_told_from_the_table() -> None:
     above = "売上①,,,\r\n条件,店舗=東京,期間=4月,\r\n,,,\r\n"
     text = f"{above}商品,数量,単価,備考\r\nりんご,3,100,\r\n合計,3,,㈱\r\n,,,\r\n以上,,,\r\n"
@@ -57,6 +67,10 @@ def test_tables_of_different_widths_below_each_other_are_told_apart() -> None:
         (",name,value\n0,a,1\n1,b,2\n", 1),  # an index without a name
         ("id,name,memo,note\n1,,,\n2,,,\n3,a,,\n", 1),  # mostly empty
         ("1,2,3\n4,5,6\n", 0),
+        ("店舗,4月,5月\n東京,100,200\n大阪,110,210\n", 1),
+        ("科目,2023/04,2024年度\n売上,100,200\n", 1),
+        ("2024-04-01 10:00:00,INFO,開始\n2024-04-01 10:05:00,WARN,終了\n", 0),
+        ("4月,東京\n5月,大阪\n", 0),
         ("氏名\n山田\n鈴木\n", 1),
         ("a,1,2\n\nb,3,4\n", 0),
     ],

@@ -51,6 +51,8 @@ def office_zip(content_type: str) -> bytes:
         (b"\xef\xbb\xbf<!-- c -->\n<html>", "a", "html"),
         ("見出し\n本文".encode("cp932"), "a.md", "md"),
         (b"a,b\n1,2\n", "a.csv", "csv"),
+        (b"a,b\n1,2\n", "a.xlsx", "csv"),
+        ("名\t値\n".encode("utf-16"), "a.xls", "tsv"),
         (b"a\tb\n", "A.TSV", "tsv"),
         (b"a,b\n", "a.unknown", "txt"),
         ("日本語".encode("utf-16"), "a", "txt"),

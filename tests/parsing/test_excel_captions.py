@@ -1,5 +1,7 @@
 """Titles of tables and notes on them: each table has its own, also beside another one."""
 
+import time
+
 import pytest
 from excel_building import blocks_of, draw_box, use_graph_paper
 from openpyxl.styles import Font
@@ -102,6 +104,44 @@ def test_unit_within_the_lines_of_a_table_is_no_name_of_columns() -> None:
         add_table(sheet, 2, lined=True)
 
     assert tables(blocks_of(fill)) == [("A2:C4", ("単位：千円",))]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        *("表1 権限一覧（単位：千円）", "2023年度 売上一覧（単位：千円）", "図表2-1 売上の推移（単位:人）"),
+        *("売上一覧 2024/04/01現在", "第1四半期売上(百万円)", "表1（単位：千円）"),
+    ],
+)
+def test_title_with_a_number_and_a_note_is_no_note(title: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"] = title
+        add_table(sheet, 2)
+
+    heading, table = blocks_of(fill)
+    assert (heading.kind, heading.text, table.section) == (BlockKind.HEADING, title, (title,))
+
+
+@pytest.mark.parametrize(
+    "note", ["2024年度 （単位：千円）", "2024年4月分～6月分（千円）", "令和6年4月1日現在", "2024年4月1日 総務部作成"]
+)
+def test_note_with_a_number_stands_below_its_title(note: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"], sheet["B2"] = "売上一覧", note
+        add_table(sheet, 3, lined=True)
+
+    assert tables(blocks_of(fill)) == [("A3:C5", (f"売上一覧 {note}",))]
+
+
+@pytest.mark.parametrize("text", ["あ （" * 10_000, "（1" * 16_000, "売上\n" * 8_000])
+def test_long_text_above_a_table_is_read_in_time(text: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"] = text
+        add_table(sheet, 2)
+
+    start = time.process_time()
+    assert blocks_of(fill)[-1].header_row_count == 1
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize(

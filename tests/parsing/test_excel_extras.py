@@ -23,6 +23,9 @@ from rag_assets.contracts.causes import BlockKind, FailureCause, PageRole
 from rag_assets.parsing.cells import format_range
 from rag_assets.parsing.content import Block, Formula, ParsedDocument
 from rag_assets.parsing.excel import parse_excel
+from rag_assets.parsing.excel_cells import Area
+from rag_assets.parsing.excel_diagrams import find_diagrams
+from rag_assets.parsing.excel_drawings import Connector, Drawing, Shape
 from rag_assets.parsing.excel_formulas import shift
 from rag_assets.parsing.excel_roles import sheet_role
 
@@ -398,6 +401,29 @@ def test_watermarks_and_frames_are_no_labels() -> None:
         shape(8, "枠の題", (-5, -5, 60, 20)),
     )
     assert found == ["左 → 右"]
+
+
+@pytest.mark.parametrize("looks", [BARE, ""])
+@pytest.mark.parametrize("place", [(10, 3, 20, 4), (8, 2, 24, 6)])
+def test_text_that_covers_its_arrow_and_no_end_of_it_is_its_label(place: Place, looks: str) -> None:
+    ends = (shape(1, "左", (0, 0, 10, 10)), shape(2, "右", (30, 0, 10, 10)))
+    assert edges(*ends, connector((10, 5, 20, 0)), shape(3, "送信", place, looks)) == ["左 → 右: 送信"]
+    assert edges(*ends, connector((10, 5, 20, 0)), shape(3, "枠", (-1, -1, 42, 12), looks)) == ["左 → 右"]
+
+
+def test_many_diagrams_of_a_drawing_are_found_in_time() -> None:
+    """Pairs of shapes far apart, and a chain that joins as many."""
+    count = 10_000
+    shapes = tuple(Shape(Area(8 * number, 0, 8 * number, 1), str(number), f"箱{number}") for number in range(count))
+    pairs = tuple(Connector(str(number), str(number + 1), "→", reverse=False) for number in range(0, count // 2, 2))
+    chain = tuple(
+        Connector(str(number), str(number + 1), "→", reverse=False) for number in range(count // 2, count - 1)
+    )
+    start = time.process_time()
+    diagrams = find_diagrams(Drawing(shapes, pairs + chain), {})
+    assert time.process_time() - start < 3
+    assert [len(diagram.edges) for diagram in diagrams] == [1] * (count // 4) + [count // 2 - 1]
+    assert diagrams[1].edges == ("箱2 → 箱3",)
 
 
 def test_large_drawings_are_read_in_time() -> None:

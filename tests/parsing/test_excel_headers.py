@@ -5,7 +5,7 @@ import time
 
 import pytest
 from excel_building import COLOUR, blocks_of, draw_box
-from openpyxl.styles import Font
+from openpyxl.styles import Font, PatternFill
 from openpyxl.worksheet.worksheet import Worksheet
 
 Values = list[tuple[object, ...]]
@@ -87,6 +87,71 @@ def test_years_below_names_of_groups_are_header_rows_too(corner: str | None) -> 
 
     (table,) = blocks_of(fill)
     assert (table.header_row_count, table.rows[1].cells) == (2, (corner or "", "2022", "2023", "2022", "2023"))
+
+
+@pytest.mark.parametrize("merged", ["A1:A2", "A1:A3"])
+def test_name_of_a_group_of_rows_makes_no_header_of_them(merged: str) -> None:
+    rows: Values = [
+        ("入力", "受注番号", "数値", "必須"),
+        (None, "受注日", "日付", "必須"),
+        ("出力" if merged == "A1:A2" else None, "備考", "文字", "任意"),
+        ("結果", "件数", "数値", "任意"),
+    ]
+
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, rows, lined=True)
+        sheet.merge_cells(merged)
+
+    (table,) = blocks_of(fill)
+    assert (table.header_row_count, table.rows[1].cells[:2]) == (0, ("入力", "受注日"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "look"),
+    [
+        ([("支店", "売上高", "人員"), (None, "（千円）", "（人）"), ("東京", 10, 2), ("大阪", 20, 3)], ""),
+        ([("支店", "売上高", "利益"), (None, 2022, 2023), ("東京", 10, 2), ("大阪", 20, 3)], ""),
+        ([("No", "項目名", "型"), (None, "説明", "備考"), (1, "番号", "数値"), (None, "一意", "なし")], ""),
+        ([("分類", "項目名", "型"), (None, "説明", "備考"), ("入力", "番号", "数値"), (None, "一意", "なし")], "bold"),
+    ],
+)
+def test_names_of_columns_beside_one_over_two_rows_are_two_header_rows(rows: Values, look: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        write(sheet, rows, lined=True, look=look)
+        if look:
+            for column in "ABC":
+                sheet[f"{column}2"].font = Font(bold=True)
+        sheet.merge_cells("A1:A2")
+        if rows[3][0] is None:
+            sheet.merge_cells("A3:A4")
+
+    (table,) = blocks_of(fill)
+    assert table.header_row_count == 2
+
+
+@pytest.mark.parametrize("title_colour", ["FF99CCFF", "FFCCCCCC"])
+def test_coloured_titles_below_a_form_part_it_and_the_tables(title_colour: str) -> None:
+    def fill(sheet: Worksheet) -> None:
+        for column, text in zip("ABCD", ("クラス名", "Sample", "メソッド名", "execute"), strict=True):
+            draw_box(sheet, f"{column}1", text, coloured=column in "AC")
+        for top, title, names, values in (
+            (2, "入出力パラメータ", ("項目名", "型", "説明"), ("request", "Req", "要求")),
+            (5, "CRUD一覧", ("テーブル\n名", "C", "R"), ("受注", "○", "-")),
+        ):
+            draw_box(sheet, f"A{top}:D{top}", title)
+            for column in "ABCD":
+                sheet[f"{column}{top}"].fill = PatternFill("solid", fgColor=title_colour)
+            for reference, name, value in zip(("A{0}", "B{0}", "C{0}:D{0}"), names, values, strict=True):
+                draw_box(sheet, reference.format(top + 1), name, coloured=True)
+                draw_box(sheet, reference.format(top + 2), value)
+
+    form, first_title, first, second_title, second = blocks_of(fill)
+    assert (form.cell_range, form.header_row_count) == ("A1:D1", 0)
+    assert [title.text for title in (first_title, second_title)] == ["入出力パラメータ", "CRUD一覧"]
+    assert [(table.cell_range, table.section, table.header_row_count) for table in (first, second)] == [
+        ("A3:D4", ("入出力パラメータ",), 1),
+        ("A6:D7", ("CRUD一覧",), 1),
+    ]
 
 
 @pytest.mark.parametrize("lined", [False, True])

@@ -1,3 +1,4 @@
+import time
 from itertools import pairwise
 
 import pytest
@@ -31,6 +32,34 @@ def test_footnotes_of_markdown_stand_behind_what_refers_to_them_and_none_is_lost
         (BlockKind.TABLE, "a | b\nx[表] | 1"),
         (NOTE, "[表] 表の注。"),
         (NOTE, "[無] 参照されない注。"),
+    ]
+
+
+def test_preformatted_text_keeps_its_indentation() -> None:
+    code = "def f():\n    if x:\n\treturn  1\n\n  y"
+    assert of_html(f"<pre>\n{code}\n</pre>") == [(PARAGRAPH, "def f():\n    if x:\n\treturn 1\n\n  y")]
+    assert of_markdown("- 手順\n\n  ```yaml\n  a:\n    b: 1\n  ```\n")[1] == (LIST_ITEM, "a:\n  b: 1")
+
+
+def test_marks_within_a_line_may_be_deep_and_many_without_loss() -> None:
+    marks = "[" * 50_000 + "内" + "]" * 50_000
+    began = time.process_time()
+    assert of_markdown(f"{marks}\n\n**_太い_** [連絡](https://example.org/)") == [
+        (PARAGRAPH, marks),
+        (PARAGRAPH, "太い 連絡 <https://example.org/>"),
+    ]
+    assert time.process_time() - began < 3
+
+
+def test_ruby_stands_behind_its_block() -> None:
+    ruby = "<ruby>{}<rp>(</rp><rt>{}</rt><rp>)</rp></ruby>".format
+    markup = f"<h1>{ruby('表題', 'ひょうだい')}</h1><p>{ruby('鈴木', 'すずき')}と{ruby('東', 'あずま')}<p>終わり"
+    assert of_html(markup) == [
+        (HEADING, "表題"),
+        (PARAGRAPH, "ひょうだい"),
+        (PARAGRAPH, "鈴木と東"),
+        (PARAGRAPH, "すずき あずま"),
+        (PARAGRAPH, "終わり"),
     ]
 
 

@@ -1,4 +1,5 @@
 import io
+import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from pptx.util import Pt
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing.archive import Archive
 from rag_assets.parsing.content import Block, ParsedDocument
 from rag_assets.parsing.limits import limited
 from rag_assets.parsing.markdown import parse_markdown
@@ -125,6 +127,7 @@ def test_docx_text_that_hides() -> None:
         (BlockKind.HEADER, "社外秘"),
         (PARAGRAPH, "部品"),
         (PARAGRAPH, "本文足した漢字"),
+        (PARAGRAPH, "よみ"),
         (BlockKind.DIAGRAM, "枠の中"),
         (BlockKind.NOTE, "確認すること"),
     ]
@@ -559,3 +562,32 @@ def test_markdown() -> None:
         (BlockKind.TABLE, "列 | 値\n甲 | 1"),
         (PARAGRAPH, "code"),
     ]
+
+
+@pytest.mark.parametrize("above", ["", f"<!-- {'x' * 5000} -->"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("read", [Archive.tree, lambda archive, part: list(archive.elements(part, ("si",)))])
+def test_a_document_type_is_refused_wherever_it_stands(
+    above: str, encoding: str, read: Callable[[Archive, str], object]
+) -> None:
+    document_type = '<!DOCTYPE sst [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
+    parts = {"bad.xml": f"{above}{document_type}<sst><si>&a;</si></sst>", "good.xml": f"{above}<sst><si>a</si></sst>"}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as target:
+        for name, text in parts.items():
+            target.writestr(name, f'<?xml version="1.0" encoding="{encoding}"?>{text}'.encode(encoding))
+    archive = Archive(buffer.getvalue(), 10, 1 << 20)
+    assert read(archive, "good.xml") is not None
+    with pytest.raises(ParseError, match=r"part bad\.xml carries a document type declaration") as caught:
+        read(archive, "bad.xml")
+    assert caught.value.cause is FailureCause.MALFORMED
+
+
+def test_many_numbers_in_one_paragraph_do_not_slow_each_other() -> None:
+    document, count = docx.Document(), 40_000
+    runs = "<w:r><w:t>1</w:t></w:r>" * count
+    document.add_paragraph()._p.append(parse_xml(f"<w:ins {W}>{runs}</w:ins>"))
+    data, began = saved(document), time.process_time()
+    (block,) = parse_docx(data, 1000, 1 << 26).pages[0].blocks
+    assert block.text == "1" * count
+    assert time.process_time() - began < 3

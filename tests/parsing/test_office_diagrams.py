@@ -197,6 +197,7 @@ def test_formulas_of_documents_and_slides_are_read_in_one_line() -> None:
         paragraph = document.add_paragraph("速度 ")
         paragraph._p.append(xml(FORMULA))
         paragraph.add_run(" は10")
+        paragraph.add_run("")
         paragraph.add_run("-3").font.superscript = True
 
     def into_slide(shapes: Any) -> None:

@@ -68,3 +68,18 @@ def test_numbers_of_two_pages_rise() -> None:
 def test_a_page_number_above_the_last_line_of_the_footer() -> None:
     footer = [(CENTRE, 800.0, 9.0, "- 1 -"), (72.0, 820.0, 8.0, "Copyright of the company")]
     assert headers([*BODY, *footer]) == [["- 1 -"]]
+
+
+@pytest.mark.parametrize("name", ["第{}章", "事例{}", "Step {}", "Q{}. 質問", "{}月の実績", "{}. Results", "*Case {}"])
+def test_numbered_lines_at_the_top_of_pages_are_headings_in_large_or_bold_type_and_headers_in_small(name: str) -> None:
+    def pages(size: float) -> list[list[Piece]]:
+        return [[(60.0, 60.0, size, name.format(number)), *BODY] for number in range(1, 6)]
+
+    heading = 10.0 if name.startswith("*") else 18.0
+    assert headers(*pages(heading)) == [[]] * 5
+    assert headers(*pages(8.0)) == [[name.format(number)] for number in range(1, 6)]
+
+
+def test_the_same_line_in_large_type_at_the_top_of_pages_runs_over_them() -> None:
+    pages = [[(60.0, 60.0, 18.0, f"Report | {number}"), *BODY] for number in range(1, 4)]
+    assert headers(*pages) == [["Report | 1"], ["Report | 2"], ["Report | 3"]]
