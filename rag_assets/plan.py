@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from rag_assets.home import Home
     from rag_assets.models.planning import PlanningModel, StepPlan
     from rag_assets.sources.changes import Changes, Listing
+
+_FORESEEN_NOTE = (
+    "what follows on the extraction of the graph (glean_graph, confirm_entity, describe_entity, report_community) is "
+    "foreseen from names that rules find in the text: the model may find more or fewer"
+)
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,7 @@ def make_plan(home: "Home") -> Plan:
     documents = len(changes.new) + len(changes.changed)
     if home.language_model_name == "extractive":
         return Plan(marks, "extractive", documents, (), 0, 0, 0, 0, 0, None, None)
+    from rag_assets.graph.foreseen import FORESEEN_STEPS
     from rag_assets.models.structured import StructuredModel
     from rag_assets.parsing.chunks import update_chunks
     from rag_assets.parsing.documents import update_documents
@@ -133,6 +140,8 @@ def make_plan(home: "Home") -> Plan:
     if unknown:
         assumed = f"{model.context_tokens:,} tokens"
         notes.append(f"a context of {assumed} is assumed: state it in language_model.context_tokens")
+    if any(step.calls and step.step in FORESEEN_STEPS for step in model.steps.values()):
+        notes.append(_FORESEEN_NOTE)
     return _priced(home, model, marks, documents, notes)
 
 
@@ -154,15 +163,16 @@ def save_plan(home: "Home", plan: Plan) -> None:
 
 def _planning_model(home: "Home") -> "tuple[PlanningModel, str | None]":
     """A model that only counts; and why the one that would be called cannot be asked for its limits, if so."""
+    from rag_assets.graph.foreseen import FORESEEN_STEPS, foreseen_findings
     from rag_assets.models.planning import PlanningModel
 
-    model, problem = None, None
-    try:
-        model = home.language_model()
-    except ModelError as error:
-        problem = str(error)
     typical = home.ledger().mean_output_tokens(home.language_model_name)
-    return PlanningModel(home.language_model_name, model, lambda request: _stored(home, request), typical), problem
+    foresee = dict.fromkeys(FORESEEN_STEPS, foreseen_findings)
+    planning = partial(PlanningModel, home.language_model_name, find=partial(_stored, home), foresee=foresee)
+    try:
+        return planning(home.language_model(), typical_output_tokens=typical), None
+    except ModelError as error:  # the limits of a model may be its server's to tell
+        return planning(None, typical_output_tokens=typical), str(error)
 
 
 def _calibrated(home: "Home", model: "PlanningModel") -> str | None:

@@ -4,6 +4,7 @@ to the same step were in the ledger; where there are none, it takes half of the 
 """
 
 import json
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -208,14 +209,19 @@ def made_up(schema: dict[str, JsonValue], most_tokens: int | None = None) -> Jso
     Args:
         schema: What is to be satisfied.
         most_tokens: Tokens of the value as JSON, by estimate: above them, all texts and lists are shortened in
-            proportion, as far as the schema lets them; None for no limit.
+            proportion, as far as the schema lets them, but a list is not emptied, because what is asked next may depend
+            on it; None for no limit.
     """
     value = _of_share(schema, 0.5)
-    for part in range(_FINEST - 1, -1, -1):
-        if most_tokens is None or estimate_tokens(json.dumps(value, ensure_ascii=False)) <= most_tokens:
-            break
-        value = _of_share(schema, 0.5 * (part / _FINEST) ** 2)
-    return value
+    if most_tokens is None or _json_tokens(value) <= most_tokens:
+        return value
+    shares = [0.5 * (part / _FINEST) ** 2 for part in range(_FINEST)]
+    fitting = bisect_right(shares, most_tokens, key=lambda share: _json_tokens(_of_share(schema, share)))
+    return _of_share(schema, shares[max(0, fitting - 1)])
+
+
+def _json_tokens(value: JsonValue) -> int:
+    return estimate_tokens(json.dumps(value, ensure_ascii=False))
 
 
 def _of_share(schema: dict[str, JsonValue], share: float) -> JsonValue:
@@ -229,7 +235,8 @@ def _of_share(schema: dict[str, JsonValue], share: float) -> JsonValue:
         case {"type": "object", "properties": dict() as properties}:
             value = {name: _of_share(each, share) for name, each in properties.items() if isinstance(each, dict)}
         case {"type": "array", "items": dict() as items}:
-            count = max(_number(schema, "minItems", 0), int(_number(schema, "maxItems", 6) * share))
+            most = _number(schema, "maxItems", 6)
+            count = max(_number(schema, "minItems", 0), min(1, most // 2), int(most * share))
             value = [_of_share(items, share) for _ in range(count)]
         case {"type": "string"}:
             value = "語" * max(1, _number(schema, "minLength", 0), int(_number(schema, "maxLength", 80) * share))

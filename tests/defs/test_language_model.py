@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+from collections import Counter
 from http.server import BaseHTTPRequestHandler
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from llama import LlamaServer
 from scripted import Reply, ScriptedServer
 
 from rag_assets.cli import main
+from rag_assets.contracts.tables import MODEL_CALLS
 from rag_assets.definitions import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_range_tags
@@ -20,7 +23,11 @@ from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.runs import stated_settings
 from rag_assets.home import Home
 from rag_assets.models.planning import made_up
+from rag_assets.parsing.chunks import update_chunks
+from rag_assets.parsing.documents import update_documents
+from rag_assets.plan import make_plan
 from rag_assets.settings import load_settings
+from rag_assets.store.lake import SHARDS
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 KEY = "sk-secret-0123456789abcdef"
@@ -144,6 +151,30 @@ class SortingServer(ModelServer):
         return answer
 
 
+class ReadingServer(ModelServer):
+    """Takes the names that it knows out of what it is shown, and those that it missed when it is asked for them."""
+
+    NAMES = ("Order Desk", "Stock Service", "Night Report", "Harbour Clerk", "T_ORDER", "E0004")
+
+    def answer(self, asked: str, schema: dict[str, Any]) -> Any:
+        if "missed" in schema["properties"]:
+            return {"missed": True}
+        if "entities" not in schema["properties"]:
+            return made_up(schema, 1500)
+        messages = json.loads(asked)
+        shown = next(each["content"] for each in messages if each["role"] == "user")
+        names = [name for name in self.NAMES if name in shown]
+        names = names[-1:] if messages[-1]["content"] != shown else names[:-1]
+        about = f"is named in {hashlib.sha256(shown.encode()).hexdigest()}, which says what it does beside others"
+        return {
+            "entities": [{"name": name, "type": "term", "description": f"{name} {about}"} for name in names],
+            "relationships": [
+                {"source": name, "target": other, "description": f"{other} {about}", "strength": 5}
+                for name, other in pairwise(names)
+            ],
+        }
+
+
 def completion(text: str) -> Reply:
     message = {"role": "assistant", "content": text}
     usage = {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}
@@ -205,6 +236,48 @@ def test_what_was_planned_is_what_is_called(folder: Path) -> None:
     by_document = rows(folder, "SELECT document_id, sum(calls) AS calls FROM cost_by_document GROUP BY document_id")
     assert {"specs/third.md", "specs/orders.md"} <= {row["document_id"] for row in by_document}
     assert rows(folder, "SELECT * FROM model_costs")
+
+
+def silent(done: int, total: int) -> None:
+    del done, total
+
+
+def test_the_graph_is_planned_as_it_is_made(folder: Path) -> None:
+    """Calls on windows are foreseen exactly, those on what is found in them by their order of magnitude."""
+    for path in (folder / "specs").iterdir():
+        path.unlink()
+    for name in ("orders", "keys"):
+        text = (
+            f"# {name}\n\nIn {name} the Order Desk asks the Stock Service, which writes T_ORDER or answers E0004.\n\n"
+            f"The Night Report on {name} goes to the Harbour Clerk, and the Order Desk reads it beside T_ORDER.\n"
+        )
+        (folder / "specs" / f"{name}.md").write_text(text, "utf-8")
+    with ReadingServer() as server:
+        chosen = {"provider": "openai", "base_url": f"{server.url}/v1", "model": "m", "context_tokens": 16_384}
+        graph = {"enabled": True, "description_chars": 100}
+        sources = (str(folder / "specs"),)
+        home = Home(load_settings(home=folder / "home", sources=sources, language_model=chosen, graph=graph))
+        plan = make_plan(home)
+        assert not server.asked
+        listing = home.listing()
+        update_documents(home.lake, listing, SHARDS, home.options.parsing, 1, silent)
+        update_chunks(home.lake, SHARDS, home.embedder, home.chunking_fingerprint, 256, 0.1, silent)
+        for step in home.model_steps(home.language_model("run")).values():
+            step(home.lake, SHARDS, silent)
+    home.ledger().compact()
+    made = Counter(home.lake.read(MODEL_CALLS, columns=["step"])["step"].to_pylist())
+    planned: Counter[str] = Counter()
+    for each in plan.steps:
+        planned[each.step] += each.calls
+    depending = {"describe_entity", "report_community"}
+    assert {step: n for step, n in planned.items() if step not in depending} == {
+        step: n for step, n in made.items() if step not in depending
+    }
+    assert planned.items() >= {"extract_graph": 2, "glean_graph": 4}.items()
+    for name in depending:
+        assert 0.5 <= planned[name] / made[name] <= 2, name
+    assert all(each.output_tokens <= 1500 * each.calls for each in plan.steps)
+    assert "confirm_entity, describe_entity, report_community) is foreseen from names that rules" in (plan.note or "")
 
 
 def test_an_answer_that_breaks_its_schema_leaves_it_to_the_algorithm_and_is_named(folder: Path) -> None:
