@@ -40,7 +40,7 @@ ui: setup
 # Everything that needs no GPU and no key.
 test: lint types unit
 
-# The whole chain with a real language model, some ten minutes on two cores.
+# The whole chain and the graph with a real language model: hours on two cores.
 test-slow: setup-dev
 	$(BIN)/python -m pytest -m slow
 

@@ -231,7 +231,7 @@ def _detect_text(data: bytes, named: DocumentFormat | None) -> Detection:
         return _unsupported("mhtml", "a web archive (MHTML)")
     if _XML_START.match(head) and named is not DocumentFormat.TXT:
         return _unsupported("xml", "an Excel 2003 XML workbook" if b"Excel.Sheet" in head else "an XML file")
-    if named in _WORKBOOKS and head.strip():
+    if named in _WORKBOOKS and re.search(rb"[\t,;]", head.strip().partition(b"\n")[0]):
         # Many programs write delimited text under the name of a workbook.
         return _supported(DocumentFormat.TSV if head.count(b"\t") > head.count(b",") else DocumentFormat.CSV)
     if named is not None and named not in _TEXT_FORMATS:

@@ -52,6 +52,7 @@ def office_zip(content_type: str) -> bytes:
         ("見出し\n本文".encode("cp932"), "a.md", "md"),
         (b"a,b\n1,2\n", "a.csv", "csv"),
         (b"a,b\n1,2\n", "a.xlsx", "csv"),
+        (b"no workbook", "a.xlsx", "xlsx"),
         ("名\t値\n".encode("utf-16"), "a.xls", "tsv"),
         (b"a\tb\n", "A.TSV", "tsv"),
         (b"a,b\n", "a.unknown", "txt"),
