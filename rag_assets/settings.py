@@ -90,6 +90,12 @@ class ChunkingSettings(_Section):
     overlap_share: float = Field(0.1, ge=0, le=0.5, description="Share of a passage repeated in the next one.")
 
 
+def _without_password(address: str) -> str:
+    if "@" in urlsplit(address).netloc:
+        raise ValueError("an address with a user name or password in it; keys come from the environment")
+    return address
+
+
 class EmbeddingSettings(_Section):
     """Which embedder is used, and how."""
 
@@ -105,6 +111,11 @@ class EmbeddingSettings(_Section):
     query_prefix: str = Field("", description="Text put before a query; used by `openai`.")
     passage_prefix: str = Field("", description="Text put before a passage; used by `openai`.")
     window_tokens: int = Field(512, ge=32, description="Tokens of a text that the model sees; used by `openai`.")
+
+    @field_validator("base_url")
+    @classmethod
+    def _no_password(cls, value: str) -> str:
+        return _without_password(value)
 
 
 class LanguageModelSettings(_Section):
@@ -150,9 +161,7 @@ class LanguageModelSettings(_Section):
     @field_validator("base_url")
     @classmethod
     def _no_password(cls, value: str) -> str:
-        if "@" in urlsplit(value).netloc:
-            raise ValueError("an address with a user name or password in it; keys come from the environment")
-        return value
+        return _without_password(value)
 
     @model_validator(mode="after")
     def _model_is_named(self) -> Self:

@@ -24,6 +24,7 @@ from rag_assets.models.providers import CallError, CallProblem
 _LOG = logging.getLogger(__name__)
 
 _LONGEST_PAUSE_SECONDS = 60.0
+_LONGEST_ASKED_SECONDS = 300.0  # what of a wait is heeded that the provider asks for
 _DESERTED_ATTEMPTS = 3  # at a provider that has never answered, and at whose address nobody listens
 _FINAL = {CallProblem.DENIED, CallProblem.REJECTED}
 _NOT_MADE = {CallProblem.DENIED, CallProblem.REJECTED, CallProblem.RATE_LIMITED}
@@ -173,7 +174,8 @@ class OpenBatches:
                         self._files.remove(batch.open.nonce)
                     self._let_go(batch)
                     raise ModelError(f"{error}; a batch of {len(entries)} requests was not made") from None
-                pause = error.retry_after_seconds or min(_LONGEST_PAUSE_SECONDS, 2.0**attempt / 2)
+                asked = min(error.retry_after_seconds or 0.0, _LONGEST_ASKED_SECONDS)
+                pause = asked or min(_LONGEST_PAUSE_SECONDS, 2.0**attempt / 2)
                 self._pause.wait(pause if certain else max(pause, self._settings.settle_seconds))
                 if not certain and self._may_be_made(batch):
                     return

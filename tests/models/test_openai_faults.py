@@ -18,6 +18,7 @@ from rag_assets.models.catalogue import Prices
 from rag_assets.models.openai_endpoint import Endpoint
 from rag_assets.models.openai_model import OpenAICaller, OpenAIModel
 from rag_assets.models.providers import TIMEOUT_SETTING, CallError, CallProblem
+from rag_assets.settings import load_settings
 
 ROUTE = "/v1/chat/completions"
 FREE = Prices()
@@ -345,3 +346,10 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_address_must_be_one(address: str) -> None:
     with pytest.raises(SettingsError, match="base_url"):
         Endpoint(address)
+
+
+@pytest.mark.parametrize("section", ["language_model", "embedding"])
+def test_an_address_with_a_password_is_refused_without_repeating_it(section: str) -> None:
+    with pytest.raises(SettingsError, match="user name or password") as raised:
+        load_settings(**{section: {"base_url": "http://someone:hidden@localhost/v1"}})
+    assert "hidden" not in str(raised.value)
