@@ -103,8 +103,8 @@ def report(first: dict[str, Any], again: dict[str, Any], one: dict[str, Any], he
     for name in STEPS:
         took = first["steps"].get(name, 0.0)
         print(f"  {name:<15}{took:7.1f} s   {rows['pages'] / max(took, 1e-9):8.1f} pages/s")
-    checks = sum(took for name, took in first["steps"].items() if name not in STEPS)
-    print(f"  {'checks':<15}{checks:7.1f} s")
+    others = sum(took for name, took in first["steps"].items() if name not in STEPS)
+    print(f"  {'others':<15}{others:7.1f} s   facets, questions, clusters, meta knowledge, checks")
     rest = seconds - sum(first["steps"].values())
     print(f"  {'outside steps':<15}{rest:7.1f} s   imports, export of the embedder, Dagster's run records")
     embed = first["embed_seconds"]
