@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_assets.contracts.generation import Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.enrich.facets import Assignment, folded
 from rag_assets.enrich.summary_dialogues import Subject, body_text
 from rag_assets.enrich.taxonomy import Facet, Taxonomy
@@ -113,24 +113,18 @@ def _request(subject: Subject, text: str, listed: str, taxonomy: Taxonomy) -> Re
 
 
 def _schema(taxonomy: Taxonomy) -> str:
-    reasoning = {"type": "string", "maxLength": _SLACK * _REASONING_CHARS}
-    properties = {"reasoning": reasoning, **{facet.name: _facet_schema(facet) for facet in taxonomy.facets}}
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return json.dumps(schema, ensure_ascii=False)
+    reasoning: JsonValue = {"type": "string", "maxLength": _SLACK * _REASONING_CHARS}
+    facets = {facet.name: _facet_schema(facet) for facet in taxonomy.facets}
+    return json.dumps(object_schema({"reasoning": reasoning, **facets}), ensure_ascii=False)
 
 
-def _facet_schema(facet: Facet) -> dict[str, object]:
-    fields: dict[str, object] = {
+def _facet_schema(facet: Facet) -> JsonValue:
+    fields: dict[str, JsonValue] = {
         "value": {"type": "string", "enum": [value.name for value in facet.values]},
         "confidence": {"type": "number", "minimum": 0, "maximum": 1},
         "evidence": {"type": "string", "maxLength": _SLACK * _EVIDENCE_CHARS},
     }
-    item = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    item = object_schema(fields)
     return {"type": "array", "maxItems": _SLACK * facet.most_values, "items": item}
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
 
-from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
 from rag_assets.enrich.meta_knowledge import Question, Selection
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
@@ -102,12 +102,7 @@ def _split(documents: Sequence[tuple[bytes, str]], tokens: int, depth: int) -> l
 
 def _request(selection: Selection, text: str, summary_chars: int) -> Request:
     prompt = load_prompt(STEP, selection.language)
-    schema = {
-        "type": "object",
-        "properties": {"summary": {"type": "string", "minLength": 1, "maxLength": _SLACK * summary_chars}},
-        "required": ["summary"],
-        "additionalProperties": False,
-    }
+    schema = object_schema({"summary": {"type": "string", "minLength": 1, "maxLength": _SLACK * summary_chars}})
     question = prompt.question.substitute(selection="、".join(selection.facets), document=fenced(text))
     return Request(
         prefix=prompt.prefix.substitute(summary_chars=str(summary_chars)),

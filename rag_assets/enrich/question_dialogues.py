@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.enrich.questions import Pair, Passage
 from rag_assets.enrich.summary_dialogues import Subject
 from rag_assets.models.dialogue import Dialogue
@@ -171,7 +171,7 @@ def _answer(subject: Subject, window: _Window, questions: Sequence[str]) -> Requ
     question = prompt.question.substitute(
         document=fenced(_numbered(window.passages)), questions=fenced(asked, "questions")
     )
-    item = _object(
+    item = object_schema(
         {
             "question": {"type": "integer", "minimum": 1},
             "answer": {"type": "string", "maxLength": _SLACK * _ANSWER_CHARS},
@@ -192,7 +192,7 @@ def _grade(subject: Subject, pairs: Sequence[_Answered], tokens: int) -> Request
         + cut_to_tokens("\n".join(passage.text for passage in pair.passages), share)
         for number, pair in enumerate(pairs, start=1)
     )
-    item = _object(
+    item = object_schema(
         {
             "pair": {"type": "integer", "minimum": 1},
             "reason": {"type": "string", "maxLength": _SLACK * _REASON_CHARS},
@@ -212,21 +212,12 @@ def _request(
         messages=(Message("user", question),),
         max_tokens=_answer_tokens(count),
         tag=Tag(ASSET, step, subject.document_id, subject.shard),
-        schema=json.dumps(_object(properties), ensure_ascii=False),
+        schema=json.dumps(object_schema(properties), ensure_ascii=False),
     )
 
 
 def _answer_tokens(count: int) -> int:
     return int(_SLACK * count * (_ANSWER_CHARS * _TOKENS_PER_CHAR + _FORM_TOKENS))
-
-
-def _object(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _list(item: Mapping[str, JsonValue], count: int) -> JsonValue:

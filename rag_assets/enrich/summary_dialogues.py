@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.contracts.causes import BlockKind
-from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.models.token_estimate import cut_to_tokens, estimate_tokens, split_to_tokens
@@ -183,12 +183,9 @@ def _request(
         page_names=fenced(cut_to_tokens(names, _NAMES_TOKENS), "names"),
         document=fenced(text),
     )
-    schema = {
-        "type": "object",
-        "properties": {name: {"type": "string", "maxLength": _SLACK * max(1, chars)} for name, chars in fields.items()},
-        "required": list(fields),
-        "additionalProperties": False,
-    }
+    schema = object_schema(
+        {name: {"type": "string", "maxLength": _SLACK * max(1, chars)} for name, chars in fields.items()}
+    )
     return Request(
         prefix=prompt.prefix.substitute(values),
         messages=(Message("user", question),),

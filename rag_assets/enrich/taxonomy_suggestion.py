@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES
 from rag_assets.enrich.taxonomy import NAME, Facet, Taxonomy, Value, taxonomy_text
@@ -288,17 +288,14 @@ def _request(members: Sequence[_Described], terms: Sequence[str], others: Sequen
     prompt = load_prompt(NAME_STEP, language)
     text = cut_to_tokens("\n".join(f"- {each.title}: {each.summary}" for each in members), _EXAMPLE_TOKENS)
     separator = "、" if language == "ja" else ", "
-    schema: dict[str, JsonValue] = {
-        "type": "object",
-        "properties": {
+    schema: dict[str, JsonValue] = object_schema(
+        {
             "name": {"type": "string", "maxLength": 60},
             "label": {"type": "string", "minLength": 1, "maxLength": 60},
             "description": {"type": "string", "minLength": 1, "maxLength": 2 * _DESCRIPTION_CHARS},
             "terms": {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 40}},
-        },
-        "required": ["name", "label", "description", "terms"],
-        "additionalProperties": False,
-    }
+        }
+    )
     question = prompt.question.substitute(
         others=separator.join(others) or "-", terms=separator.join(terms) or "-", document=fenced(text)
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
-from rag_assets.contracts.generation import Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.enrich.centrality import select_diverse, tf_idf
 from rag_assets.models.dialogue import Dialogue, converse
@@ -137,12 +137,7 @@ def _dialogue(notes: Notes, chars: int) -> Dialogue[tuple[str, bool]]:
     """A description by a model, or an empty text; and whether it failed for reasons that may pass."""
     text = cut_to_tokens("\n".join(f"- {each}" for each in _distinct(notes.texts)), _READ_TOKENS)
     prompt = load_prompt(DESCRIBE_STEP, detect_language(text))
-    schema = {
-        "type": "object",
-        "properties": {"description": {"type": "string", "maxLength": _SLACK * chars}},
-        "required": ["description"],
-        "additionalProperties": False,
-    }
+    schema = object_schema({"description": {"type": "string", "maxLength": _SLACK * chars}})
     (answer,) = yield [
         Request(
             prefix=prompt.prefix.substitute(chars=str(chars)),

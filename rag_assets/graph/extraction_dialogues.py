@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.graph.entity_types import EntityTypes
 from rag_assets.graph.extraction import Mention, Relationship, RelationshipKind
 from rag_assets.graph.locating import FoldedText
@@ -35,14 +35,7 @@ _TITLE_TOKENS = 100
 _MOST_ITEMS = 60
 _NAME_CHARS, _DESCRIPTION_CHARS, _SOURCE_CHARS, _DATE_CHARS = 300, 1000, 2000, 60  # ample
 _RULE = "\n-----\n"
-_MISSED = json.dumps(
-    {
-        "type": "object",
-        "properties": {"missed": {"type": "boolean"}},
-        "required": ["missed"],
-        "additionalProperties": False,
-    }
-)
+_MISSED = json.dumps(object_schema({"missed": {"type": "boolean"}}))
 
 
 @dataclass(frozen=True)
@@ -387,18 +380,13 @@ def _schema(types: Sequence[str], *, claims: bool) -> str:
             }
         )
     return json.dumps(
-        {"type": "object", "properties": lists, "required": list(lists), "additionalProperties": False},
+        object_schema(lists),
         ensure_ascii=False,
     )
 
 
 def _items(properties: dict[str, JsonValue]) -> JsonValue:
-    item: dict[str, JsonValue] = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    item: dict[str, JsonValue] = object_schema(properties)
     return {"type": "array", "maxItems": _MOST_ITEMS, "items": item}
 
 

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.graph.community_reports import HIGHEST_RATING, MOST_FINDINGS, Finding, Report, Subject, checked_report
 from rag_assets.graph.report_context import ReportContext
 from rag_assets.models.dialogue import Dialogue
@@ -85,24 +85,18 @@ def _request(context: ReportContext, subject: Subject, options: ReportOptions) -
 
 
 def _schema(chars: int) -> str:
-    def text(longest: int) -> dict[str, object]:
+    def text(longest: int) -> JsonValue:
         return {"type": "string", "minLength": 1, "maxLength": longest}
 
-    finding = {
-        "type": "object",
-        "properties": {"summary": text(_SENTENCE_CHARS), "explanation": text(_SLACK * chars)},
-        "required": ["summary", "explanation"],
-        "additionalProperties": False,
-    }
-    properties: dict[str, object] = {
+    finding = object_schema({"summary": text(_SENTENCE_CHARS), "explanation": text(_SLACK * chars)})
+    properties: dict[str, JsonValue] = {
         "title": text(_TITLE_CHARS),
         "summary": text(_SLACK * chars),
         "rating": {"type": "number", "minimum": 0, "maximum": HIGHEST_RATING},
         "rating_explanation": text(_SENTENCE_CHARS),
         "findings": {"type": "array", "items": finding, "minItems": 1, "maxItems": MOST_FINDINGS},
     }
-    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-    return json.dumps(schema, ensure_ascii=False)
+    return json.dumps(object_schema(properties), ensure_ascii=False)
 
 
 def _report(answer: Completion) -> Report | None:

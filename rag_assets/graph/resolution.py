@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from rag_assets.contracts.errors import SettingsError
-from rag_assets.contracts.generation import Message, Request, Tag
+from rag_assets.contracts.generation import Message, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.graph.entity_types import IDENTIFIER
 from rag_assets.graph.names import is_part_of_name, may_be_one
@@ -50,14 +50,7 @@ _KANJI = re.compile("[\u3400-\u4dbf\u4e00-\u9fff々]")
 _HIRAGANA = re.compile("[ぁ-ん]+")
 _JOINTS = re.compile("[\\s\\-.'’・/ー]+")
 _LAST_PLURAL = re.compile(r"(?<= )([a-z]{3,}?)(?:(?<=[^sui])s)$")
-_SAME = json.dumps(
-    {
-        "type": "object",
-        "properties": {"same": {"type": "boolean"}},
-        "required": ["same"],
-        "additionalProperties": False,
-    }
-)
+_SAME = json.dumps(object_schema({"same": {"type": "boolean"}}))
 
 
 class Rule(IntEnum):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import ModelError
-from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.contracts.tables import ENTITY_MENTIONS
 from rag_assets.graph.entity_types import IDENTIFIER, TERM, EntityTypes
@@ -205,13 +205,6 @@ def _schema(count: int) -> str:
         "en": text,
         "examples": {"type": "array", "items": text},
     }
-    item: JsonValue = {
-        "type": "object",
-        "properties": properties,
-        "required": list[JsonValue](properties),
-        "additionalProperties": False,
-    }
+    item: JsonValue = object_schema(properties)
     types: JsonValue = {"type": "array", "maxItems": count, "items": item}
-    return json.dumps(
-        {"type": "object", "properties": {"types": types}, "required": ["types"], "additionalProperties": False}
-    )
+    return json.dumps(object_schema({"types": types}))

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import COMMUNITY_MEMBERS
 from rag_assets.models.prompts import fenced, load_prompt
@@ -152,15 +152,12 @@ def global_answer(
 def _map_request(question: str, group: Sequence[Report], answer_tokens: int, language: str) -> Request:
     prompt = load_prompt(MAP_STEP, language)
     texts = "\n\n".join(report.text for report in group)
-    schema = {
-        "type": "object",
-        "properties": {
+    schema = object_schema(
+        {
             "answer": {"type": "string"},
             "helpfulness": {"type": "integer", "minimum": 0, "maximum": MOST_HELPFUL},
-        },
-        "required": ["answer", "helpfulness"],
-        "additionalProperties": False,
-    }
+        }
+    )
     asked = prompt.question.substitute(reports=fenced(texts, "reports"), question=question)
     return Request(
         prompt.prefix.substitute(),

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel, Turn
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.models.token_estimate import cut_to_tokens, estimate_tokens
@@ -134,19 +134,19 @@ def sentences_request(
         properties: JSON schemas of what the answer says before its sentences.
     """
     prefix = load_prompt(step, language).prefix
-    citation = _object(
+    citation = object_schema(
         {
             "number": {"type": "integer", "minimum": 1},
             "quote": {"type": "string", "maxLength": _SLACK * _QUOTE_CHARS},
         }
     )
-    sentence = _object(
+    sentence = object_schema(
         {
             "citations": {"type": "array", "maxItems": _CITATIONS, "items": citation},
             "text": {"type": "string", "minLength": 1, "maxLength": _SENTENCE_CHARS},
         }
     )
-    schema = _object({**properties, "sentences": {"type": "array", "maxItems": _SENTENCES, "items": sentence}})
+    schema = object_schema({**properties, "sentences": {"type": "array", "maxItems": _SENTENCES, "items": sentence}})
     return Request(
         prefix.substitute(most_sentences=str(_SENTENCES), quote_chars=str(_QUOTE_CHARS)),
         (Message("user", asked),),
@@ -249,13 +249,4 @@ def _record(source: Source) -> JsonValue:
         "place": str(source.citation),
         "questions": [{"question": each.question, "answer": each.answer} for each in source.hit.questions],
         "passage": source.text,
-    }
-
-
-def _object(properties: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
     }

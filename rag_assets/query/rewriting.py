@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import BudgetError, ModelError
-from rag_assets.contracts.generation import Message, Outcome, Tag
+from rag_assets.contracts.generation import JsonValue, Message, Outcome, Tag, object_schema
 from rag_assets.contracts.generation import Request as Call
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel, Rewrite, Rewriter, Turn
 from rag_assets.models.prompts import fenced, load_prompt
@@ -146,11 +146,11 @@ def _call(question: str, history: Sequence[Turn]) -> Call:
         for turn in history
     ]
     conversation = clean_text("\n\n".join(told[-REMEMBERED_TURNS:])) or "-"
-    properties = {
+    properties: dict[str, JsonValue] = {
         "keywords": {"type": "string", "maxLength": 2 * _KEYWORDS_CHARS},
         "sentences": {"type": "string", "maxLength": 2 * _SENTENCES_CHARS},
     }
-    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    schema = object_schema(properties)
     return Call(
         prompt.prefix.substitute(keywords_chars=str(_KEYWORDS_CHARS), sentences_chars=str(_SENTENCES_CHARS)),
         (

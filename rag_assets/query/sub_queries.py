@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import BudgetError, ModelError
-from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.models.token_estimate import cut_to_tokens, estimate_tokens
@@ -266,7 +266,7 @@ def _choice_request(query: str, known: Sequence[Selection], context_tokens: int)
             break
         lines.append(line)
     prompt = load_prompt(CHOOSE_STEP, question_language(query))
-    groups = {
+    groups: JsonValue = {
         "type": "array",
         "maxItems": MOST_SELECTIONS,
         "items": {"type": "integer", "minimum": 1, "maximum": len(lines)},
@@ -285,7 +285,7 @@ def _plan_request(query: str, chosen: Sequence[Selection], context_tokens: int) 
     each_tokens = max(_LEAST_TOKENS, min(_SUMMARY_TOKENS, room // len(chosen)))
     told = [cut_to_tokens(f"{each.name}\n{', '.join(each.key_terms)}\n{each.text}", each_tokens) for each in chosen]
     prompt = load_prompt(PLAN_STEP, question_language(query))
-    queries = {
+    queries: JsonValue = {
         "type": "array",
         "maxItems": MOST_SUB_QUERIES,
         "items": {"type": "string", "minLength": 1, "maxLength": 2 * _SUB_QUERY_CHARS},
@@ -299,8 +299,8 @@ def _plan_request(query: str, chosen: Sequence[Selection], context_tokens: int) 
     )
 
 
-def _request(step: str, prefix: str, question: str, properties: dict[str, object], max_tokens: int) -> Request:
-    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+def _request(step: str, prefix: str, question: str, properties: dict[str, JsonValue], max_tokens: int) -> Request:
+    schema = object_schema(properties)
     return Request(prefix, (Message("user", question),), max_tokens, Tag(_ASSET, step), schema=json.dumps(schema))
 
 
