@@ -5,15 +5,15 @@ a list was cut off. Stands outside of what is stored and paid, so that each furt
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request
 from rag_assets.contracts.ports import LanguageModel, Session
-from rag_assets.models.dispatch import answers
+from rag_assets.models.wrapped import WrappedModel
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -33,7 +33,7 @@ _CONTINUE = (
 )
 
 
-class StructuredModel:
+class StructuredModel(WrappedModel):
     """A language model whose JSON answers satisfy their schema, or say that they do not.
 
     A completion that took several calls carries the sum of their tokens, prices and seconds.
@@ -50,39 +50,12 @@ class StructuredModel:
         temperature: float | None = None,
         note_invalid: Callable[[Completion], None] | None = None,
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._temperature = temperature
         self._note_invalid = note_invalid
-        self.name = inner.name
-        self.generative = inner.generative
 
-    @property
-    def context_tokens(self) -> int:
-        """Tokens of prompt and answer together, at most; a server may be asked for it."""
-        return self._inner.context_tokens
-
-    @property
-    def output_tokens(self) -> int:
-        """Tokens of an answer at most; a server may be asked for it."""
-        return self._inner.output_tokens
-
-    @contextmanager
-    def _open(self) -> Iterator[Session]:
-        with self._inner.session() as session:
-            yield _StructuredSession(session, self._temperature, self._note_invalid)
-
-    def session(self) -> AbstractContextManager[Session]:
-        """Open a session, see `LanguageModel`."""
-        return self._open()
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """Answer requests, see `LanguageModel`."""
-        with self.session() as session:
-            yield from answers(session, requests)
-
-    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        """Tokens of each request, see `LanguageModel`."""
-        return self._inner.count_tokens(requests)
+    def _around(self, session: Session) -> Session:
+        return _StructuredSession(session, self._temperature, self._note_invalid)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from rag_assets.query.answers import (
     TextPiece,
 )
 from rag_assets.query.filters import NO_FILTERS, Filters, parse_filters
-from rag_assets.query.graph_global import GlobalAnswer, GlobalOptions
+from rag_assets.query.graph_global import GlobalOptions
 from rag_assets.query.grouping import Granularity
 from rag_assets.query.hyde import Fusion, Generator, HydeOptions
 from rag_assets.query.knowledge_base import KnowledgeBase
@@ -35,7 +35,6 @@ __all__ = [
     "FoundQuestion",
     "Fusion",
     "Generator",
-    "GlobalAnswer",
     "GlobalOptions",
     "Granularity",
     "Hit",

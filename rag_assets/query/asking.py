@@ -211,7 +211,7 @@ class Asking:
 
     def _from_reports(self, found: Found, model: LanguageModel, trace: TraceRecorder) -> _Writing:
         """Have the community reports of a level read, and lead their references to passages."""
-        answer = self.answer_globally(found.request, found.question, model, found.how.levels, trace)
+        answer = self._answer_globally(found.request, found.question, model, found.how.levels, trace)
         if answer.text is None:
             if answer.failed or answer.partial_answers:
                 raise ModelError("the community reports could not be read")
@@ -230,22 +230,9 @@ class Asking:
         yield TextPiece(rendered(sentences))
         return _Written(sentences, cited)
 
-    def answer_globally(
+    def _answer_globally(
         self, request: Request, question: str, model: LanguageModel, levels: LevelChoice | None, trace: TraceRecorder
     ) -> GlobalAnswer:
-        """An answer from the community reports of a level, see `rag_assets.query.graph_global`.
-
-        Args:
-            request: The question with its embedding.
-            question: As asked.
-            model: The language model.
-            levels: Which reports are read.
-            trace: Told what is done.
-
-        Raises:
-            QueryError: No level is named, or there are no reports.
-            ModelError: The model as a whole cannot be used.
-        """
         reports, tree = self.indexes.reports, self.indexes.report_tree
         if reports is None or tree is None or reports.row_count == 0:
             raise QueryError(f"answers from community reports need the entity graph: {HOW_TO_INDEX}")

@@ -25,7 +25,7 @@ from rag_assets.query.answers import Answer, Answered, AnswerEvent
 from rag_assets.query.asking import Asking, Found
 from rag_assets.query.auto import Offered, chosen_how
 from rag_assets.query.filters import NO_FILTERS, Filters
-from rag_assets.query.graph_global import GlobalAnswer, GlobalOptions
+from rag_assets.query.graph_global import GlobalOptions
 from rag_assets.query.grouping import Granularity, grouped
 from rag_assets.query.hyde import HydeOptions
 from rag_assets.query.index import Candidate, Index
@@ -36,7 +36,7 @@ from rag_assets.query.reader import ReaderOptions
 from rag_assets.query.report_levels import LevelChoice, ReportTree
 from rag_assets.query.request import Indexes, Request, clean_text
 from rag_assets.query.reranking import Reranking
-from rag_assets.query.results import Citation, Hit, SearchResult, Trace, TraceRecorder
+from rag_assets.query.results import Citation, Hit, SearchResult, TraceRecorder
 from rag_assets.query.rewriting_rules import with_history
 from rag_assets.query.stored import StoredTables
 from rag_assets.query.sub_queries import Planner
@@ -273,36 +273,6 @@ class KnowledgeBase:
         """
         how = How(mode, k, filters, Granularity.CHUNK, summaries, levels or self._levels, tuple(history))
         return self._events(question, how, live=True)
-
-    def answer_globally(
-        self, question: str, options: GlobalOptions, levels: LevelChoice | None = None
-    ) -> tuple[GlobalAnswer, Trace]:
-        """Answer a question about the whole from the community reports, by the language model.
-
-        Args:
-            question: Plain text.
-            options: How reports are packed and answers limited.
-            levels: Which reports are read; those of the knowledge base where None.
-
-        Returns:
-            The answer, and what was done.
-
-        Raises:
-            QueryError: The question is empty, there is no language model, no level is named, or there are no reports.
-            ModelError: The embedder or the language model failed.
-            StoreError: A published file is gone.
-        """
-        trace = TraceRecorder()
-        if not clean_text(question).strip():
-            raise QueryError("the query is empty")
-        model = self._modes.watched(trace).model
-        if model is None or not model.generative:
-            raise QueryError("answers from community reports need a language model: set language_model.provider")
-        vector = self._embedded(question, "graph_global", trace)
-        request = Request(question, vector, 1, NO_FILTERS, SummaryFormat.PAGE)
-        asking = Asking(self._indexes, self._hits, self._stored, model, self._reader, options)
-        answer = asking.answer_globally(request, clean_text(question), model, levels or self._levels, trace)
-        return answer, trace.finish()
 
     def _events(self, question: str, how: How, *, live: bool) -> Iterator[AnswerEvent]:
         self._check(question, how.mode, how.k, how.granularity, how.summaries)

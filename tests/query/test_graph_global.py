@@ -187,11 +187,7 @@ def test_a_question_is_answered_from_the_reports_of_a_level(
         return Completion(request, Outcome.COMPLETED, json.dumps(value), value=value)
 
     base = graph_base(tmp_path_factory.mktemp("answered"), embedder, model)
-    answer, trace = base.answer_globally("What are the films about?", OPTIONS, LevelChoice(0, dynamic=False))
-    assert (answer.text, answer.read) == ("final", 1)
-    assert [step.operation for step in trace.steps] == ["embed", "choose_level", "answer"]
-
-
-def test_without_a_model_there_is_no_answer(graph: KnowledgeBase) -> None:
-    with pytest.raises(QueryError, match=r"language_model\.provider"):
-        graph.answer_globally("What are the films about?", OPTIONS, LevelChoice(0, dynamic=False))
+    answer = base.ask("What are the films about?", "graph_global", levels=LevelChoice(0, dynamic=False))
+    assert answer.text == "final"
+    (step,) = (step for step in answer.trace.steps if step.operation == "answer")
+    assert step.texts[0] == "reports 1"
