@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypedDict
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from rag_assets.query.api.schemas import FILTER_DESCRIPTION, MAX_QUERY_CHARS
+from rag_assets.query.api.schemas import FILTER_DESCRIPTION, MAX_QUERY_CHARS, TurnGiven
 
 MAX_LIMIT = 50
 _CURSOR = "`next_cursor` of the call before, with all other arguments as they were; leave out for the first part."
@@ -54,10 +54,11 @@ class SearchArguments(Arguments):
 class AskArguments(Arguments):
     """What `ask` is told."""
 
-    question: Text = Field(description="One question that can be understood by itself, in any language.")
+    question: Text = Field(description="One question, in any language; understood with `history` where there is one.")
     mode: Mode = None
     limit: int = Field(10, ge=1, le=MAX_LIMIT, description="Passages that the answer may rest on.")
     filters: FilterList = []
+    history: list[TurnGiven] = Field([], max_length=20, description="Earlier questions and answers, the oldest first.")
     level: Level = Field(None, description="Of `graph_global`: level of the community reports, 0 for the coarsest.")
 
 

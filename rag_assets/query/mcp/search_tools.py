@@ -5,6 +5,7 @@ from contextlib import closing
 from typing import cast
 
 from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.ports import Turn
 from rag_assets.query.answers import Answer, Answered, AnswerEvent, EvidenceFound, TextPiece
 from rag_assets.query.api.service import Service, Timed
 from rag_assets.query.filters import parse_filters
@@ -71,7 +72,12 @@ def ask(service: Service, asked: forms.AskArguments, following: Following) -> fo
     mode = asked.mode or service.options.ask_mode
     with Timed(service.metrics, mode, "ask"):
         events = version.base.ask_stream(
-            asked.question, mode, asked.limit, parse_filters(asked.filters), levels=_levels(service, asked.level)
+            asked.question,
+            mode,
+            asked.limit,
+            parse_filters(asked.filters),
+            history=[Turn(turn.question, turn.answer) for turn in asked.history],
+            levels=_levels(service, asked.level),
         )
         return _told(_followed(events, following), version)
 

@@ -96,6 +96,15 @@ def test_an_answer_names_its_sources_and_tells_how_far_it_is(agent: Agent) -> No
     assert told == ["3 passages found"]
 
 
+def test_a_question_is_understood_with_those_before_it(agent: Agent) -> None:
+    before = {"question": "What is the return policy of the receipt?", "answer": "Items may be returned."}
+    alone = agent.given("ask", question="How long is it valid?", limit=3)
+    told = agent.given("ask", question="How long is it valid?", limit=3, history=[before])
+    assert told["mode"].startswith("rewrite+")
+    assert not alone["mode"].startswith("rewrite+")
+    assert RECEIPT in {source["document_id"] for source in told["sources"]}
+
+
 def test_documents_are_listed_in_parts_and_described(agent: Agent) -> None:
     first = agent.given("list_documents", folder="sample/設計書", limit=2)
     second = agent.given("list_documents", folder="sample/設計書", limit=2, cursor=first["next_cursor"])
