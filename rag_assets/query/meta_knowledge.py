@@ -1,9 +1,9 @@
 """Mode `meta_knowledge`: passages by the questions that they answer.
 
 Meta knowledge makes several sub-queries of the query; each is searched in the question index, and the questions found
-stand for the passages that their answers rest on. Rankings are put into one by reciprocal rank: the query counts as
-much as all sub-queries together. Where questions lead to fewer passages than wanted, passages are searched themselves
-(`hybrid`) and put in with the weight of the query.
+stand for the passages that their answers rest on. Passages are searched themselves as well (`hybrid`), because most of
+them answer no stored question. Scores are scaled to 0…1 within each list and added; the questions that the query finds,
+the passages that it finds, and all sub-queries together have equal weight.
 """
 
 import time
@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.filters import FACETS_COLUMN
-from rag_assets.query.fusion import ranked, reciprocal_rank
+from rag_assets.query.fusion import comb_sum, min_max, ranked
 from rag_assets.query.hybrid import search_both, search_hybrid
 from rag_assets.query.index import Candidate, Index, scored
 from rag_assets.query.request import Indexes, Request
@@ -38,7 +38,7 @@ class MetaKnowledgeSearch:
         self._plan: tuple[SubQuery, ...] | None = None
 
     def __call__(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-        """Passages by falling reciprocal rank, each with the questions by which it was found.
+        """Passages by falling sum of the scaled scores, at most 3, each with the questions by which it was found.
 
         Raises:
             QueryError: There are no questions.
@@ -56,16 +56,13 @@ class MetaKnowledgeSearch:
         trace.add("map", began, len(told), index=questions.name, version=questions.version)
         passages = chunks.having(sorted(told), request.filters.to_sql(chunks.columns), trace)
         rankings = [{key: score for key, score in each.items() if key in passages} for each in rankings]
-        first, others = rankings[:1], rankings[1:]
-        if len(passages) < request.depth:
-            began = time.perf_counter()
-            thin = search_hybrid(request, indexes, trace)
-            trace.add("fall_back", began, len(thin), texts=("questions lead to too few passages",))
-            passages = {each.key: each for each in thin} | passages
-            first.append({each.key: each.score for each in thin})
+        found_directly = search_hybrid(request, indexes, trace)
+        passages = {each.key: each for each in found_directly} | passages
+        first = [rankings[0], {each.key: each.score for each in found_directly}]
+        others = rankings[1:]
         began = time.perf_counter()
-        scores = reciprocal_rank(first)
-        for key, score in reciprocal_rank(others).items():
+        scores = comb_sum([min_max(each) for each in first])
+        for key, score in comb_sum([min_max(each) for each in others]).items():
             scores[key] = scores.get(key, 0.0) + score / len(others)
         merged = [
             replace(passages[key], score=score, questions=tuple(told.get(key, ())[:_SHOWN_QUESTIONS]))

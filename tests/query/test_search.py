@@ -164,7 +164,16 @@ def test_two_step_stays_within_the_places_that_summaries_chose(
     monkeypatch.setattr("rag_assets.query.two_step.CHOSEN", {"file_summary": 1, "page_summary": 1})
     result = base.search("annual plan", "two_step", 10, summaries=summaries)
     assert {hit.document_id for hit in result.hits} == documents
-    assert [step.index for step in result.trace.steps] == [None, "summaries", "chunks"]
+    assert {step.index for step in result.trace.steps} == {None, "summaries", "chunks"}
+
+
+def test_in_two_steps_a_passage_counts_with_the_summary_that_led_to_it(base: KnowledgeBase) -> None:
+    result = base.search("annual plan", "two_step", 10)
+    *_, fuse = (step for step in result.trace.steps if step.operation == "fuse")
+    assert fuse.rescored
+    for each in fuse.rescored:
+        assert each.after == pytest.approx(sum(score or 0 for score in each.lists))
+    assert fuse.rescored[0].after == pytest.approx(2)
 
 
 @pytest.mark.parametrize(
