@@ -1,17 +1,19 @@
 """Mode `auto`: which mode each kind of question is searched by, why, and what is done where a mode is not there."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from graph_data import FILM, PERSON, QUESTION, graph_base
-from query_data import BagOfWordsEmbedder
+from query_data import BagOfWordsEmbedder, chunk, summary, table
 from query_fixtures import build, build_graph
 from scripted_model import ScriptedModel
 
 from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
 from rag_assets.models.structured import StructuredModel
 from rag_assets.query import KnowledgeBase, LevelChoice, Step, Trace, Turn
+from rag_assets.store.vectors import VectorStore
 
 WORDS_FIRST = "fulltext,hybrid"
 WHOLE = "資料全体の主な傾向をまとめてください"
@@ -89,6 +91,20 @@ def test_what_is_not_there_gives_way_to_the_next_rule_and_is_named(made: Made, q
     assert result.mode == "hybrid"
     assert choice(result.trace).texts[0] == "rule: any other"
     assert choice(result.trace).texts[2].startswith(left_out)
+
+
+@pytest.mark.parametrize(("passages", "rule", "mode"), [(3, "any other", "hybrid"), (4, "long pages", "two_step")])
+def test_summaries_choose_where_pages_are_long(
+    tmp_path: Path, embedder: BagOfWordsEmbedder, passages: int, rule: str, mode: str
+) -> None:
+    store = VectorStore(tmp_path)
+    rows = [chunk("a.xlsx", 1, number, f"approval step {number}") for number in range(passages)]
+    summaries = [summary("file_summary", "a.xlsx", None, "approval"), summary("page_summary", "a.xlsx", 1, "approval")]
+    store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
+    store.sync(SUMMARY_INDEX, {"00": table(SUMMARY_INDEX, summaries)}, embedder)
+    versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX)}
+    result = KnowledgeBase(store, embedder, versions).search("Who approves a step?", "auto")
+    assert (result.mode, choice(result.trace).texts[0]) == (mode, f"rule: {rule}")
 
 
 def test_a_thing_told_by_another_is_found_over_the_graph(
