@@ -2,7 +2,7 @@
 
 Every set goes through the product: folders are indexed by `rag-assets index` into a knowledge base of their own (a
 passage of a `corpus.jsonl` is a Markdown file), and searched through `KnowledgeBase`. The government pages have lost
-their PDFs, so that their texts go through chunker and vector store directly. For the multi-hop sets the entity graph
+their PDFs, so that their texts are made into presentations, a slide a page. For the multi-hop sets the entity graph
 with its community reports is indexed as well. No mode has a language model: `hyde` searches by feedback, `rewrite` by
 rules. Each mode is compared with `hybrid` on the same queries by a paired bootstrap; over the workbooks, two steps are
 compared with one by the first four passages as well. Beside the figures stands what BM25 reaches on the same set, as
@@ -25,10 +25,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pptx
+from pptx.util import Cm
 
-from rag_assets.contracts.causes import BlockKind, PageKind
-from rag_assets.contracts.tables import CHUNK_INDEX, COMPUTED_COLUMNS, EMBEDDED_TEXT
+from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.evaluation.metrics import (
     Interval,
     PairedDifference,
@@ -39,18 +39,23 @@ from rag_assets.evaluation.metrics import (
     reciprocal_rank_at,
 )
 from rag_assets.home import Home
-from rag_assets.parsing.chunking import chunk_page
-from rag_assets.parsing.content import Block, Page
 from rag_assets.query import KnowledgeBase
 from rag_assets.query.results import Hit, SearchResult
 from rag_assets.settings import load_settings
-from rag_assets.store.vectors import VectorStore
 
 DEPTH = 10
+NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 SEED = 20
 BASELINE = "hybrid"
 PLAIN_MODES = ("vector", "fulltext", BASELINE, "fulltext,vector", "text_map_reduce", "hyde", "rewrite", "auto")
-SUMMARY_MODES = ("two_step:page", "two_step:file", "meta_knowledge", "rewrite+two_step", "hybrid,two_step")
+SUMMARY_MODES = (
+    "two_step:page",
+    "two_step:file",
+    "meta_knowledge",
+    "rewrite+two_step",
+    "hybrid,two_step",
+    "two_step,meta_knowledge",
+)
 GRAPH_MODES = ("graph_local", "graph_global", "hybrid,graph_local")
 STEPS = {
     "vector": "raw_text",
@@ -170,46 +175,40 @@ def passage_task(
     return open_home(home).knowledge_base(), [task]
 
 
+def write_slides(pages: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """A presentation of which each slide holds the text of a page, a line a paragraph."""
+    presentation = pptx.Presentation()
+    presentation.core_properties.title = re.sub(r" \(p\.\d+/\d+\)$", "", pages[0]["title"])
+    blank = presentation.slide_layouts[6]
+    for page in pages:
+        frame = presentation.slides.add_slide(blank).shapes.add_textbox(0, 0, Cm(24), Cm(18)).text_frame
+        frame.text = "\n".join(filter(None, (line.strip() for line in NOT_XML.sub(" ", page["text"]).splitlines())))
+    presentation.save(str(path))
+
+
 def gov_pages_task(data: Path, work: Path) -> tuple[KnowledgeBase, list[Task]]:
-    """Pages of PDFs of which only the text is given: a document a PDF, a page a page."""
+    """Pages of PDFs of which only the text is given: a presentation a PDF, a slide a page."""
     folder = data / "ja_text/gov_pages"
-    home = open_home(work / "ja_text/gov_pages/home")
-    embedder, chunking = home.embedder, home.settings.chunking
-    given = [field for field in CHUNK_INDEX.fields if field.name not in COMPUTED_COLUMNS]
-    records: list[dict[str, object]] = []
+    files, path = work / "ja_text/gov_pages/files", work / "ja_text/gov_pages/home"
+    by_file: dict[str, dict[int, Mapping[str, Any]]] = {}
     for passage in read_lines(folder / "corpus.jsonl"):
-        blocks = (Block(BlockKind.PARAGRAPH, passage["text"]),)
-        page = Page(passage["page"], PageKind.PAGE, blocks)
-        titles = [Path(passage["file"]).stem, re.sub(r" \(p\.\d+/\d+\)$", "", passage["title"])]
-        chunks = chunk_page(page, titles, embedder, chunking.size_tokens, chunking.overlap_share)
-        records += (
-            {
-                **dict.fromkeys(field.name for field in given),
-                "chunk_id": f"{passage['_id']}.{chunk.index}",
-                "page_id": passage["_id"],
-                "document_id": passage["file"],
-                "shard": "00",
-                "page_number": passage["page"],
-                "folder": "",
-                "format": "pdf",
-                "language": chunk.language,
-                "title": titles[1],
-                "text": chunk.text,
-                EMBEDDED_TEXT: f"{chunk.context}\n{chunk.text}",
-            }
-            for chunk in chunks
-        )
-    schema = pa.schema([*given, pa.field(EMBEDDED_TEXT, pa.string())])
-    store = VectorStore(work / "ja_text/gov_pages/vectors")
-    store.sync(CHUNK_INDEX, {"00": pa.Table.from_pylist(records, schema=schema)}, embedder)
-    base = KnowledgeBase(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)})
+        by_file.setdefault(passage["file"], {})[passage["page"]] = passage
+    files.mkdir(parents=True, exist_ok=True)
+    for name, pages in by_file.items():
+        target = files / f"{name}.pptx"
+        if not target.exists():
+            write_slides([pages[number] for number in sorted(pages)], target)
+    index_folder(files, path)
+    ids = {f"data/{name}.pptx": [pages[n]["_id"] for n in sorted(pages)] for name, pages in by_file.items()}
+
+    def page_of(hit: Hit) -> str:
+        return str(ids[hit.document_id][hit.citation.page_number - 1])
+
     queries = [(query["_id"], query["text"]) for query in read_lines(folder / "queries.jsonl")]
     relevant = read_qrels(folder / "qrels.tsv")
     floor = {"R@5": 0.937, "MRR@10": 0.823}
-    task = Task(
-        "ja_text/gov_pages", "page", queries, relevant, lambda hit: hit.page_id, ("R@1", "R@5", "MRR@10"), floor
-    )
-    return base, [task]
+    task = Task("ja_text/gov_pages", "page", queries, relevant, page_of, ("R@1", "R@5", "MRR@10"), floor)
+    return open_home(path).knowledge_base(), [task]
 
 
 def excel_tasks(data: Path, work: Path) -> tuple[KnowledgeBase, list[Task]]:
@@ -231,12 +230,18 @@ def excel_tasks(data: Path, work: Path) -> tuple[KnowledgeBase, list[Task]]:
         name, first = f"{task.name}, two steps and one", ("HitRate@4", "MRR@4")
         return replace(task, name=name, granularity="chunk", measures=first, floor={}, modes=STEPS, baseline="vector")
 
+    def by_summaries(task: Task) -> Task:
+        """Page against file summaries."""
+        formats = {mode: STEPS[mode] for mode in ("two_step:file", "two_step:page")}
+        return replace(task, name=f"{task.name}, summaries", floor={}, modes=formats, baseline="two_step:file")
+
     sheets = relevant_sheets(home, cases)
     asked = [(case["_id"], case["text"]) for case in cases if sheets[case["_id"]]]
     by_case = by_document("test cases", cases, {"R@5": 0.420, "MRR@10": 0.501})
     by_sentence = by_document("README", sentences, {"R@5": 0.308, "MRR@10": 0.178})
     by_sheet = Task("ja_excel test cases, sheets", "page", asked, sheets, lambda hit: hit.page_id, measures, {})
-    return base, [by_case, by_sheet, by_sentence, by_steps(by_case), by_steps(by_sentence)]
+    tasks = [each(task) for task in (by_case, by_sentence) for each in (by_steps, by_summaries)]
+    return base, [by_case, by_sheet, by_sentence, *tasks]
 
 
 def relevant_sheets(home: Home, cases: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
@@ -332,9 +337,8 @@ def print_table(task: Task, rows: Sequence[Row]) -> None:
 
 
 def modes_for(base_name: str) -> list[str]:
-    """The modes that a set can be searched by; pages given as text have no summaries, few sets an entity graph."""
-    summaries = () if base_name == "ja_text/gov_pages" else SUMMARY_MODES
-    return [*PLAIN_MODES, *summaries, *(GRAPH_MODES if base_name in GRAPH_SETS else ())]
+    """The modes that a set can be searched by; few sets have an entity graph."""
+    return [*PLAIN_MODES, *SUMMARY_MODES, *(GRAPH_MODES if base_name in GRAPH_SETS else ())]
 
 
 def main() -> None:
