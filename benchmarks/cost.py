@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from rag_assets.contracts.generation import Usage
 from rag_assets.home import Home
 from rag_assets.models.token_estimate import cut_to_tokens
 from rag_assets.plan import Plan, make_plan
@@ -20,7 +21,8 @@ from rag_assets.settings import load_settings
 
 PAPER_TOKENS = 17_500
 PAPERS = 2_000
-REFERENCE_USD = 20.17  # for these papers, by the source of the method
+REFERENCE_USD = 20.17  # for these papers by Claude 3 Haiku, as the source of the method states
+REFERENCE_READ, REFERENCE_WRITTEN = 35_000_000, 8_000_000  # tokens, about, as it states
 TRANSCRIPTS = "en_multihop/msft_earnings_calls/transcripts.zip"
 
 
@@ -38,13 +40,12 @@ def papers(data: Path, count: int) -> Iterator[str]:
             yield cut_to_tokens(text, PAPER_TOKENS)
 
 
-def plan(source: Path, home: Path, model: str, taxonomy: str) -> Plan:
-    """What indexing a folder from nothing would cost."""
+def planned_home(source: Path, home: Path, model: str, taxonomy: str) -> Home:
+    """A knowledge base of a folder of which nothing is indexed."""
     chosen = {"provider": "anthropic", "model": model}
-    settings = load_settings(
-        home=home, sources=[f"data={source}"], language_model=chosen, enrichment={"taxonomy": taxonomy}
+    return Home(
+        load_settings(home=home, sources=[f"data={source}"], language_model=chosen, enrichment={"taxonomy": taxonomy})
     )
-    return make_plan(Home(settings))
 
 
 def print_plan(title: str, found: Plan, scale: float) -> None:
@@ -77,11 +78,17 @@ def main() -> None:
         for number, text in enumerate(papers(arguments.data, arguments.papers)):
             (folder / f"{number:04d}.txt").write_text(text, encoding="utf-8")
         for model in arguments.model or ["claude-haiku-4-5"]:
-            found = plan(arguments.data / "ja_excel/docs", Path(temporary) / f"{model}-workbooks", model, "office")
-            print_plan("workbooks", found, 1)
-            found = plan(folder, Path(temporary) / f"{model}-papers", model, "papers")
+            workbooks = arguments.data / "ja_excel/docs"
+            home = planned_home(workbooks, Path(temporary) / f"{model}-workbooks", model, "office")
+            print_plan("workbooks", make_plan(home), 1)
+            home = planned_home(folder, Path(temporary) / f"{model}-papers", model, "papers")
+            found = make_plan(home)
             print_plan(f"papers of {PAPER_TOKENS:,} tokens", found, PAPERS / found.documents)
-            print(f"reference for {PAPERS:,} papers: {REFERENCE_USD} US dollars")
+            print(f"reference for {PAPERS:,} papers: {REFERENCE_USD} US dollars by Claude 3 Haiku")
+            facts = home.model_choice.facts
+            if facts is not None:
+                price = facts.prices.cost_usd(Usage(REFERENCE_READ, REFERENCE_WRITTEN))
+                print(f"its {REFERENCE_READ:,} tokens read and {REFERENCE_WRITTEN:,} written by {model}: {price:.2f}")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ keeps to its schema, cites what is there, and is accounted for.
 
 import json
 import unicodedata
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,24 @@ STEPS = {
     "meta_knowledge": {"summarize_knowledge"},
 }
 
+SETTINGS = {
+    "ENRICHMENT__READ_TOKENS": "800",
+    "ENRICHMENT__QUESTIONS_MOST": "2",
+    "ENRICHMENT__PAGE_FILE_CHARS": "30",
+    "ENRICHMENT__PAGE_SUMMARY_CHARS": "100",
+    "ENRICHMENT__FILE_SUMMARY_CHARS": "120",
+    "ENRICHMENT__KNOWLEDGE_CHARS": "150",
+    "LANGUAGE_MODEL__CONCURRENCY": "4",
+    "LANGUAGE_MODEL__TIMEOUT_SECONDS": "600",
+}  # short texts, because the model reads 80 tokens a second
+
 pytestmark = pytest.mark.slow
+
+
+def environment_of(model: Mapping[str, str]) -> dict[str, str]:
+    """Environment of a command that asks the model."""
+    chosen = {f"LANGUAGE_MODEL__{name.upper()}": value for name, value in model.items()}
+    return {"OPENAI_API_KEY": "none", **{f"RAG_{name}": value for name, value in (chosen | SETTINGS).items()}}
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +53,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory, models_folder: Path, llama_s
     folder = tmp_path_factory.mktemp("chain")
     (folder / "models").symlink_to(models_folder)
     model = {"provider": "openai", "base_url": llama_server.openai_url, "model": llama_server.model}
-    environment = {f"RAG_LANGUAGE_MODEL__{name.upper()}": value for name, value in model.items()}
-    environment |= {
-        "OPENAI_API_KEY": "none",
-        "RAG_LANGUAGE_MODEL__CONCURRENCY": "4",
-        "RAG_ENRICHMENT__READ_TOKENS": "800",
-    }
-    environment |= {"RAG_ENRICHMENT__QUESTIONS_MOST": "3", "RAG_LANGUAGE_MODEL__TIMEOUT_SECONDS": "600"}
+    environment = environment_of(model)
     result = CliRunner().invoke(main, ["--home", str(folder), "index", f"sample={SAMPLE}"], env=environment)
     assert result.exit_code == 0, result.output
     return Home(load_settings(home=folder, language_model=model))
@@ -116,15 +128,8 @@ def test_meta_knowledge_is_of_facet_values_in_use(chain: Home) -> None:
 def test_the_next_run_asks_nothing(chain: Home) -> None:
     before = len(rows(chain, MODEL_CALLS.name))
     settings = chain.settings.language_model
-    environment = {
-        "RAG_LANGUAGE_MODEL__PROVIDER": "openai",
-        "RAG_LANGUAGE_MODEL__BASE_URL": str(settings.base_url),
-        "RAG_LANGUAGE_MODEL__MODEL": settings.model,
-        "RAG_ENRICHMENT__READ_TOKENS": "800",
-        "RAG_ENRICHMENT__QUESTIONS_MOST": "3",
-        "OPENAI_API_KEY": "none",
-    }
-    result = CliRunner().invoke(main, ["--home", str(chain.path), "index", "--json"], env=environment)
+    model = {"provider": "openai", "base_url": str(settings.base_url), "model": settings.model}
+    result = CliRunner().invoke(main, ["--home", str(chain.path), "index", "--json"], env=environment_of(model))
     assert result.exit_code == 0, result.output
-    assert json.loads(result.output.splitlines()[-1])["model_calls"]["calls"] == 0
+    assert json.loads(result.stdout)["model_calls"]["calls"] == 0
     assert len(rows(chain, MODEL_CALLS.name)) == before
