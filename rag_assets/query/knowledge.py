@@ -6,6 +6,7 @@ Read from the stored tables at their published versions, when asked for the firs
 from dataclasses import dataclass
 from functools import cached_property
 
+from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import DOCUMENT_FACETS, META_KNOWLEDGE
 from rag_assets.query.filters import Filters
 from rag_assets.query.stored import StoredTables
@@ -67,8 +68,13 @@ class Knowledge:
         """Documents that have the facet values that filters ask for.
 
         Raises:
+            QueryError: No document has any value of a facet.
             StoreError: A file is gone.
         """
+        names = sorted({value.partition("=")[0] for value in self._holders})
+        for name in filters.facet_values():
+            if name not in names:
+                raise QueryError(f"no document has a facet {name!r}; there are: {', '.join(names) or 'none'}")
         chosen = [
             frozenset().union(*(self._holders.get(value, frozenset()) for value in values))
             for values in filters.facet_values().values()

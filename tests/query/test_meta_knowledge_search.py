@@ -146,6 +146,8 @@ def test_facets_need_published_values(build: Build) -> None:
     filters = parse_filters(["facet.kind=memo"])
     with pytest.raises(QueryError, match="filters by facet need the facet values"):
         build(with_tables=False).search("contract", "hybrid", filters=filters)
+    with pytest.raises(QueryError, match="no document has a facet 'colour'; there are: area, kind"):
+        build().search("contract", filters=parse_filters(["facet.colour=red"]))
     with pytest.raises(QueryError, match=r"expected one of .*facet\.NAME"):
         parse_filters(["facet.=memo"])
 
