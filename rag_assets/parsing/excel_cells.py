@@ -5,6 +5,7 @@ What stays out: what the cells mean together (`excel_tables`), drawings and comm
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -53,7 +54,8 @@ class SheetCells:
     """What a sheet holds in its cells.
 
     Attributes:
-        texts: Text of each cell that is not empty, by row, then column, both from 0 and ascending.
+        texts: Text of each cell that is not empty, by row, then column, both from 0 and ascending; of a merged range that
+            of its first cell alone, as it is shown.
         looks: Looks of cells with text, border or fill, by row, then column; of a large sheet, of its first rows only.
         merges: Merged ranges, none of which overlap.
         column_widths: Widths of columns in characters, where stated.
@@ -298,7 +300,8 @@ def read_sheet(archive: Archive, part: str, strings: list[str], styles: Styles, 
                 controls[element.get("shapeId") or ""] = identity
             case _:
                 choices.read(element)
-    texts = ascending(reader.texts)
+    texts, merged = ascending(reader.texts), disjoint(merges)
+    covered = take_covered(texts, merged)
     _append_links(texts, links.found)
     left_out = (
         (reader.formulas.left_out, "formulas"),
@@ -308,17 +311,17 @@ def read_sheet(archive: Archive, part: str, strings: list[str], styles: Styles, 
     return SheetCells(
         texts,
         reader.looks,
-        disjoint(merges),
+        merged,
         columns.widths,
-        reader.formulas.found,
+        {place: formula for place, formula in reader.formulas.found.items() if place not in covered},
         tuple((formula, tuple(areas)) for formula, areas in choices.found.items()),
-        tuple(sorted(reader.hidden_rows)),
+        tuple(sorted(row for row in reader.hidden_rows if row in texts)),
         tuple(sorted({column for row in texts.values() for column in row if column in columns.hidden})),
         controls,
         margins,
         (
             *(ParseError(FailureCause.TOO_LARGE, f"{count} {what} left out") for count, what in left_out if count),
-            *_without_result(reader.uncalculated),
+            *_without_result([cell for cell in reader.uncalculated if cell[:2] not in covered]),
         ),
     )
 
@@ -333,6 +336,31 @@ def _without_result(cells: list[Area]) -> list[ParseError]:
 def ascending(texts: dict[int, dict[int, str]]) -> dict[int, dict[int, str]]:
     """The same texts with rows and columns in ascending order, whatever the order in which they were stored."""
     return {row: dict(sorted(texts[row].items())) for row in sorted(texts)}
+
+
+def take_covered(texts: dict[int, dict[int, str]], merges: Sequence[Area]) -> set[tuple[int, int]]:
+    """Take out the texts that merged ranges cover: a range shows its first cell, whatever is stored in the others.
+
+    Args:
+        texts: Texts by row, then column, both ascending; changed.
+        merges: Merged ranges.
+
+    Returns:
+        Rows and columns of what was taken out.
+    """
+    rows = list(texts)
+    covered: set[tuple[int, int]] = set()
+    for area in merges:
+        for row in rows[bisect_left(rows, area.top) : bisect_right(rows, area.bottom)]:
+            found = texts[row]
+            columns = range(area.left, area.right + 1)
+            within = [column for column in (columns if len(columns) < len(found) else found) if column in columns]
+            covered.update((row, column) for column in within if column in found and (row, column) != area[:2])
+    for row, column in covered:
+        del texts[row][column]
+        if not texts[row]:
+            del texts[row]
+    return covered
 
 
 class _Columns:

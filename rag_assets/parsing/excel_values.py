@@ -17,7 +17,7 @@ from python_calamine import (
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.excel_cells import MAXIMUM_CHARS, Area, SheetCells, clean_text, disjoint
+from rag_assets.parsing.excel_cells import MAXIMUM_CHARS, Area, SheetCells, clean_text, disjoint, take_covered
 from rag_assets.parsing.excel_formats import general
 
 Value = int | float | str | bool | time | date | datetime | timedelta
@@ -65,8 +65,9 @@ def read_values(workbook: CalamineWorkbook, index: int, maximum_cells: int) -> S
             raise ParseError(FailureCause.TOO_LARGE, f"more than {MAXIMUM_CHARS} characters of text")
         if shown:
             texts[row] = shown
-    merges = [Area(*first, *last) for first, last in sheet.merged_cell_ranges or [] if first != last]
-    return SheetCells(texts, merges=disjoint(merges))
+    merges = disjoint([Area(*first, *last) for first, last in sheet.merged_cell_ranges or [] if first != last])
+    take_covered(texts, merges)
+    return SheetCells(texts, merges=merges)
 
 
 def show(value: Value) -> str:

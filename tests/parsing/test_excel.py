@@ -176,14 +176,14 @@ def test_hidden_sheets_of_other_formats_are_marked() -> None:
     assert [(page.name, page.hidden) for page in pages] == [("表", False), ("裏", True)]
 
 
-def test_merged_ranges_of_old_workbooks_are_kept() -> None:
+def test_merged_ranges_of_old_workbooks_are_kept_and_show_their_first_cell() -> None:
     class Sheet:
         height, width, start = 2, 2, (3, 1)
         merged_cell_ranges: ClassVar = [((3, 1), (3, 2)), ((4, 1), (4, 1))]
 
         @staticmethod
         def iter_rows() -> list[list[str]]:
-            return [["題", ""], ["甲", "乙"]]
+            return [["題", "表題"], ["甲", "乙"]]
 
     class OldWorkbook:
         @staticmethod

@@ -145,6 +145,21 @@ def test_link_made_by_a_formula_without_a_result_shows_what_it_names(formula: st
     assert (block.text, block.formulas) == (text, (Formula("C3", formula),))
 
 
+def test_what_a_merged_range_covers_is_left_out() -> None:
+    rows = (
+        '<row r="1"><c r="A1" t="str"><v>コード名称</v></c><c r="B1" t="str"><v>顧客</v></c></row>',
+        '<row r="2"><c r="A2" t="str"><f>A1</f><v>顧客</v></c><c r="B2"><f>SUM(C1:C9)</f></c></row>',
+        '<row r="3" hidden="1"><c r="B3" t="str"><v>顧客</v></c></row>',
+        '<row r="4"><c r="A4" t="str"><v>本文</v></c></row>',
+    )
+    merged = f'<sheetData>{"".join(rows)}</sheetData><mergeCells><mergeCell ref="A1:B3"/></mergeCells>'
+    xml = f'<worksheet xmlns="{MAIN}">{merged}</worksheet>'
+    document = parse_excel(with_parts(build(leave_empty), {SHEET: xml}), LIMITS)
+    assert "".join(block.text for block in document.pages[0].blocks).split() == ["コード名称", "本文"]
+    assert not any(block.formulas for block in document.pages[0].blocks)
+    assert document.failures == ()
+
+
 def test_struck_texts_are_marked() -> None:
     (table,) = blocks_of(write_struck)
     assert [row.cells for row in table.rows] == [("項目", "値"), ("~~旧名~~", "~~10~~"), ("新名", "30~~分~~秒")]
