@@ -61,7 +61,7 @@ class Subject:
         shard: Its shard.
         language: Its main language.
         title: Title that the file states, or an empty text. Not its name: a renamed file costs no call.
-        page_names: Names of its pages.
+        page_names: Names of its pages that are content.
     """
 
     document_id: str

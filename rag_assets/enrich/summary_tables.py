@@ -1,6 +1,6 @@
 """The summary steps: bring `page_summaries` and `file_summaries` in step with the parsed pages."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import PurePosixPath
 
@@ -15,7 +15,15 @@ from rag_assets.enrich.boilerplate import (
     page_lines,
     update_document_lines,
 )
-from rag_assets.enrich.summaries import METHOD, file_head, summarize_file, summarize_page
+from rag_assets.enrich.summaries import (
+    METHOD,
+    SEPARATOR,
+    content_pages,
+    file_head,
+    summarize_file,
+    summarize_page,
+    summarize_role,
+)
 from rag_assets.enrich.summary_dialogues import (
     FILE_STEP,
     PAGE_STEP,
@@ -54,7 +62,8 @@ def summary_fingerprint() -> str:
 
 def wanted_page_summaries(lake: Lake, shard: str, lengths: SummaryOptions, model_name: str) -> dict[str, str]:
     """What the page summaries of each document of a shard are to be computed from, but for its common lines."""
-    fingerprint = digest(summary_fingerprint(), lengths.page_file_chars, lengths.page_chars, lengths.read_tokens)
+    amounts = (lengths.page_file_chars, lengths.page_chars, lengths.read_tokens, lengths.boilerplate_documents)
+    fingerprint = digest(summary_fingerprint(), *amounts)
     return {name: digest(key, fingerprint, model_name) for name, key in lake.inputs(BLOCKS, shard).items()}
 
 
@@ -69,8 +78,9 @@ def update_page_summaries(
 ) -> StepReport:
     """Summarize the pages of the documents of some shards that changed, and note their lines before.
 
-    Extractive summaries are written anew when other lines of their document have become common; those of a language
-    model are not, because a changed file should cost its own calls only.
+    Without a language model, summaries are written anew when other lines of their document have become common. With one
+    they are not, because a changed file should cost its own calls only, but where the number of documents that makes a
+    line common is another.
 
     Args:
         lake: Where the tables are.
@@ -130,12 +140,12 @@ def update_file_summaries(
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Written]]]:
         fitted = lengths.fitted(model.context_tokens)
         languages = _languages(lake, shard)
-        of_pages: dict[str, list[str]] = {}
-        for row in lake.read(PAGE_SUMMARIES, [shard], ["document_id", "text"]).to_pylist():
-            of_pages.setdefault(row["document_id"], []).append(row["text"])
+        of_pages: dict[str, dict[int, str]] = {}
+        for row in lake.read(PAGE_SUMMARIES, [shard], ["document_id", "page_number", "text"]).to_pylist():
+            of_pages.setdefault(row["document_id"], {})[row["page_number"]] = row["text"]
         for document_id, (title, pages) in load_pages(lake, shard, documents).items():
             subject = _subject(document_id, shard, languages[document_id], title, pages)
-            summaries = of_pages.get(document_id, [])
+            summaries = of_pages.get(document_id, {})
             yield document_id, _written_file(subject, title, pages, summaries, common, fitted, model.name)
 
     wanted = partial(wanted_file_summaries, lake, lengths=lengths, model_name=model.name)
@@ -151,21 +161,21 @@ def update_file_summaries(
 def _written_pages(
     subject: Subject, title: str, pages: Sequence[Page], common: CommonLines, lengths: SummaryOptions, method: str
 ) -> Dialogue[Written]:
-    """Summaries of the pages of a document. Pages shorter than a summary, and those that the model could not do, are
-    left to the extractive algorithm.
+    """Summaries of the pages of a document. Pages shorter than a summary, those that are no content, and those that the
+    model could not do are left to the extractive algorithm.
     """
-    asked = [page for page in pages if len(body_text(page)) > lengths.page_chars]
+    asked = [page for page in content_pages(pages) if len(body_text(page)) > lengths.page_chars]
     shared = {page.number: [line for line in page_lines(page) if line in common] for page in asked}
     dialogues = [page_dialogue(subject, page, shared[page.number], lengths) for page in asked]
     attempts = dict(zip((page.number for page in asked), (yield from side_by_side(dialogues)), strict=True))
+    name = file_title(subject.document_id, title)[: lengths.page_file_chars]
     records: list[Record] = []
     for page in pages:
         attempt = attempts.get(page.number)
         if attempt is None or attempt.summary is None:
             records += _extracted_page(subject.document_id, title, pages, page, common, lengths)
             continue
-        parts = (attempt.summary.file, page.name or "", attempt.summary.page)
-        text = " / ".join(part for part in parts if part)
+        text = SEPARATOR.join(filter(None, (name, attempt.summary.file, page.name, attempt.summary.page)))
         records.append(_page_record(subject.document_id, page, text, method))
     return Written(records, retry=any(attempt.retry for attempt in attempts.values()))
 
@@ -174,29 +184,42 @@ def _written_file(
     subject: Subject,
     title: str,
     pages: Sequence[Page],
-    page_summaries: Sequence[str],
+    page_summaries: Mapping[int, str],
     common: CommonLines,
     lengths: SummaryOptions,
     method: str,
 ) -> Dialogue[Written]:
     """Summary of a document; where the model could not do it, or the document is shorter, the extractive one."""
-    text = "\n\n".join(filter(None, map(body_text, pages)))
+    content = content_pages(pages)
+    text = "\n\n".join(filter(None, map(body_text, content)))
+    name = file_title(subject.document_id, title)
     attempt = Attempt(None)
     if len(text) > lengths.file_chars:
-        attempt = yield from file_dialogue(
-            subject, text if fits_one_call(text, lengths) else "\n".join(page_summaries), lengths
-        )
+        if not fits_one_call(text, lengths):
+            heads = (file_head(name, pages, lengths.page_file_chars), name[: lengths.page_file_chars])
+            written = [page_summaries[page.number] for page in content if page.number in page_summaries]
+            text = "\n".join(_without_head(summary, heads) for summary in written)
+        attempt = yield from file_dialogue(subject, text, lengths)
     if attempt.summary is None:
         return Written(_extracted_file(subject.document_id, title, pages, common, lengths), attempt.retry)
-    facts = _facts(subject.document_id, attempt.summary.file, method)
-    return Written([{"document_id": subject.document_id, **facts}])
+    facts = _facts(subject.document_id, SEPARATOR.join((name, attempt.summary.file)), method)
+    return Written([{"document_id": subject.document_id, **facts}], attempt.retry)
+
+
+def _without_head(summary: str, heads: Sequence[str]) -> str:
+    """A page summary without the name of its file, so that a renamed file costs no call."""
+    head = next((head for head in heads if summary.startswith(f"{head}{SEPARATOR}")), "")
+    return summary.removeprefix(f"{head}{SEPARATOR}")
 
 
 def _extracted_page(
     document_id: str, title: str, pages: Sequence[Page], page: Page, common: CommonLines, lengths: SummaryOptions
 ) -> list[Record]:
     head = file_head(file_title(document_id, title), pages, lengths.page_file_chars)
-    text = summarize_page(page, head, lengths.page_chars, common)
+    if page.role is None or page in content_pages(pages):
+        text = summarize_page(page, head, lengths.page_chars, common)
+    else:
+        text = summarize_role(page, page.role, head)
     return [_page_record(document_id, page, text, METHOD)] if text else []
 
 
@@ -215,7 +238,7 @@ def _languages(lake: Lake, shard: str) -> dict[str, str]:
 
 
 def _subject(document_id: str, shard: str, language: str, title: str, pages: Sequence[Page]) -> Subject:
-    names = [page.name or "" for page in pages]
+    names = [page.name or "" for page in content_pages(pages)]
     return Subject(document_id, shard, language, _stated_title(document_id, title), names)
 
 

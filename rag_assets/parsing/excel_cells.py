@@ -54,8 +54,8 @@ class SheetCells:
     """What a sheet holds in its cells.
 
     Attributes:
-        texts: Text of each cell that is not empty, by row, then column, both from 0 and ascending; of a merged range that
-            of its first cell alone, as it is shown.
+        texts: Text of each cell that is not empty, by row, then column, both from 0 and ascending; of a merged
+            range that of its first cell alone, as it is shown.
         looks: Looks of cells with text, border or fill, by row, then column; of a large sheet, of its first rows only.
         merges: Merged ranges, none of which overlap.
         column_widths: Widths of columns in characters, where stated.

@@ -115,3 +115,18 @@ def test_a_language_model_is_told_the_shared_lines_and_not_asked_again_for_them(
     assert [request.tag.document_id for request in asked[2:]] == [name("請求"), name("出荷")]
     alone, in_company = asked[0].messages[0].text, asked[2].messages[0].text
     assert (alone.count(NOTE), in_company.count(NOTE)) == (1, 2)
+
+
+def test_another_number_of_documents_makes_stored_summaries_of_a_model_due(lake: Lake) -> None:
+    asked: list[Request] = []
+
+    def answer(request: Request) -> JsonValue:
+        asked.append(request)
+        return {"file": "設計書", "page": "要約"}
+
+    store(lake, {name(subject): form(subject) for subject in SUBJECTS})
+    for least in (4, 4, 3):
+        options = SummaryOptions(120, 20, 20, 800, boilerplate_documents=least)
+        update_page_summaries(lake, SHARDS, StructuredModel(ScriptedModel(answer)), options, ignore)
+    assert len(asked) == 2 * len(SUBJECTS)
+    assert [request.messages[0].text.count(NOTE) for request in asked] == [1, 1, 1, 2, 2, 2]

@@ -4,9 +4,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from rag_assets.contracts.causes import BlockKind, PageKind
+from rag_assets.contracts.causes import BlockKind, PageKind, PageRole
 from rag_assets.enrich.centrality import lexrank, select_diverse, terms, tf_idf
-from rag_assets.enrich.summaries import summarize_file, summarize_page
+from rag_assets.enrich.summaries import content_pages, summarize_file, summarize_page, summarize_role
 from rag_assets.parsing.content import Block, Page, Row
 
 HEADER = Row(("項目名", "型", "説明"))
@@ -37,6 +37,54 @@ def test_a_file_summary_names_the_file_and_its_pages() -> None:
     text = summarize_file("システム機能設計書", [page(1, "表紙"), page(2, "処理詳細")], 250)
     assert text.startswith("システム機能設計書 / 表紙、処理詳細 / ")
     assert 100 < len(text) <= 250
+
+
+HISTORY = Page(
+    2,
+    PageKind.SHEET,
+    (Block(BlockKind.HEADING, "変更履歴"), Block(BlockKind.PARAGRAPH, "1.0版 新規作成 2022/09/21 TIS")),
+    "変更履歴",
+    role=PageRole.REVISION_HISTORY,
+)
+
+
+def test_a_file_summary_leaves_covers_and_histories_out() -> None:
+    cover = Page(1, PageKind.SHEET, (Block(BlockKind.PARAGRAPH, "関係者限りの資料"),), "表紙", role=PageRole.COVER)
+    text = summarize_file("設計書", [cover, HISTORY, page(3, "処理詳細")], 250)
+    assert text.startswith("設計書 / 処理詳細 / 1. 処理概要 / ")
+    assert not any(word in text for word in ("表紙", "関係者限り", "変更履歴", "新規作成"))
+
+
+def test_a_file_of_nothing_but_a_history_is_summarised_from_it() -> None:
+    empty = Page(3, PageKind.SHEET, (), "処理詳細")
+    assert content_pages([HISTORY, empty]) == [HISTORY, empty]
+    assert "新規作成" in summarize_file("設計書", [HISTORY, empty], 250)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("変更履歴", "新規作成", "設計書 / 変更履歴"),
+        ("改版", "変更履歴を記す", "設計書 / 改版 / 変更履歴"),
+        ("Sheet1", "Initial version of the document", "設計書 / Sheet1 / revision history"),
+        ("変更履歴", "", ""),
+    ],
+)
+def test_the_summary_of_a_history_says_what_it_is(name: str, text: str, expected: str) -> None:
+    history = Page(2, PageKind.SHEET, (Block(BlockKind.PARAGRAPH, text),), name)
+    assert summarize_role(history, PageRole.REVISION_HISTORY, "設計書") == expected
+
+
+def test_lines_that_many_documents_share_are_left_out_where_others_fill_half_of_a_summary() -> None:
+    shared = "この機能の概要を記述する。"
+    heading, note = Block(BlockKind.HEADING, "1. 概要"), Block(BlockKind.PARAGRAPH, shared)
+    short, long = (
+        Block(BlockKind.PARAGRAPH, text)
+        for text in ("顧客を検索する。", "顧客を氏名、業種と登録日の範囲を条件として検索し、一覧に示す。")
+    )
+    common = {shared, "1. 概要"}
+    assert summarize_page(Page(1, PageKind.SHEET, (heading, note, long)), "", 60, common) == long.text
+    assert summarize_page(Page(1, PageKind.SHEET, (heading, note, short)), "", 60, common).startswith("1. 概要 / ")
 
 
 def test_a_page_without_text_has_no_summary() -> None:

@@ -63,8 +63,8 @@ def test_each_page_and_each_file_is_asked_for_once(home: Home) -> None:
     assert (pages.total().computed, files.total().computed, len(model.asked)) == (2, 2, 4)
     method, text = texts(home)["specs/a.md"]
     assert method == "scripted:model"
-    assert text.startswith("設計書 / 要約")
-    assert texts(home, "file_summaries")["specs/b.md"][1].startswith("全体")
+    assert text.startswith("a / 設計書 / 要約")
+    assert texts(home, "file_summaries")["specs/b.md"][1].startswith("b / 全体")
 
 
 def test_what_is_asked_holds_the_document_in_its_fence_and_not_its_name(home: Home) -> None:
@@ -79,6 +79,49 @@ def test_what_is_asked_holds_the_document_in_its_fence_and_not_its_name(home: Ho
     assert page.tag.document_id == "specs/secret_name.md"
     assert page.schema is not None
     assert json.loads(page.schema)["additionalProperties"] is False
+
+
+def write_sheets(path: Path) -> None:
+    """Write a workbook of a history and two sheets, in all too long for one call."""
+    book = openpyxl.Workbook()
+    history = book.active
+    assert history is not None
+    history.title = "変更履歴"
+    for number in range(60):
+        history.append([f"{number}.0版", f"第{number}次の改訂を顧客の求めにより行った。"])
+    for name in ("一覧", "詳細"):
+        sheet = book.create_sheet(name)
+        for number in range(60):
+            sheet.append([f"{name}{number}", f"顧客の属性その{number}を登録し、登録した番号を返す。"])
+        sheet.append(["終わり"])
+    book.save(path)
+
+
+def test_covers_and_histories_are_neither_asked_about_nor_read(home: Home) -> None:
+    write_sheets(Path(home.settings.sources[0]) / "a.xlsx")
+    parse(home)
+    model = ScriptedModel(answer)
+    summarize(home, model)
+    assert {each.tag.step for each in model.asked} == {"summarize_page", "summarize_file"}
+    assert not any("改訂" in each.messages[0].text or "変更履歴" in each.messages[0].text for each in model.asked)
+    pages = {row["page_name"]: (row["method"], row["text"]) for row in home.lake.read(PAGE_SUMMARIES).to_pylist()}
+    assert pages["変更履歴"] == ("extractive", "a / 一覧、詳細 / 変更履歴")
+    assert pages["一覧"][0] == "scripted:model"
+
+
+def test_a_renamed_file_is_asked_about_in_the_same_words(home: Home) -> None:
+    def prompts(name: str) -> list[str]:
+        write_sheets(Path(home.settings.sources[0]) / name)
+        parse(home)
+        model = ScriptedModel(lambda each: answer(each) if "詳細0" not in each.messages[0].text else {"page": ""})
+        summarize(home, model)
+        return [f"{each.prefix}\n{each.messages[0].text}" for each in model.asked]
+
+    first = prompts("短い名.xlsx")
+    assert first
+    assert prompts("顧客管理システムの機能一覧と処理の詳細についての長い名前の設計書.xlsx") == first
+    assert [text for _, text in texts(home, "file_summaries").values()] != []
+    assert all(text.startswith(Path(name).stem) for name, (_, text) in texts(home, "file_summaries").items())
 
 
 def test_nothing_changed_asks_nothing_and_a_change_only_its_document(home: Home) -> None:
