@@ -42,7 +42,8 @@ FILE_SUMMARIES = Table(
 
 PAGE_SUMMARIES = Table(
     "page_summaries",
-    "A summary of each page: a little on the file, then what the page holds.",
+    "A summary of each page: a little on the file, then what the page holds; of a cover, revision history or table of "
+    "contents, which of them it is.",
     ("document_id", "page_number"),
     (
         PAGE_ID,
