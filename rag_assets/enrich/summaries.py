@@ -110,14 +110,14 @@ def summarize_page(page: Page, file_head: str, page_chars: int, common: Containe
     return SEPARATOR.join(part for part in (file_head, name, body) if part)
 
 
-def summarize_role(page: Page, role: PageRole, file_head: str) -> str:
+def summarize_role(page: Page, role: PageRole, title: str) -> str:
     """Summary of a page that is no content: what kind of page it is, of which file; empty where it has no text."""
     if not _has_text(page):
         return ""
     japanese, english = _ROLES[role]
     text = "\n".join([page.name or "", *(block.text for block in page.blocks)])
     kind = japanese if detect_language(text) == "ja" else english
-    return SEPARATOR.join(part for part in dict.fromkeys((file_head, page.name or "", kind)) if part)
+    return SEPARATOR.join(part for part in dict.fromkeys((title, page.name or "", kind)) if part)
 
 
 def file_head(title: str, pages: Sequence[Page], chars: int) -> str:

@@ -215,11 +215,12 @@ def _without_head(summary: str, heads: Sequence[str]) -> str:
 def _extracted_page(
     document_id: str, title: str, pages: Sequence[Page], page: Page, common: CommonLines, lengths: SummaryOptions
 ) -> list[Record]:
-    head = file_head(file_title(document_id, title), pages, lengths.page_file_chars)
+    name = file_title(document_id, title)
     if page.role is None or page in content_pages(pages):
+        head = file_head(name, pages, lengths.page_file_chars)
         text = summarize_page(page, head, lengths.page_chars, common)
     else:
-        text = summarize_role(page, page.role, head)
+        text = summarize_role(page, page.role, name[: lengths.page_file_chars])
     return [_page_record(document_id, page, text, METHOD)] if text else []
 
 

@@ -105,7 +105,7 @@ def test_covers_and_histories_are_neither_asked_about_nor_read(home: Home) -> No
     assert {each.tag.step for each in model.asked} == {"summarize_page", "summarize_file"}
     assert not any("改訂" in each.messages[0].text or "変更履歴" in each.messages[0].text for each in model.asked)
     pages = {row["page_name"]: (row["method"], row["text"]) for row in home.lake.read(PAGE_SUMMARIES).to_pylist()}
-    assert pages["変更履歴"] == ("extractive", "a / 一覧、詳細 / 変更履歴")
+    assert pages["変更履歴"] == ("extractive", "a / 変更履歴")
     assert pages["一覧"][0] == "scripted:model"
 
 
