@@ -10,8 +10,11 @@ from typing import Any
 _SAMPLE_CHARS = 4000
 _LATIN_SAMPLE_CHARS = 1000
 _LATIN_MINIMUM = 20
+_PROFILE_MINIMUM = 40  # Latin letters that other languages than English are told from
+_RUNNING_SHARE = 0.5  # of the words of running text that begin with a small letter, at least
 _CONFIDENCE = 0.8
 _JAPANESE_WEIGHT = 3
+_BESIDE_SHARE = 0.05  # ideographs for each letter from which Latin words that no sentence holds stand beside Japanese
 _RARE_SHARE = 0.01
 _KANA = re.compile("[\u3041-\u309f\u30a1-\u30fa\u30fd-\u30ff\uff66-\uff9d]")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff々〇]")
@@ -67,7 +70,8 @@ def detect_language(text: str) -> str:
     """Main language of a text.
 
     Scripts decide wherever they can. Ideographs without kana are Japanese as long as CP932 has practically all of them,
-    else Chinese. Of Latin texts, English is told by its commonest words, others by langdetect with a fixed seed.
+    else Chinese. Of Latin texts, English is told by its commonest words; names and headings beside Japanese are Japanese;
+    other languages are told by langdetect with a fixed seed, in running text that is long enough.
 
     Args:
         text: Any text; its beginning is looked at.
@@ -83,13 +87,17 @@ def detect_language(text: str) -> str:
         if count > max(kana + han, latin, 1):
             return code
     if _is_ideographic(kana + han, latin):
-        return "ja" if kana * 20 >= han or _is_japanese_han(sample) else "zh"
+        return _ideographic_language(sample, kana, han)
     letters = len(_OTHER_LETTER.findall(sample))
     if letters < _LATIN_MINIMUM:
         return "und"
     words = [word.lower() for word in _WORD.findall(sample)]
     if latin * 2 > letters and sum(word in _ENGLISH_WORDS for word in words) >= _ENGLISH_SHARE * len(words):
         return "en"
+    if kana + han >= _BESIDE_SHARE * letters:
+        return _ideographic_language(sample, kana, han)
+    if latin * 2 > letters and not _is_running_text(sample, latin):
+        return "und"
     return _detect_by_profile(sample[:_LATIN_SAMPLE_CHARS])
 
 
@@ -101,6 +109,16 @@ def is_ideographic(text: str) -> bool:
 
 def _is_ideographic(ideographs: int, letters: int) -> bool:
     return ideographs > 0 and _JAPANESE_WEIGHT * ideographs >= letters
+
+
+def _ideographic_language(text: str, kana: int, han: int) -> str:
+    return "ja" if kana * 20 >= han or _is_japanese_han(text) else "zh"
+
+
+def _is_running_text(text: str, latin: int) -> bool:
+    """Whether Latin words are more than a few names or headings, of which langdetect makes any language."""
+    words = _WORD.findall(text)
+    return latin >= _PROFILE_MINIMUM and sum(word[0].islower() for word in words) >= _RUNNING_SHARE * len(words)
 
 
 def _is_japanese_han(text: str) -> bool:
