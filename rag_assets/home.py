@@ -167,20 +167,22 @@ class Home:
         newest = self.snapshots.load(numbers[-1]) if numbers else None
         found = find_changes(self.lake, listing, newest, self.pipeline)
         stale = {shard for _, shard in stale_syncs(self.lake, self.vectors, self.embedder.name)}
-        if WHOLE in stale:  # a run over any shard makes what is made as a whole
-            stale = stale - {WHOLE} | {SHARDS[0]}
-        again = self._shards_to_ask_again() | self.shards_to_weigh_again()
-        return replace(found, unfinished_shards=tuple(sorted({*found.unfinished_shards, *stale, *again})))
+        again = {*found.unfinished_shards, *stale, *self._shards_to_ask_again(), *self.shards_to_weigh_again()}
+        if WHOLE in again:  # a run over any shard makes what is made as a whole
+            again = again - {WHOLE} | {SHARDS[0]}
+        return replace(found, unfinished_shards=tuple(sorted(again)))
 
     def _shards_to_ask_again(self) -> set[str]:
-        """Shards in which rows stand in for those that the language model could not write when it was asked."""
+        """Shards in which rows stand in for those that the language model could not write when it was asked; `WHOLE` of
+        tables that are made as a whole.
+        """
         if self.language_model_name == "extractive":
             return set()
-        tables = (PAGE_SUMMARIES, FILE_SUMMARIES, DOCUMENT_FACETS, SYNTHETIC_QA, ENTITY_MENTIONS)
-        marked = (
-            (table, shard, self.lake.inputs(table, shard)) for table in tables for shard in self.lake.latest(table)
-        )
-        return {shard for _, shard, inputs in marked if finished(inputs) != inputs}
+        tables = [PAGE_SUMMARIES, FILE_SUMMARIES, DOCUMENT_FACETS, SYNTHETIC_QA, META_KNOWLEDGE]
+        if self.settings.graph.enabled:
+            tables += [ENTITY_MENTIONS, ENTITIES, COMMUNITY_REPORTS]
+        marked = ((shard, self.lake.inputs(table, shard)) for table in tables for shard in self.lake.latest(table))
+        return {shard for shard, inputs in marked if finished(inputs) != inputs}
 
     def shards_to_weigh_again(self) -> set[str]:
         """Shards with extractive summaries that were written when other lines counted as boilerplate."""
@@ -363,7 +365,7 @@ class Home:
 
         def knowledge(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
             del shards
-            return update_meta_knowledge(lake, model, self.options.knowledge, progress)
+            return update_meta_knowledge(lake, model, self.options.knowledge, self.taxonomy, progress)
 
         steps[META_KNOWLEDGE.name] = knowledge
         return {**steps, **(self._graph_steps(model) if self.settings.graph.enabled else {})}

@@ -204,7 +204,9 @@ class EnrichmentSettings(_Section):
         2, ge=1, description="Documents from which a combination of facet values has a summary of its questions."
     )
     knowledge_questions: int = Field(4, ge=1, description="Questions from which it has one.")
-    knowledge_combinations: int = Field(100, ge=0, description="Combinations with a summary, at most.")
+    knowledge_combinations: int = Field(
+        100, ge=0, description="Combinations of two and three facet values with a summary, at most: the largest."
+    )
     knowledge_terms: int = Field(20, ge=1, le=200, description="Key terms of a summary of questions.")
     knowledge_chars: int = Field(600, ge=50, le=4000, description="Length of a summary of questions in characters.")
     read_tokens: int = Field(

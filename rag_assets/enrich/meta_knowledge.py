@@ -11,10 +11,11 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import chain, combinations
 
 METHOD = "extractive"
 JOINER = " & "
+MOST_FACETS = 3  # values of different facets in a combination, at most
 
 # Compounds: ideographs and katakana in one run; hiragana carries grammar and parts them.
 _TERM = re.compile(
@@ -93,9 +94,9 @@ def select(
     least_questions: int,
     most_combinations: int,
 ) -> list[Selection]:
-    """The facet values in use, and the combinations of two that are used enough.
+    """The facet values in use, and the combinations of two and three that are used enough.
 
-    A combination that holds the same documents as one of its values is left out: its summary would be that value's.
+    A combination that holds the same documents as a part of it is left out: its summary would be that part's.
 
     Args:
         questions: Searched questions of each document.
@@ -110,28 +111,26 @@ def select(
     documents: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for document_id in questions:
         values = sorted(set(facets.get(document_id, ())))
-        for value in values:
-            documents[value,].add(document_id)
-        for first, second in combinations(values, 2):
-            if _facet(first) != _facet(second):
-                documents[first, second].add(document_id)
+        for selected in chain.from_iterable(combinations(values, size) for size in range(1, MOST_FACETS + 1)):
+            if len({_facet(value) for value in selected}) == len(selected):
+                documents[selected].add(document_id)
     counts = {selected: sum(len(questions[name]) for name in names) for selected, names in documents.items() if names}
-    pairs = [
+    combined = [
         selected
         for selected, names in documents.items()
-        if len(selected) == 2
+        if len(selected) > 1
         and len(names) >= least_documents
         and counts[selected] >= least_questions
-        and all(names != documents[value,] for value in selected)
+        and all(len(names) < len(documents[part]) for part in combinations(selected, len(selected) - 1))
     ]
-    pairs.sort(key=lambda selected: (-counts[selected], selected))
+    combined.sort(key=lambda selected: (-counts[selected], selected))
     singles = sorted(selected for selected in documents if len(selected) == 1 and counts[selected])
     return [
         Selection(
             selected,
             tuple(sorted((each for name in documents[selected] for each in questions[name]), key=lambda q: q.qa_id)),
         )
-        for selected in [*singles, *pairs[:most_combinations]]
+        for selected in [*singles, *combined[:most_combinations]]
     ]
 
 
@@ -267,11 +266,12 @@ def central_questions(selection: Selection, terms: TermCounts, chars: int) -> li
     return chosen
 
 
-def compose_summary(selection: Selection, named: Sequence[str], terms: TermCounts, chars: int) -> str:
+def compose_summary(selection: Selection, group: str, named: Sequence[str], terms: TermCounts, chars: int) -> str:
     """A summary without a language model: how much there is, the key terms, and the central questions with answers.
 
     Args:
         selection: The selection.
+        group: What people call its facet values.
         named: Its key terms.
         terms: Terms of all questions.
         chars: Characters, about.
@@ -279,10 +279,10 @@ def compose_summary(selection: Selection, named: Sequence[str], terms: TermCount
     documents, questions = selection.document_count, len(selection.questions)
     shown = named[:_SHOWN_TERMS]
     if selection.language == "ja":
-        head = f"{selection.name}：文書 {documents} 件、質問 {questions} 件。"
+        head = f"{group}：文書 {documents} 件、質問 {questions} 件。"
         lines = [f"{head}主な語：{'、'.join(shown)}。" if shown else head, "代表的な質問："]
     else:
-        head = f"{selection.name}: {documents} documents, {questions} questions."
+        head = f"{group}: {documents} documents, {questions} questions."
         lines = [f"{head} Main terms: {', '.join(shown)}." if shown else head, "Typical questions:"]
     chosen = central_questions(selection, terms, max(0, chars - sum(map(len, lines))))
     lines += [f"- {_one_line(each.question)} — {_beginning(each.answer)}" for each in chosen]

@@ -1,7 +1,8 @@
 """Summaries of meta knowledge by a language model: parts of the questions first, then the summary from these.
 
-Documents are put into parts by the digests of their ids, so that a document that changes changes the request of its own
-part alone; the answers to the others are in the store of answers.
+Documents are put into parts by the digests of their questions and answers, so that one that is renamed changes no
+request, and one that changes only those of the parts about its old and its new place; the answers to the others are in
+the store of answers.
 """
 
 import json
@@ -14,7 +15,7 @@ from rag_assets.contracts.generation import Completion, Message, Outcome, Reques
 from rag_assets.enrich.meta_knowledge import Question, Selection
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
-from rag_assets.models.token_estimate import estimate_tokens, split_to_tokens
+from rag_assets.models.token_estimate import cut_to_tokens, estimate_tokens, split_to_tokens
 
 STEP = "summarize_knowledge"
 ASSET = "meta_knowledge"
@@ -24,7 +25,7 @@ _TOKENS_PER_CHAR = 1.5
 _FORM_TOKENS = 64
 _PROMPT_TOKENS = 900
 _LEAST_TOKENS = 256
-_MOST_ROUNDS = 8
+_READ_TOGETHER = 4  # summaries of parts, at least
 
 
 @dataclass(frozen=True)
@@ -41,30 +42,33 @@ class KnowledgeAttempt:
 
 
 def knowledge_dialogue(
-    selection: Selection, summary_chars: int, read_tokens: int, context_tokens: int
+    selection: Selection, group: str, summary_chars: int, read_tokens: int, context_tokens: int
 ) -> Dialogue[KnowledgeAttempt]:
     """Have a selection summarised from its questions and answers.
 
+    Summaries of parts are asked for so short that several are read together; one that comes out longer is cut to its
+    share.
+
     Args:
         selection: The selection.
-        summary_chars: Characters of a summary, about.
+        group: What people call its facet values.
+        summary_chars: Characters of a summary, about; fewer where the context is small.
         read_tokens: Tokens that one call reads, at most.
         context_tokens: Tokens of prompt and answer that the model takes.
     """
-    room = max(_LEAST_TOKENS, min(read_tokens, context_tokens - _PROMPT_TOKENS - _answer_tokens(summary_chars)))
+    chars = _fitting_chars(summary_chars, context_tokens)
+    room = max(_LEAST_TOKENS, min(read_tokens, context_tokens - _PROMPT_TOKENS - _answer_tokens(chars)))
+    part_chars = min(chars, int(room / (_READ_TOGETHER * _TOKENS_PER_CHAR)))
     texts = question_parts(selection.questions, room)
-    for _ in range(_MOST_ROUNDS):
-        answers = yield [_request(selection, text, summary_chars) for text in texts]
-        summaries = [_summary(each) for each in answers]
-        written = [each for each in summaries if each]
-        if len(written) < len(summaries):
+    while True:
+        asked_chars = chars if len(texts) == 1 else part_chars
+        answers = yield [_request(selection, group, text, asked_chars) for text in texts]
+        written = [each for each in map(_summary, answers) if each]
+        if len(written) < len(answers):
             return KnowledgeAttempt(None, retry=any(each.may_pass for each in answers))
         if len(written) == 1:
             return KnowledgeAttempt(written[0])
-        following = split_to_tokens("\n\n".join(written), room)
-        # summaries that are as long as what they sum up never become one
-        texts = following if len(following) < len(texts) else following[:1]
-    return KnowledgeAttempt(None)
+        texts = _read_together(written, room)
 
 
 def question_parts(questions: Sequence[Question], tokens: int) -> list[str]:
@@ -75,14 +79,12 @@ def question_parts(questions: Sequence[Question], tokens: int) -> list[str]:
         tokens: Tokens of a part.
 
     Returns:
-        Parts; within one, documents stand in order of their ids, and questions in order of theirs.
+        Parts; within one, documents stand in order of the digests of what they say, and questions in order of theirs.
     """
     ordered = sorted(questions, key=lambda each: (each.document_id, each.qa_id))
-    documents = [
-        (sha256(name.encode("utf-8", "surrogatepass")).digest(), "\n".join(map(_lines, of_document)))
-        for name, of_document in groupby(ordered, key=lambda each: each.document_id)
-    ]
-    return _split(documents, tokens, 0)
+    documents = ["\n".join(map(_lines, each)) for _, each in groupby(ordered, key=lambda each: each.document_id)]
+    keyed = [(sha256(text.encode("utf-8", "surrogatepass")).digest(), text) for text in documents]
+    return _split(sorted(keyed), tokens, 0)
 
 
 def _split(documents: Sequence[tuple[bytes, str]], tokens: int, depth: int) -> list[str]:
@@ -100,10 +102,23 @@ def _split(documents: Sequence[tuple[bytes, str]], tokens: int, depth: int) -> l
     return [part for half in halves for part in _split(half, tokens, depth + 1)]
 
 
-def _request(selection: Selection, text: str, summary_chars: int) -> Request:
+def _read_together(summaries: Sequence[str], tokens: int) -> list[str]:
+    """Summaries as texts of at most so many tokens: each cut to its share, and as many in a text as fit."""
+    texts: list[str] = []
+    for summary in summaries:
+        share = cut_to_tokens(summary, tokens // _READ_TOGETHER - 2)  # a blank line parts them
+        longer = f"{texts[-1]}\n\n{share}" if texts else share
+        if texts and estimate_tokens(longer) <= tokens:
+            texts[-1] = longer
+        else:
+            texts.append(share)
+    return texts
+
+
+def _request(selection: Selection, group: str, text: str, summary_chars: int) -> Request:
     prompt = load_prompt(STEP, selection.language)
     schema = object_schema({"summary": {"type": "string", "minLength": 1, "maxLength": _SLACK * summary_chars}})
-    question = prompt.question.substitute(selection="、".join(selection.facets), document=fenced(text))
+    question = prompt.question.substitute(selection=group, document=fenced(text))
     return Request(
         prefix=prompt.prefix.substitute(summary_chars=str(summary_chars)),
         messages=(Message("user", question),),
@@ -111,6 +126,12 @@ def _request(selection: Selection, text: str, summary_chars: int) -> Request:
         tag=Tag(ASSET, STEP),
         schema=json.dumps(schema),
     )
+
+
+def _fitting_chars(summary_chars: int, context_tokens: int) -> int:
+    """Characters of a summary that leave at least half of the context, without the prompt, for reading."""
+    room = (context_tokens - _PROMPT_TOKENS) // 2 - _FORM_TOKENS
+    return max(1, min(summary_chars, int(room / (_SLACK * _TOKENS_PER_CHAR))))
 
 
 def _answer_tokens(summary_chars: int) -> int:

@@ -23,6 +23,7 @@ from rag_assets.enrich.meta_knowledge import (
     select,
 )
 from rag_assets.enrich.meta_knowledge_dialogues import STEP, KnowledgeAttempt, knowledge_dialogue
+from rag_assets.enrich.taxonomy import Taxonomy
 from rag_assets.models.dialogue import Dialogue, converse
 from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.parsing.records import Record, rows
@@ -98,7 +99,7 @@ def wanted_knowledge(lake: Lake, options: KnowledgeOptions, model_name: str) -> 
 
 
 def update_meta_knowledge(
-    lake: Lake, model: LanguageModel, options: KnowledgeOptions, progress: Progress
+    lake: Lake, model: LanguageModel, options: KnowledgeOptions, taxonomy: Taxonomy, progress: Progress
 ) -> KnowledgeUpdate:
     """Bring the summaries in step with the questions; nothing is written where nothing changed.
 
@@ -109,6 +110,7 @@ def update_meta_knowledge(
         lake: Where the tables are.
         model: The language model; one that does not write leaves it to the extractive algorithm.
         options: What is summarised, and how long summaries get.
+        taxonomy: What people call the facet values.
         progress: Told summaries done and summaries in all.
 
     Raises:
@@ -122,7 +124,7 @@ def update_meta_knowledge(
         return update
     selections = _load(lake, options)
     stored = {row["selection"]: row for row in lake.read(META_KNOWLEDGE).to_pylist()}
-    writer = _Writer(model, options, selections, update)
+    writer = _Writer(model, options, taxonomy, selections, update)
     records = list(writer.records(stored, progress))
     update.removed = len(stored.keys() - {each.name for each in selections})
     inputs = {WHOLE: retried_later(key) if writer.retried else key}
@@ -135,10 +137,16 @@ class _Writer:
     """Gives the rows of selections: those that there are, and new ones."""
 
     def __init__(
-        self, model: LanguageModel, options: KnowledgeOptions, selections: Sequence[Selection], update: KnowledgeUpdate
+        self,
+        model: LanguageModel,
+        options: KnowledgeOptions,
+        taxonomy: Taxonomy,
+        selections: Sequence[Selection],
+        update: KnowledgeUpdate,
     ) -> None:
         self.retried = False
-        self._model, self._options, self._selections, self._update = model, options, selections, update
+        self._model, self._options, self._taxonomy = model, options, taxonomy
+        self._selections, self._update = selections, update
         written_by = (options.key_terms, options.summary_chars, options.read_tokens if model.generative else 0)
         self._method = digest(knowledge_fingerprint(), model.name, *written_by)
         self._terms = TermCounts()
@@ -166,7 +174,7 @@ class _Writer:
         named = key_terms(selection, self._terms, self._options.key_terms)
         if row["method"] != METHOD:
             return {**row, "key_terms": named}
-        text = compose_summary(selection, named, self._terms, self._options.summary_chars)
+        text = self._composed(selection, named)
         return {**row, "key_terms": named, "text": text}
 
     def _count_terms(self) -> None:
@@ -182,13 +190,25 @@ class _Writer:
 
     def _dialogue(self, selection: Selection) -> Dialogue[KnowledgeAttempt]:
         options = self._options
-        return knowledge_dialogue(selection, options.summary_chars, options.read_tokens, self._model.context_tokens)
+        return knowledge_dialogue(
+            selection,
+            self._group(selection),
+            options.summary_chars,
+            options.read_tokens,
+            self._model.context_tokens,
+        )
+
+    def _composed(self, selection: Selection, named: Sequence[str]) -> str:
+        return compose_summary(selection, self._group(selection), named, self._terms, self._options.summary_chars)
+
+    def _group(self, selection: Selection) -> str:
+        return self._taxonomy.described(selection.facets, selection.language)
 
     def _record(self, selection: Selection, attempt: KnowledgeAttempt) -> Record:
         named = key_terms(selection, self._terms, self._options.key_terms)
         content, text = self._content(selection), attempt.text
         if text is None:
-            text = compose_summary(selection, named, self._terms, self._options.summary_chars)
+            text = self._composed(selection, named)
             self._update.stand_ins += self._model.generative
         if attempt.retry:
             self.retried = True
@@ -208,7 +228,9 @@ class _Writer:
 
     def _content(self, selection: Selection) -> str:
         said = tuple((each.qa_id, each.question, each.answer, each.language) for each in selection.questions)
-        return digest(self._method, selection.facets, tuple(fact for each in said for fact in each))
+        return digest(
+            self._method, selection.facets, self._group(selection), tuple(fact for each in said for fact in each)
+        )
 
 
 def _load(lake: Lake, options: KnowledgeOptions) -> list[Selection]:

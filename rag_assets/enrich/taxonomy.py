@@ -7,6 +7,7 @@ value a document has (`rag_assets.enrich.facets`), and how one is proposed (`rag
 import json
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -86,6 +87,24 @@ class Taxonomy:
 
     name: str
     facets: tuple[Facet, ...]
+
+    def described(self, values: Sequence[str], language: str) -> str:
+        """Facet values as people call them, as in `Type of document "report", Subject "testing"`.
+
+        Args:
+            values: Each as `facet=value`; one that the taxonomy does not have is told as it is.
+            language: Japanese, or any other for English.
+        """
+        quotes, joiner = ("「{}」", "、") if language == "ja" else (' "{}"', ", ")
+        told = []
+        for given in values:
+            labels = self._labels.get(given)
+            told.append(f"{labels[0].label(language)}{quotes.format(labels[1].label(language))}" if labels else given)
+        return joiner.join(told)
+
+    @cached_property
+    def _labels(self) -> dict[str, tuple[Facet, Value]]:
+        return {f"{facet.name}={value.name}": (facet, value) for facet in self.facets for value in facet.values}
 
     @cached_property
     def digest(self) -> str:

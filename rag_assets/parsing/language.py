@@ -70,7 +70,7 @@ def detect_language(text: str) -> str:
     """Main language of a text.
 
     Scripts decide wherever they can. Ideographs without kana are Japanese as long as CP932 has practically all of them,
-    else Chinese. Of Latin texts, English is told by its commonest words; names and headings beside Japanese are Japanese;
+    else Chinese. Of Latin texts, English is told by its commonest words; other words beside Japanese count as Japanese;
     other languages are told by langdetect with a fixed seed, in running text that is long enough.
 
     Args:

@@ -108,19 +108,21 @@ class ModelServer(ScriptedServer):
 
     Attributes:
         instead: What is answered instead; None for the answer.
+        instead_of: Conversations of which alone `instead` is the answer: those that hold this text.
         asked: The conversations that were answered.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.instead: Reply | None = None
+        self.instead_of = ""
         self.asked: list[str] = []
 
     def _answer(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers.get("content-length") or 0)) or b"{}")
         if not handler.path.endswith("/chat/completions"):
             self._write(handler, Reply(404, json={"error": {"message": "no such route"}}))
-        elif self.instead is not None:
+        elif self.instead is not None and self.instead_of in json.dumps(body["messages"]):
             self._write(handler, self.instead)
         else:
             self.asked.append(json.dumps(body["messages"]))
@@ -306,6 +308,30 @@ def test_what_failed_for_a_moment_is_asked_again_by_the_next_run(folder: Path) -
         code, output = index(folder, environment)
         assert code == 0, output
         assert len(server.asked) == asked
+
+
+def test_meta_knowledge_that_failed_for_a_moment_is_asked_again_by_the_next_run(folder: Path) -> None:
+    (folder / "taxonomy.toml").write_text(TAXONOMY)
+    query = "SELECT DISTINCT method FROM meta_knowledge"
+    with SortingServer() as server:
+        environment = settings(
+            f"{server.url}/v1",
+            "m",
+            RAG_LANGUAGE_MODEL__ATTEMPTS="1",
+            RAG_ENRICHMENT__TAXONOMY=str(folder / "taxonomy.toml"),
+        )
+        server.instead, server.instead_of = Reply(503, json={"error": {"message": "busy"}}), "Q: What is part"
+        code, output = index(folder, environment)
+        assert code == 0, output
+        assert rows(folder, query) == [{"method": "extractive"}]
+        asked, server.instead = len(server.asked), None
+        code, output = call(folder, environment, "status", "--json")
+        assert json.loads(output)["unfinished_shards"] == [SHARDS[0]]
+        for _ in range(2):
+            code, output = index(folder, environment)
+            assert code == 0, output
+            assert len(server.asked) == asked + 1
+        assert "extractive" not in {row["method"] for row in rows(folder, query)}
 
 
 def test_a_budget_without_a_price_is_refused(folder: Path) -> None:

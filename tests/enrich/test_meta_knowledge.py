@@ -1,5 +1,6 @@
 """Meta knowledge: selections, key terms by a formula worked by hand, the dialogue, and the step on a small lake."""
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from qa_lake import DESIGN, FACETS, LONELY, MANUAL, OTHER, QUESTIONS, store_questions
 from scripted_model import ScriptedModel
-from small_lake import extractive, ignore
+from small_lake import TAXONOMY, extractive, ignore
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
@@ -23,7 +24,7 @@ from rag_assets.enrich.meta_knowledge import (
     readable_terms,
     select,
 )
-from rag_assets.enrich.meta_knowledge_dialogues import question_parts
+from rag_assets.enrich.meta_knowledge_dialogues import knowledge_dialogue, question_parts
 from rag_assets.enrich.meta_knowledge_tables import KnowledgeOptions, KnowledgeUpdate, update_meta_knowledge
 from rag_assets.models.structured import StructuredModel
 from rag_assets.models.token_estimate import estimate_tokens
@@ -49,7 +50,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def update(lake: Lake, model: Any = None, options: KnowledgeOptions = OPTIONS) -> KnowledgeUpdate:
-    return update_meta_knowledge(lake, model or extractive(), options, ignore)
+    return update_meta_knowledge(lake, model or extractive(), options, TAXONOMY, ignore)
 
 
 def found(lake: Lake) -> dict[str, dict[str, Any]]:
@@ -80,6 +81,26 @@ def test_values_in_use_and_combinations_above_a_size_are_selected() -> None:
         "area=q & kind=y",
     ]
     assert select({"a": []}, {"a": ["kind=x"]}, 1, 1, 9) == []
+
+
+def test_combinations_of_three_are_selected_where_they_are_used_enough() -> None:
+    facets = {
+        "a": ["kind=x", "area=p", "stage=s", "size=m"],
+        "b": ["kind=x", "area=p", "stage=s", "size=m"],
+        "c": ["kind=x", "area=p", "stage=t"],
+        "d": ["kind=x", "area=q", "stage=s"],
+        "e": ["kind=y", "area=p", "stage=s"],
+    }
+    questions = {name: [made(f"{name}#{index}", "x") for index in range(3)] for name in facets}
+    names = [each.name for each in select(questions, facets, 2, 6, 100) if len(each.facets) > 1]
+    assert names == [
+        "area=p & kind=x",
+        "area=p & stage=s",
+        "kind=x & stage=s",
+        "area=p & kind=x & stage=s",  # all others hold the documents of size=m
+    ]
+    assert [len(each.facets) for each in select(questions, facets, 2, 6, 3)][-1] == 2
+    assert [len(each.facets) for each in select(questions, facets, 3, 6, 100)][-1] == 2
 
 
 def test_a_combination_that_is_one_of_its_values_is_left_out(lake: Lake) -> None:
@@ -134,8 +155,9 @@ def test_central_questions_cover_what_sets_apart() -> None:
     selection = Selection(("k=v",), tuple(questions))
     assert [each.qa_id for each in central_questions(selection, terms, 1000)] == ["a#0", "b#0"]
     assert len(central_questions(selection, terms, 0)) == 1
-    text = compose_summary(selection, ["scanner"], terms, 500)
-    assert text.startswith("k=v: 2 documents, 3 questions. Main terms: scanner.\nTypical questions:\n- ")
+    text = compose_summary(selection, 'Kind "manual"', ["scanner"], terms, 500)
+    head = 'Kind "manual": 2 documents, 3 questions. Main terms: scanner.'
+    assert text.startswith(f"{head}\nTypical questions:\n- ")
 
 
 def test_without_a_model_summaries_name_terms_and_questions(lake: Lake) -> None:
@@ -145,11 +167,12 @@ def test_without_a_model_summaries_name_terms_and_questions(lake: Lake) -> None:
     assert (design["document_count"], design["question_count"], design["language"]) == (2, 5, "ja")
     assert design["facets"] == ["kind=design"]
     assert {"目的", "顧客マスタ"} <= set(design["key_terms"])
-    assert "文書 2 件、質問 5 件" in design["text"]
+    assert design["text"].startswith("種類「設計書」：文書 2 件、質問 5 件。")
     assert "顧客" in design["text"]
     assert len(design["text"]) <= OPTIONS.summary_chars + 100
     manual = found(lake)["kind=manual"]
     assert manual["language"] == "en"
+    assert manual["text"].startswith('Kind "manual": 2 documents')
     assert "scanner" in manual["key_terms"]
     assert {row["method"] for row in found(lake).values()} == {"extractive"}
 
@@ -190,18 +213,18 @@ def test_the_model_reads_questions_and_answers_behind_a_fence(lake: Lake) -> Non
     design = found(lake)["kind=design"]
     assert (design["text"], design["method"]) == ("顧客の\n登録", "scripted:model")
     texts = [request.messages[-1].text for request in model.asked]
-    [asked] = [text for text in texts if "kind=design" in text]
+    [asked] = [text for text in texts if "文書群: 種類「設計書」\n" in text]
     assert "<document-" in asked
     assert "Q: 顧客削除のエラーコードは何ですか\nA: E0004 である。" in asked
     assert "scanner" not in asked
     assert "300 文字程度" in next(
-        request.prefix for request in model.asked if "kind=design" in request.messages[-1].text
+        request.prefix for request in model.asked if "種類「設計書」" in request.messages[-1].text
     )
 
 
 def test_many_questions_are_summarised_in_parts(lake: Lake) -> None:
     many = {
-        f"specs/{n}.xlsx": [(f"顧客{n}の項目{m}は何ですか", f"値{m}である。" * 10) for m in range(4)] for n in range(30)
+        f"specs/{n}.xlsx": [(f"顧客{n}の項目{m}は何ですか", f"値{m}である。" * 10) for m in range(4)] for n in range(60)
     }
     store_questions(lake, many, {name: ["kind=design"] for name in many})
     model = ScriptedModel(lambda request: {"summary": "部分の要約" if "Q:" in request.messages[-1].text else "全体"})
@@ -217,7 +240,58 @@ def test_many_questions_are_summarised_in_parts(lake: Lake) -> None:
     store_questions(lake, many, {name: ["kind=design"] for name in many})
     update(lake, StructuredModel(model), options)
     new = [request for request in model.asked if request.content_sha256 not in known]
-    assert len(new) == 1  # the part of the document that changed; all summaries of parts read the same
+    assert 1 <= len(new) <= 4 < len(parts)  # parts around its old and new place; all summaries of parts read the same
+
+
+def test_a_renamed_document_changes_no_request(lake: Lake) -> None:
+    many = {f"specs/{n}.xlsx": [(f"顧客{n}の項目は何ですか", f"値{n}である。" * 20)] for n in range(20)}
+    options = replace(OPTIONS, read_tokens=600)
+    asked = []
+    for names in ({}, {"specs/3.xlsx": "new/z.xlsx", "specs/17.xlsx": "a.xlsx"}):
+        named = {names.get(name, name): pairs for name, pairs in many.items()}
+        store_questions(lake, named, {name: ["kind=design"] for name in named})
+        model = ScriptedModel(lambda request: {"summary": f"要約{len(request.messages[-1].text)}"})
+        assert update(lake, StructuredModel(model), options).rewritten == 1
+        asked.append({request.content_sha256 for request in model.asked})
+    assert len(asked[0]) > 5
+    assert asked[0] == asked[1]
+
+
+@pytest.mark.parametrize("written_share", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(
+    ("read_tokens", "context_tokens", "summary_chars"),
+    [(6000, 200_000, 600), (800, 200_000, 600), (6000, 8192, 4000), (6000, 4096, 600), (6000, 2048, 600)],
+)
+def test_summaries_of_all_parts_reach_the_last_call(
+    read_tokens: int, context_tokens: int, summary_chars: int, written_share: float
+) -> None:
+    questions = [
+        made(f"d{n}#q0", f"機能{n}の条件は何ですか", "業種コードを確かめて登録する。" * 8, "ja") for n in range(80)
+    ]
+    selection = Selection(("kind=design",), tuple(questions))
+    dialogue = knowledge_dialogue(selection, "種類「設計書」", summary_chars, read_tokens, context_tokens)
+    requests = next(dialogue)
+    read = "\n".join(request.messages[-1].text for request in requests)
+    assert all(f"機能{n}の" in read for n in range(80))
+    rounds = 0
+    while True:
+        answers = []
+        for number, request in enumerate(requests):
+            tokens = estimate_tokens(request.prefix + request.messages[-1].text) + request.max_tokens
+            assert tokens <= context_tokens
+            most = json.loads(request.schema or "")["properties"]["summary"]["maxLength"]
+            text = f"【{number}】" + "要約である。" * int(most / 2 * written_share / 6)
+            answers.append(Completion(request, Outcome.COMPLETED, text, value={"summary": text[:most]}))
+        try:
+            requests = dialogue.send(answers)
+        except StopIteration as stop:
+            assert stop.value.text.startswith("【0】")
+            break
+        rounds += 1
+        read = "\n".join(request.messages[-1].text for request in requests)
+        assert all(f"【{number}】" in read for number in range(len(answers)))
+    assert len(answers) == 1
+    assert rounds <= 4
 
 
 def test_parts_are_short_enough_and_lose_nothing() -> None:
@@ -235,7 +309,7 @@ def test_a_summary_that_fails_is_composed_and_asked_for_again(lake: Lake, outcom
     broken = True
 
     def script(request: Request) -> Completion | JsonValue:
-        if broken and "kind=design" in request.messages[-1].text:
+        if broken and "種類「設計書」" in request.messages[-1].text:
             return Completion(request, outcome)
         return {"summary": "good"}
 

@@ -108,6 +108,14 @@ def test_text_gives_the_same_taxonomy_back() -> None:
         assert again.digest == taxonomy.digest
 
 
+def test_values_are_told_by_their_labels() -> None:
+    taxonomy = load_taxonomy("office")
+    values = ["document_type=report", "subject=testing", "gone=x"]
+    assert taxonomy.described(values, "ja") == "文書の種類「報告書」、主題「テスト」、gone=x"
+    assert taxonomy.described(values, "en") == 'Type of document "report", Subject "testing", gone=x'
+    assert taxonomy.described(values, "und") == taxonomy.described(values, "en")
+
+
 def test_the_digest_follows_what_counts() -> None:
     first = parse_taxonomy(GOOD, "a").digest
     assert parse_taxonomy(f"# comment\n{GOOD}", "b").digest == first

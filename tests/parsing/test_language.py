@@ -20,7 +20,10 @@ from rag_assets.parsing.language import detect_language, split_sentences
         ("Le système de gestion des documents est utilisé par les services de la mairie", "fr"),
         ("Das System wird von den Abteilungen für ihre Dokumente verwendet", "de"),
         ("Это русский текст, написанный для проверки", "ru"),
-        ("log-structure\nログ出力の受付\nLogger LogWriter LogFormatter LoggerFactory LogSettings Logger → LogWriter", "ja"),
+        (
+            "log-structure\nログ出力の受付\nLogger LogWriter LogFormatter LoggerFactory LogSettings Logger → LogWriter",
+            "ja",
+        ),
         ("The application 顧客管理 is the one that all of us use for the orders of our customers.", "en"),
         ("Logger LogWriter LogFormatter LoggerFactory Logger LogWriter AppHandler", "und"),
         ("Sortie standard de l'outil", "und"),

@@ -59,7 +59,9 @@ def summarize_knowledge(
     base = home.open()
     model = base.language_model(context.run.run_id)
     with retried(), model_facts(base, [META_KNOWLEDGE], context.run.run_id) as facts:
-        update = update_meta_knowledge(base.lake, model, base.options.knowledge, progress.step("summarize knowledge"))
+        update = update_meta_knowledge(
+            base.lake, model, base.options.knowledge, base.taxonomy, progress.step("summarize knowledge")
+        )
     return whole_materialized(
         base.lake,
         META_KNOWLEDGE,
