@@ -1,11 +1,15 @@
 """Classifies a document by a language model: one pass in which it reasons first, then names the values of all facets.
 
+Where the context is small, less room is left for the answer; where that is not enough, values are listed without
+descriptions. Where even that does not fit, nothing is asked.
+
 The name of the file is not told to the model, so that a renamed file costs no call.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.enrich.facets import Assignment, folded
@@ -23,11 +27,12 @@ _SLACK = 2  # texts may be this many times longer than asked for
 _REASONING_CHARS = 300
 _EVIDENCE_CHARS = 40
 _TOKENS_PER_CHAR = 1.5
-_PROMPT_TOKENS = 900  # for the system text without the taxonomy
 _VALUE_TOKENS = 60  # for the form of one value in the answer
 _TITLE_TOKENS = 100
 _NAMES_TOKENS = 400
-_LEAST_TOKENS = 256
+_SHORT_NAMES_TOKENS = 200
+_TAG_TOKENS = 64  # for the digits of tags, which follow from the text
+_LEAST_TOKENS = 384  # of the document that are read, or all where it is shorter
 _LEAST_PAGE_TOKENS = 40
 
 
@@ -56,15 +61,24 @@ def facet_dialogue(
         read_tokens: Tokens of the document that the model reads, at most.
         context_tokens: Tokens of prompt and answer that the model takes.
     """
-    listed = facet_list(taxonomy, subject.language)
-    room = context_tokens - _PROMPT_TOKENS - estimate_tokens(listed) - _TITLE_TOKENS - _NAMES_TOKENS
-    room -= _answer_tokens(taxonomy)
-    text = document_text(pages, max(_LEAST_TOKENS, min(read_tokens, room)))
-    [answer] = yield [_request(subject, text, listed, taxonomy)]
+    whole = "\n\n".join(_texts(pages))
+    least = min(_LEAST_TOKENS, estimate_tokens(whole))
+    asking = next((each for each in _askings(subject, taxonomy) if each.tokens + least <= context_tokens), None)
+    if asking is None:
+        return FacetAttempt(None)
+    text = document_text(pages, min(read_tokens, context_tokens - asking.tokens))
+    [answer] = yield [asking.request(text)]
     value = answer.value
     if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
         return FacetAttempt(None, retry=answer.may_pass)
     return FacetAttempt(_assignments(value, taxonomy, folded("\n".join([subject.title, *subject.page_names, text]))))
+
+
+def context_needed(taxonomy: Taxonomy, language: str) -> int:
+    """Tokens of prompt and answer that a model must take to classify documents of any length in a language."""
+    subject = Subject("", "", language, "", ())
+    names = _TITLE_TOKENS + _SHORT_NAMES_TOKENS
+    return min(asking.tokens for asking in _askings(subject, taxonomy)) + names + _LEAST_TOKENS
 
 
 def document_text(pages: Sequence[Page], tokens: int) -> str:
@@ -74,7 +88,7 @@ def document_text(pages: Sequence[Page], tokens: int) -> str:
         pages: Its pages.
         tokens: Tokens at most, by estimate.
     """
-    texts = [text for text in map(body_text, pages) if text.strip()]
+    texts = _texts(pages)
     whole = "\n\n".join(texts)
     if estimate_tokens(whole) <= tokens:
         return whole
@@ -83,33 +97,74 @@ def document_text(pages: Sequence[Page], tokens: int) -> str:
     return cut_to_tokens("\n\n".join(cut_to_tokens(text, share) for text in texts), tokens)
 
 
-def facet_list(taxonomy: Taxonomy, language: str) -> str:
-    """The facets and values of a taxonomy as the model reads them."""
+def facet_list(taxonomy: Taxonomy, language: str, *, described: bool = True) -> str:
+    """The facets and values of a taxonomy as the model reads them, with or without descriptions of the values."""
     japanese = language == "ja"
     required, most = ("必須、", "最大{}個") if japanese else ("required, ", "at most {}")
     lines = []
     for facet in taxonomy.facets:
         bounds = (required if facet.required else "") + most.format(facet.most_values)
         lines.append(f"- `{facet.name}` {facet.label(language)} ({bounds}): {facet.description(language)}")
-        lines += [f"  - `{v.name}` {v.label(language)}: {v.description(language)}" for v in facet.values]
+        for value in facet.values:
+            description = f": {value.description(language)}" if described else ""
+            lines.append(f"  - `{value.name}` {value.label(language)}{description}")
     return "\n".join(lines)
 
 
-def _request(subject: Subject, text: str, listed: str, taxonomy: Taxonomy) -> Request:
-    prompt = load_prompt(STEP, subject.language)
-    names = "、".join(name for name in subject.page_names if name) or "-"
-    question = prompt.question.substitute(
-        title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
-        page_names=fenced(cut_to_tokens(names, _NAMES_TOKENS), "names"),
-        document=fenced(text),
-    )
-    return Request(
-        prefix=prompt.prefix.substitute(facets=listed, reasoning_chars=str(_REASONING_CHARS)),
-        messages=(Message("user", question),),
-        max_tokens=_answer_tokens(taxonomy),
-        tag=Tag(ASSET, STEP, subject.document_id, subject.shard),
-        schema=_schema(taxonomy),
-    )
+@dataclass(frozen=True)
+class _Asking:
+    """One way to ask.
+
+    Attributes:
+        subject: The document.
+        taxonomy: The facets and their values.
+        listed: The same as the model reads them.
+        names_tokens: Tokens of the names of pages, at most.
+        answer_tokens: Tokens that the answer may take.
+    """
+
+    subject: Subject
+    taxonomy: Taxonomy
+    listed: str
+    names_tokens: int
+    answer_tokens: int
+
+    @cached_property
+    def tokens(self) -> int:
+        """Tokens of prompt and answer without the text of the document, by estimate."""
+        empty = self.request("")
+        prompt = estimate_tokens(empty.prefix) + sum(estimate_tokens(each.text) for each in empty.messages)
+        return prompt + _TAG_TOKENS + self.answer_tokens
+
+    def request(self, text: str) -> Request:
+        """What is asked of a text of the document."""
+        prompt = load_prompt(STEP, self.subject.language)
+        names = "、".join(name for name in self.subject.page_names if name) or "-"
+        question = prompt.question.substitute(
+            title=fenced(cut_to_tokens(self.subject.title, _TITLE_TOKENS) or "-", "title"),
+            page_names=fenced(cut_to_tokens(names, self.names_tokens), "names"),
+            document=fenced(text),
+        )
+        return Request(
+            prefix=prompt.prefix.substitute(facets=self.listed, reasoning_chars=str(_REASONING_CHARS)),
+            messages=(Message("user", question),),
+            max_tokens=self.answer_tokens,
+            tag=Tag(ASSET, STEP, self.subject.document_id, self.subject.shard),
+            schema=_schema(self.taxonomy),
+        )
+
+
+def _askings(subject: Subject, taxonomy: Taxonomy) -> Iterator[_Asking]:
+    """Ways to ask, the fullest first."""
+    listed = facet_list(taxonomy, subject.language)
+    yield _Asking(subject, taxonomy, listed, _NAMES_TOKENS, _answer_tokens(taxonomy, _SLACK))
+    yield _Asking(subject, taxonomy, listed, _NAMES_TOKENS, _answer_tokens(taxonomy, 1))
+    short = facet_list(taxonomy, subject.language, described=False)
+    yield _Asking(subject, taxonomy, short, _SHORT_NAMES_TOKENS, _answer_tokens(taxonomy, 1))
+
+
+def _texts(pages: Sequence[Page]) -> list[str]:
+    return [text for text in map(body_text, pages) if text.strip()]
 
 
 def _schema(taxonomy: Taxonomy) -> str:
@@ -128,9 +183,9 @@ def _facet_schema(facet: Facet) -> JsonValue:
     return {"type": "array", "maxItems": _SLACK * facet.most_values, "items": item}
 
 
-def _answer_tokens(taxonomy: Taxonomy) -> int:
+def _answer_tokens(taxonomy: Taxonomy, slack: int) -> int:
     values = sum(facet.most_values for facet in taxonomy.facets)
-    chars = _SLACK * (_REASONING_CHARS + values * _EVIDENCE_CHARS)
+    chars = slack * (_REASONING_CHARS + values * _EVIDENCE_CHARS)
     return int(chars * _TOKENS_PER_CHAR) + values * _VALUE_TOKENS
 
 

@@ -1,5 +1,6 @@
 """The step `document_facets`: brings the facet values of documents in step with their pages and summaries."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import PurePosixPath
@@ -7,10 +8,10 @@ from pathlib import PurePosixPath
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import Embedder, LanguageModel
 from rag_assets.contracts.tables import DOCUMENT_FACETS, DOCUMENTS, FILE_SUMMARIES
-from rag_assets.enrich.facet_dialogues import STEP, facet_dialogue
+from rag_assets.enrich.facet_dialogues import STEP, context_needed, facet_dialogue
 from rag_assets.enrich.facets import METHOD, Assignment, Classifier, Profile, profile
 from rag_assets.enrich.summary_dialogues import Subject
-from rag_assets.enrich.taxonomy import Taxonomy
+from rag_assets.enrich.taxonomy import LANGUAGES, Taxonomy
 from rag_assets.enrich.written import Written, update_with_model
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import prompt_fingerprint
@@ -18,6 +19,8 @@ from rag_assets.parsing.content import Page
 from rag_assets.parsing.records import Record, load_pages, rows
 from rag_assets.store.incremental import Rows, StepReport, update_shard
 from rag_assets.store.lake import Lake, shard_of
+
+_log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 
@@ -101,12 +104,27 @@ def update_facets(
         embedder_name=embedder.name,
     )
     if model.generative:
+        _warn_of_context(model, taxonomy)
         return update_with_model(lake, DOCUMENT_FACETS, shards, wanted, begin, model, progress)
     report = StepReport()
     for done, shard in enumerate(shards, start=1):
         update_shard(lake, [DOCUMENT_FACETS], shard, wanted(shard), partial(extract, shard), report)
         progress(done, len(shards))
     return report
+
+
+def _warn_of_context(model: LanguageModel, taxonomy: Taxonomy) -> None:
+    needed = max(context_needed(taxonomy, language) for language in LANGUAGES)
+    if model.context_tokens < needed:
+        _log.warning(
+            "%s: the taxonomy %s needs a context of %s tokens, %s takes %s: facets of documents that do not fit are "
+            "found without it",
+            STEP,
+            taxonomy.name,
+            f"{needed:,}",
+            model.name,
+            f"{model.context_tokens:,}",
+        )
 
 
 class _Document:

@@ -16,9 +16,10 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import DOCUMENT_FACETS, DOCUMENTS
-from rag_assets.enrich.facet_dialogues import document_text
+from rag_assets.enrich.facet_dialogues import FacetAttempt, context_needed, document_text, facet_dialogue
 from rag_assets.enrich.facet_tables import update_facets, wanted_facets
 from rag_assets.enrich.facets import Classifier, confidences, profile
+from rag_assets.enrich.summary_dialogues import Subject
 from rag_assets.enrich.taxonomy import Taxonomy, load_taxonomy
 from rag_assets.models.embedders import E5Embedder
 from rag_assets.models.structured import StructuredModel
@@ -228,6 +229,43 @@ def test_a_long_document_is_read_by_the_beginning_of_each_page() -> None:
     assert all(f"第{n}頁の0行目" in text for n in range(1, 7))
     assert "79行目" not in text
     assert document_text(pages[:1], 10_000).count("行目") == 80
+
+
+@pytest.mark.parametrize("language", ["ja", "en"])
+@pytest.mark.parametrize("taxonomy", ["office", "papers"])
+def test_a_request_and_its_answer_fit_the_context_or_nothing_is_asked(taxonomy: str, language: str) -> None:
+    chosen = load_taxonomy(taxonomy)
+    text = "顧客のデータを登録する。 A record of 2024-04-01 is stored.\n" * 400
+    pages = [page(Block(BlockKind.PARAGRAPH, text), name="顧客の登録")] * 5
+    subject = Subject("a", "00", language, "システム機能設計書 " * 30, ["取引概要とその処理"] * 90)
+    needed = context_needed(chosen, language)
+    asked = []
+    for context_tokens in range(512, 14_000, 331):
+        dialogue = facet_dialogue(subject, pages, chosen, 6000, context_tokens)
+        try:
+            [request] = next(dialogue)
+        except StopIteration as stop:
+            assert stop.value == FacetAttempt(None)
+            assert context_tokens < needed
+            continue
+        asked.append(context_tokens)
+        prompt = estimate_tokens(request.prefix) + estimate_tokens(request.messages[-1].text)
+        assert prompt + request.max_tokens <= context_tokens
+        assert estimate_tokens(request.messages[-1].text) > 384
+    assert asked
+    assert len(asked) < 41
+    assert needed <= 4096
+
+
+def test_a_context_that_is_too_small_is_named_and_done_without(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    model = ScriptedModel(lambda _: answer(kind=[("design", 1, "")]), context_tokens=600)
+    with caplog.at_level("WARNING"):
+        update(lake, StructuredModel(model))
+    assert model.asked == []
+    assert {value[4] for values in facets(lake).values() for value in values} == {"extractive"}
+    needed = max(context_needed(TAXONOMY, language) for language in ("ja", "en"))
+    [message] = caplog.messages
+    assert f"the taxonomy test needs a context of {needed:,} tokens, scripted:model takes 600" in message
 
 
 def test_the_sample_documents_get_their_kinds(sample_lake: Lake, models_folder: Path) -> None:
