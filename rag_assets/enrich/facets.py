@@ -7,10 +7,12 @@ For a document `d` and a value `v` of a facet with values `V`:
   cosine of .7 or more, and some descriptions are near everything: what counts is how much nearer than usual.
 - `s(v) = c(v) - mean of c over V`.
 - `w(v)`: of each word of the value (label and terms) that the document holds, the weight of the best place that it
-  stands in (`_PLACE_WEIGHTS`), together `1 - product of (1 - weight)`.
+  stands in (`_PLACE_WEIGHTS`), together `1 - product of (1 - weight)`. The name of a system (顧客管理システム) tells what
+  it is for, not what the document is: a word that stands in such names alone weighs as in the body.
 - `logit(v) = s(v) / _TEMPERATURE + _WORD_WEIGHT * w(v)`; "none of them" has the logit `_NONE_LOGIT`.
-- The confidence is the softmax over `V` and "none of them". Values from `_THRESHOLD` on are kept; of a required facet
-  the best also from `_LEAST` on, otherwise possibly none.
+- The confidence is the softmax over `V` and "none of them". Values from `_THRESHOLD` on are kept; those with a
+  word in the title, and the best of a required facet, also from `_LEAST` on. A value that no line of the document
+  speaks for is left out: such a line holds a word of it, or several of its description.
 
 Constants were set by eye on office documents. A row depends on its document, the taxonomy and the embedder alone.
 """
@@ -38,11 +40,17 @@ _WORD_WEIGHT = 4.0
 _NONE_LOGIT = 1.5
 _THRESHOLD = 0.25
 _LEAST = 0.15
-_PLACE_WEIGHTS = {"title": 0.75, "heading": 0.5, "body": 0.2}
+_PLACE_WEIGHTS = {"title": 0.9, "heading": 0.5, "body": 0.2}
 _BODY_CHARS = 6000
 _VECTOR_CHARS = 400  # of headings, and of the beginning of the text
 _LINES = 400
 _EVIDENCE_CHARS = 120
+_QUOTED_WORDS = 2  # of a description that a line shares to speak for the value
+
+_WORD = re.compile(r"[a-z]{4,}|[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff々]{2,}")
+_SYSTEM_NAME = re.compile(
+    r"[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff々]+?(?<!サブ)(?=システム)|(?:[a-z]+ ){1,2}(?=systems?\b)"
+)
 
 
 @dataclass(frozen=True)
@@ -184,22 +192,28 @@ def _facet_assignments(
     matches = [places.matches(value) for value in facet.values]
     words = [1 - math.prod(1 - weight for weight, _ in match.values()) for match in matches]
     sure = confidences(nearness.tolist(), words)
-    order = sorted(range(len(sure)), key=lambda index: (-sure[index], index))
-    kept = [index for index in order if sure[index] >= _THRESHOLD][: facet.most_values]
+    evidence = [
+        places.evidence(match, f"{value.label(language)} {value.description(language)}")
+        for match, value in zip(matches, facet.values, strict=True)
+    ]
+    order = sorted((i for i in range(len(sure)) if evidence[i]), key=lambda index: (-sure[index], index))
+    titled = [any(weight == _PLACE_WEIGHTS["title"] for weight, _ in match.values()) for match in matches]
+    kept = [i for i in order if sure[i] >= (_LEAST if titled[i] else _THRESHOLD)][: facet.most_values]
     if facet.required and not kept:
         kept = [index for index in order[:1] if sure[index] >= _LEAST]
     for index in kept:
-        value = facet.values[index]
-        evidence = places.evidence(matches[index], f"{value.label(language)} {value.description(language)}")
-        yield Assignment(facet.name, value.name, round(sure[index], 4), evidence)
+        yield Assignment(facet.name, facet.values[index].name, round(sure[index], 4), evidence[index])
 
 
 class _Places:
     """The places of a document in which words of values may stand."""
 
     def __init__(self, document: Profile) -> None:
-        self._title = folded(document.title)
+        title = folded(document.title)
+        self._title = document.title
+        self._named = _SYSTEM_NAME.sub("", title)
         self._headings = [(line, folded(line)) for line in document.headings]
+        self._outline = [(line, _SYSTEM_NAME.sub("", text)) for line, text in self._headings]
         self._lines: list[tuple[str, str]] = []
         room = _BODY_CHARS
         for line in document.lines:
@@ -207,7 +221,8 @@ class _Places:
             room -= len(line)
             if room <= 0:
                 break
-        self._text = "\n".join([self._title, *(text for _, text in (*self._headings, *self._lines))])
+        self._lines += [*self._headings, (document.title, title)]
+        self._text = "\n".join([title, *(text for _, text in (*self._headings, *self._lines))])
 
     def matches(self, value: Value) -> dict[str, tuple[float, str]]:
         """Words of a value that the document holds: weight of the best place, and the line there."""
@@ -215,9 +230,9 @@ class _Places:
         words = {folded(label) for _, label in value.labels} | {folded(term) for term in value.terms}
         for word in sorted(word for word in words if word and word in self._text):
             stands_in = _finder(word)
-            line = next((line for line, text in self._headings if stands_in(text)), None)
-            if stands_in(self._title):
-                found[word] = _PLACE_WEIGHTS["title"], line or ""
+            line = next((line for line, text in self._outline if stands_in(text)), None)
+            if stands_in(self._named):
+                found[word] = _PLACE_WEIGHTS["title"], line or self._title
             elif line is not None:
                 found[word] = _PLACE_WEIGHTS["heading"], line
             elif (line := next((line for line, text in self._lines if stands_in(text)), None)) is not None:
@@ -226,20 +241,15 @@ class _Places:
         return {word: hit for word, hit in found.items() if not any(word != other and word in other for other in found)}
 
     def evidence(self, match: dict[str, tuple[float, str]], description: str) -> str:
-        """The line of the document that speaks most for a value: one that holds a word of it, else one of the headings
-        and lines that shares most character pairs with its description; empty where none shares any.
+        """The line of the document that speaks most for a value: one that holds a word of it, else the one that shares
+        most words with its description; empty where none shares several.
         """
-        quoted = [(weight, line) for weight, line in match.values() if line]
-        if quoted:
-            return _cut(max(quoted, key=lambda hit: hit[0])[1])
-        wanted = _pairs(folded(description))
-        best, best_share = "", 0.0
-        for line, text in [*self._headings, *self._lines]:
-            pairs = _pairs(text)
-            share = len(pairs & wanted) / math.sqrt(len(pairs)) if pairs else 0.0
-            if share > best_share:
-                best, best_share = line, share
-        return _cut(best) if best_share >= 0.5 else ""
+        if match:
+            return _cut(max(match.values(), key=lambda hit: hit[0])[1])
+        wanted = set(_WORD.findall(folded(description)))
+        shared = [(len(wanted.intersection(_WORD.findall(text))), line) for line, text in self._lines]
+        most, best = max(shared, key=lambda each: each[0])
+        return _cut(best) if most >= _QUOTED_WORDS else ""
 
 
 def folded(text: str) -> str:
@@ -249,9 +259,9 @@ def folded(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _finder(word: str) -> Callable[[str], object]:
-    """Finds a word: one in ASCII as a whole word, any other anywhere."""
+    """Finds a word: one in ASCII as a whole word, in its plural, too, any other anywhere."""
     escaped = re.escape(word)
-    return re.compile(rf"(?<![a-z0-9]){escaped}(?![a-z0-9])" if word.isascii() else escaped).search
+    return re.compile(rf"(?<![a-z0-9]){escaped}s?(?![a-z0-9])" if word.isascii() else escaped).search
 
 
 def _text(document: Profile) -> str:
@@ -269,10 +279,6 @@ def _fit(parts: Iterable[str], chars: int, separator: str) -> str:
             break
         text = joined
     return text
-
-
-def _pairs(text: str) -> set[str]:
-    return {text[index : index + 2] for index in range(len(text) - 1) if text[index : index + 2].isalnum()}
 
 
 def _cut(line: str) -> str:

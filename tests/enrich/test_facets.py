@@ -96,6 +96,34 @@ def test_running_headers_and_cover_sheets_do_not_count() -> None:
     assert profile("x", "", [page(*blocks)], "ja").lines == ("取引の処理を定める。",)
 
 
+def test_no_value_is_without_a_line_that_speaks_for_it() -> None:
+    classifier = Classifier(TAXONOMY, BagOfWordsEmbedder())
+    texts = ["顧客マスタの説明", "LogWriter → LogFormatter", "scanners and lamps of the device", "取引と処理の一覧"]
+    documents = [profile("x", "", [page(Block(BlockKind.PARAGRAPH, text))], "ja") for text in texts]
+    found = [each for assigned in classifier.classify(documents) for each in assigned]
+    assert found
+    assert all(each.evidence in texts for each in found)
+    [titled] = classifier.classify([profile("請求書", "", [page(Block(BlockKind.PARAGRAPH, "zzz"))], "ja")])
+    assert ("invoice", "請求書") in {(each.value, each.evidence) for each in titled}
+
+
+@pytest.mark.parametrize(
+    ("plain", "named"),
+    [
+        ("メッセージ設計書_顧客管理", "メッセージ設計書_B1_顧客管理システム"),
+        ("message design, customer management", "message design, customer management system"),
+    ],
+)
+def test_the_name_of_a_system_is_not_what_a_document_is_about(plain: str, named: str, models_folder: Path) -> None:
+    classifier = Classifier(load_taxonomy("office"), E5Embedder(models_folder))
+    pages = [page(Block(BlockKind.PARAGRAPH, "メッセージID MSG0001 を画面に出す。"))]
+    surely, hardly = (
+        next((each.confidence for each in found if each.value == "sales_marketing"), 0.0)
+        for found in classifier.classify([profile(title, "", pages, "ja") for title in (plain, named)])
+    )
+    assert surely > 2 * hardly
+
+
 def test_only_a_required_facet_takes_a_weak_best() -> None:
     [found] = Classifier(TAXONOMY, BagOfWordsEmbedder()).classify(
         [profile("", "", [page(Block(BlockKind.PARAGRAPH, "zzz"))], "en")]
