@@ -7,8 +7,8 @@ For a document `d` and a value `v` of a facet with values `V`:
   cosine of .7 or more, and some descriptions are near everything: what counts is how much nearer than usual.
 - `s(v) = c(v) - mean of c over V`.
 - `w(v)`: of each word of the value (label and terms) that the document holds, the weight of the best place that it
-  stands in (`_PLACE_WEIGHTS`), together `1 - product of (1 - weight)`. The name of a system (顧客管理システム) tells what
-  it is for, not what the document is: a word that stands in such names alone weighs as in the body.
+  stands in (`_PLACE_WEIGHTS`), together `1 - product of (1 - weight)`. The name of a system (顧客管理システム) tells
+  what it is for, not what the document is: a word that stands in such names alone weighs as in the body.
 - `logit(v) = s(v) / _TEMPERATURE + _WORD_WEIGHT * w(v)`; "none of them" has the logit `_NONE_LOGIT`.
 - The confidence is the softmax over `V` and "none of them". Values from `_THRESHOLD` on are kept; those with a
   word in the title, and the best of a required facet, also from `_LEAST` on. A value that no line of the document

@@ -17,9 +17,10 @@ METHOD = "extractive"
 JOINER = " & "
 MOST_FACETS = 3  # values of different facets in a combination, at most
 
-# Compounds: ideographs and katakana in one run; hiragana carries grammar and parts them.
+# Compounds: ideographs and katakana in one run; hiragana carries grammar and parts them. Longer runs are no words.
+_COMPOUND = "[\u3005\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"
 _TERM = re.compile(
-    r"[\u3005\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]{2,16}"
+    rf"(?<!{_COMPOUND}){_COMPOUND}{{2,16}}(?!{_COMPOUND})"
     r"|[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)*"
 )
 _LEAST_LATIN = 3

@@ -1,34 +1,40 @@
 """Proposes a taxonomy for a corpus: documents whose summaries are alike become the values of a facet.
 
 Vectors of summaries are centred and clustered by spherical k-means; the number of clusters is the one with the best
-mean silhouette. A value is named by the terms that set its cluster apart, or by the language model. The proposal is a
-draft for a person to edit.
+mean silhouette. A value is named by the terms that set its cluster apart, or by the language model. Terms are whole
+words of titles, headings and text: not of file names, of covers and the like, nor of lines that documents of several
+clusters share. The proposal is a draft for a person to edit.
 
 Sources: Dhillon and Modha, "Concept Decompositions for Large Sparse Text Data Using Clustering", Machine Learning 42
 (2001), section 3 (spherical k-means); deviation: centres start farthest-first from the point next to the mean, so that
 the result is the same each time. Rousseeuw, "Silhouettes", J. Comput. Appl. Math. 20 (1987); deviation: distances to
 the centres of clusters stand for mean distances to their members. Terms: contribution of a term to the relative entropy
 of the cluster and the other documents, as in Carpineto et al., ACM TOIS 19(1), 2001, section 3; documents that hold a
-term are counted, words of titles twice.
+term are counted, those that hold it in a title or heading twice.
 """
 
 import json
 import math
-import re
-import unicodedata
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES
+from rag_assets.enrich.boilerplate import line_key
+from rag_assets.enrich.meta_knowledge import readable_terms
+from rag_assets.enrich.summaries import outline
 from rag_assets.enrich.taxonomy import NAME, Facet, Taxonomy, Value, taxonomy_text
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.models.token_estimate import cut_to_tokens
+from rag_assets.parsing.content import Page
+from rag_assets.parsing.records import load_pages
 from rag_assets.store.lake import Lake
 
 NAME_STEP = "name_facet_value"
@@ -42,69 +48,47 @@ _EXAMPLES = 8
 _EXAMPLE_TOKENS = 2000
 _DESCRIPTION_CHARS = 120
 _ANSWER_TOKENS = 800
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]{2,}|[\u3400-\u4dbf\u4e00-\u9fff々]{2,8}|[\u30a1-\u30faー]{3,14}")
+_LINES = 400  # of a document, of each kind
+_LONGEST_TERM = 14
 _COMMON = frozenset(
     (
         *(
-            "the",
-            "and",
-            "for",
-            "with",
-            "that",
-            "this",
-            "from",
-            "are",
-            "was",
-            "were",
-            "has",
-            "have",
-            "not",
-            "but",
-            "can",
-        ),
-        *(
-            "will",
-            "its",
-            "all",
-            "also",
-            "which",
-            "these",
-            "their",
-            "been",
-            "into",
-            "than",
-            "such",
-            "our",
-            "may",
             "http",
-        ),
-        *(
-            "文書",
-            "資料",
-            "本書",
-            "以下",
-            "場合",
-            "内容",
-            "記載",
-            "項目",
-            "説明",
-            "備考",
-            "参照",
-            "使用",
-            "サンプル",
             "https",
+            "sample",
+            "example",
+            "page",
+            "figure",
+            "table",
+            "section",
+            "total",
+            "name",
+            "number",
+            "date",
         ),
+        *("本書", "内容", "記載", "項目", "説明", "備考", "使用", "サンプル", "概要", "一覧", "名称", "番号", "日付"),
+        *("目次", "表紙", "変更履歴", "改訂履歴", "作成", "作成日", "作成者", "更新", "変更", "追加", "対象", "定義"),
     )
 )
 
 
 @dataclass(frozen=True)
 class _Described:
-    """A document with what tells it from others."""
+    """A document with what tells it from others.
+
+    Attributes:
+        title: The title that it states, or an empty text: the name of a file is none.
+        summary: Its summary.
+        language: Its main language.
+        headings: Its title, names of pages and headings; those of covers and the like are left out.
+        lines: Other lines of the same pages, from the beginning.
+    """
 
     title: str
     summary: str
     language: str
+    headings: tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 def suggest_taxonomy(lake: Lake, embedder: Embedder, model: LanguageModel, most_values: int) -> str:
@@ -121,9 +105,12 @@ def suggest_taxonomy(lake: Lake, embedder: Embedder, model: LanguageModel, most_
         has one value.
 
     Raises:
+        QueryError: Nothing is indexed.
         ModelError: A model failed.
     """
     documents = _documents(lake)
+    if not documents:
+        raise QueryError("nothing is indexed to propose a taxonomy from; run `rag-assets index FOLDER` first")
     groups = _groups(documents, embedder, most_values)
     language = "ja" if sum(each.language == "ja" for each in documents) * 2 >= len(documents) else "en"
     terms = _distinguishing(documents, groups)
@@ -162,15 +149,26 @@ def cluster(vectors: NDArray[np.float64], most: int) -> list[list[int]]:
 
 
 def _documents(lake: Lake) -> list[_Described]:
-    summaries = {
-        row["document_id"]: row["text"] for row in lake.read(FILE_SUMMARIES, None, ["document_id", "text"]).to_pylist()
-    }
-    stored = lake.read(DOCUMENTS, None, ["document_id", "title", "language"]).to_pylist()
-    return [
-        _Described(row["title"], summaries[row["document_id"]], row["language"])
-        for row in sorted(stored, key=lambda row: str(row["document_id"]))
-        if row["document_id"] in summaries
-    ]
+    found = {}
+    for shard in lake.latest(FILE_SUMMARIES):
+        read = lake.read(FILE_SUMMARIES, [shard], ["document_id", "text"]).to_pylist()
+        summaries = {row["document_id"]: row["text"] for row in read}
+        pages = load_pages(lake, shard, sorted(summaries))
+        for row in lake.read(DOCUMENTS, [shard], ["document_id", "title", "language"]).to_pylist():
+            name = row["document_id"]
+            if name in summaries:
+                title = "" if row["title"] == PurePosixPath(name).stem else row["title"]
+                found[name] = _described(title, summaries[name], row["language"], pages[name][1])
+    return [found[name] for name in sorted(found)]
+
+
+def _described(title: str, summary: str, language: str, pages: Sequence[Page]) -> _Described:
+    headings, lines = [title], list[str]()
+    for page in (each for each in pages if each.role is None):
+        said = outline(page.blocks)
+        headings += [page.name or "", *said.headings]
+        lines += [*said.columns, *said.sentences]
+    return _Described(title, summary, language, tuple(headings[:_LINES]), tuple(lines[:_LINES]))
 
 
 def _groups(documents: Sequence[_Described], embedder: Embedder, most: int) -> list[list[int]]:
@@ -219,47 +217,63 @@ def _silhouette(vectors: NDArray[np.float64], labels: NDArray[np.int64], centres
 
 def _distinguishing(documents: Sequence[_Described], groups: Sequence[Sequence[int]]) -> list[list[str]]:
     """For each cluster the terms that most of its documents and few others hold, best first."""
-    titles = [set(_words(each.title)) for each in documents]
-    held = [set(_words(each.summary)) | title for each, title in zip(documents, titles, strict=True)]
-    weights = [
-        Counter({word: 2 if word in title else 1 for word in words}) for words, title in zip(held, titles, strict=True)
-    ]
+    holders: dict[int, set[int]] = defaultdict(set)
+    for number, group in enumerate(groups):
+        for each in (documents[index] for index in group):
+            for line in (*each.headings, *each.lines):
+                holders[line_key(line)].add(number)
+    shared = frozenset(key for key, numbers in holders.items() if len(numbers) > 1)
+    spellings: Counter[str] = Counter()
+    weights: list[Counter[str]] = []
+    for each in documents:
+        headed, said = (
+            _words("\n".join(line for line in lines if line_key(line) not in shared))
+            for lines in (each.headings, each.lines)
+        )
+        spellings.update([*headed, *said])
+        weights.append(Counter({word.lower(): 1 for word in said} | {word.lower(): 2 for word in headed}))
+    spelled = {word.lower(): word for word, _ in sorted(spellings.items(), key=lambda found: (found[1], found[0]))}
+    return [[spelled[word] for word in terms] for terms in _best_terms(weights, groups)]
+
+
+def _best_terms(weights: Sequence[Counter[str]], groups: Sequence[Sequence[int]]) -> Iterator[list[str]]:
+    """For each cluster the terms that set it apart, best first, but those that are part of a better one."""
     everywhere = sum(weights, Counter[str]())
-    found = []
     for group in groups:
         here = sum((weights[index] for index in group), Counter[str]())
-        others = max(1, len(documents) - len(group))
+        counts = Counter(word for index in group for word in weights[index])
+        others = max(1, len(weights) - len(group))
         scores = {}
         for word, count in here.items():
             share, elsewhere = count / len(group), (everywhere[word] - count + 0.5) / others
-            if share > elsewhere and (count > 1 or len(group) == 1):
+            if share > elsewhere and (counts[word] > 1 or len(group) == 1):
                 scores[word] = share * math.log(share / elsewhere)
-        ranked = sorted(scores, key=lambda word: (-round(scores[word], 9), -len(word), word))
         kept: list[str] = []
-        for word in ranked:
+        for word in sorted(scores, key=lambda word: (-round(scores[word], 9), -len(word), word)):
             if not any(word in other or other in word for other in kept):
                 kept.append(word)
-        found.append(kept[:_TERMS])
-    return found
+        yield kept[:_TERMS]
 
 
 def _words(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKC", text)
-    return [word.lower() for word in _WORD.findall(folded) if word.lower() not in _COMMON]
+    """Whole words that may name a topic: no identifiers, and nothing that any document may say."""
+    return [
+        word
+        for word in readable_terms(text)
+        if word.isalpha() and len(word) <= _LONGEST_TERM and word.lower() not in _COMMON
+    ]
 
 
 def _by_terms(index: int, terms: Sequence[str], language: str) -> Value:
-    ascii_terms = [
-        slug for slug in (re.sub(r"[^a-z0-9]+", "_", term).strip("_") for term in terms) if NAME.fullmatch(slug)
-    ]
-    name = "_".join(ascii_terms[:2]) if len(ascii_terms) >= 2 else f"{_FACET}_{index + 1:02d}"
+    name = "_".join(terms[:2]).lower()
+    name = name if NAME.fullmatch(name) else f"{_FACET}_{index + 1:02d}"
     if language == "ja":
         label = "・".join(terms[:2]) or f"その他{index + 1}"
         description = f"{'、'.join(terms)} などを扱う文書。" if terms else "どの話題とも言えない文書。"
     else:
         label = " / ".join(terms[:2]) or f"other {index + 1}"
         description = f"Documents on {', '.join(terms)}." if terms else "Documents on nothing in particular."
-    return Value(name[:60], _both(label), _both(description), tuple(terms))
+    return Value(name, _both(label), _both(description), tuple(terms))
 
 
 def _named(
@@ -286,7 +300,8 @@ def _named(
 
 def _request(members: Sequence[_Described], terms: Sequence[str], others: Sequence[str], language: str) -> Request:
     prompt = load_prompt(NAME_STEP, language)
-    text = cut_to_tokens("\n".join(f"- {each.title}: {each.summary}" for each in members), _EXAMPLE_TOKENS)
+    told = [": ".join(filter(None, (each.title, each.summary))) for each in members]
+    text = cut_to_tokens("\n".join(f"- {each}" for each in told), _EXAMPLE_TOKENS)
     separator = "、" if language == "ja" else ", "
     schema: dict[str, JsonValue] = object_schema(
         {

@@ -111,6 +111,7 @@ def test_a_combination_that_is_one_of_its_values_is_left_out(lake: Lake) -> None
 def test_terms_can_be_read() -> None:
     text = "顧客マスタを更新するとき、API の userName と SX-200 を何の場合に使う？ What is the ﾃｽﾄ of it? 12345"
     assert readable_terms(text) == ["顧客マスタ", "更新", "API", "userName", "SX-200", "テスト"]
+    assert readable_terms("画面オンライン実行制御基盤向標準機能仕様一覧の目的") == ["目的"]  # whole words or none
 
 
 def test_log_odds_are_those_of_the_formula() -> None:

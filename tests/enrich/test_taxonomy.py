@@ -1,6 +1,7 @@
 """Taxonomies: the shipped ones, errors in files, the way to TOML and back, proposals from a corpus."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,8 @@ from query_data import BagOfWordsEmbedder
 from scripted_model import ScriptedModel
 from small_lake import extractive, page, store
 
-from rag_assets.contracts.causes import BlockKind
-from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.causes import BlockKind, PageRole
+from rag_assets.contracts.errors import QueryError, SettingsError
 from rag_assets.contracts.generation import JsonValue, Request
 from rag_assets.enrich.taxonomy import LANGUAGES, load_taxonomy, parse_taxonomy, taxonomy_text
 from rag_assets.enrich.taxonomy_suggestion import cluster, suggest_taxonomy
@@ -192,4 +193,33 @@ def test_few_documents_give_one_value(tmp_path: Path) -> None:
     store(lake, {"a.txt": [page(Block(BlockKind.PARAGRAPH, "The only document on budgets and costs of this year."))]})
     [facet] = parse_taxonomy(suggest_taxonomy(lake, BagOfWordsEmbedder(), extractive(), 8), "x").facets
     assert len(facet.values) == 1
-    assert parse_taxonomy(suggest_taxonomy(Lake(tmp_path / "none"), BagOfWordsEmbedder(), extractive(), 8), "x")
+    with pytest.raises(QueryError, match="nothing is indexed"):
+        suggest_taxonomy(Lake(tmp_path / "none"), BagOfWordsEmbedder(), extractive(), 8)
+
+
+def test_terms_are_whole_words_of_what_tells_a_cluster_from_others(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    cover = replace(page(Block(BlockKind.HEADING, "変更履歴表"), number=1, name="表紙"), role=PageRole.COVER)
+    label = Block(BlockKind.PARAGRAPH, "成果物管理番号")
+    said = {
+        "orders": ("画面用排他制御機能一覧", "受注の画面を開く。"),
+        "stock": ("倉庫別在庫照会手順", "在庫を数える。"),
+    }
+    store(
+        lake,
+        {
+            f"docs/txn-98765_{topic}_{n}.xlsx": [
+                cover,
+                page(Block(BlockKind.HEADING, heading), label, Block(BlockKind.PARAGRAPH, f"{text}{n}"), number=2),
+            ]
+            for topic, (heading, text) in said.items()
+            for n in range(4)
+        },
+    )
+    [facet] = parse_taxonomy(suggest_taxonomy(lake, BagOfWordsEmbedder(), extractive(), 2), "x").facets
+    assert sorted(value.terms for value in facet.values) == [
+        ("倉庫別在庫照会手順",),
+        ("画面用排他制御機能一覧", "受注"),
+    ]
+    assert sorted(value.label("ja") for value in facet.values) == ["倉庫別在庫照会手順", "画面用排他制御機能一覧・受注"]
+    assert [value.name for value in facet.values] == ["topic_01", "topic_02"]
