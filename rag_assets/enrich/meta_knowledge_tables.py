@@ -82,6 +82,7 @@ def knowledge_fingerprint() -> str:
     modules = (
         "rag_assets.enrich.meta_knowledge",
         "rag_assets.enrich.meta_knowledge_dialogues",
+        "rag_assets.enrich.taxonomy",
         "rag_assets.models.token_estimate",
     )
     return digest(code_fingerprint(__name__, *modules), prompt_fingerprint(STEP))
