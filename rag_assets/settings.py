@@ -213,6 +213,12 @@ class EnrichmentSettings(_Section):
         6000, ge=256, description="Tokens of a document that one call of a language model reads; longer ones in parts."
     )
 
+    @model_validator(mode="after")
+    def _least_is_no_more_than_most(self) -> Self:
+        if self.questions_least > self.questions_most:
+            raise ValueError("enrichment.questions_least must not be more than enrichment.questions_most")
+        return self
+
 
 class GraphSettings(_Section):
     """The entity graph; off by default, because naming entities takes longer than all else without a language model."""

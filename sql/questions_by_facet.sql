@@ -1,4 +1,5 @@
--- Questions counted by facet value: documents, questions, those that are searched, and their grades.
+-- Questions counted by facet value: documents, questions, those that are searched, their grades, and documents without
+-- any that is searched.
 SELECT
     f.facet,
     f.value,
@@ -7,7 +8,7 @@ SELECT
     count(q.qa_id) FILTER (WHERE q.indexed) AS indexed_count,
     round(count(q.qa_id) / count(DISTINCT f.document_id), 2) AS questions_per_document,
     round(avg(q.grade), 1) AS mean_grade,
-    count(DISTINCT f.document_id) FILTER (WHERE q.qa_id IS NULL) AS documents_without_questions
+    count(DISTINCT f.document_id) - count(DISTINCT f.document_id) FILTER (WHERE q.indexed) AS documents_without_questions
 FROM document_facets AS f
 LEFT JOIN synthetic_qa AS q USING (document_id)
 GROUP BY f.facet, f.value

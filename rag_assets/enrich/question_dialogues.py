@@ -10,7 +10,7 @@ in a window costs the pairs of that window. The name of the file is not told to 
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.enrich.questions import Pair, Passage
@@ -32,12 +32,14 @@ _REASON_CHARS = 120
 _CITED = 4  # passages that an answer cites, at most
 _TOKENS_PER_CHAR = 1.5
 _FORM_TOKENS = 40  # for the form of one item of an answer
-_PROMPT_TOKENS = 1000  # for the system text
+_PROMPT_TOKENS = 1000  # for the instructions and the tags around the text
 _TITLE_TOKENS = 100
 _FACET_TOKENS = 200
 _WINDOW_QUESTIONS = 8  # of one window, at most
-_LEAST_TOKENS = 256
-_NUMBER_TOKENS = 4  # of the number before a passage
+_LEAST_TOKENS = 256  # of a window, and of the passages shown with a pair to be graded
+_NUMBER_TOKENS = 7  # of the number before a passage
+_QUESTION_TOKENS = int(_SLACK * _QUESTION_CHARS * _TOKENS_PER_CHAR)
+_REPLY_TOKENS = int(_SLACK * _ANSWER_CHARS * _TOKENS_PER_CHAR)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class QuestionAttempt:
 
 
 @dataclass(frozen=True)
-class _Window:
+class Window:
     """A part of a document, and how many questions are asked about it."""
 
     passages: Sequence[Passage]
@@ -88,17 +90,14 @@ def question_dialogue(
         read_tokens: Tokens of the document that one call reads, at most.
         context_tokens: Tokens of prompt and answer that the model takes.
     """
-    room = context_tokens - _PROMPT_TOKENS - _TITLE_TOKENS - _FACET_TOKENS - _answer_tokens(_WINDOW_QUESTIONS)
-    room -= _SLACK * _WINDOW_QUESTIONS * int(_QUESTION_CHARS * _TOKENS_PER_CHAR)
-    tokens = max(_LEAST_TOKENS, min(read_tokens, room))
-    windows = split_windows(passages, count, tokens)
+    windows = split_windows(passages, count, read_tokens, context_tokens)
     asked = yield [_ask(subject, window, facets) for window in windows]
     questions = [_questions(answer, window.count) for answer, window in zip(asked, windows, strict=True)]
     left = [(window, found) for window, found in zip(windows, questions, strict=True) if found]
     replies = yield [_answer(subject, window, found) for window, found in left]
     answered = [_replies(answer, found, w.passages) for answer, (w, found) in zip(replies, left, strict=True)]
     to_grade = [pairs for pairs in answered if pairs]
-    graded = yield [_grade(subject, pairs, tokens) for pairs in to_grade]
+    graded = yield [_grade(subject, pairs, read_tokens, context_tokens) for pairs in to_grade]
     pairs = [
         Pair(pair.question, pair.answer, pair.passages, grade)
         for answer, window_pairs in zip(graded, to_grade, strict=True)
@@ -109,49 +108,95 @@ def question_dialogue(
     return QuestionAttempt(_in_order(pairs, passages), failed)
 
 
-def split_windows(passages: Sequence[Passage], count: int, tokens: int) -> list[_Window]:
+def split_windows(passages: Sequence[Passage], count: int, read_tokens: int, context_tokens: int) -> list[Window]:
     """Parts of a document that one call can read, with the questions to ask about each.
 
-    Questions are shared out by length (largest remainders; ties to the earlier part); parts that get none are not read,
-    so that of a very long document parts all over it are.
+    The more questions are asked of a part, the less room their answers leave for its text: parts get as many as leave
+    room for the whole document, or for as much of it as can be, with as few calls as that takes. Questions are shared
+    out by length (largest remainders; ties to the earlier part); parts that get none are not read, so that of a very
+    long document parts all over it are.
 
     Args:
         passages: Passages in reading order.
         count: Questions in all.
-        tokens: Tokens of a part at most; a longer passage is a part of its own.
+        read_tokens: Tokens of a part at most; a longer passage is cut.
+        context_tokens: Tokens of prompt and answer that the model takes.
     """
-    whole = sum(estimate_tokens(passage.text) + _NUMBER_TOKENS for passage in passages)
-    tokens = min(tokens, -(-whole * _WINDOW_QUESTIONS // max(1, count)))
+    best: list[Window] = []
+    most_read = 0
+    for questions in range(min(count, _WINDOW_QUESTIONS), 0, -1):
+        tokens = min(read_tokens, _room(questions, context_tokens))
+        if tokens < _LEAST_TOKENS and questions > 1:
+            continue
+        windows = _parts(passages, count, questions, max(_LEAST_TOKENS, tokens))
+        read = sum(_size(passage) for window in windows for passage in window.passages)
+        if read > most_read:
+            best, most_read = windows, read
+    return best
+
+
+def _room(questions: int, context_tokens: int) -> int:
+    """Tokens of text beside which so many questions can be asked and answered at their longest; 0 where the pairs could
+    not be graded in one call.
+    """
+    asking = _TITLE_TOKENS + _FACET_TOKENS + _answer_tokens(_QUESTION_CHARS, questions)
+    answering = questions * _QUESTION_TOKENS + _answer_tokens(_ANSWER_CHARS, questions)
+    room = context_tokens - _PROMPT_TOKENS
+    grading = questions * (_QUESTION_TOKENS + _REPLY_TOKENS + _LEAST_TOKENS)
+    gradable = grading <= _grading_room(questions, context_tokens)
+    return room - max(asking, answering) if gradable else 0
+
+
+def _grading_room(pairs: int, context_tokens: int) -> int:
+    """Tokens of pairs and their passages that can be graded in one call."""
+    return context_tokens - _PROMPT_TOKENS - _answer_tokens(_REASON_CHARS, pairs)
+
+
+def _parts(passages: Sequence[Passage], count: int, questions: int, tokens: int) -> list[Window]:
+    """Parts of at most so many tokens, each with at most so many of `count` questions."""
+    shown = [_cut(passage, tokens) for passage in passages]
+    even = sum(map(_size, shown)) / -(-count // questions)
     parts: list[list[Passage]] = []
     sizes: list[int] = []
-    for passage in passages:
-        size = estimate_tokens(passage.text) + _NUMBER_TOKENS
-        if parts and sizes[-1] + size <= tokens:
+    for passage in shown:
+        size = _size(passage)
+        if parts and sizes[-1] + size <= tokens and sum(sizes) < even * len(parts):
             parts[-1].append(passage)
             sizes[-1] += size
         else:
             parts.append([passage])
             sizes.append(size)
-    shares = _shared_out(count, [min(size, tokens) for size in sizes])
-    return [_Window(part, min(n, _WINDOW_QUESTIONS)) for part, n in zip(parts, shares, strict=True) if n]
+    shares = _shared_out(count, sizes, questions)
+    return [Window(part, n) for part, n in zip(parts, shares, strict=True) if n]
 
 
-def _shared_out(count: int, sizes: Sequence[int]) -> list[int]:
+def _size(passage: Passage) -> int:
+    return estimate_tokens(passage.text) + _NUMBER_TOKENS
+
+
+def _cut(passage: Passage, tokens: int) -> Passage:
+    if _size(passage) <= tokens:
+        return passage
+    return replace(passage, text=cut_to_tokens(passage.text, max(1, tokens - _NUMBER_TOKENS)))
+
+
+def _shared_out(count: int, sizes: Sequence[int], most: int) -> list[int]:
+    """Shares of `count` by size, none above `most`."""
     total = sum(sizes)
     if not total:
         return [0] * len(sizes)
     if count >= len(sizes):
         exact = [count * size / total for size in sizes]
-        shares = [int(each) for each in exact]
-        rest = sorted(range(len(sizes)), key=lambda i: (shares[i] - exact[i], i))
-        for index in rest[: count - sum(shares)]:
+        shares = [min(most, int(each)) for each in exact]
+        while sum(shares) < count and min(shares) < most:
+            index = max((i for i, n in enumerate(shares) if n < most), key=lambda i: exact[i] - shares[i])
             shares[index] += 1
         return shares
     chosen = {(2 * turn + 1) * len(sizes) // (2 * count) for turn in range(count)}
     return [int(index in chosen) for index in range(len(sizes))]
 
 
-def _ask(subject: Subject, window: _Window, facets: Sequence[str]) -> Request:
+def _ask(subject: Subject, window: Window, facets: Sequence[str]) -> Request:
     prompt = load_prompt(ASK_STEP, subject.language)
     question = prompt.question.substitute(
         title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
@@ -160,12 +205,12 @@ def _ask(subject: Subject, window: _Window, facets: Sequence[str]) -> Request:
         document=fenced(_numbered(window.passages)),
     )
     item: dict[str, JsonValue] = {"type": "string", "minLength": 1, "maxLength": _SLACK * _QUESTION_CHARS}
-    return _request(
-        subject, ASK_STEP, prompt.prefix.substitute(), question, {"questions": _list(item, window.count)}, window.count
-    )
+    most_tokens = _answer_tokens(_QUESTION_CHARS, window.count)
+    properties = {"questions": _list(item, window.count)}
+    return _request(subject, ASK_STEP, prompt.prefix.substitute(), question, properties, most_tokens)
 
 
-def _answer(subject: Subject, window: _Window, questions: Sequence[str]) -> Request:
+def _answer(subject: Subject, window: Window, questions: Sequence[str]) -> Request:
     prompt = load_prompt(ANSWER_STEP, subject.language)
     asked = "\n".join(f"{number}. {question}" for number, question in enumerate(questions, start=1))
     question = prompt.question.substitute(
@@ -180,17 +225,23 @@ def _answer(subject: Subject, window: _Window, questions: Sequence[str]) -> Requ
     )
     prefix = prompt.prefix.substitute(answer_chars=str(_ANSWER_CHARS))
     count = len(questions)
-    return _request(subject, ANSWER_STEP, prefix, question, {"answers": _list(item, count)}, count)
+    most_tokens = _answer_tokens(_ANSWER_CHARS, count)
+    return _request(subject, ANSWER_STEP, prefix, question, {"answers": _list(item, count)}, most_tokens)
 
 
-def _grade(subject: Subject, pairs: Sequence[_Answered], tokens: int) -> Request:
+def _grade(subject: Subject, pairs: Sequence[_Answered], read_tokens: int, context_tokens: int) -> Request:
     prompt = load_prompt(GRADE_STEP, subject.language)
-    share = max(1, tokens // len(pairs))
     names = ("質問", "答え", "根拠") if prompt.language == "ja" else ("Question", "Answer", "Passages")
+    answers = [cut_to_tokens(pair.answer, _REPLY_TOKENS) for pair in pairs]
+    heads = [
+        f"[{number}]\n{names[0]}: {pair.question}\n{names[1]}: {answer}\n{names[2]}:\n"
+        for number, (pair, answer) in enumerate(zip(pairs, answers, strict=True), start=1)
+    ]
+    room = _grading_room(len(pairs), context_tokens) - sum(map(estimate_tokens, heads))
+    share = max(1, min(read_tokens, room) // len(pairs) - _NUMBER_TOKENS)
     shown = "\n\n".join(
-        f"[{number}]\n{names[0]}: {pair.question}\n{names[1]}: {pair.answer}\n{names[2]}:\n"
-        + cut_to_tokens("\n".join(passage.text for passage in pair.passages), share)
-        for number, pair in enumerate(pairs, start=1)
+        head + cut_to_tokens("\n".join(passage.text for passage in pair.passages), share)
+        for head, pair in zip(heads, pairs, strict=True)
     )
     item = object_schema(
         {
@@ -201,23 +252,25 @@ def _grade(subject: Subject, pairs: Sequence[_Answered], tokens: int) -> Request
     )
     prefix = prompt.prefix.substitute(reason_chars=str(_REASON_CHARS))
     question = prompt.question.substitute(pairs=fenced(shown, "pairs"))
-    return _request(subject, GRADE_STEP, prefix, question, {"grades": _list(item, len(pairs))}, len(pairs))
+    most_tokens = _answer_tokens(_REASON_CHARS, len(pairs))
+    return _request(subject, GRADE_STEP, prefix, question, {"grades": _list(item, len(pairs))}, most_tokens)
 
 
 def _request(
-    subject: Subject, step: str, prefix: str, question: str, properties: dict[str, JsonValue], count: int
+    subject: Subject, step: str, prefix: str, question: str, properties: Mapping[str, JsonValue], max_tokens: int
 ) -> Request:
     return Request(
         prefix=prefix,
         messages=(Message("user", question),),
-        max_tokens=_answer_tokens(count),
+        max_tokens=max_tokens,
         tag=Tag(ASSET, step, subject.document_id, subject.shard),
-        schema=json.dumps(object_schema(properties), ensure_ascii=False),
+        schema=json.dumps(object_schema(dict(properties)), ensure_ascii=False),
     )
 
 
-def _answer_tokens(count: int) -> int:
-    return int(_SLACK * count * (_ANSWER_CHARS * _TOKENS_PER_CHAR + _FORM_TOKENS))
+def _answer_tokens(chars: int, count: int) -> int:
+    """Tokens of an answer with so many texts of a length."""
+    return int(_SLACK * count * (chars * _TOKENS_PER_CHAR + _FORM_TOKENS))
 
 
 def _list(item: Mapping[str, JsonValue], count: int) -> JsonValue:
@@ -237,7 +290,9 @@ def _items(answer: Completion, name: str) -> list[JsonValue]:
 
 
 def _questions(answer: Completion, count: int) -> list[str]:
-    return [text for text in (_one_line(item) for item in _items(answer, "questions")) if text][:count]
+    """Questions that were asked, without those too long to be answered beside the text."""
+    found = [_one_line(item) for item in _items(answer, "questions")]
+    return [text for text in found if text and estimate_tokens(text) <= _QUESTION_TOKENS - _NUMBER_TOKENS][:count]
 
 
 def _replies(answer: Completion, questions: Sequence[str], passages: Sequence[Passage]) -> list[_Answered]:

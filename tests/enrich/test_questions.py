@@ -4,11 +4,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
 from query_data import BagOfWordsEmbedder
 from scripted_model import ScriptedModel
 from small_lake import (
@@ -42,14 +46,16 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.enrich.facet_tables import update_facets
 from rag_assets.enrich.question_candidates import Candidate, candidates
-from rag_assets.enrich.question_dialogues import split_windows
+from rag_assets.enrich.question_dialogues import question_dialogue, split_windows
 from rag_assets.enrich.question_phrases import CandidateKind, document_subject
 from rag_assets.enrich.question_tables import QuestionRules, update_questions, wanted_questions
 from rag_assets.enrich.questions import Passage, QuestionCounts, extract_questions, grade
+from rag_assets.enrich.summary_dialogues import Subject
 from rag_assets.models.structured import StructuredModel
 from rag_assets.models.token_estimate import estimate_tokens
 from rag_assets.parsing.content import Block, Page
 from rag_assets.parsing.records import load_pages
+from rag_assets.settings import EnrichmentSettings
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.integrity import reference_problems
 from rag_assets.store.lake import SHARDS, Lake, shard_of
@@ -211,6 +217,12 @@ def test_the_number_of_questions_follows_the_length(tokens: int, expected: int) 
     assert COUNTS.of(tokens) == expected
 
 
+def test_no_fewer_questions_than_at_least_are_allowed() -> None:
+    assert EnrichmentSettings(questions_least=3, questions_most=3).questions_most == 3
+    with pytest.raises(ValidationError, match="questions_least"):
+        EnrichmentSettings(questions_least=100, questions_most=1)
+
+
 def test_the_grade_is_the_stated_sum() -> None:
     candidate = Candidate(
         CandidateKind.CELL, "「abc」のdefは何ですか。", "十五文字ちょうどの答えですよね", 1, 0, (), "abc def"
@@ -329,16 +341,59 @@ def passage(index: int, text: str) -> Passage:
 
 def test_questions_are_spread_over_windows() -> None:
     passages = [passage(index, "あ" * 100) for index in range(30)]
-    size = estimate_tokens("あ" * 100) + 4
-    windows = split_windows(passages, 6, 10 * size)
+    size = estimate_tokens("あ" * 100) + 7
+    windows = split_windows(passages, 6, 10 * size, 100_000)
     assert [(len(window.passages), window.count) for window in windows] == [(10, 2), (10, 2), (10, 2)]
-    few = split_windows(passages, 2, 5 * size)
+    few = split_windows(passages, 2, 5 * size, 100_000)
     assert [window.passages[0].chunk_id for window in few] == ["d#1.5", "d#1.20"]
     assert [window.count for window in few] == [1, 1]
-    many = split_windows(passages, 24, 100_000)
+    many = split_windows(passages, 24, 100_000, 100_000)
     assert sum(window.count for window in many) == 24
     assert max(window.count for window in many) <= 8
-    assert split_windows([], 3, 100) == []
+    assert split_windows([], 3, 100, 100_000) == []
+
+
+def test_the_room_of_a_small_context_is_used() -> None:
+    def passages(tokens: int) -> list[Passage]:
+        return [passage(index, "あ" * 200) for index in range(tokens // estimate_tokens("あ" * 200))]
+
+    [whole] = split_windows(passages(1600), 2, 6000, 8192)
+    assert (len(whole.passages), whole.count) == (6, 2)
+    for tokens in (5000, 20_000, 50_000):
+        document = passages(tokens)
+        windows = split_windows(document, COUNTS.of(tokens), 6000, 8192)
+        assert [each for window in windows for each in window.passages] == document
+    seldom = split_windows(passages(400_000), 2, 6000, 8192)
+    assert all(sum(estimate_tokens(each.text) for each in window.passages) > 4000 for window in seldom)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    context_tokens=st.integers(4096, 40_000),
+    read_tokens=st.integers(256, 20_000),
+    count=st.integers(1, 30),
+    lengths=st.lists(st.integers(1, 4000), min_size=1, max_size=30),
+    letter=st.sampled_from(["あ", "a", "7", "|", "７"]),
+    language=st.sampled_from(["ja", "en"]),
+)
+def test_every_request_and_its_answer_fit_the_context(
+    context_tokens: int, read_tokens: int, count: int, lengths: list[int], letter: str, language: str
+) -> None:
+    passages = [passage(index, letter * length) for index, length in enumerate(lengths)]
+    subject = Subject("d", "00", language, letter * 500, [])
+    held = question_dialogue(subject, passages, [letter * 500], count, read_tokens, context_tokens)
+    questions = [f"{n}{letter * 130}" for n in range(8)]
+    replies = [{"question": n, "answer": letter * 600, "passages": [1, 2, 3, 4]} for n in range(1, 9)]
+    longest = {"ask_questions": {"questions": questions}, "answer_question": {"answers": replies}}
+    school = School(**{step: lambda request: longest[request.tag.step] for step in longest})
+    requests = next(held)
+    with pytest.raises(StopIteration) as end:
+        while True:
+            for request in requests:
+                size = sum(estimate_tokens(message.text) for message in request.messages)
+                assert estimate_tokens(request.prefix) + size + request.max_tokens <= context_tokens
+            requests = held.send([Completion(r, Outcome.COMPLETED, value=school(r)) for r in requests])
+    assert end.value.value.pairs or letter == "７"
 
 
 class School:
@@ -530,5 +585,8 @@ def test_the_views_count(lake: Lake) -> None:
     design = by_facet["kind", "design"]
     assert (design["document_count"], design["question_count"], design["indexed_count"]) == (1, 3, 1)
     assert (design["mean_grade"], design["documents_without_questions"]) == (50.0, 0)
+    update(lake, rules=replace(RULES, least_grade=100.0))
+    [design] = [row for row in views(lake, "questions_by_facet") if row["value"] == "design"]
+    assert (design["question_count"], design["indexed_count"], design["documents_without_questions"]) == (3, 0, 1)
     [lengths] = [row for row in views(lake, "summary_lengths") if row["language"] == "ja"]
     assert (lengths["kind"], lengths["summary_count"], lengths["method"]) == ("file", 1, "extractive")
