@@ -57,7 +57,8 @@ def unfinished_steps(home: "Home") -> list[str]:
             **dict.fromkeys((ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS), _wanted_mentions(home, shard)),
         }
         found = {table: finished(home.lake.inputs(table, shard)) for table in expected}
-        found[PAGE_SUMMARIES] = {name: without_mark(key) for name, key in found[PAGE_SUMMARIES].items()}
+        for table in (PAGE_SUMMARIES, SYNTHETIC_QA):
+            found[table] = {name: without_mark(key) for name, key in found[table].items()}
         unfinished += [f"{table.name}, shard {shard}" for table, keys in expected.items() if found[table] != keys]
         if home.lake.inputs(DOCUMENTS, shard).keys() != parsed.keys():
             unfinished.append(f"{DOCUMENTS.name}, shard {shard}")

@@ -185,7 +185,7 @@ class Home:
         return {shard for shard, inputs in marked if finished(inputs) != inputs}
 
     def shards_to_weigh_again(self) -> set[str]:
-        """Shards with extractive summaries that were written when other lines counted as boilerplate."""
+        """Shards with extractive summaries or questions that were made when other lines counted as boilerplate."""
         if self.language_model_name != "extractive":
             return set()
         from rag_assets.enrich.boilerplate import shards_to_weigh_again

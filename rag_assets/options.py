@@ -68,7 +68,7 @@ class StepOptions:
 
         chosen = self._settings.enrichment
         counts = QuestionCounts(chosen.questions_least, chosen.questions_most, chosen.question_tokens)
-        return QuestionRules(counts, chosen.question_grade, chosen.read_tokens)
+        return QuestionRules(counts, chosen.question_grade, chosen.read_tokens, chosen.boilerplate_documents)
 
     @property
     def knowledge(self) -> "KnowledgeOptions":

@@ -186,8 +186,8 @@ class EnrichmentSettings(_Section):
     boilerplate_documents: int = Field(
         3,
         ge=0,
-        description="Documents from which a line that they share is boilerplate in their summaries; 0: none is. Files "
-        "that come later make no call for the stored page summaries of a language model.",
+        description="Documents from which a line that they share is boilerplate in their summaries and questions; 0: "
+        "none is. Files that come later make no call for the stored page summaries of a language model.",
     )
     taxonomy: str = Field("office", description="`office`, `papers`, or the path of a TOML file of facets.")
     questions_least: int = Field(2, ge=0, le=100, description="Questions of a document at least.")

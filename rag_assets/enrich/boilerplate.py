@@ -14,14 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.contracts.tables import BLOCKS, DOCUMENT_LINES, PAGE_SUMMARIES
+from rag_assets.contracts.tables import BLOCKS, DOCUMENT_LINES, PAGE_SUMMARIES, SYNTHETIC_QA
 from rag_assets.enrich.summaries import outline
 from rag_assets.parsing.content import Page
 from rag_assets.parsing.records import load_pages, rows
 from rag_assets.store.incremental import Rows, StepReport, finished, update_shard
 from rag_assets.store.lake import Lake, shard_of
 
-_MARK = "+"  # between what a page summary is computed from and which of the document's lines are common
+_MARK = "+"  # between what rows are computed from and which of their document's lines are common
 
 
 class CommonLines:
@@ -98,22 +98,25 @@ def common_marks(lake: Lake, shard: str, common: CommonLines) -> dict[str, str]:
 
 
 def marked(key: str, mark: str | None) -> str:
-    """What a page summary is computed from, with its document's common lines."""
+    """What rows of a document are computed from, with its common lines."""
     return f"{key}{_MARK}{mark}" if mark else key
 
 
 def without_mark(key: str) -> str:
-    """What a page summary is computed from, whatever lines were common."""
+    """What rows of a document are computed from, whatever lines were common."""
     return key.partition(_MARK)[0]
 
 
 def shards_to_weigh_again(lake: Lake, least_documents: int) -> set[str]:
-    """Shards with page summaries that were written when other lines of their documents were common."""
+    """Shards with page summaries or questions that were made when other lines of their documents were common."""
     common = common_lines(lake, least_documents)
+    marks: dict[str, dict[str, str]] = {}
     found = set()
-    for shard in lake.latest(PAGE_SUMMARIES):
-        marks = common_marks(lake, shard, common)
-        stored = finished(lake.inputs(PAGE_SUMMARIES, shard))
-        if any(key != marked(without_mark(key), marks.get(name)) for name, key in stored.items()):
-            found.add(shard)
+    for table in (PAGE_SUMMARIES, SYNTHETIC_QA):
+        for shard in lake.latest(table):
+            if shard not in marks:
+                marks[shard] = common_marks(lake, shard, common)
+            stored = finished(lake.inputs(table, shard))
+            if any(key != marked(without_mark(key), marks[shard].get(name)) for name, key in stored.items()):
+                found.add(shard)
     return found

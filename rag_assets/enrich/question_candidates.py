@@ -6,9 +6,10 @@ What stays out: which of them are worth keeping (`rag_assets.enrich.questions`).
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.enrich.question_phrases import (
@@ -31,6 +32,7 @@ from rag_assets.enrich.question_texts import (
     is_hollow,
     is_japanese,
     is_label,
+    is_record_label,
     is_section_name,
     is_sentence,
     joined,
@@ -39,23 +41,33 @@ from rag_assets.enrich.question_texts import (
     says_something,
     sentences,
 )
+from rag_assets.enrich.summaries import row_text
 from rag_assets.parsing.chunking import column_names
 from rag_assets.parsing.content import Block, Page, Row
-from rag_assets.parsing.language import detect_language
+from rag_assets.parsing.language import detect_language, split_sentences
+
+Item = TypeVar("Item")
 
 _ROWS = 60  # of a table, evenly spread
 _CELLS = 2  # of a row
-_LISTED = 12  # names in the answer to what a table lists
-_KEY_CHARS = 40
+_LISTED = 20  # names in the answer to what a table lists
+_KEY_CHARS = 60
+_PATH = 2  # columns that name a row together, at most
 
-_NUMBER_HEADER = re.compile(r"(?:no\.?|№|#|番号|項番|項|連番|通番|行番号?|seq|s/n)\.?", re.IGNORECASE)
+_NUMBER_HEADER = re.compile(r"(?:no\.?|№|#|番号|項番|項|連番|通番|行番号?|.{0,8}no\.?|seq|s/n)\.?", re.IGNORECASE)
+_NAME_HEADER = re.compile(
+    r"(?:名|名称|名前|氏名|件名|題名|題目|タイトル|項目|品目|用語|コード|ID|name|title|subject|term|item|code|model)$",
+    re.IGNORECASE,
+)
 _CODE_HEADER = re.compile(r"(?:コード|ID|番号|code|number)\)?$", re.IGNORECASE)
 _CODE = re.compile(r"(?=[A-Za-z0-9_./-]*\d)(?=[A-Za-z0-9_./-]*[A-Za-z])[A-Za-z0-9_./-]{3,}")
 _CHECKED = re.compile(r"☑\s*([^☐☑]+)")
 _CHOICES = re.compile(r"^(?:データ|リスト|選択肢|プルダウン|入力規則|data|lists?|choices)$", re.IGNORECASE)
 _APART = re.compile(
     r"^(?:変更履歴|改訂履歴|改定履歴|更新履歴|目次|凡例|参考文献|索引"
-    r"|revision history|change history|table of contents|contents|references|bibliography|acknowledg\w+|index)$",
+    r"|revision history|change history|table of contents|contents|references|bibliography|acknowledg\w+|index)$"
+    r"|^補足|(?:記述|記載|記入|入力)(?:方法|例|要領|要項|上の注意|説明)(?:の説明|について)?$"
+    r"|^(?:how to (?:fill in|fill out|complete) th|instructions? (?:for|to) (?:use|filling|complet))",
     re.IGNORECASE,
 )
 _PAIR = re.compile(r"^\s*[・\-*]?\s*(?P<label>[^\s:：。、,，?？][^:：。、,，?？]{0,38}?)\s*[:：]\s*(?P<value>\S.*)$")
@@ -84,28 +96,37 @@ class Candidate:
     subject: str
 
 
-def candidates(document_id: str, title: str, pages: Sequence[Page], language: str) -> list[Candidate]:
+def candidates(
+    document_id: str, title: str, pages: Sequence[Page], language: str, common: Container[str] = ()
+) -> list[Candidate]:
     """Questions that a document answers, in reading order; several may ask nearly the same.
 
     Args:
         document_id: Its id.
         title: Its title.
-        pages: Its pages; cover sheets, tables of contents, revision histories, sheets of choices for other cells and
-            hidden pages are passed over.
+        pages: Its pages; cover sheets, tables of contents, revision histories, sheets of choices for other cells, sheets
+            that say how a form is filled in, and hidden pages are passed over.
         language: Its main language.
+        common: Lines that many documents share; no question is made from them.
     """
     topic, kind = document_subject(document_id, title, language)
     found: list[Candidate] = []
     for page in pages:
-        if page.hidden or page.role is not None or _CHOICES.match(page.name or ""):
+        if not is_content(page):
             continue
         local = detect_language("\n".join(block.text for block in page.blocks)[:4000])
         phrasing = local if local in ("ja", "en") else language
         if language == "ja" and any(is_japanese(block.text) for block in page.blocks):
             phrasing = "ja"
         writer = Japanese(topic, kind) if phrasing == "ja" else English(topic)
-        found += _page_candidates(page, writer)
+        found += _page_candidates(page, writer, common)
     return [each for each in found if _is_sound(each)]
+
+
+def is_content(page: Page) -> bool:
+    """Whether a page says what its document is there to say."""
+    name = page.name or ""
+    return not (page.hidden or page.role is not None or _CHOICES.match(name) or _APART.search(plain_heading(name)))
 
 
 def document_candidate(
@@ -138,8 +159,9 @@ def document_candidate(
     return made if question and len(answer) >= SHORTEST_ANSWER and _is_sound(made) else None
 
 
-def _page_candidates(page: Page, writer: Writer) -> Iterator[Candidate]:
-    for index, block in enumerate(page.blocks):
+def _page_candidates(page: Page, writer: Writer, common: Container[str]) -> Iterator[Candidate]:
+    blocks = [without_common(block, common) for block in page.blocks]
+    for index, block in enumerate(blocks):
         if any(_APART.search(plain_heading(heading)) for heading in (*block.section, block.text[:40])):
             continue
         section = _section(block, page, writer)
@@ -152,9 +174,21 @@ def _page_candidates(page: Page, writer: Writer) -> Iterator[Candidate]:
             case BlockKind.TABLE if block.rows:
                 yield from _table(block, maker)
             case BlockKind.HEADING:
-                yield from _heading(block, page.blocks[index + 1 :], maker)
+                yield from _heading(block, blocks[index + 1 :], maker)
             case _:
                 yield from _prose(block, maker)
+
+
+def without_common(block: Block, common: Container[str]) -> Block:
+    """A block without the sentences and rows that many documents share; column names and headings stay."""
+    if block.kind is BlockKind.HEADING:
+        return block
+    if block.kind is BlockKind.TABLE and block.rows:
+        header, body = block.rows[: block.header_row_count], block.rows[block.header_row_count :]
+        return replace(block, rows=(*header, *(row for row in body if row_text(row.cells) not in common)))
+    lines = split_sentences(block.text)
+    own = [line for line in lines if line not in common]
+    return block if len(own) == len(lines) else replace(block, text="\n".join(own))
 
 
 @dataclass(frozen=True)
@@ -200,47 +234,95 @@ def _table(block: Block, maker: _Maker) -> Iterator[Candidate]:
     if not header:
         yield from _labelled_rows(body, maker)
         return
-    key = _key_column(header, body)
-    if key is None or sum(bool(re.search(r"[:：]", name)) for name in header) > 1:
+    body = [row for row in body if len(header) == 1 or len({cell for cell in row.cells if cell.strip()}) > 1]
+    columns = [[one_line(row.cells[column]) for row in body] for column in range(len(header))]
+    keys = _key_columns(header, columns)
+    if not keys or sum(bool(re.search(r"[:：]", name)) for name in header) > 1:
         return
-    yield from _listing(header[key], [row.cells[key] for row in body], maker)
-    keys = Counter(one_line(row.cells[key]) for row in body)
-    values = [Counter(one_line(row.cells[column]) for row in body) for column in range(len(header))]
-    for row in _spread(body, _ROWS):
-        name = one_line(row.cells[key])
-        if keys[name] > 1 or not _can_be_key(name, header[key]):
-            continue
-        for column in _telling(header, row, key, values, maker.writer.language):
-            value = row.cells[column]
-            question = maker.writer.cell(maker.section, header[key], name, header[column])
-            yield from maker.make(
-                CandidateKind.CELL, question, value, (name, value), f"{header[key]} {name} {header[column]}"
-            )
+    if len(keys) == 1:
+        yield from _listing(header[keys[0]], columns[keys[0]], maker)
+    count = Counter(zip(*(columns[key] for key in keys), strict=True))
+    for index in _spread(range(len(body)), _ROWS):
+        for column in _telling(header, columns, index, keys, maker.writer.language):
+            named_by = _group_column(header, columns, index, column)
+            by = keys if named_by is None else (named_by,)
+            name = tuple(columns[key][index] for key in by)
+            if (named_by is None and count[name] > 1) or not _can_name(header, by, name):
+                continue
+            value = columns[column][index]
+            labels = [header[key] for key in by]
+            question = maker.writer.cell(maker.section, labels, name, header[column])
+            subject = " ".join((*labels, *name, header[column]))
+            yield from maker.make(CandidateKind.CELL, question, value, (*name, value), subject)
 
 
-def _key_column(header: Sequence[str], body: Sequence[Row]) -> int | None:
-    """The first column that names its rows: texts, nearly all different, not a running number; codes before others."""
+def _key_columns(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tuple[int, ...]:
+    """The columns that name rows: the first one with texts that are nearly all different, no running number, names and
+    codes before others; else the last of the leading ones that do so together, as class and subclass.
+    """
     best: tuple[float, int] | None = None
+    partial: list[int] = []
     for column, name in enumerate(header):
-        values = [one_line(row.cells[column]) for row in body if column < len(row.cells)]
+        values = columns[column]
         filled = [value for value in values if value]
         if not name or not _is_header(name) or _is_one_of(name, filled) or len(filled) < max(1, len(values) // 2):
             continue
-        sound = sum(_can_be_key(value, name) for value in filled) / len(filled)
+        if sum(_can_be_key(value, name) for value in filled) < 0.6 * len(filled):
+            continue
         distinct = len(set(filled)) / len(filled)
-        if sound < 0.6 or distinct < 0.6:
+        if distinct < 0.6:
+            partial.append(column)
             continue
         lengthy = sum(len(value) > 20 for value in filled) / len(filled)
-        score = distinct + 0.1 * sound - 0.1 * column - 0.2 * lengthy + 0.1 * all(map(_CODE.fullmatch, filled))
+        score = distinct - 0.1 * column - 0.2 * lengthy + 0.4 * bool(_NAME_HEADER.search(name))
+        score += 0.1 * all(map(_CODE.fullmatch, filled))
         if best is None or score > best[0]:
             best = score, column
-    return None if best is None else best[1]
+    if best is not None:
+        return (best[1],)
+    for end in range(_PATH, len(partial) + 1):
+        path = partial[end - _PATH : end]
+        if len(set(zip(*(columns[column] for column in path), strict=True))) >= 0.6 * len(columns[0]):
+            return tuple(path)
+    return ()
+
+
+def _group_column(header: Sequence[str], columns: Sequence[Sequence[str]], row: int, column: int) -> int | None:
+    """The column whose value a cell tells about where both stand for the same several rows, as cells merged over the
+    rows of a code do; names and codes before others, None where the cell tells about its own row.
+    """
+    run = _run(columns[column], row)
+    if len(run) == 1:
+        return None
+    found = [
+        other
+        for other in range(column)
+        if columns[other][row] and _is_header(header[other]) and _run(columns[other], row) == run
+    ]
+    return min(found, key=lambda other: (not _NAME_HEADER.search(header[other]), other), default=None)
+
+
+def _run(values: Sequence[str], row: int) -> range:
+    """The rows around a row that hold the same value without a gap."""
+    first, last = row, row + 1
+    while first and values[first - 1] == values[row]:
+        first -= 1
+    while last < len(values) and values[last] == values[row]:
+        last += 1
+    return range(first, last)
+
+
+def _can_name(header: Sequence[str], columns: Sequence[int], names: Sequence[str]) -> bool:
+    return all(_can_be_key(name, header[column]) for column, name in zip(columns, names, strict=True))
 
 
 def _can_be_key(text: str, header: str = "") -> bool:
     """Whether a cell can name its row; figures can under a header that says that they are codes."""
     if re.fullmatch(r"[0-9A-Za-z_./-]{2,80}", text) and (_CODE_HEADER.search(header) or LETTER.search(text)):
         return bool(_CODE_HEADER.search(header)) or len(LETTER.findall(text)) >= 2
+    words = text.split()
+    if len(words) > 2 and len(set(words)) * 2 <= len(words):  # the same word over and over
+        return False
     return 2 <= len(text) <= _KEY_CHARS and bool(LETTER.search(text)) and not is_data(text) and not text.endswith("。")
 
 
@@ -267,15 +349,17 @@ def _is_header(title: str) -> bool:
     )
 
 
-def _telling(header: Sequence[str], row: Row, key: int, values: Sequence[Counter[str]], language: str) -> list[int]:
+def _telling(
+    header: Sequence[str], columns: Sequence[Sequence[str]], row: int, keys: Sequence[int], language: str
+) -> list[int]:
     """The columns of a row whose cells say most: long and rare in their column first, at most `_CELLS`, none a mark, an
-    empty word, or what most rows say.
+    empty word, what most rows say, or the class that several rows belong to.
     """
-    name = folded(row.cells[key])
+    name = folded(columns[keys[-1]][row])
     ranked = []
-    for column, title in enumerate(header[: len(row.cells)]):
-        value = one_line(row.cells[column])
-        if column == key or not 2 <= len(title) <= LABEL_CHARS[language] or title == header[key]:
+    for column, title in enumerate(header):
+        value = columns[column][row]
+        if column in keys or not 2 <= len(title) <= LABEL_CHARS[language] or title in {header[key] for key in keys}:
             continue
         if not _is_header(title) or not says_something(value):
             continue
@@ -283,19 +367,20 @@ def _telling(header: Sequence[str], row: Row, key: int, values: Sequence[Counter
             continue
         if folded(value) == name or (folded(value) in name and len(value) > 1) or title in value:
             continue
-        count, total = values[column][value], values[column].total()
-        if total >= 4 and count * 2 > total:
+        count, total = columns[column].count(value), len(columns[column])
+        if (total >= 4 and count * 2 > total) or (count > 1 and column < keys[0]):
             continue
         ranked.append((-min(len(value), 60) * (1.5 - count / total), column))
     return [column for _, column in sorted(ranked)[:_CELLS]]
 
 
 def _listing(name: str, values: Sequence[str], maker: _Maker) -> Iterator[Candidate]:
-    names = list(dict.fromkeys(line for line in map(one_line, values) if _can_be_key(line, name)))
-    if len(names) >= 3 and name and maker.section and 2 <= len(name) <= LABEL_CHARS[maker.writer.language]:
-        shown = maker.writer.separator.join(names[:_LISTED]) + (maker.writer.more if len(names) > _LISTED else "")
+    names = list(dict.fromkeys(line for line in values if _can_be_key(line, name)))
+    short = all(len(each) <= _KEY_CHARS // 2 for each in names)
+    if 3 <= len(names) <= _LISTED and short and maker.section and 2 <= len(name) <= LABEL_CHARS[maker.writer.language]:
         question = maker.writer.listed(maker.section, name)
-        yield from maker.make(CandidateKind.LIST, question, shown, names[:1], f"{maker.section} {name}")
+        answer = maker.writer.separator.join(names)
+        yield from maker.make(CandidateKind.LIST, question, answer, names, f"{maker.section} {name}")
 
 
 def _labelled_rows(body: Sequence[Row], maker: _Maker) -> Iterator[Candidate]:
@@ -309,7 +394,10 @@ def _labelled_rows(body: Sequence[Row], maker: _Maker) -> Iterator[Candidate]:
 
 
 def _labelled(label: str, value: str, maker: _Maker) -> Iterator[Candidate]:
+    label = label.rstrip(" :：")
     if not is_label(label, maker.writer.language) or not says_something(value) or folded(value) == folded(label):
+        return
+    if is_record_label(label) or is_record_label(value) or value.endswith((":", "：")):
         return
     if is_header_word(label) and is_header_word(value):  # headers above empty cells
         return
@@ -346,14 +434,16 @@ def _diagram(block: Block, maker: _Maker) -> Iterator[Candidate]:
     lines = [line for line in map(one_line, block.text.splitlines()) if line and not line.startswith(("凡例", "凡 例"))]
     if len(lines) < 3 or len(lines) < len(block.text.splitlines()):  # too little, or a legend
         return
-    shown = [line for line in dict.fromkeys(lines) if says_something(line)]
+    names = [line for line in dict.fromkeys(lines) if says_something(line) and " → " not in line]
+    if len(names) < 3 or sum(bool(re.search(r"[。.]", name)) for name in names) * 3 > len(names):  # notes
+        return
     answer = ""
-    for line in shown:
+    for line in names:
         if len(joined := f"{answer}{maker.writer.separator if answer else ''}{line}") > ANSWER_CHARS // 2:
             break
         answer = joined
     question = maker.writer.diagram(maker.section)
-    yield from maker.make(CandidateKind.SECTION, question, answer, shown[:1], maker.section)
+    yield from maker.make(CandidateKind.SECTION, question, answer, names[:1], maker.section)
 
 
 def _prose(block: Block, maker: _Maker) -> Iterator[Candidate]:
@@ -378,7 +468,7 @@ def _is_sound(candidate: Candidate) -> bool:
     return not re.search(r"[\ufffd\u0000-\u001f]|\.\.\.|…|・・|○○|〇〇|△△", question)
 
 
-def _spread(items: Sequence[Row], count: int) -> list[Row]:
+def _spread(items: Sequence[Item], count: int) -> list[Item]:
     """At most `count` items, evenly spread."""
     if len(items) <= count:
         return list(items)

@@ -1,6 +1,7 @@
 """How questions are phrased, in Japanese and English, and what a document is called in them."""
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import PurePosixPath
 
@@ -58,7 +59,6 @@ class Japanese:
 
     language = "ja"
     separator = "、"
-    more = "など"
 
     def __init__(self, topic: str, kind: str) -> None:
         self._topic, self._kind = topic or kind, kind if topic else ""
@@ -72,9 +72,9 @@ class Japanese:
             return f"{topic}の「{section}」"
         return f"{topic}の{self._kind}" if topic and self._kind else topic or self._kind
 
-    def cell(self, section: str, key_name: str, key: str, column: str) -> str:
+    def cell(self, section: str, labels: Sequence[str], names: Sequence[str], column: str) -> str:
         place = self.about(section)
-        row = f"{key_name}「{key}」" if key_name else f"「{key}」"
+        row = "の".join(f"{label}「{name}」" for label, name in zip(labels, names, strict=True))
         return f"{place}で、{row}の{self._asked(column)}" if place else f"{row}の{self._asked(column)}"
 
     def pair(self, section: str, label: str) -> str:
@@ -129,7 +129,6 @@ class English:
 
     language = "en"
     separator = ", "
-    more = " and others"
 
     def __init__(self, topic: str) -> None:
         self._topic = topic
@@ -137,9 +136,12 @@ class English:
     def about(self, section: str) -> str:
         return f"“{section}”" if section else self._topic
 
-    def cell(self, section: str, key_name: str, key: str, column: str) -> str:
+    def cell(self, section: str, labels: Sequence[str], names: Sequence[str], column: str) -> str:
         place = self.about(section)
-        row = f"{key_name} “{key}”" if key_name and not key.lower().startswith(key_name.lower()) else f"“{key}”"
+        row = ", ".join(
+            f"“{name}”" if name.lower().startswith(label.lower()) else f"{label} “{name}”"
+            for label, name in zip(labels, names, strict=True)
+        )
         return f"What is the {_noun(column)} of {row}" + (f" in {place}?" if place else "?")
 
     def pair(self, section: str, label: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import CHUNKS, DOCUMENT_FACETS, DOCUMENTS, SYNTHETIC_QA
+from rag_assets.enrich.boilerplate import CommonLines, common_lines, common_marks, marked
 from rag_assets.enrich.question_dialogues import STEPS, question_dialogue
 from rag_assets.enrich.questions import METHOD, Pair, Passage, QuestionCounts, extract_questions, length_tokens
 from rag_assets.enrich.summary_dialogues import Subject
@@ -34,16 +35,20 @@ class QuestionRules:
         counts: How many a document gets.
         least_grade: Grade from which a question is searched.
         read_tokens: Tokens of a document that one call of a language model reads, at most.
+        boilerplate_documents: Documents from which a line that they share is no source of extractive questions; 0 for
+            none.
     """
 
     counts: QuestionCounts
     least_grade: float
     read_tokens: int
+    boilerplate_documents: int
 
 
 def questions_fingerprint() -> str:
     """Digest of the code and prompts that questions depend on."""
     modules = (
+        "rag_assets.enrich.boilerplate",
         "rag_assets.enrich.questions",
         "rag_assets.enrich.question_candidates",
         "rag_assets.enrich.question_dialogues",
@@ -70,6 +75,9 @@ def update_questions(
 ) -> StepReport:
     """Make the questions and answers of the documents of some shards that changed.
 
+    Extractive questions are made anew when other lines of their document have become common; those of a language model
+    are not, because a changed file should cost its own calls only.
+
     Args:
         lake: Where the tables are.
         shards: Shards to look at.
@@ -80,11 +88,12 @@ def update_questions(
     Raises:
         ModelError: The model cannot be used any longer; what was done before is written.
     """
+    common = common_lines(lake, rules.boilerplate_documents)
 
     def extract(shard: str, documents: Sequence[str]) -> Rows:
         records: list[Record] = []
         for name, document in _load(lake, shard, documents).items():
-            records += _records(name, document.extracted(name, rules.counts), rules, METHOD, document.language)
+            records += _records(name, document.extracted(name, rules.counts, common), rules, METHOD, document.language)
         return {SYNTHETIC_QA.name: rows(SYNTHETIC_QA.schema, records)}
 
     def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Written]]]:
@@ -92,14 +101,16 @@ def update_questions(
         for row in lake.read(DOCUMENT_FACETS, [shard], ["document_id", "facet", "value"]).to_pylist():
             facets.setdefault(row["document_id"], []).append(f"{row['facet']}: {row['value']}")
         for name, document in _load(lake, shard, documents).items():
-            yield name, _written(name, document, facets.get(name, []), rules, model)
+            yield name, _written(name, document, facets.get(name, []), rules, common, model)
 
     wanted = partial(wanted_questions, lake, rules=rules, model_name=model.name)
     if model.generative:
         return update_with_model(lake, SYNTHETIC_QA, shards, wanted, begin, model, progress)
     report = StepReport()
     for done, shard in enumerate(shards, start=1):
-        update_shard(lake, [SYNTHETIC_QA], shard, wanted(shard), partial(extract, shard), report)
+        marks = common_marks(lake, shard, common)
+        weighed = {name: marked(key, marks.get(name)) for name, key in wanted(shard).items()}
+        update_shard(lake, [SYNTHETIC_QA], shard, weighed, partial(extract, shard), report)
         progress(done, len(shards))
     return report
 
@@ -117,12 +128,12 @@ class _Document:
         """Number of questions to ask."""
         return counts.of(length_tokens(self.passages))
 
-    def extracted(self, document_id: str, counts: QuestionCounts) -> list[Pair]:
+    def extracted(self, document_id: str, counts: QuestionCounts, common: CommonLines) -> list[Pair]:
         """Questions without a language model."""
         if not self.passages:
             return []
         count = self.count(counts)
-        return extract_questions(document_id, self.title, self.language, self.pages, self.passages, count)
+        return extract_questions(document_id, self.title, self.language, self.pages, self.passages, count, common)
 
     def subject(self, document_id: str) -> Subject:
         """What the language model is told of the document beside its text."""
@@ -132,7 +143,12 @@ class _Document:
 
 
 def _written(
-    document_id: str, document: _Document, facets: Sequence[str], rules: QuestionRules, model: LanguageModel
+    document_id: str,
+    document: _Document,
+    facets: Sequence[str],
+    rules: QuestionRules,
+    common: CommonLines,
+    model: LanguageModel,
 ) -> Dialogue[Written]:
     """Questions by the language model; the extractive ones where it gave none that can be used."""
     if not document.passages:
@@ -148,7 +164,7 @@ def _written(
     if attempt.pairs:
         records = _records(document_id, attempt.pairs, rules, model.name, document.language)
         return Written(records, attempt.retry)
-    extracted = document.extracted(document_id, rules.counts)
+    extracted = document.extracted(document_id, rules.counts, common)
     return Written(_records(document_id, extracted, rules, METHOD, document.language), attempt.retry)
 
 

@@ -29,6 +29,12 @@ _HOLLOW = re.compile(
     re.IGNORECASE,
 )
 _HEADER_WORD = re.compile(r"(?:名|名称|id|備考|説明|内容|定義|型|桁数|必須|区分|種別)$", re.IGNORECASE)
+_RECORD_LABEL = re.compile(
+    r"(?:作成|更新|変更|改訂|改定|承認|確認|審査|査閲|検印|登録|発行|記入|実施)(?:日付|日時|年月日|日|者|者名|担当者?)"
+    r"|版数?|(?:created|updated|modified|changed|approved|reviewed|checked|revised|issued)(?: by| on| at| date)?"
+    r"|(?:author|approver|reviewer|revision|version)",
+    re.IGNORECASE,
+)
 _NO_LABELS = frozenset(
     (
         *(
@@ -195,6 +201,11 @@ def is_hollow(sentence: str) -> bool:
 def is_header_word(text: str) -> bool:
     """Whether a text is a word that heads columns."""
     return bool(_HEADER_WORD.search(text))
+
+
+def is_record_label(text: str) -> bool:
+    """Whether a text is the label of who wrote, changed or approved a document and when, which every document bears."""
+    return _RECORD_LABEL.fullmatch(text.strip(" :：")) is not None
 
 
 def is_japanese(text: str) -> bool:

@@ -6,7 +6,7 @@ The grade of a pair is `100 * (.35 specificity + .25 length + .15 form + .25 kin
 - specificity: mean over the terms of the question's subject of `log((N + 1) / n) / log(N + 1)`, where `n` of the `N`
   sentences and table rows of the document hold the term; terms that stand everywhere tell nothing.
 - length of the answer: 1 from 15 to 200 characters (twice that outside Japanese), less for shorter and longer ones.
-- form: halved for each of: an answer without letters, a question longer than 80 characters (160), the answer standing
+- form: halved for each of: an answer without letters or digits, a question longer than 80 characters (160), the answer standing
   in the question.
 - kind: how naturally such questions are asked, `_KINDS`.
 
@@ -21,7 +21,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,17 +29,16 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.enrich.centrality import lexrank, terms, tf_idf
-from rag_assets.enrich.question_candidates import Candidate, candidates, document_candidate
+from rag_assets.enrich.question_candidates import Candidate, candidates, document_candidate, is_content, without_common
 from rag_assets.enrich.question_phrases import CandidateKind
-from rag_assets.enrich.question_texts import sentences
+from rag_assets.enrich.question_texts import is_hollow, is_sentence, joined, one_line, sentences
 from rag_assets.models.token_estimate import estimate_tokens
-from rag_assets.parsing.content import Block, Page
+from rag_assets.parsing.content import Page
 
 METHOD = "extractive"
 
 _MOST_CANDIDATES = 300
 _MOST_UNITS = 4000
-_WHOLE_ANSWER_CHARS = 200
 _GRADE_WEIGHT, _CENTRALITY_WEIGHT = 0.7, 0.3
 _LIKENESS, _SAME_PAGE, _SAME_KIND = 0.6, 0.12, 0.06
 _KINDS = {
@@ -118,7 +117,13 @@ def length_tokens(passages: Sequence[Passage]) -> int:
 
 
 def extract_questions(
-    document_id: str, title: str, language: str, pages: Sequence[Page], passages: Sequence[Passage], count: int
+    document_id: str,
+    title: str,
+    language: str,
+    pages: Sequence[Page],
+    passages: Sequence[Passage],
+    count: int,
+    common: Container[str] = (),
 ) -> list[Pair]:
     """Questions that a document answers.
 
@@ -129,19 +134,20 @@ def extract_questions(
         pages: Its pages.
         passages: Its passages.
         count: Questions at most.
+        common: Lines that many documents share; no question is made from them.
 
     Returns:
         The pairs in reading order, each citing a passage that holds the answer; fewer where there is less to ask about.
     """
     units = _units(pages)
-    found = _unambiguous(candidates(document_id, title, pages, language))
+    found = _unambiguous(candidates(document_id, title, pages, language, common))
     places = _PassageFinder(passages)
     cited = [(each, place) for each in found if (place := places.find(each)) is not None]
     frequency = Counter(term for unit in units for term in set(terms(unit)))
     graded = [(each, place, grade(each, frequency, len(units))) for each, place in cited]
     graded = _shortened(graded)
     chosen = _choose(graded, count)
-    if len(chosen) < min(2, count) and (whole := _whole(document_id, title, language, pages)) is not None:
+    if len(chosen) < min(2, count) and (whole := _whole(document_id, title, language, pages, common)) is not None:
         place = places.find(whole)
         if place is not None:
             chosen.append((whole, place, grade(whole, frequency, len(units))))
@@ -166,7 +172,7 @@ def grade(candidate: Candidate, frequency: Counter[str], unit_count: int) -> flo
     size = len(candidate.answer)
     length = 0.3 + 0.7 * size / (15 * scale) if size < 15 * scale else min(1.0, 200 * scale / size)
     form = 1.0
-    form *= 1.0 if re.search(r"[^\W\d_]", candidate.answer) else 0.5
+    form *= 1.0 if re.search(r"[^\W_]", candidate.answer) else 0.5
     form *= 1.0 if len(candidate.question) <= 80 * scale else 0.5
     form *= 0.5 if _fold(candidate.answer) in _fold(candidate.question) else 1.0
     total = 0.35 * specificity + 0.25 * length + 0.15 * form + 0.25 * _KINDS[candidate.kind]
@@ -243,32 +249,25 @@ class _PassageFinder:
         return None
 
 
-def _whole(document_id: str, title: str, language: str, pages: Sequence[Page]) -> Candidate | None:
-    """What the document is about, answered by its most central sentence or row."""
-    content = [page for page in pages if page.role is None] or list(pages)
+def _whole(
+    document_id: str, title: str, language: str, pages: Sequence[Page], common: Container[str]
+) -> Candidate | None:
+    """What the document is about, answered by its most central sentence."""
     lines = [
-        ((page.number, index), *line)
-        for page in content
+        ((page.number, index), line)
+        for page in pages
+        if is_content(page)
         for index, block in enumerate(page.blocks)
-        if block.kind not in (BlockKind.HEADER, BlockKind.NOTE)
-        for line in _lines(block)
-    ]
-    lines = [each for each in lines if re.search(r"[^\W\d_]{2}", each[1])][:_MOST_CANDIDATES]
+        if block.kind in (BlockKind.PARAGRAPH, BlockKind.LIST_ITEM)
+        for line in map(one_line, sentences(joined(without_common(block, common).text, language), language))
+        if is_sentence(line, language) and not is_hollow(line)
+    ][:_MOST_CANDIDATES]
     if not lines:
         return None
-    central = lexrank(tf_idf([line for _, line, _ in lines]))
-    sizes = np.array([min(1.0, len(line) / 40) for _, line, _ in lines])
-    place, line, quote = lines[int(np.round(central * sizes, 12).argmax())]
-    answer = line if len(line) <= _WHOLE_ANSWER_CHARS else line[:_WHOLE_ANSWER_CHARS].rstrip()
-    return document_candidate(document_id, title, language, pages, place, answer, quote)
-
-
-def _lines(block: Block) -> list[tuple[str, str]]:
-    """Sentences of a block, or rows of a table; each with what of it stands in a passage word for word."""
-    if block.kind is BlockKind.TABLE and block.rows:
-        rows = [list(dict.fromkeys(" ".join(cell.split()) for cell in row.cells if cell.strip())) for row in block.rows]
-        return [("、".join(row), max(row, key=len)) for row in rows if row]
-    return [(line, line) for line in (" ".join(each.split()) for each in sentences(block.text))]
+    central = lexrank(tf_idf([line for _, line in lines]))
+    sizes = np.array([min(1.0, len(line) / 40) for _, line in lines])
+    place, line = lines[int(np.round(central * sizes, 12).argmax())]
+    return document_candidate(document_id, title, language, pages, place, line, line)
 
 
 def _units(pages: Sequence[Page]) -> list[str]:

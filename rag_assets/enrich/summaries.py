@@ -84,7 +84,7 @@ def outline(blocks: Sequence[Block]) -> Outline:
                 headings.append(_one_line(block.text))
             case BlockKind.TABLE if block.rows:
                 columns += [name.rpartition(" > ")[2] for name in column_names(block.rows[: block.header_row_count])]
-                sentences += [_row_text(row.cells) for row in block.rows[block.header_row_count :][:_MOST_CANDIDATES]]
+                sentences += [row_text(row.cells) for row in block.rows[block.header_row_count :][:_MOST_CANDIDATES]]
             case _:
                 sentences += split_sentences(block.text)
     return Outline(_distinct(headings, 2), _distinct(columns, 1), _distinct(sentences, _SHORTEST_SENTENCE))
@@ -208,7 +208,8 @@ def _weighed(scores: NDArray[np.float64], sentences: Sequence[str], common: Cont
     return weighed
 
 
-def _row_text(cells: Sequence[str]) -> str:
+def row_text(cells: Sequence[str]) -> str:
+    """A table row as a line: its cells, each once."""
     return " ".join(dict.fromkeys(_one_line(cell) for cell in cells if cell.strip()))
 
 

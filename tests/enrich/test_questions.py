@@ -64,7 +64,7 @@ from rag_assets.store.sql import sql_folder, strip_comments
 
 SPEC, MANUAL, EMPTY = DOCUMENTS_BY_ID
 COUNTS = QuestionCounts(2, 24, 500)
-RULES = QuestionRules(QuestionCounts(3, 24, 100), 60.0, 4000)
+RULES = QuestionRules(QuestionCounts(3, 24, 100), 60.0, 4000, 3)
 
 
 def asked(pages: list[Page], language: str, name: str = "x/報告.xlsx", title: str = "") -> dict[str, str]:
@@ -497,7 +497,7 @@ def test_long_documents_are_read_in_windows_that_fit_the_model(tmp_path: Path) -
     ]
     store(lake, {"rules/規程.txt": [page(*lines)]})
     model = ScriptedModel(School(), context_tokens=12_000)
-    update(lake, StructuredModel(model), QuestionRules(QuestionCounts(2, 24, 200), 60.0, 2000))
+    update(lake, StructuredModel(model), QuestionRules(QuestionCounts(2, 24, 200), 60.0, 2000, 3))
     asking = [request for request in model.asked if request.tag.step == "ask_questions"]
     assert len(asking) > 2
     for request in model.asked:
@@ -544,8 +544,8 @@ def test_facets_rules_and_model_are_part_of_the_input(lake: Lake) -> None:
     shard = shard_of(SPEC)
     base = wanted_questions(lake, shard, RULES, "a")
     assert base.keys() == {SPEC}
-    assert wanted_questions(lake, shard, QuestionRules(COUNTS, 60.0, 4000), "a") != base
-    assert wanted_questions(lake, shard, QuestionRules(RULES.counts, 61.0, 4000), "a") != base
+    assert wanted_questions(lake, shard, QuestionRules(COUNTS, 60.0, 4000, 3), "a") != base
+    assert wanted_questions(lake, shard, QuestionRules(RULES.counts, 61.0, 4000, 3), "a") != base
     assert wanted_questions(lake, shard, RULES, "b") != base
     lake.write(DOCUMENT_FACETS, shard, lake.read(DOCUMENT_FACETS, [shard]), {SPEC: "other"})
     assert wanted_questions(lake, shard, RULES, "a") != base

@@ -95,7 +95,14 @@ def classify_documents(
 
 @dg.multi_asset(
     name="ask_questions",
-    specs=[table_spec(SYNTHETIC_QA, [CHUNKS.name, BLOCKS.name, DOCUMENT_FACETS.name], _GROUP, questions_fingerprint())],
+    specs=[
+        table_spec(
+            SYNTHETIC_QA,
+            [CHUNKS.name, BLOCKS.name, DOCUMENT_FACETS.name, DOCUMENT_LINES.name],
+            _GROUP,
+            questions_fingerprint(),
+        )
+    ],
     partitions_def=SHARD_PARTITIONS,
     backfill_policy=BACKFILL_POLICY,
 )
