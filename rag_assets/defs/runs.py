@@ -31,7 +31,8 @@ _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 def index_in_process(home: Home, shards: tuple[str, ...], progress: Progress, *, allow_empty: bool = False) -> None:
     """Materialize all assets over some shards, recorded in the Dagster instance of the knowledge base.
 
-    Where that made lines of other documents boilerplate, a second run over their shards makes their summaries and questions anew.
+    Where that made lines of other documents boilerplate, a second run over their shards makes their summaries and
+    questions anew.
 
     Args:
         home: The knowledge base.

@@ -51,8 +51,9 @@ Item = TypeVar("Item")
 _ROWS = 60  # of a table, evenly spread
 _CELLS = 2  # of a row
 _LISTED = 20  # names in the answer to what a table lists
-_KEY_CHARS = 60
-_PATH = 2  # columns that name a row together, at most
+_KEY_CHARS = 70
+_PATH = 2  # columns that name rows together, at most
+_GROUPED = 6  # rows that bear one name together, at most
 
 _NUMBER_HEADER = re.compile(r"(?:no\.?|№|#|番号|項番|項|連番|通番|行番号?|.{0,8}no\.?|seq|s/n)\.?", re.IGNORECASE)
 _NAME_HEADER = re.compile(
@@ -104,8 +105,8 @@ def candidates(
     Args:
         document_id: Its id.
         title: Its title.
-        pages: Its pages; cover sheets, tables of contents, revision histories, sheets of choices for other cells, sheets
-            that say how a form is filled in, and hidden pages are passed over.
+        pages: Its pages; cover sheets, tables of contents, revision histories, sheets of choices for other cells or on
+            how a form is filled in, and hidden pages are passed over.
         language: Its main language.
         common: Lines that many documents share; no question is made from them.
     """
@@ -172,7 +173,7 @@ def _page_candidates(page: Page, writer: Writer, common: Container[str]) -> Iter
             case BlockKind.DIAGRAM:
                 yield from _diagram(block, maker)
             case BlockKind.TABLE if block.rows:
-                yield from _table(block, maker)
+                yield from _table(block, maker, common)
             case BlockKind.HEADING:
                 yield from _heading(block, blocks[index + 1 :], maker)
             case _:
@@ -180,12 +181,9 @@ def _page_candidates(page: Page, writer: Writer, common: Container[str]) -> Iter
 
 
 def without_common(block: Block, common: Container[str]) -> Block:
-    """A block without the sentences and rows that many documents share; column names and headings stay."""
-    if block.kind is BlockKind.HEADING:
+    """A block without the sentences that many documents share; headings and tables stay as they are."""
+    if block.kind is BlockKind.HEADING or block.rows:
         return block
-    if block.kind is BlockKind.TABLE and block.rows:
-        header, body = block.rows[: block.header_row_count], block.rows[block.header_row_count :]
-        return replace(block, rows=(*header, *(row for row in body if row_text(row.cells) not in common)))
     lines = split_sentences(block.text)
     own = [line for line in lines if line not in common]
     return block if len(own) == len(lines) else replace(block, text="\n".join(own))
@@ -228,63 +226,98 @@ def _section(block: Block, page: Page, writer: Writer) -> str:
     return ""
 
 
-def _table(block: Block, maker: _Maker) -> Iterator[Candidate]:
+def _table(block: Block, maker: _Maker, common: Container[str]) -> Iterator[Candidate]:
     header = [_column_title(name) for name in column_names(block.rows[: block.header_row_count])]
     body = [row for row in block.rows[block.header_row_count :] if any(cell.strip() for cell in row.cells)]
     if not header:
-        yield from _labelled_rows(body, maker)
+        yield from _labelled_rows([row for row in body if row_text(row.cells) not in common], maker)
         return
     body = [row for row in body if len(header) == 1 or len({cell for cell in row.cells if cell.strip()}) > 1]
     columns = [[one_line(row.cells[column]) for row in body] for column in range(len(header))]
-    keys = _key_columns(header, columns)
+    keys, alone = _key_columns(header, columns)
     if not keys or sum(bool(re.search(r"[:：]", name)) for name in header) > 1:
         return
-    if len(keys) == 1:
+    shared = {index for index, row in enumerate(body) if row_text(row.cells) in common}
+    if alone and len(shared) * 2 <= len(body):
         yield from _listing(header[keys[0]], columns[keys[0]], maker)
-    count = Counter(zip(*(columns[key] for key in keys), strict=True))
-    for index in _spread(range(len(body)), _ROWS):
-        for column in _telling(header, columns, index, keys, maker.writer.language):
-            named_by = _group_column(header, columns, index, column)
-            by = keys if named_by is None else (named_by,)
-            name = tuple(columns[key][index] for key in by)
-            if (named_by is None and count[name] > 1) or not _can_name(header, by, name):
+    named: dict[tuple[str, ...], list[int]] = {}
+    for index, name in enumerate(zip(*(columns[key] for key in keys), strict=True)):
+        named.setdefault(name, []).append(index)
+    most = 1 if alone else _GROUPED
+    sources = [rows for rows in named.values() if len(rows) <= most and shared.isdisjoint(rows)]
+    yield from _cells(header, columns, keys, _spread(sources, _ROWS), maker)
+
+
+def _cells(
+    header: Sequence[str],
+    columns: Sequence[Sequence[str]],
+    keys: Sequence[int],
+    sources: Sequence[Sequence[int]],
+    maker: _Maker,
+) -> Iterator[Candidate]:
+    """Questions after cells, of the rows that bear one name together."""
+    counts = list(map(Counter, columns))
+    for rows in sources:
+        for column in _telling(header, columns, counts, rows[0], keys, maker.writer.language):
+            group = _group_column(header, columns, rows[0], column)
+            by = [key for key in (keys if group is None else (group,)) if says_something(columns[key][rows[0]])]
+            names = [columns[key][rows[0]] for key in by]
+            if not names or not all(_can_be_key(name, header[key]) for key, name in zip(by, names, strict=True)):
                 continue
-            value = columns[column][index]
+            values = [value for row in rows if says_something(value := _short(columns[column][row]))]
             labels = [header[key] for key in by]
-            question = maker.writer.cell(maker.section, labels, name, header[column])
-            subject = " ".join((*labels, *name, header[column]))
-            yield from maker.make(CandidateKind.CELL, question, value, (*name, value), subject)
+            question = maker.writer.cell(maker.section, labels, names, header[column])
+            whole = any(value.endswith(("。", ".")) for value in values)
+            answer = (" " if whole else maker.writer.separator).join(dict.fromkeys(values))
+            subject = " ".join((*labels, *names, header[column]))
+            yield from maker.make(CandidateKind.CELL, question, answer, (*names, *values), subject)
 
 
-def _key_columns(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tuple[int, ...]:
-    """The columns that name rows: the first one with texts that are nearly all different, no running number, names and
-    codes before others; else the last of the leading ones that do so together, as class and subclass.
+def _short(value: str) -> str:
+    """A cell, of a long one as many of its first sentences as an answer takes."""
+    if len(value) <= ANSWER_CHARS:
+        return value
+    shown = ""
+    for sentence in sentences(value):
+        if len(shown) + len(sentence) + 1 > ANSWER_CHARS // 2:
+            break
+        shown = f"{shown} {sentence}".strip()
+    return shown
+
+
+def _key_columns(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], bool]:
+    """The columns that name rows, and whether each row has a name of its own.
+
+    That is the first column with texts that are nearly all different, no running number, names and codes before others;
+    where there is none, of the columns of classes and subclasses before those that describe them the two side by side
+    that tell most rows apart.
     """
     best: tuple[float, int] | None = None
-    partial: list[int] = []
+    classes: list[int] = []
+    described = False
     for column, name in enumerate(header):
         values = columns[column]
         filled = [value for value in values if value]
         if not name or not _is_header(name) or _is_one_of(name, filled) or len(filled) < max(1, len(values) // 2):
             continue
-        if sum(_can_be_key(value, name) for value in filled) < 0.6 * len(filled):
+        named = [value for value in filled if says_something(value)]
+        if sum(_can_be_key(value, name) for value in named) < max(1, 0.6 * len(named)):
+            described = described or bool(classes)
             continue
         distinct = len(set(filled)) / len(filled)
         if distinct < 0.6:
-            partial.append(column)
+            classes += [] if described else [column]
             continue
         lengthy = sum(len(value) > 20 for value in filled) / len(filled)
-        score = distinct - 0.1 * column - 0.2 * lengthy + 0.4 * bool(_NAME_HEADER.search(name))
+        score = distinct - 0.1 * column - 0.2 * lengthy + 0.8 * bool(_NAME_HEADER.search(name))
         score += 0.1 * all(map(_CODE.fullmatch, filled))
         if best is None or score > best[0]:
             best = score, column
     if best is not None:
-        return (best[1],)
-    for end in range(_PATH, len(partial) + 1):
-        path = partial[end - _PATH : end]
-        if len(set(zip(*(columns[column] for column in path), strict=True))) >= 0.6 * len(columns[0]):
-            return tuple(path)
-    return ()
+        return (best[1],), True
+    paths = [tuple(classes[max(0, end - _PATH) : end]) for end in range(1, len(classes) + 1)]
+    told = [len(set(zip(*(columns[column] for column in path), strict=True))) for path in paths]
+    return (paths[told.index(max(told))] if paths else ()), False
 
 
 def _group_column(header: Sequence[str], columns: Sequence[Sequence[str]], row: int, column: int) -> int | None:
@@ -310,10 +343,6 @@ def _run(values: Sequence[str], row: int) -> range:
     while last < len(values) and values[last] == values[row]:
         last += 1
     return range(first, last)
-
-
-def _can_name(header: Sequence[str], columns: Sequence[int], names: Sequence[str]) -> bool:
-    return all(_can_be_key(name, header[column]) for column, name in zip(columns, names, strict=True))
 
 
 def _can_be_key(text: str, header: str = "") -> bool:
@@ -350,7 +379,12 @@ def _is_header(title: str) -> bool:
 
 
 def _telling(
-    header: Sequence[str], columns: Sequence[Sequence[str]], row: int, keys: Sequence[int], language: str
+    header: Sequence[str],
+    columns: Sequence[Sequence[str]],
+    values: Sequence[Counter[str]],
+    row: int,
+    keys: Sequence[int],
+    language: str,
 ) -> list[int]:
     """The columns of a row whose cells say most: long and rare in their column first, at most `_CELLS`, none a mark, an
     empty word, what most rows say, or the class that several rows belong to.
@@ -367,8 +401,10 @@ def _telling(
             continue
         if folded(value) == name or (folded(value) in name and len(value) > 1) or title in value:
             continue
-        count, total = columns[column].count(value), len(columns[column])
-        if (total >= 4 and count * 2 > total) or (count > 1 and column < keys[0]):
+        count, total = values[column][value], len(columns[column])
+        if total >= 4 and count * 2 > total:
+            continue
+        if count > 1 and column < keys[0] and _group_column(header, columns, row, column) is None:
             continue
         ranked.append((-min(len(value), 60) * (1.5 - count / total), column))
     return [column for _, column in sorted(ranked)[:_CELLS]]

@@ -20,6 +20,7 @@ _EMPTY_WORDS = frozenset(
     {"-", "なし", "無し", "なし。", "同上", "n/a", "na", "none", "n.a.", "tbd", "未定", "yes", "no"}
 )
 _POINTING_ELSEWHERE = re.compile(r"(?:参照|同様|同じ)。?$|^(?:see|cf\.|same as)\b", re.IGNORECASE)
+_ARROW = re.compile(r"[^→]{0,8}→[^→]{0,8}")
 _SAMPLE = re.compile(r"^(?:サンプル|sample|ダミー|dummy)", re.IGNORECASE)
 _HOLLOW = re.compile(
     r"(?:参照|参照のこと|参照してください)。?$"
@@ -28,7 +29,9 @@ _HOLLOW = re.compile(
     r"|as follows|the following|(?:listed|shown|described|given) (?:below|above)|^See\b|:$",
     re.IGNORECASE,
 )
-_HEADER_WORD = re.compile(r"(?:名|名称|id|備考|説明|内容|定義|型|桁数|必須|区分|種別)$", re.IGNORECASE)
+_HEADER_WORD = re.compile(
+    r"(?:名|名称|id|備考|説明|内容|定義|仕様|型|桁数|値|順|番号|属性|必須|要否|多重度|区分|種別)$", re.IGNORECASE
+)
 _RECORD_LABEL = re.compile(
     r"(?:作成|更新|変更|改訂|改定|承認|確認|審査|査閲|検印|登録|発行|記入|実施)(?:日付|日時|年月日|日|者|者名|担当者?)"
     r"|版数?|(?:created|updated|modified|changed|approved|reviewed|checked|revised|issued)(?: by| on| at| date)?"
@@ -133,8 +136,8 @@ def is_label(text: str, language: str) -> bool:
 
 
 def says_something(text: str) -> bool:
-    """Whether a cell or a value says something: no mark, no empty word, no pointer to elsewhere."""
-    if len(text) < SHORTEST_ANSWER or _MARK.fullmatch(text) or text.lower() in _EMPTY_WORDS:
+    """Whether a cell or a value says something: no mark or short arrow, no empty word, no pointer to elsewhere."""
+    if len(text) < SHORTEST_ANSWER or _ARROW.fullmatch(text) or _MARK.fullmatch(text) or text.lower() in _EMPTY_WORDS:
         return False
     return not (_POINTING_ELSEWHERE.search(text) or _SAMPLE.match(text) or ("☐" in text and "☑" not in text))
 

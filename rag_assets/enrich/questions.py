@@ -6,8 +6,8 @@ The grade of a pair is `100 * (.35 specificity + .25 length + .15 form + .25 kin
 - specificity: mean over the terms of the question's subject of `log((N + 1) / n) / log(N + 1)`, where `n` of the `N`
   sentences and table rows of the document hold the term; terms that stand everywhere tell nothing.
 - length of the answer: 1 from 15 to 200 characters (twice that outside Japanese), less for shorter and longer ones.
-- form: halved for each of: an answer without letters or digits, a question longer than 80 characters (160), the answer standing
-  in the question.
+- form: halved for each of: an answer without letters or digits, a question longer than 80 characters (160), the answer
+  standing in the question.
 - kind: how naturally such questions are asked, `_KINDS`.
 
 Questions are chosen one by one by maximal marginal relevance: grade and centrality (LexRank among the candidates), less
