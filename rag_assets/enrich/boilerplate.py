@@ -5,7 +5,7 @@ of each document as digests, so that those of the whole corpus are counted witho
 """
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
 
@@ -21,6 +21,7 @@ from rag_assets.parsing.records import load_pages, rows
 from rag_assets.store.incremental import Rows, StepReport, finished, update_shard
 from rag_assets.store.lake import Lake, shard_of
 
+_CELL_CHARS = 15
 _MARK = "+"  # between what rows are computed from and which of their document's lines are common
 
 
@@ -54,6 +55,13 @@ def page_lines(page: Page) -> list[str]:
     return [*found.headings, *found.columns, *found.sentences]
 
 
+def _long_cells(page: Page) -> Iterator[str]:
+    """The cells of tables that say something by themselves, so that they count where the rest of their row differs."""
+    for block in page.blocks:
+        for row in block.rows[block.header_row_count :]:
+            yield from (cell for cell in row.cells if len(cell) >= _CELL_CHARS)
+
+
 def update_document_lines(lake: Lake, shards: Sequence[str], fingerprint: str) -> StepReport:
     """Bring the lines of the documents of some shards in step with their pages.
 
@@ -66,7 +74,7 @@ def update_document_lines(lake: Lake, shards: Sequence[str], fingerprint: str) -
     def compute(shard: str, documents: Sequence[str]) -> Rows:
         records = []
         for document_id, (_, pages) in load_pages(lake, shard, documents).items():
-            keys = sorted({line_key(line) for page in pages for line in page_lines(page)})
+            keys = sorted({line_key(line) for page in pages for line in (*page_lines(page), *_long_cells(page))})
             records.append({"document_id": document_id, "shard": shard_of(document_id), "line_keys": keys})
         return {DOCUMENT_LINES.name: rows(DOCUMENT_LINES.schema, records)}
 

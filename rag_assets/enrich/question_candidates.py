@@ -245,7 +245,7 @@ def _table(block: Block, maker: _Maker, common: Container[str]) -> Iterator[Cand
         named.setdefault(name, []).append(index)
     most = 1 if alone else _GROUPED
     sources = [rows for rows in named.values() if len(rows) <= most and shared.isdisjoint(rows)]
-    yield from _cells(header, columns, keys, _spread(sources, _ROWS), maker)
+    yield from _cells(header, columns, keys, _spread(sources, _ROWS), maker, common)
 
 
 def _cells(
@@ -254,6 +254,7 @@ def _cells(
     keys: Sequence[int],
     sources: Sequence[Sequence[int]],
     maker: _Maker,
+    common: Container[str],
 ) -> Iterator[Candidate]:
     """Questions after cells, of the rows that bear one name together."""
     counts = list(map(Counter, columns))
@@ -262,7 +263,11 @@ def _cells(
             group = _group_column(header, columns, rows[0], column)
             by = [key for key in (keys if group is None else (group,)) if says_something(columns[key][rows[0]])]
             names = [columns[key][rows[0]] for key in by]
-            if not names or not all(_can_be_key(name, header[key]) for key, name in zip(by, names, strict=True)):
+            if (
+                any(columns[column][row] in common for row in rows)
+                or not names
+                or not all(_can_be_key(name, header[key]) for key, name in zip(by, names, strict=True))
+            ):
                 continue
             values = [value for row in rows if says_something(value := _short(columns[column][row]))]
             labels = [header[key] for key in by]
@@ -470,8 +475,12 @@ def _diagram(block: Block, maker: _Maker) -> Iterator[Candidate]:
     lines = [line for line in map(one_line, block.text.splitlines()) if line and not line.startswith(("凡例", "凡 例"))]
     if len(lines) < 3 or len(lines) < len(block.text.splitlines()):  # too little, or a legend
         return
-    names = [line for line in dict.fromkeys(lines) if says_something(line) and " → " not in line]
-    if len(names) < 3 or sum(bool(re.search(r"[。.]", name)) for name in names) * 3 > len(names):  # notes
+    names = [
+        line
+        for line in dict.fromkeys(lines)
+        if says_something(line) and " → " not in line and not re.search(r"^[・※(（]|[。.]\s|[。.]$", line)
+    ]
+    if len(names) < 3 or len(names) * 2 < len({line for line in lines if " → " not in line}):  # notes
         return
     answer = ""
     for line in names:

@@ -25,6 +25,7 @@ _SAMPLE = re.compile(r"^(?:サンプル|sample|ダミー|dummy)", re.IGNORECASE)
 _HOLLOW = re.compile(
     r"(?:参照|参照のこと|参照してください)。?$"
     r"|^.{0,60}(?:次|以下|下記|下表|左記)(?:の|に)?(?:通り|とおり|ような|示す|従|が挙げ|を行)"
+    r"|(?<![0-9０-９一-龠ァ-ヶー])(?:以下|下記|下図|下表)の"
     r"|(?:の通り|のとおり)(?:です|である|とする)。?$"
     r"|as follows|the following|(?:listed|shown|described|given) (?:below|above)|^See\b|:$",
     re.IGNORECASE,

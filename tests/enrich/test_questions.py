@@ -231,13 +231,13 @@ def test_merged_cells_tell_of_what_they_span() -> None:
         ("C01", "企業の業種分類を表す。", "01", "農業", "農"),
         ("C01", "企業の業種分類を表す。", "02", "建設業", "建設"),
         ("C02", "顧客との契約の状態を表す。", "01", "契約中", "契約"),
-        ("C02", "顧客との契約の状態を表す。", "02", "解約済み", "解約"),
+        ("C02", "顧客との契約の状態を表す。", "02", "解約済み", "終了"),
         section=("コード設計",),
     )
     found = asked([page(block)], "ja", SPEC)
     about = "顧客登録の「コード設計」で、"
     assert found[f"{about}コードID「C01」の説明は何ですか。"] == "企業の業種分類を表す。"
-    assert found[f"{about}名称「解約済み」の略称は何ですか。"] == "解約"
+    assert found[f"{about}名称「解約済み」の略称は何ですか。"] == "終了"
     assert not any("名称「" in question and "説明" in question for question in found)
 
 
@@ -274,8 +274,17 @@ def test_a_row_of_fixes_is_named_by_its_title() -> None:
 
 
 def test_lines_that_siblings_share_are_no_source() -> None:
-    common = {"論理削除とは、行を残したまま削除済みの印を付けることである。", "E0005 業種コードが存在しません。"}
-    rows = table(("コード", "内容"), ("E0004", "既に登録されています。"), ("E0005", "業種コードが存在しません。"))
+    common = {
+        "論理削除とは、行を残したまま削除済みの印を付けることである。",
+        "E0005 業種コードが存在しません。 -",
+        "データベースに接続できません。",
+    }
+    rows = table(
+        ("コード", "内容", "対処"),
+        ("E0004", "既に登録されています。", "-"),
+        ("E0005", "業種コードが存在しません。", "-"),
+        ("E0009", "データベースに接続できません。", "管理者への連絡"),
+    )
     text = Block(
         BlockKind.PARAGRAPH,
         "論理削除とは、行を残したまま削除済みの印を付けることである。\n締め日とは、請求の期間が終わる日である。",
@@ -285,6 +294,8 @@ def test_lines_that_siblings_share_are_no_source() -> None:
     assert "論理削除とは何ですか。" not in found
     assert any("E0004" in question for question in found)
     assert not any("E0005" in question for question in found)
+    assert any("「E0009」の対処" in question for question in found)
+    assert not any("「E0009」の内容" in question for question in found)
 
 
 def test_notes_beside_a_drawing_are_no_answer() -> None:
