@@ -53,6 +53,7 @@ _CELLS = 2  # of a row
 _LISTED = 20  # names in the answer to what a table lists
 _KEY_CHARS = 70
 _PATH = 2  # columns that name rows together, at most
+_OFTEN = 8  # rows that may say the same
 _GROUPED = 6  # rows that bear one name together, at most
 
 _NUMBER_HEADER = re.compile(r"(?:no\.?|№|#|番号|項番|項|連番|通番|行番号?|.{0,8}no\.?|seq|s/n)\.?", re.IGNORECASE)
@@ -260,7 +261,7 @@ def _cells(
     counts = list(map(Counter, columns))
     for rows in sources:
         for column in _telling(header, columns, counts, rows[0], keys, maker.writer.language):
-            group = _group_column(header, columns, rows[0], column)
+            group = _group_column(header, columns, rows[0], column, keys[0])
             by = [key for key in (keys if group is None else (group,)) if says_something(columns[key][rows[0]])]
             names = [columns[key][rows[0]] for key in by]
             if (
@@ -325,16 +326,18 @@ def _key_columns(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tup
     return (paths[told.index(max(told))] if paths else ()), False
 
 
-def _group_column(header: Sequence[str], columns: Sequence[Sequence[str]], row: int, column: int) -> int | None:
-    """The column whose value a cell tells about where both stand for the same several rows, as cells merged over the
-    rows of a code do; names and codes before others, None where the cell tells about its own row.
+def _group_column(
+    header: Sequence[str], columns: Sequence[Sequence[str]], row: int, column: int, key: int
+) -> int | None:
+    """The column before the key whose value a cell tells about where both stand for the same several rows, as cells
+    merged over the rows of a code do; names and codes before others, None where the cell tells about its own row.
     """
     run = _run(columns[column], row)
     if len(run) == 1:
         return None
     found = [
         other
-        for other in range(column)
+        for other in range(min(column, key))
         if columns[other][row] and _is_header(header[other]) and _run(columns[other], row) == run
     ]
     return min(found, key=lambda other: (not _NAME_HEADER.search(header[other]), other), default=None)
@@ -354,10 +357,9 @@ def _can_be_key(text: str, header: str = "") -> bool:
     """Whether a cell can name its row; figures can under a header that says that they are codes."""
     if re.fullmatch(r"[0-9A-Za-z_./-]{2,80}", text) and (_CODE_HEADER.search(header) or LETTER.search(text)):
         return bool(_CODE_HEADER.search(header)) or len(LETTER.findall(text)) >= 2
-    words = text.split()
-    if len(words) > 2 and len(set(words)) * 2 <= len(words):  # the same word over and over
+    if not 2 <= len(text) <= _KEY_CHARS or text.endswith("。"):
         return False
-    return 2 <= len(text) <= _KEY_CHARS and bool(LETTER.search(text)) and not is_data(text) and not text.endswith("。")
+    return bool(LETTER.search(text)) and not is_data(text) and says_something(text)
 
 
 def _column_title(path: str) -> str:
@@ -392,7 +394,7 @@ def _telling(
     language: str,
 ) -> list[int]:
     """The columns of a row whose cells say most: long and rare in their column first, at most `_CELLS`, none a mark, an
-    empty word, what most rows say, or the class that several rows belong to.
+    empty word, what most or many rows say, or the class that several rows belong to.
     """
     name = folded(columns[keys[-1]][row])
     ranked = []
@@ -407,9 +409,9 @@ def _telling(
         if folded(value) == name or (folded(value) in name and len(value) > 1) or title in value:
             continue
         count, total = values[column][value], len(columns[column])
-        if total >= 4 and count * 2 > total:
+        if (total >= 4 and count * 2 > total) or count > _OFTEN:
             continue
-        if count > 1 and column < keys[0] and _group_column(header, columns, row, column) is None:
+        if count > 1 and column < keys[0] and _group_column(header, columns, row, column, keys[0]) is None:
             continue
         ranked.append((-min(len(value), 60) * (1.5 - count / total), column))
     return [column for _, column in sorted(ranked)[:_CELLS]]
@@ -463,6 +465,8 @@ def _beginning(following: Sequence[Block], language: str) -> tuple[str, int]:
             return "", 0
         found = sentences(joined(block.text, language), language)
         whole = [each for each in found if is_sentence(each, language) and not is_hollow(each)]
+        if whole and whole[0] != found[0]:
+            return "", 0
         if whole:
             text = whole[0]
             if len(text) < 60 and len(whole) > 1 and found.index(whole[1]) == found.index(whole[0]) + 1:

@@ -31,7 +31,8 @@ _HOLLOW = re.compile(
     re.IGNORECASE,
 )
 _HEADER_WORD = re.compile(
-    r"(?:名|名称|id|備考|説明|内容|定義|仕様|型|桁数|値|順|番号|属性|必須|要否|多重度|区分|種別)$", re.IGNORECASE
+    r"(?:名|名称|id|備考|説明|内容|定義|仕様|型|桁数|値|順|番号|属性|必須|要否|多重度|区分|種別)[0-9０-９]*$",
+    re.IGNORECASE,
 )
 _RECORD_LABEL = re.compile(
     r"(?:作成|更新|変更|改訂|改定|承認|確認|審査|査閲|検印|登録|発行|記入|実施)(?:日付|日時|年月日|日|者|者名|担当者?)"
@@ -130,7 +131,8 @@ def is_label(text: str, language: str) -> bool:
         return False
     if language == "ja":
         return _KANJI_OR_KANA.search(text) is not None and not re.search(
-            r"[。、！？「」【】…]|(?:する|した|です|ます|場合|とき|例|注|注意|参考|補足|備考|選択肢)$", text
+            r"^※|[。、！？「」【】…]|(?:について|については|する|した|です|ます|場合|とき|例|注|注意|参考|補足|備考|選択肢)$",
+            text,
         )
     words = text.split()
     return "=" not in text and len(words) <= 4 and words[0][:1].isupper() and words[0].lower() not in _NO_LABELS
@@ -138,6 +140,9 @@ def is_label(text: str, language: str) -> bool:
 
 def says_something(text: str) -> bool:
     """Whether a cell or a value says something: no mark or short arrow, no empty word, no pointer to elsewhere."""
+    words = text.split()
+    if len(words) > 2 and len(set(words)) * 3 <= len(words):  # the same over and over
+        return False
     if len(text) < SHORTEST_ANSWER or _ARROW.fullmatch(text) or _MARK.fullmatch(text) or text.lower() in _EMPTY_WORDS:
         return False
     return not (_POINTING_ELSEWHERE.search(text) or _SAMPLE.match(text) or ("☐" in text and "☑" not in text))

@@ -252,18 +252,20 @@ class _PassageFinder:
 def _whole(
     document_id: str, title: str, language: str, pages: Sequence[Page], common: Container[str]
 ) -> Candidate | None:
-    """What the document is about, answered by its most central sentence."""
+    """What the document is about, answered by its most central sentence, where sentences are most of its text."""
+    content = [page for page in pages if is_content(page)]
     lines = [
         ((page.number, index), line)
-        for page in pages
-        if is_content(page)
+        for page in content
         for index, block in enumerate(page.blocks)
         if block.kind in (BlockKind.PARAGRAPH, BlockKind.LIST_ITEM)
         for line in map(one_line, sentences(joined(without_common(block, common).text, language), language))
         if is_sentence(line, language) and not is_hollow(line)
-    ][:_MOST_CANDIDATES]
-    if not lines:
+    ]
+    whole = sum(len(block.text) for page in content for block in page.blocks if block.kind is not BlockKind.HEADER)
+    if not lines or 2 * sum(len(line) for _, line in lines) < whole:
         return None
+    lines = lines[:_MOST_CANDIDATES]
     central = lexrank(tf_idf([line for _, line in lines]))
     sizes = np.array([min(1.0, len(line) / 40) for _, line in lines])
     place, line = lines[int(np.round(central * sizes, 12).argmax())]

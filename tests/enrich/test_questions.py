@@ -203,6 +203,7 @@ def test_a_label_is_no_value() -> None:
         ("取引名：", "顧客登録"),
         ("承認者", "山田"),
         ("コード値", "ソート順"),
+        ("名称1", "名称2"),
     )
     found = asked([page(form), prose("Version: 1.2", "担当部署：")], "ja", SPEC)
     assert found == {"顧客登録のシステム機能設計書の取引名は何ですか。": "顧客登録"}
@@ -259,7 +260,7 @@ def test_classes_name_rows_together() -> None:
 
 
 def test_a_row_of_fixes_is_named_by_its_title() -> None:
-    fix = "要求の型が末尾で一致しない。" * 40
+    fix = "".join(f"第{number}の要求の型が末尾で一致しない。" for number in range(40))
     block = table(
         ("コンテンツ", "No.", "タイトル", "概要"),
         ("フレームワーク", "", "", ""),
