@@ -61,6 +61,7 @@ _NAME_HEADER = re.compile(
     r"(?:名|名称|名前|氏名|件名|題名|題目|タイトル|項目|品目|用語|コード|ID|name|title|subject|term|item|code|model)$",
     re.IGNORECASE,
 )
+_CLASS_HEADER = re.compile(r"(?:項目|分類|区分|種別|観点|カテゴリー?|category|class|group|type)\d*$", re.IGNORECASE)
 _CODE_HEADER = re.compile(r"(?:コード|ID|番号|code|number)\)?$", re.IGNORECASE)
 _CODE = re.compile(r"(?=[A-Za-z0-9_./-]*\d)(?=[A-Za-z0-9_./-]*[A-Za-z])[A-Za-z0-9_./-]{3,}")
 _CHECKED = re.compile(r"☑\s*([^☐☑]+)")
@@ -411,7 +412,8 @@ def _telling(
         count, total = values[column][value], len(columns[column])
         if (total >= 4 and count * 2 > total) or count > _OFTEN:
             continue
-        if count > 1 and column < keys[0] and _group_column(header, columns, row, column, keys[0]) is None:
+        is_class = count > 1 and column < keys[0]
+        if is_class and (_CLASS_HEADER.search(title) or _group_column(header, columns, row, column, keys[0]) is None):
             continue
         ranked.append((-min(len(value), 60) * (1.5 - count / total), column))
     return [column for _, column in sorted(ranked)[:_CELLS]]
@@ -440,7 +442,7 @@ def _labelled(label: str, value: str, maker: _Maker) -> Iterator[Candidate]:
     label = label.rstrip(" :：")
     if not is_label(label, maker.writer.language) or not says_something(value) or folded(value) == folded(label):
         return
-    if is_record_label(label) or is_record_label(value) or value.endswith((":", "：")):
+    if is_record_label(label) or is_record_label(value) or value.endswith((":", "：")) or value.startswith("※"):
         return
     if is_header_word(label) and is_header_word(value):  # headers above empty cells
         return

@@ -131,7 +131,7 @@ def is_label(text: str, language: str) -> bool:
         return False
     if language == "ja":
         return _KANJI_OR_KANA.search(text) is not None and not re.search(
-            r"^※|[。、！？「」【】…]|(?:について|については|する|した|です|ます|場合|とき|例|注|注意|参考|補足|備考|選択肢)$",
+            r"^[※\[［<＜]|[。、！？「」【】…]|(?:について|については|する|した|です|ます|場合|とき|例|注|注意|参考|補足|備考|選択肢)$",
             text,
         )
     words = text.split()
