@@ -53,6 +53,7 @@ def questions_fingerprint() -> str:
         "rag_assets.enrich.question_candidates",
         "rag_assets.enrich.question_dialogues",
         "rag_assets.enrich.question_phrases",
+        "rag_assets.enrich.question_rows",
         "rag_assets.enrich.question_sentences",
         "rag_assets.enrich.question_texts",
         "rag_assets.enrich.centrality",
