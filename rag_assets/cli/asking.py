@@ -103,11 +103,10 @@ def _print_sources(answer: "Answer") -> None:
         click.echo()
     for source in cited:
         click.secho(f"[{source.number}] {source.citation}", bold=True)
-    if answer.model is not None:
-        for sentence in answer.sentences:
-            if not sentence.supported:
-                click.echo(f"not found in its sources: {sentence.text}", err=True)
-            elif sentence.unfounded:
-                click.echo(f"not in its sources: {', '.join(sentence.unfounded)}: {sentence.text}", err=True)
+    for sentence in answer.sentences:
+        if not sentence.supported:
+            click.echo(f"not confirmed by its sources: {sentence.text}", err=True)
+        elif sentence.unfounded:
+            click.echo(f"not in its sources: {', '.join(sentence.unfounded)}: {sentence.text}", err=True)
     if answer.failure is not None:
         click.echo(f"rag-assets: the language model did not answer: {answer.failure}", err=True)

@@ -15,7 +15,8 @@ class SentenceCitation:
     Attributes:
         number: Number of the source, from 1.
         quote: The words of the source that say it; may be empty.
-        supported: Whether the words stand in the source; width, spaces and punctuation aside.
+        supported: Whether the words stand in the source, width, spaces and punctuation aside, and can carry the
+            sentence; of an answer from community reports, whether passages hold enough of what it says.
     """
 
     number: int
@@ -43,7 +44,7 @@ class Sentence:
 
     @property
     def supported(self) -> bool:
-        """Whether the words of at least one of its sources were found there."""
+        """Whether at least one of its citations is."""
         return any(citation.supported for citation in self.citations)
 
     def to_json(self) -> dict[str, object]:

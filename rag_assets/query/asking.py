@@ -32,11 +32,12 @@ from rag_assets.query.graph_local import HOW_TO_INDEX, walk_from
 from rag_assets.query.index import Candidate
 from rag_assets.query.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.modes import GRAPH_GLOBAL_MODE, GRAPH_LOCAL_MODE, META_KNOWLEDGE_MODE, TEXT_MAP_REDUCE_MODE, How
-from rag_assets.query.reader import ReaderOptions, passages_request, questions_request, value_of, written
-from rag_assets.query.report_levels import LevelChoice, reports_to_read
+from rag_assets.query.reader import Asked, ReaderOptions, passages_request, questions_request, value_of, written
+from rag_assets.query.report_levels import reports_to_read
 from rag_assets.query.report_references import cited_sentences, passages_of, statements
 from rag_assets.query.request import Indexes, Request
 from rag_assets.query.results import Hit, TraceRecorder
+from rag_assets.query.rewriting_rules import with_history
 from rag_assets.query.stored import StoredTables
 from rag_assets.query.sub_queries import question_language
 from rag_assets.query.text_map_reduce import chosen_passages, read_all, reduce_request
@@ -49,7 +50,7 @@ class Found:
     Attributes:
         question: As asked.
         how: How it was searched.
-        request: The search, with the filters as they are applied.
+        request: The search, with the filters as they are applied, and as it was rewritten where it was.
         hits: The passages, best first.
     """
 
@@ -62,6 +63,12 @@ class Found:
     def language(self) -> str:
         """Of prompts, and of what is said without a model."""
         return question_language(self.question)
+
+    @property
+    def asked(self) -> Asked:
+        """The question with what is known of it, for those who read a whole collection."""
+        searched = self.request.text if self.request.text != self.question else ""
+        return Asked(self.question, self.language, self.how.history, searched)
 
 
 @dataclass(frozen=True)
@@ -154,7 +161,7 @@ class Asking:
         """The best passages, quoted as they stand."""
         began = time.perf_counter()
         sources = pack(found.hits, self.reader.context_tokens, by_page=False)
-        sentences, answers = extracts(found.question, sources)
+        sentences, answers = extracts(with_history(found.question, found.how.history), sources)
         trace.add("quote", began, len(sentences))
         return _Written(sentences, sources, near=not answers)
 
@@ -163,7 +170,7 @@ class Asking:
             return _Written((), ())
         began = time.perf_counter()
         history, max_tokens = found.how.history, self.reader.written_tokens(model)
-        room = self.reader.room_tokens(model, found.question, history)
+        room = self.reader.room_tokens(model, Asked(found.question, found.language, history))
         mode = found.how.retriever
         background = ""
         sources: tuple[Source, ...] = ()
@@ -196,7 +203,7 @@ class Asking:
         trace.add("choose", began, len(chosen), texts=(limit,) if len(chosen) < len(every) else ())
         hits = self.hits_of(chosen, trace)
         began = time.perf_counter()
-        sources, findings = read_all(found.question, hits, model, self.reader, found.language)
+        sources, findings = read_all(found.asked, hits, model, self.reader)
         facts = f"groups {findings.groups}, unhelpful {findings.unhelpful}, failed {len(findings.failures)}"
         trace.add("map", began, len(findings.drafts), texts=(facts, *dict.fromkeys(findings.failures)))
         if not findings.drafts and findings.failures:
@@ -204,14 +211,14 @@ class Asking:
         if not findings.drafts:
             return _Written((), ())
         drafts, cited = _renumbered(findings.drafts, sources)
-        call, left_out = reduce_request(found.question, drafts, model, self.reader, found.language)
+        call, left_out = reduce_request(found.asked, drafts, model, self.reader)
         if left_out:
             trace.add("pack", time.perf_counter(), len(drafts) - left_out, texts=(f"findings left out {left_out}",))
         return (yield from _read(model, call, cited, trace, live=live))
 
     def _from_reports(self, found: Found, model: LanguageModel, trace: TraceRecorder) -> _Writing:
         """Have the community reports of a level read, and lead their references to passages."""
-        answer = self._answer_globally(found.request, found.question, model, found.how.levels, trace)
+        answer = self._answer_globally(found, model, trace)
         if answer.text is None:
             if answer.failed or answer.partial_answers:
                 raise ModelError("the community reports could not be read")
@@ -230,17 +237,15 @@ class Asking:
         yield TextPiece(rendered(sentences))
         return _Written(sentences, cited)
 
-    def _answer_globally(
-        self, request: Request, question: str, model: LanguageModel, levels: LevelChoice | None, trace: TraceRecorder
-    ) -> GlobalAnswer:
-        reports, tree = self.indexes.reports, self.indexes.report_tree
+    def _answer_globally(self, found: Found, model: LanguageModel, trace: TraceRecorder) -> GlobalAnswer:
+        reports, tree, levels = self.indexes.reports, self.indexes.report_tree, found.how.levels
         if reports is None or tree is None or reports.row_count == 0:
             raise QueryError(f"answers from community reports need the entity graph: {HOW_TO_INDEX}")
         if levels is None:
             raise QueryError("answers from community reports need the level of the reports, and none is named")
-        read = tree.reports(reports_to_read(request.embedding, reports, tree, levels, trace))
+        read = tree.reports(reports_to_read(found.request.embedding, reports, tree, levels, trace))
         began = time.perf_counter()
-        answer = global_answer(question, read, model, self.whole, question_language(question))
+        answer = global_answer(found.asked, read, model, self.whole)
         facts = f"unhelpful groups {answer.unhelpful}, failed {answer.failed}, answers left out {answer.left_out}"
         trace.add("answer", began, len(answer.partial_answers), texts=(f"reports {answer.read}", facts))
         return answer

@@ -1,7 +1,7 @@
 """What a language model wrote, checked against the sources that it names, and put into one text.
 
-A citation of a source that does not exist is taken out and counted; words that their source does not hold are marked;
-so are numbers and codes of a sentence that none of its sources holds.
+A citation of a source that does not exist is taken out and counted; words that their source does not hold, or that
+cannot carry their sentence, are marked; so are numbers and codes of a sentence that none of its sources holds.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rag_assets.contracts.generation import JsonValue
 from rag_assets.query.answers import Sentence, SentenceCitation, Source
-from rag_assets.query.quotes import stands_in, unfounded
+from rag_assets.query.quotes import carries, stands_in, unfounded
 
 NOT_FOUND = {"ja": "資料には記載が見当たりません。", "en": "The documents do not say."}
 
@@ -58,7 +58,8 @@ def checked(drafts: Sequence[Draft], sources: Sequence[Source]) -> tuple[tuple[S
         valid = [(number, quote) for number, quote in draft.quotes if number in by_number]
         removed += len(draft.quotes) - len(valid)
         citations = dict.fromkeys(
-            SentenceCitation(number, quote, stands_in(quote, by_number[number].hit.text)) for number, quote in valid
+            SentenceCitation(number, quote, stands_in(quote, by_number[number].hit.text) and carries(quote, draft.text))
+            for number, quote in valid
         )
         texts = [_whole_text(by_number[number]) for number, _ in valid]
         sentences.append(Sentence(draft.text, tuple(citations), unfounded(draft.text, texts)))

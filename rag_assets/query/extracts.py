@@ -2,7 +2,11 @@
 quoted as they stand.
 
 Terms of the question are weighed by how few sentences hold them (inverse document frequency over the sentences at
-hand). Where a question was found that documents answer and that asks the same, its stored answer comes first.
+hand). Quotes are taken for an answer where one passage, with its title and place, holds at least half of the question's
+content words, by the same weights: a rare word that no passage holds counts most. Where a question was found that
+documents answer and that asks the same, its stored answer comes first.
+
+A quote that is too long is cut between cells, clauses or words, and its text goes on with `…`.
 
 What stays out: how passages are found.
 """
@@ -14,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_assets.query.answers import Sentence, SentenceCitation, Source
+from rag_assets.query.content_words import content_terms, content_words, held_share
 from rag_assets.query.quotes import stands_in
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.rewriting_rules import keywords
@@ -21,34 +26,47 @@ from rag_assets.store.terms import query_terms
 
 OPENING = {"ja": "資料の記載:", "en": "From the documents:"}
 NEAREST = {
-    "ja": "質問の語を含む記載は見当たりません。最も近い記載:",
-    "en": "No passage has the words of the question. The nearest:",
+    "ja": "質問に答える記載は見当たりません。最も近い記載:",
+    "en": "No passage seems to answer the question. The nearest:",
 }
 
 _MOST = 4  # quotes
 _MOST_NEAR = 2  # quotes that are only near to the question
 _MOST_CHARS = 700  # of all quotes
 _QUOTE_CHARS = 300
+_LONGEST_QUOTE_CHARS = 1000  # of text without any end
+_LEAST_WORDS = 2  # content words of a quote
+_PART_WORDS = 3  # content words of a sentence; a shorter one goes with the next, as "U.S." or "Table 6." does
+_LEAST_HEADER_CELLS = 3  # the first row of a table of two columns is as often a label with its value
 _LEAST_SHARE = 0.6  # of the best quote's score, from which a further one is given
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
 _RANK_DISCOUNT = 0.05  # of a score, for each place of the passage
 _HEADING_CHARS = 40
 _HEADINGS_CHARS = 120  # of short lines that are put together
-_SHARED = 0.2  # share of the question's weighed terms from which a quote is taken for an answer
+_SHARED = 0.5  # share of the question's weighed content words from which a passage is taken to answer
+_STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 _ENDED = re.compile(r"[。！？.!?]$")
 _WORD = re.compile(r"\w")
+_WIDE = "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_ENDS = (
+    re.compile(r"(?= \| )|(?<=[。！？；])"),
+    re.compile(r"(?<=[、，)）」』])|(?=\s)"),
+    re.compile("(?<=[\u3041-\u309f])(?![\u3041-\u309f])"),
+    re.compile(f"(?<=[{_WIDE}])"),
+)  # where a long quote may end, the best first; none is within a number or an identifier
 _CELL = " | "
 _VALUE = re.compile(r"^\W*[\d.,]+\W*$|: ")
 
 
 @dataclass(frozen=True)
 class _Quote:
-    """Words of a source that may be quoted, with the header of their table and the terms of both."""
+    """Words of a source that may be quoted, with their table's header, the terms of both, and whether they go on."""
 
     source: Source
     text: str
     header: str
+    goes_on: bool
     terms: frozenset[str]
 
 
@@ -60,8 +78,8 @@ def extracts(question: str, sources: Sequence[Source]) -> tuple[tuple[Sentence, 
         sources: Passages.
 
     Returns:
-        Quotes, the best first, and whether they may answer: not where they hardly share a term with the question, as
-        all that is known then is that they are near to it.
+        Quotes, the best first, and whether they may answer: not where the words that matter in the question stand in no
+        passage, as all that is known then is that the quotes are near to it.
     """
     asked = _terms(keywords(question))
     quotes = [quote for source in sources for quote in _quotes(source)]
@@ -72,7 +90,7 @@ def extracts(question: str, sources: Sequence[Source]) -> tuple[tuple[Sentence, 
         best = min((source.hit.rank for source in sources), default=0)
         chosen = [quote for quote in quotes if quote.source.hit.rank == best]
     answers = _stored_answers(asked, sources)
-    sure = bool(answers) or max(scores.values(), default=0.0) >= _SHARED
+    sure = bool(answers) or _covered(question, sources, quotes) >= _SHARED
     most = _MOST if sure else _MOST_NEAR
     return (*answers, *(_sentence(quote) for quote in chosen[: most - len(answers)])), sure
 
@@ -113,25 +131,51 @@ def _chosen(quotes: Sequence[_Quote], scores: Mapping[_Quote, float]) -> list[_Q
 
 def _quotes(source: Source) -> list[_Quote]:
     found: dict[str, _Quote] = {}
-    for text, header in _sentences(source.text):
-        cut = text[:_QUOTE_CHARS].strip()
-        if cut:
-            found.setdefault(cut, _Quote(source, cut, header, _terms(f"{cut} {header}")))
+    for text, header in _sentences(source.hit.text):
+        whole = " ".join(text.split())
+        cut = _cut(whole)
+        if len(cut) <= _LONGEST_QUOTE_CHARS and len(content_words(cut)) >= _LEAST_WORDS:
+            found.setdefault(cut, _Quote(source, cut, header, cut != whole, _terms(f"{cut} {header}")))
     return list(found.values())
+
+
+def _cut(text: str) -> str:
+    """The beginning of a long text, to the last place where it may end; to the first one where that is far off."""
+    if len(text) <= _QUOTE_CHARS:
+        return text
+    for pattern in _ENDS:
+        ends = [match.start() for match in pattern.finditer(text, _QUOTE_CHARS // 2, _QUOTE_CHARS + 1)]
+        if near := [end for end in ends if end <= _QUOTE_CHARS]:
+            return text[: near[-1]].rstrip()
+    ends = [match.start() for pattern in _ENDS if (match := pattern.search(text, _QUOTE_CHARS))]
+    return text[: min(ends, default=len(text))].rstrip()
+
+
+def _covered(question: str, sources: Sequence[Source], quotes: Sequence[_Quote]) -> float:
+    """Share of a question's weighed content words in the passage that holds most of them."""
+    words = list(dict.fromkeys(content_words(keywords(question))))
+    held = Counter(term for quote in quotes for term in content_terms(quote.text))
+    shares = {}
+    for word in words:
+        rarity = sum(math.log((1 + len(quotes)) / (1 + held[term])) + 1 for term in word) / len(word)
+        shares[word] = rarity * (_STEM_WEIGHT if len(word[0]) == 1 else 1)
+    total = sum(shares.values()) or 1.0
+    texts = [content_terms(f"{each.hit.title}\n{each.citation}\n{each.hit.text}") for each in sources]
+    return max((sum(shares[word] * held_share([word], terms) for word in words) / total for terms in texts), default=0)
 
 
 def _sentences(text: str) -> Iterator[tuple[str, str]]:
     """Sentences, and rows with the header of their table; short lines together, and a heading with what follows it."""
     short = header = ""
     for line in filter(_WORD.search, map(str.strip, text.splitlines())):
-        if len(line) <= _HEADING_CHARS and _CELL not in line and not _ENDED.search(line):
+        if len(line) <= _HEADING_CHARS and _CELL not in line and (_is_part(line) or not _ENDED.search(line)):
             if len(short) + len(line) > _HEADINGS_CHARS:
                 yield short, ""
                 short = ""
             header = ""
             short = f"{short} {line}".strip()
             continue
-        parts = [line] if _CELL in line else [part.strip() for part in _SENTENCE_END.split(line) if part.strip()]
+        parts = [line] if _CELL in line else _parts(line)
         if len(short) > _HEADING_CHARS:
             yield short, ""
             short = ""
@@ -144,9 +188,28 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
         yield short, ""
 
 
+def _parts(line: str) -> list[str]:
+    """The sentences of a line; very short ones together with the next."""
+    parts: list[str] = []
+    for part in filter(None, map(str.strip, _SENTENCE_END.split(line))):
+        if parts and _is_part(parts[-1]):
+            parts[-1] = f"{parts[-1]} {part}"
+        else:
+            parts.append(part)
+    return parts
+
+
+def _is_part(text: str) -> bool:
+    """Whether a text is too short to say something by itself."""
+    return len(content_words(text)) < _PART_WORDS
+
+
 def _header(row: str) -> str:
     """The first row of a table, where it may be its header: no cell of it is a number or a label with a value."""
-    return "" if any(_VALUE.search(cell) for cell in row.split(_CELL)) or len(row) > _QUOTE_CHARS else row
+    cells = row.split(_CELL)
+    if len(cells) < _LEAST_HEADER_CELLS or len(row) > _QUOTE_CHARS or any(_VALUE.search(cell) for cell in cells):
+        return ""
+    return row
 
 
 def _weights(asked: frozenset[str], quotes: Sequence[_Quote]) -> dict[str, float]:
@@ -181,8 +244,8 @@ def _stored_answers(asked: frozenset[str], sources: Sequence[Source]) -> list[Se
 
 
 def _sentence(quote: _Quote) -> Sentence:
-    text = " ".join(quote.text.split())
-    citation = SentenceCitation(quote.source.number, text, stands_in(text, quote.source.hit.text))
+    citation = SentenceCitation(quote.source.number, quote.text, stands_in(quote.text, quote.source.hit.text))
+    text = f"{quote.text}…" if quote.goes_on else quote.text
     return Sentence(f"{text} ({quote.header})" if quote.header else text, (citation,))
 
 

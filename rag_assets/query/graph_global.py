@@ -30,6 +30,7 @@ from rag_assets.query.graph_local import HOW_TO_INDEX, ranked_passages
 from rag_assets.query.hybrid import CANDIDATES, search_both
 from rag_assets.query.index import Candidate, Index
 from rag_assets.query.passage_graph import PassageGraph
+from rag_assets.query.reader import Asked
 from rag_assets.query.report_levels import LevelChoice, Report, ReportTree, reports_to_read
 from rag_assets.query.request import Indexes
 from rag_assets.query.request import Request as Search
@@ -43,7 +44,7 @@ STEPS = (MAP_STEP, REDUCE_STEP)
 MOST_HELPFUL = 100
 _REPORTS = 10  # reports whose passages are searched
 _LEAST_WEIGHT = 1 / _REPORTS  # of a report, where the best possible one has 1: passages of the last one count too
-_PROMPT_TOKENS = 800  # system text, form of the question and the question itself
+_PROMPT_TOKENS = 800  # system text and form of the question
 _LEAST_TOKENS = 256
 
 
@@ -116,16 +117,15 @@ def pack_reports(reports: Sequence[Report], context_tokens: int, seed: int) -> l
 
 
 def global_answer(
-    question: str, reports: Sequence[Report], model: LanguageModel, options: GlobalOptions, language: str
+    asked: Asked, reports: Sequence[Report], model: LanguageModel, options: GlobalOptions
 ) -> GlobalAnswer:
     """Answer a question from reports, group by group, then as a whole.
 
     Args:
-        question: The question.
+        asked: The question.
         reports: The reports to read (`choose_reports`).
         model: The language model.
         options: How; the context is cut to what the model takes.
-        language: Language of the prompts.
 
     Raises:
         QueryError: There are no reports.
@@ -134,23 +134,23 @@ def global_answer(
     if not reports:
         raise QueryError("global answers need reports on communities, and there are none")
     answer_tokens = min(options.answer_tokens, model.output_tokens)
-    room = model.context_tokens - _PROMPT_TOKENS - answer_tokens - estimate_tokens(question)
+    room = model.context_tokens - _PROMPT_TOKENS - answer_tokens - asked.tokens
     context_tokens = max(_LEAST_TOKENS, min(options.context_tokens, room))
     groups = pack_reports(reports, context_tokens, options.seed)
-    asked = [_map_request(question, group, answer_tokens, language) for group in groups]
-    answers = {each.request.content_sha256: each for each in model.generate(asked)}
-    found = [_partial(answers[request.content_sha256], group) for request, group in zip(asked, groups, strict=True)]
+    requests = [_map_request(asked, group, answer_tokens) for group in groups]
+    answers = {each.request.content_sha256: each for each in model.generate(requests)}
+    found = [_partial(answers[request.content_sha256], group) for request, group in zip(requests, groups, strict=True)]
     helpful = [each for each in found if each is not None and each.helpfulness > 0 and each.text]
     helpful.sort(key=lambda each: (-each.helpfulness, each.community_ids))
     taken = _fitting(helpful, context_tokens)
-    text = _reduced(question, taken, model, answer_tokens, language) if taken else None
+    text = _reduced(asked, taken, model, answer_tokens) if taken else None
     failed = sum(each is None for each in found)
     unhelpful = len(found) - failed - len(helpful)
     return GlobalAnswer(text, tuple(taken), len(reports), unhelpful, failed, len(helpful) - len(taken))
 
 
-def _map_request(question: str, group: Sequence[Report], answer_tokens: int, language: str) -> Request:
-    prompt = load_prompt(MAP_STEP, language)
+def _map_request(asked: Asked, group: Sequence[Report], answer_tokens: int) -> Request:
+    prompt = load_prompt(MAP_STEP, asked.language)
     texts = "\n\n".join(report.text for report in group)
     schema = object_schema(
         {
@@ -158,10 +158,10 @@ def _map_request(question: str, group: Sequence[Report], answer_tokens: int, lan
             "helpfulness": {"type": "integer", "minimum": 0, "maximum": MOST_HELPFUL},
         }
     )
-    asked = prompt.question.substitute(reports=fenced(texts, "reports"), question=question)
+    text = prompt.question.substitute(reports=fenced(texts, "reports"), **asked.fenced())
     return Request(
         prompt.prefix.substitute(),
-        (Message("user", asked),),
+        (Message("user", text),),
         answer_tokens,
         Tag("answers", MAP_STEP),
         schema=json.dumps(schema),
@@ -191,13 +191,11 @@ def _fitting(answers: Sequence[PartialAnswer], context_tokens: int) -> list[Part
     return taken
 
 
-def _reduced(
-    question: str, answers: Sequence[PartialAnswer], model: LanguageModel, answer_tokens: int, language: str
-) -> str | None:
-    prompt = load_prompt(REDUCE_STEP, language)
+def _reduced(asked: Asked, answers: Sequence[PartialAnswer], model: LanguageModel, answer_tokens: int) -> str | None:
+    prompt = load_prompt(REDUCE_STEP, asked.language)
     texts = "\n\n".join(f"({answer.helpfulness}) {answer.text}" for answer in answers)
-    asked = prompt.question.substitute(answers=fenced(texts, "answers"), question=question)
-    request = Request(prompt.prefix.substitute(), (Message("user", asked),), answer_tokens, Tag("answers", REDUCE_STEP))
+    text = prompt.question.substitute(answers=fenced(texts, "answers"), **asked.fenced())
+    request = Request(prompt.prefix.substitute(), (Message("user", text),), answer_tokens, Tag("answers", REDUCE_STEP))
     usable = {Outcome.COMPLETED, Outcome.TRUNCATED}
     return next((each.text.strip() for each in model.generate([request]) if each.outcome in usable), None)
 

@@ -34,9 +34,10 @@ from rag_assets.query.modes import AUTO_MODE, NEEDS_NO_VECTOR, REWRITE_MODE, How
 from rag_assets.query.passage_graph import PassageGraphs
 from rag_assets.query.reader import ReaderOptions
 from rag_assets.query.report_levels import LevelChoice, ReportTree
-from rag_assets.query.request import Indexes, Request, clean_text
+from rag_assets.query.request import Indexes, Mode, Request, clean_text
 from rag_assets.query.reranking import Reranking
 from rag_assets.query.results import Citation, Hit, SearchResult, TraceRecorder
+from rag_assets.query.rewriting import RewriteSearch
 from rag_assets.query.rewriting_rules import with_history
 from rag_assets.query.stored import StoredTables
 from rag_assets.query.sub_queries import Planner
@@ -335,7 +336,8 @@ class KnowledgeBase:
         if filters.facet and self._knowledge is not None:
             filters = replace(filters, facet_documents=self._knowledge.documents(filters))
         request = Request(query, vector, depth, filters, _SUMMARIES[how.summaries], show_all)
-        find = self._finder(query, how, modes, trace)
+        search = modes.search(how)
+        find = self._finder(query, search, trace)
         found = find(request)
         best = grouped(found, granularity)
         # Where a few documents take all the places, look deeper until there are enough others or no more passages.
@@ -343,11 +345,10 @@ class KnowledgeBase:
             request = replace(request, depth=min(request.depth * 4, _MAX_DEPTH))
             found = find(request)
             best = grouped(found, granularity)
-        return request, best
+        return search.rewritten(request, trace) if isinstance(search, RewriteSearch) else request, best
 
-    def _finder(self, query: str, how: How, modes: Modes, trace: TraceRecorder) -> Callable[[Request], list[Candidate]]:
+    def _finder(self, query: str, search: Mode, trace: TraceRecorder) -> Callable[[Request], list[Candidate]]:
         """Finds passages, and orders the first ones anew where there is a reranker."""
-        search = modes.search(how)
         if self._reranker is None:
             return lambda request: search(request, self._indexes, trace)
         reranking = Reranking(self._reranker, self._rerank_candidates, clean_text(query), self._indexes.chunks)
@@ -381,6 +382,7 @@ def _hit(rank: int, candidate: Candidate, row: Mapping[str, object]) -> Hit:
         cell_range=str(row["cell_range"]) if row["cell_range"] is not None else None,
         box=tuple(float(edge) for edge in box) if isinstance(box, list) else None,
         format=str(row["format"]),
+        chunk_id=candidate.key,
     )
     return Hit(
         rank=rank,

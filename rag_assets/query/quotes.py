@@ -1,7 +1,11 @@
-"""Whether words stand in a text, and which numbers and codes of a sentence its sources do not hold.
+"""Whether words stand in a text, whether they can carry a sentence, and which figures of it no source holds.
 
 Words are compared in NFKC: width makes no difference, nor do spaces, line ends and punctuation between words. Letters,
 digits, signs and the separators within a number do: a number is never found inside of a longer one.
+
+Words carry a sentence, as far as can be told by words, where they are more than a word or hold all its figures, and
+share with it. Nobody can tell so whether they say the same: a denial shares all words with what it denies. Between
+languages, figures, codes and names are all that can be shared.
 
 What stays out: what is done about words that are not found (`rag_assets.query.reader`).
 """
@@ -10,6 +14,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from rag_assets.query.content_words import content_terms, content_words, held_share, is_wide
+
 _WIDE = "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 _NUMBER = r"\d+(?:[.,:/]\d+)*"
 _LETTER = rf"(?![{_WIDE}\d_])\w"
@@ -17,6 +23,9 @@ _TOKEN = re.compile(rf"(?P<number>{_NUMBER})|(?P<wide>[{_WIDE}])|(?P<word>(?:{_L
 _DASHES = re.compile("[\u2010-\u2015\u2212]")
 _GAP = r"(?:[^\w%‰°$€£¥±]|_)*"
 _LONGEST = 1000  # characters; a longer quote is none
+_LEAST_WORDS = 2  # of a quote, or one word of
+_LEAST_TERMS = 3  # so many parts
+_LEAST_SHARE = 0.25  # of the words of a quote or of its sentence, whichever has fewer, that the other holds
 _CODE = re.compile(
     r"(?<![A-Za-z0-9])(?=[A-Za-z0-9_.-]*[0-9])(?=[A-Za-z0-9_.-]*[A-Za-z])[A-Za-z0-9]+(?:[_.-]+[A-Za-z0-9]+)*"
 )
@@ -34,6 +43,24 @@ def stands_in(quote: str, text: str) -> bool:
     """
     pattern = _pattern(quote)
     return pattern is not None and pattern.search(_plain(text)) is not None
+
+
+def carries(quote: str, sentence: str) -> bool:
+    """Whether words can carry a sentence: they mean something by themselves, and are about the same.
+
+    Args:
+        quote: The words.
+        sentence: The sentence. One without content words, as "Yes.", is carried by all words that mean something.
+    """
+    quoted, said = content_words(quote), content_words(sentence)
+    figures = _facts(sentence)
+    holds_figures = bool(figures) and not unfounded(sentence, [quote])
+    if len(quoted) < _LEAST_WORDS and sum(map(len, quoted)) < _LEAST_TERMS and not holds_figures:
+        return False
+    shares = (held_share(quoted, content_terms(sentence)), held_share(said, content_terms(quote)))
+    if is_wide(quoted) != is_wide(said):
+        return any(shares) or not figures
+    return not said or max(shares) >= _LEAST_SHARE
 
 
 def unfounded(sentence: str, sources: Sequence[str]) -> tuple[str, ...]:

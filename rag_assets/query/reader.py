@@ -43,6 +43,38 @@ _NOTHING = "-"
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A question with what is known of it.
+
+    Attributes:
+        question: As asked.
+        language: Of the prompts.
+        history: The conversation before the question.
+        searched: What was searched for in its place, with what it refers to; empty where that is the question.
+    """
+
+    question: str
+    language: str
+    history: tuple[Turn, ...] = ()
+    searched: str = ""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that it takes in a request, at most."""
+        texts = (estimate_tokens(self.question), estimate_tokens(self.searched))
+        turns = len(self.history[-REMEMBERED_TURNS:]) * 2 * _TURN_TOKENS
+        return sum(min(_QUERY_TOKENS, text) for text in texts) + turns
+
+    def fenced(self) -> dict[str, str]:
+        """Its parts between tags, by their placeholders in the prompts that read a whole collection."""
+        return {
+            "conversation": _conversation(self.history),
+            "searched": fenced(cut_to_tokens(self.searched, _QUERY_TOKENS) or _NOTHING, "searched"),
+            "query": fenced_query(self.question),
+        }
+
+
+@dataclass(frozen=True)
 class ReaderOptions:
     """How answers are written.
 
@@ -58,10 +90,9 @@ class ReaderOptions:
     map_reduce_chunks: int = 400
     seed: int = 0
 
-    def room_tokens(self, model: LanguageModel, question: str, history: Sequence[Turn] = ()) -> int:
+    def room_tokens(self, model: LanguageModel, asked: Asked) -> int:
         """Tokens of evidence that a request to a model has room for."""
-        asked = min(_QUERY_TOKENS, estimate_tokens(question)) + len(history[-REMEMBERED_TURNS:]) * 2 * _TURN_TOKENS
-        room = model.context_tokens - _PROMPT_TOKENS - asked - self.written_tokens(model)
+        room = model.context_tokens - _PROMPT_TOKENS - asked.tokens - self.written_tokens(model)
         return min(self.context_tokens, max(_LEAST_TOKENS, room))
 
     def written_tokens(self, model: LanguageModel) -> int:

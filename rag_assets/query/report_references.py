@@ -4,6 +4,10 @@ A reference such as `[Data: Entities (5, 7); Relationships (23)]` grounds the te
 or the line end before. Of the passages that name a record (of a relationship, both its ends), those that share
 most with the text are cited, with their sentence that does.
 
+Nobody quoted these sentences to ground the text, so that it is the text's own words that decide: it is supported where
+the cited passages hold half of its content words and figures. That tells whether it is about what stands there, not
+whether it is true of it; a text in another language than the passages is hardly ever supported.
+
 What stays out: writing the answer (`rag_assets.query.graph_global`).
 """
 
@@ -15,16 +19,18 @@ import numpy as np
 
 from rag_assets.contracts.tables import ENTITIES, RELATIONSHIPS
 from rag_assets.query.answers import Sentence, SentenceCitation, Source
+from rag_assets.query.content_words import content_terms, content_words, held_share
 from rag_assets.query.extracts import quote_for
 from rag_assets.query.passage_graph import PassageGraph
 from rag_assets.query.quotes import stands_in, unfounded
 from rag_assets.query.stored import StoredTables
-from rag_assets.store.terms import query_terms
 
 _REFERENCE = re.compile(r"[\[［【]\s*data\s*[:：]([^\[\]［］【】]{0,2000})[\]］】]", re.IGNORECASE)
 _RECORDS = re.compile(r"([^\W\d_]+)\s*[(（]([^()（）]*)[)）]")
 _PASSAGES = 2  # of a statement
 _CANDIDATES = 30  # passages of a statement that are looked at
+_HELD = 0.5  # share of a statement's content words that the cited passages hold together, from which it is supported
+_OWN = 0.25  # share that a passage holds by itself, from which it supports
 
 
 @dataclass(frozen=True)
@@ -91,17 +97,21 @@ def cited_sentences(
         The sentences, and the sources that they cite, numbered from 1 in order of their first citation.
     """
     numbered: dict[str, Source] = {}
+    terms = {chunk_id: content_terms(source.hit.text) for chunk_id, source in sources.items()}
     sentences = []
     for statement, chunk_ids in found:
-        held = [sources[chunk_id] for chunk_id in chunk_ids if chunk_id in sources]
-        terms = set(query_terms(statement.said).split())
-        held.sort(key=lambda source: -len(terms & set(query_terms(source.text).split())))
-        citations = []
-        for source in held[:_PASSAGES]:
-            number = numbered.setdefault(source.hit.chunk_id, replace(source, number=len(numbered) + 1)).number
-            quote = " ".join(quote_for(statement.said, source).split())
-            citations.append(SentenceCitation(number, quote, stands_in(quote, source.hit.text)))
-        texts = [f"{source.hit.title}\n{source.citation}\n{source.hit.text}" for source in held[:_PASSAGES]]
+        words = content_words(statement.said)
+        shares = {chunk_id: held_share(words, terms[chunk_id]) for chunk_id in chunk_ids if chunk_id in sources}
+        cited = sorted(shares, key=lambda chunk_id: -shares[chunk_id])[:_PASSAGES]
+        grounded = held_share(words, frozenset().union(*(terms[chunk_id] for chunk_id in cited))) >= _HELD
+        citations, texts = [], []
+        for chunk_id in cited:
+            source = sources[chunk_id]
+            number = numbered.setdefault(chunk_id, replace(source, number=len(numbered) + 1)).number
+            quote = quote_for(statement.said, source)
+            supported = grounded and shares[chunk_id] >= _OWN and stands_in(quote, source.hit.text)
+            citations.append(SentenceCitation(number, quote, supported))
+            texts.append(f"{source.hit.title}\n{source.citation}\n{source.hit.text}")
         sentences.append(Sentence(statement.text, tuple(citations), unfounded(statement.said, texts)))
     return tuple(sentences), tuple(numbered.values())
 

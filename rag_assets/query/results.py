@@ -20,6 +20,7 @@ class Citation:
         cell_range: Cells, as in `B4:F20`, or None.
         box: Left, top, right, bottom in points from the top left corner of the page, or None.
         format: Format of the file.
+        chunk_id: The passage, by which a place without cells and box is found; may be empty.
     """
 
     document_id: str
@@ -28,6 +29,7 @@ class Citation:
     cell_range: str | None
     box: tuple[float, ...] | None
     format: str
+    chunk_id: str = ""
 
     def __str__(self) -> str:
         """As in `specs/token.xlsx › Login › B4:F20` or `report.pdf › p.3`."""
@@ -43,12 +45,15 @@ class Citation:
     def link(self) -> str:
         """Where the rendered page is opened at this place, relative to the server that shows it.
 
-        As in `/pages/specs/token.xlsx?page=2#cells=B4:F20` or `/pages/report.pdf?page=3#box=72,90.5,300,120`.
+        As in `/pages/specs/token.xlsx?page=2#cells=B4:F20`, `/pages/report.pdf?page=3#box=72,90.5,300,120` or, without
+        cells and box, `/pages/rules.docx?page=1#passage=rules.docx%231.0`.
         """
         address = f"/pages/{quote(self.document_id, safe='/')}?page={self.page_number}"
         if self.cell_range:
             return f"{address}#cells={quote(self.cell_range, safe=':,')}"
-        return f"{address}#box={','.join(f'{edge:g}' for edge in self.box)}" if self.box else address
+        if self.box:
+            return f"{address}#box={','.join(f'{edge:g}' for edge in self.box)}"
+        return f"{address}#passage={quote(self.chunk_id, safe='')}" if self.chunk_id else address
 
     def to_json(self) -> dict[str, object]:
         """The citation, its printed form and its link, for JSON."""

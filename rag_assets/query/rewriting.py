@@ -91,10 +91,19 @@ class RewriteSearch:
             BudgetError: The rewrite may cost more than the budget allows.
             StoreError: A published file is gone.
         """
+        return self._retriever(self.rewritten(request, trace), indexes, trace)
+
+    def rewritten(self, request: Request, trace: TraceRecorder) -> Request:
+        """What the retriever is asked.
+
+        Raises:
+            ModelError: The embedder failed.
+            BudgetError: The rewrite may cost more than the budget allows.
+        """
         if self._rewritten is None:
             self._rewritten = self._rewrite(request, trace)
         text, vector = self._rewritten
-        return self._retriever(replace(request, text=text, vector=vector), indexes, trace)
+        return replace(request, text=text, vector=vector)
 
     def _rewrite(self, request: Request, trace: TraceRecorder) -> tuple[str, NDArray[np.float32]]:
         """Text for words and vector for meaning."""

@@ -26,7 +26,7 @@ from rag_assets.query.checking import Draft, drafts_of
 from rag_assets.query.evidence import shown
 from rag_assets.query.graph_global import MOST_HELPFUL
 from rag_assets.query.index import Candidate
-from rag_assets.query.reader import ReaderOptions, fenced_query, sentences_request, value_of
+from rag_assets.query.reader import Asked, ReaderOptions, sentences_request, value_of
 from rag_assets.query.request import Indexes
 from rag_assets.query.request import Request as Search
 from rag_assets.query.results import Hit, TraceRecorder
@@ -74,16 +74,15 @@ def chosen_passages(found: Sequence[Candidate], options: ReaderOptions) -> list[
 
 
 def read_all(
-    question: str, hits: Sequence[Hit], model: LanguageModel, options: ReaderOptions, language: str
+    asked: Asked, hits: Sequence[Hit], model: LanguageModel, options: ReaderOptions
 ) -> tuple[tuple[Source, ...], Findings]:
     """Have passages read, group by group.
 
     Args:
-        question: As asked.
+        asked: The question.
         hits: The passages, in the order in which they are read.
         model: The language model.
         options: Tokens of a group and of an answer.
-        language: Of the prompts.
 
     Returns:
         The passages, numbered, and what they say.
@@ -92,9 +91,9 @@ def read_all(
         ModelError: The model as a whole cannot be used.
     """
     sources = tuple(Source(number, hit, hit.text) for number, hit in enumerate(hits, start=1))
-    room, max_tokens = options.room_tokens(model, question), options.written_tokens(model)
+    room, max_tokens = options.room_tokens(model, asked), options.written_tokens(model)
     groups = _packed(sources, room, lambda source: shown([source]))
-    requests = [_map_request(question, group, max_tokens, language) for group in groups]
+    requests = [_map_request(asked, group, max_tokens) for group in groups]
     answers = {each.request.content_sha256: each for each in model.generate(requests)}
     rated: list[tuple[int, int, list[Draft]]] = []
     failures, unhelpful = [], 0
@@ -111,20 +110,20 @@ def read_all(
 
 
 def reduce_request(
-    question: str, drafts: Sequence[Draft], model: LanguageModel, options: ReaderOptions, language: str
+    asked: Asked, drafts: Sequence[Draft], model: LanguageModel, options: ReaderOptions
 ) -> tuple[Request, int]:
     """Ask for one answer out of what the groups say.
 
     Returns:
         The request, and the sentences for which there was no room.
     """
-    room = options.room_tokens(model, question)
+    room = options.room_tokens(model, asked)
     taken = _packed(drafts, room, lambda draft: json.dumps(_finding(draft), ensure_ascii=False))[0]
     lines = "\n".join(json.dumps(_finding(draft), ensure_ascii=False) for draft in taken)
-    prompt = load_prompt(REDUCE_STEP, language)
-    asked = prompt.question.substitute(findings=fenced(lines, "findings"), query=fenced_query(question))
+    prompt = load_prompt(REDUCE_STEP, asked.language)
+    text = prompt.question.substitute(findings=fenced(lines, "findings"), **asked.fenced())
     max_tokens = options.written_tokens(model)
-    request = sentences_request(REDUCE_STEP, language, asked, max_tokens, {"answered": {"type": "boolean"}})
+    request = sentences_request(REDUCE_STEP, asked.language, text, max_tokens, {"answered": {"type": "boolean"}})
     return request, len(drafts) - len(taken)
 
 
@@ -142,11 +141,11 @@ def _packed(items: Sequence[Item], tokens: int, text: Callable[[Item], str]) -> 
     return groups
 
 
-def _map_request(question: str, group: Sequence[Source], max_tokens: int, language: str) -> Request:
-    prompt = load_prompt(MAP_STEP, language)
-    asked = prompt.question.substitute(passages=fenced(shown(group), "passages"), query=fenced_query(question))
+def _map_request(asked: Asked, group: Sequence[Source], max_tokens: int) -> Request:
+    prompt = load_prompt(MAP_STEP, asked.language)
+    text = prompt.question.substitute(passages=fenced(shown(group), "passages"), **asked.fenced())
     helpfulness: JsonValue = {"type": "integer", "minimum": 0, "maximum": MOST_HELPFUL}
-    return sentences_request(MAP_STEP, language, asked, max_tokens, {"helpfulness": helpfulness})
+    return sentences_request(MAP_STEP, asked.language, text, max_tokens, {"helpfulness": helpfulness})
 
 
 def _partial(answer: Completion | None) -> tuple[int, list[Draft], str | None]:

@@ -273,7 +273,7 @@ def test_without_a_model_passages_are_quoted(knowledge: Made, mode: str) -> None
 def test_nothing_alike_is_said_to_be_near_only(knowledge: Made) -> None:
     answer = knowledge().ask("Who wrote Hamlet?", "vector", 2)
     assert not answer.answered
-    assert answer.text.startswith("No passage has the words of the question. The nearest:\n- ")
+    assert answer.text.startswith("No passage seems to answer the question. The nearest:\n- ")
 
 
 def test_a_stored_answer_to_the_same_question_comes_first(knowledge: Made) -> None:
@@ -316,7 +316,7 @@ def test_all_passages_are_read(knowledge: Made) -> None:
             return {"helpfulness": 0, "sentences": []}
         return {
             "helpfulness": 80,
-            "sentences": [sentence("E0004 は重複。", (number_of(request, "E0004 は重複"), "重複"))],
+            "sentences": [sentence("E0004 は重複。", (number_of(request, "E0004 は重複"), "E0004 は重複"))],
         }
 
     model = ScriptedModel(script)
@@ -361,6 +361,83 @@ def test_references_of_reports_lead_to_passages(tmp_path: Path, embedder: BagOfW
     assert (bare.text, bare.supported) == ("The rest is unknown.", False)
     with pytest.raises(QueryError, match="the level of the reports"):
         base.ask("Who made the film?", "graph_global")
+
+
+@pytest.mark.parametrize(
+    ("said", "supported"),
+    [
+        ("Mira Kovacs comes from Zagreb, and a film was directed by her.", True),
+        ("The moon is made of cheese and the customer registration was cancelled forever.", False),
+        ("The film earned 5,000,000 dollars and won three prizes abroad.", False),
+        ("この映画の監督はウィーンで学んだ。", False),
+        ("Therefore.", False),
+    ],
+)
+def test_a_statement_is_supported_by_its_own_words(
+    tmp_path: Path, embedder: BagOfWordsEmbedder, said: str, supported: bool
+) -> None:
+    text = f"{said} [Data: Entities (1, 2, 3)]"
+    model = ScriptedModel(
+        lambda each: text if each.tag.step == "reduce_answers" else {"answer": text, "helpfulness": 9}
+    )
+    answer = graph_base(tmp_path, embedder, StructuredModel(model)).ask("Who?", "graph_global", levels=LEVELS)
+    (only,) = answer.sentences
+    assert only.citations, "the references lead to passages all the same"
+    assert only.supported is supported
+
+
+HISTORY = (Turn("顧客登録は重複を許しますか", "許しません"),)
+
+
+def collection_reader(request: Request) -> JsonValue:
+    """Reads whole collections, and rewrites."""
+    match request.tag.step:
+        case "rewrite_query":
+            return {"keywords": "重複 禁止 理由", "sentences": "重複が禁止される理由"}
+        case "map_reports":
+            return {"answer": "partial", "helpfulness": 50}
+        case "map_passages":
+            return {"helpfulness": 50, "sentences": [sentence("重複。", (1, "重複"))]}
+        case "reduce_passages":
+            return said(answered=False)
+    return "final"
+
+
+@pytest.mark.parametrize("mode", ["graph_global", "text_map_reduce"])
+def test_readers_of_a_whole_collection_know_the_conversation(knowledge: Made, mode: str) -> None:
+    model = ScriptedModel(collection_reader)
+    knowledge(model).ask("それはなぜですか？", mode, history=HISTORY)
+    asked = [request.messages[-1].text for request in model.asked]
+    assert {request.tag.step.partition("_")[0] for request in model.asked} == {"map", "reduce"}
+    assert all("Q: 顧客登録は重複を許しますか\nA: 許しません" in text for text in asked)
+    model.asked.clear()
+    knowledge(model).ask("それはなぜですか？", f"rewrite+{mode}", history=HISTORY)
+    read = [request.messages[-1].text for request in model.asked if request.tag.step != "rewrite_query"]
+    assert all("重複 禁止 理由\n</searched-" in text for text in read)
+    assert all("\nそれはなぜですか？\n</query-" in text for text in read), "the question as asked, fenced"
+
+
+@pytest.mark.parametrize("mode", ["graph_global", "text_map_reduce"])
+def test_readers_of_a_whole_collection_get_the_beginning_of_a_long_question(knowledge: Made, mode: str) -> None:
+    model = ScriptedModel(collection_reader)
+    knowledge(model).ask("x" * 100_000, mode)
+    assert {request.tag.step.partition("_")[0] for request in model.asked} == {"map", "reduce"}
+    assert all(estimate_tokens(request.messages[-1].text) < 2000 for request in model.asked)
+
+
+def test_the_neighbourhood_is_that_of_the_rewritten_question(tmp_path: Path, embedder: BagOfWordsEmbedder) -> None:
+    def script(request: Request) -> JsonValue:
+        if request.tag.step == "rewrite_query":
+            return {"keywords": "Zagreb", "sentences": "Zagreb"}
+        return said(answered=False)
+
+    model = ScriptedModel(script)
+    base = graph_base(tmp_path, embedder, StructuredModel(model))
+    answer = base.ask("And that city?", "rewrite+graph_local")
+    seeds = [text for step in answer.trace.steps if step.operation == "seeds" for text in step.texts]
+    assert sum(text.startswith("seed Zagreb ") for text in seeds) == 2, "passages and background"
+    shown = prompt_of(model, "answer_from_passages")
+    assert "Zagreb | person" in shown[shown.index("<background-") : shown.index("</background-")]
 
 
 def test_the_neighbourhood_of_the_graph_is_background(tmp_path: Path, embedder: BagOfWordsEmbedder) -> None:

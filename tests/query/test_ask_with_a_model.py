@@ -24,7 +24,7 @@ def check(answer: Answer) -> None:
     for sentence in answer.sentences:
         for citation in sentence.citations:
             source = by_number[citation.number]
-            assert citation.supported == stands_in(citation.quote, source.hit.text)
+            assert citation.supported <= stands_in(citation.quote, source.hit.text)
             assert source.citation.link().startswith("/pages/")
             assert source.hit.chunk_id
     assert answer.text

@@ -13,6 +13,7 @@ from rag_assets.models.prompts import load_prompt
 from rag_assets.models.token_estimate import estimate_tokens
 from rag_assets.query import Filters, KnowledgeBase
 from rag_assets.query.graph_global import MAP_STEP, REDUCE_STEP, GlobalOptions, global_answer, pack_reports
+from rag_assets.query.reader import Asked
 from rag_assets.query.report_levels import LevelChoice, Report, Reported, ReportTree, choose_reports
 from rag_assets.store.lake import Lake
 from rag_assets.store.vectors import VectorStore
@@ -49,15 +50,16 @@ def script(helpfulness: dict[str, int]) -> Answer:
 
 @pytest.mark.parametrize("language", ["ja", "en"])
 def test_placeholders(language: str) -> None:
-    assert load_prompt(MAP_STEP, language).placeholders == {"reports", "question"}
-    assert load_prompt(REDUCE_STEP, language).placeholders == {"answers", "question"}
+    asked = {"conversation", "searched", "query"}
+    assert load_prompt(MAP_STEP, language).placeholders == {"reports", *asked}
+    assert load_prompt(REDUCE_STEP, language).placeholders == {"answers", *asked}
 
 
 def test_partial_answers_are_joined_by_falling_helpfulness() -> None:
     scores = {"0": 10, "1": 0, "2": 90, "3": 40, "4": 0, "5": 60}
     model = ScriptedModel(script(scores), context_tokens=1, reverse=True)
     options = GlobalOptions(context_tokens=15, answer_tokens=50, seed=0)
-    found = global_answer("What is told?", [each_long(report) for report in REPORTS], model, options, "en")
+    found = global_answer(Asked("What is told?", "en"), [each_long(report) for report in REPORTS], model, options)
     assert [each.helpfulness for each in found.partial_answers] == [90, 60, 40, 10]
     assert (found.read, found.unhelpful, found.failed, found.left_out) == (6, 2, 0, 0)
     assert found.text is not None
@@ -82,7 +84,7 @@ def test_partial_answers_that_do_not_fit_are_left_out() -> None:
         return Completion(request, Outcome.COMPLETED, json.dumps(value), value=value)
 
     found = global_answer(
-        "?", [each_long(each) for each in REPORTS], ScriptedModel(answer, context_tokens=1), SMALL, "en"
+        Asked("?", "en"), [each_long(each) for each in REPORTS], ScriptedModel(answer, context_tokens=1), SMALL
     )
     assert found.text == "done"
     assert len(found.partial_answers) == 1
@@ -91,19 +93,21 @@ def test_partial_answers_that_do_not_fit_are_left_out() -> None:
 
 def test_where_nothing_helps_there_is_no_answer() -> None:
     model = ScriptedModel(script(dict.fromkeys("012345", 0)))
-    found = global_answer("?", REPORTS, model, OPTIONS, "ja")
+    found = global_answer(Asked("?", "ja"), REPORTS, model, OPTIONS)
     assert (found.text, found.partial_answers, found.unhelpful) == (None, (), 1)
     assert [request.tag.step for request in model.asked] == [MAP_STEP]
 
 
 def test_groups_that_fail_are_counted() -> None:
-    found = global_answer("?", REPORTS, ScriptedModel(lambda request: Completion(request, Outcome.FAILED)), SMALL, "en")
+    found = global_answer(
+        Asked("?", "en"), REPORTS, ScriptedModel(lambda request: Completion(request, Outcome.FAILED)), SMALL
+    )
     assert (found.text, found.failed) == (None, 1)
 
 
 def test_without_reports_it_is_said_plainly(store: VectorStore, embedder: BagOfWordsEmbedder) -> None:
     with pytest.raises(QueryError, match="there are none"):
-        global_answer("?", [], ScriptedModel(lambda _: ""), OPTIONS, "en")
+        global_answer(Asked("?", "en"), [], ScriptedModel(lambda _: ""), OPTIONS)
     with pytest.raises(QueryError, match="no reports are indexed"):
         KnowledgeBase(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}).search("x", "graph_global")
 

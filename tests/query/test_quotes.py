@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.query.quotes import stands_in, unfounded
+from rag_assets.query.quotes import carries, stands_in, unfounded
 
 TEXT = """顧客名（必須）は 128 文字以内。
 エラー E0004：重複登録 | client_name | $1,234.5 for 30 days at -5 °C
@@ -61,6 +61,42 @@ def test_whole_lines_are_found_whatever_they_hold(line: str, before: str, after:
 
 def test_a_long_text_is_looked_through_in_time() -> None:
     assert not stands_in("a " * 400 + "c", "a , " * 20_000 + "b")
+
+
+@pytest.mark.parametrize(
+    ("quote", "sentence"),
+    [
+        ("filed ten days before departure", "File a travel request ten days before departure."),
+        ("E0004 は重複", "E0004 は重複を表します。"),
+        ("30", "The period is 30."),
+        ("重複登録エラー", "登録が重複するとエラーになります。"),
+        ("409 (Conflict)", "ステータスコードは 409 です。"),
+        ("顧客名は重複してはならない", "Customer names must be unique."),
+        ("128 文字以内の顧客名", "A customer name has 128 characters at most."),
+        ("Returns within 30 days", "返品は30日以内です。"),
+        ("it is so ordered by the board", "Yes."),
+    ],
+)
+def test_words_carry_a_sentence(quote: str, sentence: str) -> None:
+    assert carries(quote, sentence)
+
+
+@pytest.mark.parametrize(
+    ("quote", "sentence"),
+    [
+        ("30", "Everything is free of charge."),
+        ("is", "Everything is free of charge."),
+        ("Returns within 30 days", "Everything is free of charge."),
+        ("重複", "E0004 は重複を表します。"),
+        ("の場合は", "登録が重複するとエラーになります。"),
+        ("郵便番号と住所", "登録が重複するとエラーになります。"),
+        ("顧客名は64文字以内とする", "A customer name has 128 characters at most."),
+        ("顧客", "Everything is free of charge."),
+        ("", "Yes."),
+    ],
+)
+def test_other_words_do_not(quote: str, sentence: str) -> None:
+    assert not carries(quote, sentence)
 
 
 def test_numbers_and_codes_that_no_source_holds_are_named() -> None:

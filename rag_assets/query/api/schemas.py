@@ -128,7 +128,7 @@ class SentenceCitationGiven(_Response):
 
     number: int
     quote: str
-    supported: bool = Field(description="Whether the quoted words stand in the source.")
+    supported: bool = Field(description="Whether the quoted words stand in the source and can carry the sentence.")
 
 
 class SentenceGiven(_Response):

@@ -165,14 +165,16 @@ class Cited(Result):
 
     number: int
     quote: str
-    supported: bool = Field(description="Whether the quoted words stand in the source.")
+    supported: bool = Field(description="Whether the quoted words stand in the source and can carry the sentence.")
 
 
 class AnswerSentence(Result):
     """A sentence of an answer."""
 
     text: str
-    supported: bool = Field(description="Whether its words were found in a source; do not rely on it where not.")
+    supported: bool = Field(
+        description="Whether a citation confirms it, as far as words can tell; do not rely on it where not."
+    )
     unfounded: list[str] = Field(description="Numbers and codes in it that none of its sources holds.")
     citations: list[Cited]
 

@@ -60,7 +60,7 @@ const TEXTS = {
     "Citations of sources that do not exist were removed: {n}",
     "存在しない出典への参照を除きました: {n} 件",
   ],
-  quoteMissing: ["The quoted words do not stand here", "引用された語句はここにありません"],
+  quoteMissing: ["The quoted words do not stand here, or do not carry the answer", "引用された語句がここにないか、答えの根拠になりません"],
   fullText: ["Whole text", "全文"],
   lessText: ["Less", "短く表示"],
   score: ["Score {score}", "スコア {score}"],

@@ -12,11 +12,10 @@ export const documentAddress = (documentId) => `/documents/${encoded(documentId)
 export const folderAddress = (folder) => `/documents?${new URLSearchParams({ folder })}`;
 export const communityAddress = (communityId) => `/communities/${encodeURIComponent(communityId)}`;
 
-/** Address of where a hit stands; the passage is named too, for files without cells or boxes. */
+/** Address of where a hit stands. */
 export function hitAddress(hit) {
   const given = hit.citation.link;
-  const address = given?.startsWith("/pages/") ? given : pageAddress(hit.document_id, hit.page_number);
-  return `${address}${address.includes("#") ? "&" : "#"}passage=${encodeURIComponent(hit.chunk_id)}`;
+  return given?.startsWith("/pages/") ? given : pageAddress(hit.document_id, hit.page_number);
 }
 
 /** `{cells, areas, box, passage}` of what stands behind the hash: `cells=B4:F20`, `box=l,t,r,b`, `passage=ID`. */
