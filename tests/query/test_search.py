@@ -127,7 +127,9 @@ def test_citations_name_the_page_where_the_format_has_pages(base: KnowledgeBase)
     assert str(hit.citation) == "specs/old/plan.pdf › p.3"
     assert hit.citation.box == (1.0, 2.0, 3.0, 4.0)
     assert hit.citation.link() == "/pages/specs/old/plan.pdf?page=3#box=1,2,3,4"
-    assert str(base.search("contract", "fulltext", 1).hits[0].citation) == "notes/it's.md"
+    memo = base.search("contract", "fulltext", 1).hits[0]
+    assert str(memo.citation) == "notes/it's.md"
+    assert memo.citation.link() == "/pages/notes/it%27s.md?page=1#passage=notes%2Fit%27s.md%231.0"
 
 
 def test_links_hold_any_name() -> None:
