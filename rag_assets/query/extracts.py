@@ -56,7 +56,7 @@ _ENDS = (
     re.compile(f"(?<=[{_WIDE}])"),
 )  # where a long quote may end, the best first; none is within a number or an identifier
 _CELL = " | "
-_VALUE = re.compile(r"^\W*[\d.,]+\W*$|: ")
+_VALUE = re.compile(r"^\W*\d[\d.,:/-]*\W*$|: |[☐☑]")
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
         if len(short) > _HEADING_CHARS:
             yield short, ""
             short = ""
-        yield f"{short} {parts[0]}".strip(), header if header.count(_CELL) == line.count(_CELL) else ""
+        yield f"{short} {parts[0]}".strip(), header if _heads(header, line) else ""
         for part in parts[1:]:
             yield part, ""
         short = ""
@@ -205,11 +205,18 @@ def _is_part(text: str) -> bool:
 
 
 def _header(row: str) -> str:
-    """The first row of a table, where it may be its header: no cell of it is a number or a label with a value."""
+    """The first row of a table, where it may be its header: no cell is a figure, a date, or a label with its value."""
     cells = row.split(_CELL)
     if len(cells) < _LEAST_HEADER_CELLS or len(row) > _QUOTE_CHARS or any(_VALUE.search(cell) for cell in cells):
         return ""
     return row
+
+
+def _heads(header: str, row: str) -> bool:
+    """Whether a row has the columns of a header; one that repeats a cell of it is one more line of labels and values."""
+    above, below = header.split(_CELL), row.split(_CELL)
+    repeated = any(upper.strip() == lower.strip() != "" for upper, lower in zip(above, below, strict=False))
+    return len(above) == len(below) and not repeated
 
 
 def _weights(asked: frozenset[str], quotes: Sequence[_Quote]) -> dict[str, float]:

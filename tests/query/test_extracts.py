@@ -61,6 +61,9 @@ def test_a_label_and_its_value_are_no_header() -> None:
     rows = "取引ID | B10103\n取引名 | 顧客登録\n取引概要 | 顧客のデータ1件を登録する。"
     (first, *_) = quoted("取引概要は何ですか", rows)
     assert first.text == "取引概要 | 顧客のデータ1件を登録する。"
+    form = "PJ名 | 基幹 | 成果物名 | 定義書\nシステム名 | 顧客管理 | 成果物名 | 定義書\n担当 | 山田 | 承認 | 佐藤"
+    (first, *_) = quoted("システム名は顧客管理", form)
+    assert first.text == "システム名 | 顧客管理 | 成果物名 | 定義書"
     table = "No. | コード | 処理結果\n1 | 200 | 正常に終了した場合\n2 | 409 | 重複した場合"
     (first, *_) = quoted("重複した場合のコード", table)
     assert first.text == "2 | 409 | 重複した場合 (No. | コード | 処理結果)"
