@@ -167,12 +167,13 @@ def _covered(question: str, sources: Sequence[Source], quotes: Sequence[_Quote])
 def _sentences(text: str) -> Iterator[tuple[str, str]]:
     """Sentences, and rows with the header of their table; short lines together, and a heading with what follows it."""
     short = header = ""
+    widest = 0  # cells of the rows of this table so far: its first row may be a header, or a wider one below
     for line in filter(_WORD.search, map(str.strip, text.splitlines())):
         if len(line) <= _HEADING_CHARS and _CELL not in line and (_is_part(line) or not _ENDED.search(line)):
             if len(short) + len(line) > _HEADINGS_CHARS:
                 yield short, ""
                 short = ""
-            header = ""
+            header, widest = "", 0
             short = f"{short} {line}".strip()
             continue
         parts = [line] if _CELL in line else _parts(line)
@@ -183,7 +184,9 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
         for part in parts[1:]:
             yield part, ""
         short = ""
-        header = (header or _header(line)) if _CELL in line else ""
+        cells = line.count(_CELL)
+        if not cells or cells > widest:
+            header, widest = _header(line), cells
     if short:
         yield short, ""
 
@@ -213,7 +216,7 @@ def _header(row: str) -> str:
 
 
 def _heads(header: str, row: str) -> bool:
-    """Whether a row has the columns of a header; one that repeats a cell of it is one more line of labels and values."""
+    """Whether a row has the columns of a header; one that repeats a cell is one more line of labels and values."""
     above, below = header.split(_CELL), row.split(_CELL)
     repeated = any(upper.strip() == lower.strip() != "" for upper, lower in zip(above, below, strict=False))
     return len(above) == len(below) and not repeated

@@ -64,6 +64,8 @@ def test_a_label_and_its_value_are_no_header() -> None:
     form = "PJ名 | 基幹 | 成果物名 | 定義書\nシステム名 | 顧客管理 | 成果物名 | 定義書\n担当 | 山田 | 承認 | 佐藤"
     (first, *_) = quoted("システム名は顧客管理", form)
     assert first.text == "システム名 | 顧客管理 | 成果物名 | 定義書"
+    dated = "作成 | TIS | 日付 | 2019-09-10\nPJ名 | 基幹 | 成果物名 | 定義書\n担当 | 山田 | 承認 | 佐藤部長"
+    assert "担当 | 山田 | 承認 | 佐藤部長" in [each.text for each in quoted("承認は佐藤部長", dated)]
     table = "No. | コード | 処理結果\n1 | 200 | 正常に終了した場合\n2 | 409 | 重複した場合"
     (first, *_) = quoted("重複した場合のコード", table)
     assert first.text == "2 | 409 | 重複した場合 (No. | コード | 処理結果)"
