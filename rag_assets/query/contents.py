@@ -7,7 +7,7 @@ one shard that holds it. What stays out: searching (`rag_assets.query.knowledge_
 
 import threading
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -39,7 +39,15 @@ from rag_assets.query.document_contents import (
     PageEntry,
 )
 from rag_assets.query.graph_contents import GraphContents
-from rag_assets.query.page_contents import PageContents, PassagePlace, as_box, parse_area, shown_blocks
+from rag_assets.query.page_contents import (
+    Block,
+    PageContents,
+    PassagePlace,
+    as_box,
+    blocks_in_parts,
+    parse_area,
+    shown_blocks,
+)
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.lake import Lake, shard_of
 from rag_assets.store.snapshots import Snapshot
@@ -131,7 +139,8 @@ class Contents:
         Args:
             document_id: The document.
             page_number: Position in it, from 1.
-            row_limit: Rows of tables that are given, at most, beside their headers.
+            row_limit: Rows of tables that are given, at most, beside their headers; wide tables are cut before, see
+                `shown_blocks`.
             focus: Cells, as in `B4:F20`, that are to be among the rows given.
 
         Raises:
@@ -159,6 +168,15 @@ class Contents:
             ),
             complete=complete,
         )
+
+    def page_blocks(self, document_id: str, page_number: int) -> Iterator[Block]:
+        """All blocks of a page with all rows, long tables in parts, see `blocks_in_parts`; none without such a page.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        of_page = pc.field("page_number") == page_number
+        return blocks_in_parts(self._of(BLOCKS, unicodedata.normalize("NFC", document_id), _block_columns(), of_page))
 
     def page_text(self, document_id: str, page_number: int) -> str | None:
         """Text of a page in reading order; None where there is no such page.

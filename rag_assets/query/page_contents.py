@@ -5,11 +5,13 @@ tables (`rag_assets.query.contents`), and markup.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from typing import Any
 
 _RANGE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})(?::\$?([A-Za-z]{1,3})\$?([0-9]{1,7}))?")
+CELL_LIMIT = 100_000  # cells of one answer, at most
 _WORDS = (
     4  # characters from which equal neighbours in the body of a table are one value and not several marks or numbers
 )
@@ -176,27 +178,48 @@ class PageContents:
 
 
 def shown_blocks(
-    rows: Sequence[Mapping[str, Any]], row_limit: int, focus: CellArea | None
+    rows: Sequence[Mapping[str, Any]], row_limit: int, focus: CellArea | None, cell_limit: int = CELL_LIMIT
 ) -> tuple[tuple[Block, ...], bool]:
     """Blocks as they are shown.
 
     Args:
         rows: Rows of the table `blocks`, in reading order.
-        row_limit: Table rows of the whole page that are given, at most; headers of each table are always given.
+        row_limit: Table rows of the whole page that are given, at most, beside the headers of each table.
         focus: Cells of the sheet that are to be among those given; None for none.
+        cell_limit: Cells that are given, at most, headers included; and as many again of the blocks in focus.
 
     Returns:
         The blocks, and whether all their rows are given.
     """
-    left, complete, blocks = row_limit, True, []
+    rows_left, cells_left, complete, blocks = row_limit, {False: cell_limit, True: cell_limit}, True, []
+    for row in rows:
+        listed = row["rows"] or []
+        area = parse_area(row["cell_range"])
+        focused = focus is not None and (area is None or area.meets(focus))
+        room = cells_left[focused] // max(_column_count(listed), 1)  # in rows
+        headers = min(row["header_row_count"], len(listed))
+        given_headers = min(headers, room)
+        start, stop = _window(listed, headers, max(rows_left, 0), focus, room - given_headers)
+        complete = complete and (given_headers, stop - start) == (headers, len(listed) - headers)
+        rows_left -= stop - start
+        cells_left[focused] -= (given_headers + stop - start) * _column_count(listed)
+        blocks.append(_block(row, [*range(given_headers), *range(start, stop)]))
+    return tuple(blocks), complete
+
+
+def blocks_in_parts(rows: Sequence[Mapping[str, Any]], cell_limit: int = 20_000) -> Iterator[Block]:
+    """All blocks of a page, laid out one after another; a long table comes in several parts, each with its headers.
+
+    Args:
+        rows: Rows of the table `blocks`, in reading order.
+        cell_limit: Cells of a part, about.
+    """
     for row in rows:
         listed = row["rows"] or []
         headers = min(row["header_row_count"], len(listed))
-        start, stop = _window(listed, headers, max(left, 0), focus)
-        complete = complete and (start, stop) == (headers, len(listed))
-        left -= stop - start
-        blocks.append(_block(row, [*range(headers), *range(start, stop)]))
-    return tuple(blocks), complete
+        step = max(1, headers, cell_limit // max(_column_count(listed), 1))
+        for start in range(headers, max(len(listed), headers + 1), step):
+            yield _block(row, [*range(headers), *range(start, min(start + step, len(listed)))])
 
 
 def as_box(value: Sequence[float] | None) -> tuple[float, ...] | None:
@@ -204,18 +227,18 @@ def as_box(value: Sequence[float] | None) -> tuple[float, ...] | None:
     return tuple(value) if value is not None else None
 
 
-def _window(rows: Sequence[Mapping[str, Any]], headers: int, limit: int, focus: CellArea | None) -> tuple[int, int]:
-    """First row of the body that is given, and the one after the last."""
+def _window(
+    rows: Sequence[Mapping[str, Any]], headers: int, limit: int, focus: CellArea | None, room: int
+) -> tuple[int, int]:
+    """First row of the body that is given, and the one after the last; for rows in focus beyond the limit."""
     count = len(rows)
-    if count - headers <= limit:
-        return headers, count
-    start = headers
-    if focus is not None:
+    start, limit = headers, min(limit, room)
+    if count - headers > limit and focus is not None:
         areas = (parse_area(row["cell_range"]) for row in rows)
         meeting = [place for place, area in enumerate(areas) if place >= headers and area and area.meets(focus)]
         if meeting:
-            limit = max(limit, min(len(meeting) + 2, 200))
-            start = min(max(headers, meeting[0] - 1), max(headers, count - limit))
+            limit = max(limit, min(len(meeting) + 2, 200, room))
+            start = min(max(headers, meeting[0] - (limit > 1)), max(headers, count - limit))
     return start, min(start + limit, count)
 
 
@@ -223,7 +246,8 @@ def _block(row: Mapping[str, Any], places: Sequence[int]) -> Block:
     listed = row["rows"] or []
     given = [listed[place] for place in places]
     headers = min(row["header_row_count"], len(listed))
-    cells = spanning_cells([each["cells"] for each in given], headers, [each["cell_range"] for each in given])
+    given_headers = sum(place < headers for place in places)
+    cells = spanning_cells([each["cells"] for each in given], given_headers, [each["cell_range"] for each in given])
     return Block(
         block_id=row["block_id"],
         block_index=row["block_index"],
@@ -233,13 +257,17 @@ def _block(row: Mapping[str, Any], places: Sequence[int]) -> Block:
         cell_range=row["cell_range"],
         box=as_box(row["box"]),
         header_row_count=headers,
-        column_count=max((len(each["cells"]) for each in listed), default=0),
+        column_count=_column_count(listed),
         row_count=len(listed),
         rows=tuple(
             Row(place, place < headers, shown, each["cell_range"], as_box(each["box"]))
             for place, each, shown in zip(places, given, cells, strict=True)
         ),
     )
+
+
+def _column_count(rows: Sequence[Mapping[str, Any]]) -> int:
+    return max((len(each["cells"]) for each in rows), default=0)
 
 
 def spanning_cells(
@@ -260,6 +288,7 @@ def spanning_cells(
         For each row, its cells from left to right.
     """
     areas = [parse_area(each) for each in cell_ranges]
+    alike = [0, *(_shared_columns(above, below) for above, below in pairwise(rows))]
     taken: set[tuple[int, int]] = set()
     shown: list[tuple[Cell, ...]] = []
     for top, texts in enumerate(rows):
@@ -267,35 +296,48 @@ def spanning_cells(
         for left, text in enumerate(texts):
             if (top, left) in taken:
                 continue
-            free = {at for at in range(left, len(texts)) if (top, at) not in taken}
-            width = _width(texts, left, free, header=top < header_count)
-            height = _height(rows, top, left, width, header_count)
-            taken |= {(top + down, left + right) for down in range(height) for right in range(width)}
+            width = _width(texts, top, left, taken, header=top < header_count)
+            height = _height(rows, alike, top, left, width, header_count)
+            if (width, height) != (1, 1):
+                taken |= {(top + down, left + right) for down in range(height) for right in range(width)}
             found.append(Cell(text, left, width, height, _covered(areas, rows, top, left, width, height)))
         shown.append(tuple(found))
     return shown
 
 
-def _width(texts: Sequence[str], left: int, free: Collection[int], *, header: bool) -> int:
-    width = 1
-    while left + width in free and texts[left + width] == texts[left] and _is_one(texts[left], header=header):
-        width += 1
-    return width
+def _shared_columns(above: Sequence[str], below: Sequence[str]) -> int:
+    """Leading columns in which two rows agree."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(above, below, strict=False)))
 
 
-def _height(rows: Sequence[Sequence[str]], top: int, left: int, width: int, header_count: int) -> int:
+def _width(texts: Sequence[str], top: int, left: int, taken: Container[tuple[int, int]], *, header: bool) -> int:
+    if not _is_one(texts[left], header=header):
+        return 1
+    end = left + 1
+    while end < len(texts) and texts[end] == texts[left] and (top, end) not in taken:
+        end += 1
+    return end - left
+
+
+def _height(
+    rows: Sequence[Sequence[str]], alike: Sequence[int], top: int, left: int, width: int, header_count: int
+) -> int:
     header = top < header_count
-    last = header_count if header else len(rows)
-    text, height = rows[top][left], 1
+    text, last = rows[top][left], header_count if header else len(rows)
+    if not _is_one(text, header=header):
+        return 1
 
-    def goes_on(below: Sequence[str]) -> bool:
-        if list(below[left : left + width]) != [text] * width:
+    def goes_on(place: int) -> bool:
+        # in the body, columns further left must agree as well
+        if not header and alike[place] < left:
             return False
+        below = rows[place]
         # in the body, a wider run of the same words below is a merged cell of its own row
         wider = left + width < len(below) and below[left + width] == text
-        return header or (not wider and list(below[:left]) == list(rows[top][:left]))
+        return list(below[left : left + width]) == [text] * width and (header or not wider)
 
-    while top + height < last and _is_one(text, header=header) and goes_on(rows[top + height]):
+    height = 1
+    while top + height < last and goes_on(top + height):
         height += 1
     return height
 

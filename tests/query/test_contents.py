@@ -1,6 +1,9 @@
 """What people are shown of a published version: tables with merged cells, long lists in parts, the entity graph."""
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from graph_data import fill_lake, stored_tables
@@ -9,7 +12,14 @@ from hypothesis import strategies as st
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.graph_contents import GraphContents
-from rag_assets.query.page_contents import parse_area, spanning_cells
+from rag_assets.query.page_contents import (
+    Block,
+    CellArea,
+    blocks_in_parts,
+    parse_area,
+    shown_blocks,
+    spanning_cells,
+)
 from rag_assets.store.lake import Lake
 
 Spans = list[list[tuple[str, int, int]]]
@@ -57,6 +67,62 @@ def test_cells_are_named_where_rows_have_a_column_for_each() -> None:
     assert [cell.cell_range for cell in (*first, *second)] == ["B4:C4", "B5", "C5"]
     [boxes] = spanning_cells([["a", "b"]], 0, ["B4:Z4"])
     assert [cell.cell_range for cell in boxes] == [None, None]
+
+
+def stored(rows: list[list[str]], block_index: int = 0, top: int = 1) -> dict[str, Any]:
+    """A table as a row of `blocks`, with one row of headers."""
+    last = len(rows[0]) + 1
+    listed = [{"cells": cells, "cell_range": f"B{top + at}:{column(last)}{top + at}", "box": None}
+              for at, cells in enumerate(rows)]  # fmt: skip
+    return {
+        "block_id": f"t{block_index}", "block_index": block_index, "kind": "table", "text": "", "section": [],
+        "box": None, "cell_range": f"B{top}:{column(last)}{top + len(rows) - 1}", "header_row_count": 1,
+        "rows": listed,
+    }  # fmt: skip
+
+
+def column(number: int) -> str:
+    return str(CellArea(1, number, 1, number))[:-1]
+
+
+def cell_count(blocks: Sequence[Block]) -> int:
+    return sum(cell.column_span * cell.row_span for block in blocks for row in block.rows for cell in row.cells)
+
+
+@pytest.mark.parametrize("text", ["same words", "x", "7", ""])
+def test_a_row_of_all_columns_that_a_sheet_has_is_laid_out_at_once(text: str) -> None:
+    rows = [["n", *[text] * 16_383] for _ in range(3)]
+    began = time.process_time()
+    shown = spanning_cells(rows, 1, [None] * 3)
+    assert time.process_time() - began < 2
+    assert sum(cell.column_span * cell.row_span for row in shown for cell in row) == 3 * 16_384
+
+
+def test_an_answer_holds_so_many_cells_and_tells_that_there_are_more() -> None:
+    rows = [[f"{top} {left}" for left in range(50)] for top in range(100)]
+    [block], complete = shown_blocks([stored(rows)], 2000, None, 1000)
+    assert (cell_count([block]), len(block.rows), block.row_count, complete) == (1000, 20, 100, False)
+    [narrow], complete = shown_blocks([stored(rows)], 2000, None, 49)
+    assert (narrow.rows, narrow.row_count, complete) == ((), 100, False)
+    assert shown_blocks([stored(rows)], 2000, None, 5000)[1] is True
+
+
+def test_rows_in_focus_have_room_of_their_own() -> None:
+    rows = [[f"{top} {left}" for left in range(50)] for top in range(100)]
+    tables = [stored(rows), stored(rows, 1, 201)]
+    first, second = shown_blocks(tables, 2000, parse_area("D290"), 1000)[0]
+    assert (len(first.rows), len(second.rows)) == (20, 20)
+    assert second.rows[0].header
+    assert any(row.cell_range == "B290:AY290" for row in second.rows)
+
+
+def test_parts_of_a_long_table_make_up_the_table_and_each_has_its_headers() -> None:
+    rows = [[f"{top} {left}" for left in range(5)] for top in range(24)]
+    parts = list(blocks_in_parts([stored(rows)], 50))
+    assert [[row.row_index for row in part.rows] for part in parts] == [
+        [0, *range(1, 11)], [0, *range(11, 21)], [0, *range(21, 24)],
+    ]  # fmt: skip
+    assert [len(part.rows) for part in blocks_in_parts([stored(rows[:1])])] == [1]
 
 
 tables = st.integers(1, 5).flatmap(

@@ -138,7 +138,7 @@ def _add_operation(app: FastAPI, service: Service) -> None:
             number = service.current().snapshot.number
             return StateResponse(status="ready", snapshot=number, problem=service.published.problem)
 
-        return await service.reading.run(action)
+        return await service.checking.run(action)
 
     @app.get("/metrics", response_class=Response, tags=["operation"], summary="Figures for Prometheus")
     async def metrics() -> Response:

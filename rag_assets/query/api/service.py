@@ -40,6 +40,7 @@ class Service:
         querying: Threads that wait for SQL.
         reading: Threads that read stored contents.
         drawing: Threads that wait for pictures.
+        checking: The thread that finds out whether the server is ready, whatever else is read.
     """
 
     published: Published
@@ -55,7 +56,8 @@ class Service:
         self.querying = Work("SQL", chosen.sql_workers, min(chosen.waiting, 4 * chosen.sql_workers))
         self.reading = Work("contents", _CONTENTS_WORKERS, chosen.waiting)
         self.drawing = Work("pictures", 1, chosen.waiting)
-        self.works = (self.searching, self.asking, self.querying, self.reading, self.drawing)
+        self.checking = Work("readiness", 1, chosen.waiting)
+        self.works = (self.searching, self.asking, self.querying, self.reading, self.drawing, self.checking)
         for work in self.works:
             self.metrics.in_flight.labels(work.kind).set_function(work.count)
 

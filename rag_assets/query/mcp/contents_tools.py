@@ -13,13 +13,12 @@ from rag_assets.query.graph_local import HOW_TO_INDEX
 from rag_assets.query.mcp import schemas as forms
 from rag_assets.query.mcp.addresses import PageAddress
 from rag_assets.query.mcp.following import Following
-from rag_assets.query.mcp.page_lines import lines_of, part_of
+from rag_assets.query.mcp.page_lines import page_lines, part_of
 from rag_assets.query.mcp.parts import RESULT_CHARS, fitting, offset_of, written_cursor
 from rag_assets.query.page_contents import parse_area
 from rag_assets.store.sql_reader import SqlColumn, sql_tables
 
 PAGE_CHARS = 20_000
-ALL_ROWS = 1 << 30
 _SUMMARY_CHARS = 400
 _CELL_CHARS = 2000
 _NESTED_CHARS = 5000
@@ -40,10 +39,10 @@ def read_page(service: Service, asked: forms.ReadPageArguments, following: Follo
     if asked.cells is not None and area is None:
         raise QueryError(f"cells: expected cells as in B4:F20, found {asked.cells!r}")
     start = offset_of(asked.cursor, version.snapshot.number)
-    page = version.contents.page(asked.document_id, asked.page_number, row_limit=ALL_ROWS)
-    if page is None:
+    found = page_lines(version.contents, asked.document_id, asked.page_number, area)
+    if found is None:
         raise QueryError(f"there is no page {asked.page_number} of {asked.document_id}; see list_documents")
-    lines = lines_of(page, area)
+    page, lines = found.page, found.lines
     if area is not None and not lines:
         raise QueryError(f"nothing stands in the cells {asked.cells} of page {asked.page_number}")
     blocks, stop = part_of(lines, start, PAGE_CHARS)

@@ -3,9 +3,11 @@
 What stays out: reading pages (`rag_assets.query.contents`).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from rag_assets.query.contents import Contents
 from rag_assets.query.mcp.schemas import PageBlock
 from rag_assets.query.page_contents import Block, CellArea, PageContents, Row, parse_area
 
@@ -17,7 +19,7 @@ class Line:
     """A line of a page.
 
     Attributes:
-        block: The block that it is of.
+        block: The block that it is of, without its rows.
         text: Its text.
         header: Whether it is a row of column headers.
     """
@@ -27,14 +29,47 @@ class Line:
     header: bool = False
 
 
-def lines_of(page: PageContents, area: CellArea | None = None) -> list[Line]:
+@dataclass(frozen=True)
+class PageLines:
+    """A page and all its lines.
+
+    Attributes:
+        page: The page, without its blocks.
+        lines: Its lines in reading order.
+    """
+
+    page: PageContents
+    lines: tuple[Line, ...]
+
+
+@lru_cache(maxsize=4)
+def page_lines(
+    contents: Contents, document_id: str, page_number: int, area: CellArea | None = None
+) -> PageLines | None:
+    """A page as lines, see `lines_of`; None where there is no such page. It is kept for the parts that are read next.
+
+    Raises:
+        StoreError: A file is missing or damaged.
+    """
+    page = contents.page(document_id, page_number, row_limit=0)
+    if page is None:
+        return None
+    blocks = contents.page_blocks(document_id, page_number)
+    return PageLines(replace(page, blocks=()), tuple(lines_of(blocks, area)))
+
+
+def lines_of(blocks: Iterable[Block], area: CellArea | None = None) -> Iterator[Line]:
     """The lines of a page in reading order.
 
     Args:
-        page: The page, with all its rows.
+        blocks: All blocks with all rows; a long table in several parts, each with its headers.
         area: Cells that lines must meet; headers of their tables are kept. None for all.
     """
-    return [line for block in page.blocks for line in _block_lines(block, area)]
+    begun: set[int] = set()
+    for block in blocks:
+        for line in _block_lines(block, area, first=block.block_index not in begun):
+            begun.add(block.block_index)
+            yield line
 
 
 def part_of(lines: Sequence[Line], start: int, most_chars: int) -> tuple[list[PageBlock], int]:
@@ -79,17 +114,19 @@ def _given(lines: Sequence[Line], *, continued: bool) -> PageBlock:
     )
 
 
-def _block_lines(block: Block, area: CellArea | None) -> Iterator[Line]:
+def _block_lines(block: Block, area: CellArea | None, *, first: bool) -> Iterator[Line]:
+    """Lines of a block, or of a part of a table: headers stand in the first part that has any line."""
+    bare = replace(block, rows=())
     if not block.rows:
         if block.text.strip() and _meets(block.cell_range, area):
-            yield from (Line(block, piece) for piece in _pieces(block.text))
+            yield from (Line(bare, piece) for piece in _pieces(block.text))
         return
     meeting = [_meets(row.cell_range or block.cell_range, area) for row in block.rows]
     if not any(meeting):
         return
     for row, text, meets in zip(block.rows, _row_texts(block), meeting, strict=True):
-        if meets or row.header:
-            yield from (Line(block, piece, row.header) for piece in _pieces(text))
+        if first if row.header else meets:
+            yield from (Line(bare, piece, row.header) for piece in _pieces(text))
 
 
 def _meets(cell_range: str | None, area: CellArea | None) -> bool:

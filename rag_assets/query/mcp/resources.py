@@ -7,8 +7,7 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.query.contents import Contents
 from rag_assets.query.document_contents import DocumentEntry
 from rag_assets.query.mcp.addresses import PageAddress, parse_address
-from rag_assets.query.mcp.contents_tools import ALL_ROWS
-from rag_assets.query.mcp.page_lines import lines_of, part_of
+from rag_assets.query.mcp.page_lines import page_lines, part_of
 
 _LISTED = 100  # pages of a part of the list
 _DOCUMENTS = 50  # documents that are looked at for it
@@ -52,11 +51,10 @@ def read_page_text(contents: Contents, uri: str) -> tuple[str, PageAddress | Non
         StoreError: A file is missing or damaged.
     """
     address = parse_address(uri)
-    page = contents.page(address.document_id, address.page_number, row_limit=ALL_ROWS) if address else None
-    if address is None or page is None:
+    found = page_lines(contents, address.document_id, address.page_number) if address else None
+    if address is None or found is None:
         raise QueryError("there is no such page; addresses are as in rag-assets://pages/specs%2Fa.xlsx?page=1")
-    lines = lines_of(page)
-    start = 0
+    lines, start = found.lines, 0
     for _ in range(1, address.part):
         _, start = part_of(lines, start, _PART_CHARS)
     if start >= len(lines) and address.part > 1:

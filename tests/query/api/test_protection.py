@@ -16,6 +16,8 @@ from rag_assets.home import Home
 from rag_assets.query.api.limits import RateLimit, Work
 from rag_assets.query.api.options import ApiOptions
 from rag_assets.query.api.problems import Overloaded, Problem
+from rag_assets.query.contents import Contents
+from rag_assets.query.document_contents import Health
 
 DESIGN = "sample/設計書/システム機能設計書(Webサービス)_B10103_顧客登録.xlsx"
 PROTECTED = [
@@ -54,6 +56,32 @@ def test_with_the_token_all_is_told_and_health_needs_none(
     assert client.get("/health").status_code == 200
     assert client.get("/ready").status_code == 200
     assert client.post("/api/v1/sql", json={"query": "SELECT 1"}).status_code == 401
+
+
+def test_whether_it_is_ready_is_told_while_all_threads_read(
+    sample: Home, options: ApiOptions, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = make_client(sample, options)
+    begun, ended = threading.Semaphore(0), threading.Event()
+
+    def slow(held: Contents) -> Health:
+        begun.release()
+        ended.wait(30)
+        return health(held)
+
+    health = Contents.health
+    monkeypatch.setattr(Contents, "health", slow)
+    readers = [threading.Thread(target=client.get, args=("/api/v1/status",)) for _ in range(4)]
+    try:
+        for each in readers:
+            each.start()
+        assert all(begun.acquire(timeout=10) for _ in readers)
+        assert client.get("/ready").status_code == 200
+        assert not ended.is_set()
+    finally:
+        ended.set()
+        for each in readers:
+            each.join()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "example.org"])

@@ -31,7 +31,8 @@ export async function showPage(view, [documentId], signal) {
     fill(rest, !shown.complete && el("button", { type: "button", onclick: showAll }, t("showAllRows")));
   }
   async function showAll() {
-    draw(await get(path, { row_limit: ALL_ROWS }, signal));
+    draw(await get(path, { row_limit: ALL_ROWS, focus }, signal));
+    fill(rest); // each table tells of rows that are still left out
     blocks.querySelector(".scroll")?.focus();
   }
   draw(page);
