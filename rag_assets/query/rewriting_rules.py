@@ -2,10 +2,14 @@
 
 Full text gets the question without the words that only ask: endings of polite requests, question words, in English also
 articles and auxiliary verbs. Vectors get the question as it is. Quoted text, identifiers and codes are never touched. A
-question that refers back gets the earlier questions of the conversation put before it.
+question that refers back is followed by the keywords of the earlier questions, so that it weighs more than these.
+
+A question refers back where a pronoun stands for something that the question does not name itself, where it asks for
+hardly more than "that" thing, or where it is no whole question.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from rag_assets.contracts.ports import Rewrite, Turn
@@ -66,14 +70,68 @@ _REQUEST_OPENING = re.compile(
     r"(?:tell\s+me|explain|describe|show\s+me|show|list|find|give\s+me|i\s+(?:want|need|would\s+like)\s+to\s+know)\b",
     re.IGNORECASE,
 )
-_REFERS_BACK = re.compile(
-    "それ|その|これ|この|あれ|あの|そこ|そちら|同じ|上記|前述|さっき|先ほど|先程|ほかには|他には"
-    r"|\b(?:it|its|they|them|their|this|that|these|those|he|she|him|her|his|there|same|above|former|latter)\b"
-    r"|^\s*(?:では|じゃあ|それでは|また|and\b|what\s+about|how\s+about)"
-    # a question of a topic alone, as in 「期限は？」 or "Why?"
-    r"|^\s*[^\s。、]{1,6}は\s*[?？]\s*$|^\s*(?:who|what|when|where|why|how)\s*\?\s*$",
+_JOINING = "(?:and|or|but|if|when|because|so|while|once|after|before|that|which|whether|where|how|who)"
+_VERBLESS = (
+    r"(?:(?!(?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|may|must|who|what|when|where|why|how"
+    r"|which)\b)[\w'-]+\s*)"
+)
+# a question that is none without the one before
+_ELLIPTIC = re.compile(
+    # a topic alone: 「期限は？」「エラーのときは？」「PDFでは？」
+    r"^(?:では|じゃあ|それでは|それなら|あと|また)?、?"
+    r"(?:[^\s。、の]{1,8}|[^。、]{1,12}(?:とき|時|場合|際|ほう|方|で|に|から|まで))(?:は|って|なら|だと)$"
+    # question words alone: 「なぜですか」「いつまで？」
+    r"|^(?:では|じゃあ|それでは)?、?(?:なぜ|どうして|いつ|どこ|誰|だれ|いくら|いくつ|どう|どうやって|どのように|どれ|何|具体的には|例えば|たとえば"
+    r"|ほかには?|他には?)(?:から|まで|が|で|に|を|は|すれば)?(?:いい|よい)?(?:です|なの|でしょう|なのでしょう)?か?$"
+    r"|^(?:もっと|もう少し|さらに)?(?:詳しく|具体的に|くわしく|続けて|(?:具体)?例を)(?:[^。、]{0,2}(?:教えて|説明して|挙げて|話して)[ぁ-ん]{0,8})?$"
+    r"|^(?:(?:and|but|or|so|then|also|ok|okay)\b[\s,]*)?(?:"
+    r"(?:what|how)\s+about\b.*|what\s+if\b.*|what\s+else|who\s+else|anything\s+else|which\s+(?:one|ones)"
+    r"|(?:for|since|until|by|from|to|with|in|at|on)?\s*(?:who|whom|what|when|where|why|which|how(?:\s+(?:so|long|much|many|often|come))?)"
+    r"|why\s+not|(?:please\s+)?(?:tell\s+me\s+more|explain\s+further|go\s+on|more\s+details?|(?:give\s+me\s+)?(?:an?\s+)?(?:example|more\s+examples?))(?:\s+please)?"
+    rf"|(?:for|in|with|without|by|at|on|from|to|after|before|when|during|since|until)\s+{_VERBLESS}{{1,4}}"
+    rf")$|^(?:and|or|but)\s+{_VERBLESS}{{1,5}}$",
     re.IGNORECASE,
 )
+# what stands for something by itself
+_ENDED = r"(?=\s*(?:[?.,;!?。、]|$))"
+_FUNCTION = (
+    "(?:is|are|was|were|does|do|did|can|could|will|would|should|has|have|in|on|for|to|by|with|from|at|as|and|or|too|also"
+    "|still|always|not|mean|means|happen|happens|work|works|apply|applies|take|takes|cost|costs|matter|matters|only|again)"
+)
+_PRONOUN = re.compile(
+    "(?:それ|あれ|これ)(?:ら)?(?!ぞれ|でも|から|まで|では|じゃ|より|ゆえ|なり)(?=[はがをにのでもとっ以だ、。?？]|$)|(?<!そこ)そこ(?=[はがをにでのも]|$)|そちら|あちら"
+    "|[そこあ]の(?:場合|際|時|とき|後|前|他|ほか|ため|結果|理由|うち)(?!の)|[そこ]うした?(?:場合|とき|ら|なら)|そうすると"
+    "|上記|上述|前述|先述|同上|さっき|先ほど|先程|(?:ほか|他)に(?:は|も)|同じ(?:です|もの|こと|よう[なに])|同様(?:です|に|の)|[前後]者"
+    # an "it" that stands for nothing is left out
+    r"|(?<!n't )\bit\b(?!['’]?s?\s+(?:\w+\s+){0,3}?(?:to(?!\s+(?:the|an?|my|our|this|that)\b)|that|if|whether)\b)"
+    r"(?!\s+(?:takes?|took|costs?)\b.*\bto\b)"
+    r"|\b(?:they|them|he|she|him)\b|\b(?:its|their|his|her|hers|theirs)\b"
+    rf"|\b(?:this|these|those)(?:{_ENDED}|\s+(?:ones?|{_FUNCTION})\b)"
+    r"|(?:^|\b(?:is|are|was|were|does|do|did|can|could|will|would|should|has|have|about|of|for|to|in|on|at|by|with|from"
+    r"|after|before|without|like|than|as|and|but|if|so|why|how|what|where|who|when)\s+)"
+    rf"that(?:{_ENDED}|\s+(?:ones?|{_FUNCTION})\b)"
+    rf"|\b(?:mean|explain|approve|get|use|see|change)\s+that(?:{_ENDED}|\s+{_FUNCTION}\b)"
+    r"|\b(?:in|for)\s+(?:that|this|such(?:\s+a)?|those|these)\s+(?:cases?|event|situation)\b"
+    rf"|\bthe\s+(?:same|former|latter|above)(?:{_ENDED}|\s+(?:thing|ones?|{_FUNCTION})\b)|\b(?:mentioned|as)\s+above\b"
+    rf"|(?<!is )(?<!are )(?<!was )(?<!were )(?<!be )\bthere{_ENDED}",
+    re.IGNORECASE,
+)
+# may stand for what is named in the same clause
+_POSSESSIVE = frozenset({"its", "their", "his", "her", "they", "them"})
+_DETERMINED = re.compile(
+    r"(?:その|この|あの|それらの|これらの|そんな|このような|そのような)\s*[一-龠々ァ-ヶーA-Za-z0-9]+"
+    rf"|\b(?:this|that|these|those|such)\s+(?!(?:{_FUNCTION}|an?|the|my|our|your|he|she|they|it|we|you|i)\b)"
+    r"(?:[\w-]+\s*)+?(?=\b(?:is|are|was|were|do|does|did|can|could|will|would"
+    r"|should|has|have|in|on|for|to|by|with|from|at|as|of|and|or|the|an?|my|our)\b|[?.,;!?]|$)",
+    re.IGNORECASE,
+)
+_LAST_CLAUSE = re.compile(
+    rf"(?:(?<=[、。,;.?!])|\b{_JOINING}\b|^)(?:(?!\b{_JOINING}\b)[^、。,;.?!])*$",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(r"(?:では|じゃあ|それでは|それなら|(?:and|but|or|so|then)\b)", re.IGNORECASE)
+_CONTENT = re.compile(r"[一-龠々]+|[ァ-ヶー]+|[A-Za-z0-9][\w'’.-]*")
+_OWN_WORDS = 2  # of its own, from which a question names what it is about
 
 
 class RuleRewriter:
@@ -83,8 +141,8 @@ class RuleRewriter:
 
     def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
         """Keywords without the words that only ask, and the question itself, see `Rewriter`."""
-        asked = (*_referred(question, history), question)
-        return Rewrite(" ".join(dict.fromkeys(keywords(each) for each in asked)), " ".join(asked))
+        referred = _referred(question, history)
+        return Rewrite(" ".join(dict.fromkeys((keywords(question), *referred))), " ".join((question, *referred)))
 
 
 def keywords(question: str) -> str:
@@ -104,24 +162,46 @@ def keywords(question: str) -> str:
 
 
 def refers_back(question: str) -> bool:
-    """Whether a question needs those before it: it says "it" or 「その」, or is a topic without a question."""
-    return _REFERS_BACK.search(question[:_LONGEST]) is not None
+    """Whether a question needs those before it, see above."""
+    text = unicodedata.normalize("NFKC", question[:_LONGEST]).strip()
+    if _ELLIPTIC.match(text.rstrip(" ?.!。、")):
+        return True
+    if _OPENING.match(text) and _own_words(text) < _OWN_WORDS:
+        return True
+    if any(_stands_for_earlier(text, found) for found in _PRONOUN.finditer(text)):
+        return True
+    rest, determined = _DETERMINED.subn(" ", text)
+    return determined > 0 and _own_words(rest) < _OWN_WORDS
 
 
 def with_history(question: str, history: Sequence[Turn]) -> str:
-    """A question with the earlier ones that it refers to put before it, the oldest first."""
-    return " ".join((*_referred(question, history), question))
+    """A question, and the keywords of the earlier ones that it refers to after it, the newest first."""
+    return " ".join((question, *_referred(question, history)))
 
 
 def _referred(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
-    """Earlier questions that a question refers to, and those that these refer to, the oldest first."""
+    """Keywords of the earlier questions that a question refers to, and that these refer to, the newest first."""
     found: list[str] = []
     for turn in reversed(history[-REMEMBERED_TURNS:]):
         if not refers_back(question):
             break
         question = turn.question
-        found.insert(0, question)
+        found.append(keywords(question))
     return tuple(found)
+
+
+def _stands_for_earlier(text: str, found: re.Match[str]) -> bool:
+    """Whether a pronoun stands for nothing that the question has named before it."""
+    if found[0] == "IT":
+        return False
+    before = text[: found.start()]
+    clauses = before if found[0].lower() in _POSSESSIVE else _LAST_CLAUSE.sub("", before)
+    return _own_words(clauses) < _OWN_WORDS
+
+
+def _own_words(text: str) -> int:
+    """Words that say what a question is about."""
+    return len(_CONTENT.findall(_without_asking(text)))
 
 
 def _without_asking(sentence: str) -> str:

@@ -169,7 +169,7 @@ def test_the_reader_sees_the_question_as_asked(knowledge: Made) -> None:
 
 def test_a_question_that_refers_back_is_searched_with_the_one_before(knowledge: Made) -> None:
     answer = knowledge().ask("それは何ですか", "fulltext", history=[Turn("エラーコード E0004")])
-    assert answer.trace.steps[0].texts == ("エラーコード E0004 それは何ですか",)
+    assert answer.trace.steps[0].texts == ("それは何ですか エラーコード E0004",)
     assert answer.sources[0].hit.chunk_id == f"{SPEC}#1.1"
 
 

@@ -81,14 +81,14 @@ def test_the_conversation_reaches_the_model_behind_a_fence(build: Build) -> None
     text = model.asked[0].messages[-1].text
     assert "Q: エラーコード E0004 は何ですか\nA: 重複を表します\n</conversation-" in text
     # what the model left empty is the question with what it refers to
-    assert rewritten(result)[1] == "keywords: エラーコード E0004 は何ですか それはどの画面で起きますか"
+    assert rewritten(result)[1] == "keywords: それはどの画面で起きますか エラーコード E0004"
 
 
 def test_without_a_model_rules_resolve_the_conversation(build: Build) -> None:
     history = [Turn("clientName は何ですか"), Turn("エラーコード E0004 は何ですか", "重複")]
     result = build().search("それを教えてください", "rewrite", k=1, history=history)
     assert result.hits[0].chunk_id == f"{SPEC}#1.1"
-    assert rewritten(result)[:2] == ("rewriter: rules", "keywords: エラーコード E0004 それ")
+    assert rewritten(result)[:2] == ("rewriter: rules", "keywords: それ エラーコード E0004")
     alone = build().search("税の納付を教えてください", "rewrite", k=1, history=history)
     assert rewritten(alone)[1:] == ("keywords: 税の納付", "sentences: 税の納付を教えてください")
 
@@ -96,8 +96,8 @@ def test_without_a_model_rules_resolve_the_conversation(build: Build) -> None:
 def test_questions_that_refer_to_each_other_are_followed_back() -> None:
     history = [Turn("無関係"), Turn("有給休暇の申請方法を教えてください"), Turn("それは誰が承認しますか")]
     rewrite = RuleRewriter().rewrite("その期限は？", history)
-    assert rewrite.sentences == "有給休暇の申請方法を教えてください それは誰が承認しますか その期限は？"
-    assert rewrite.keywords.startswith("有給休暇の申請方法 ")
+    assert rewrite.sentences == "その期限は？ それは 承認 有給休暇の申請方法"
+    assert rewrite.keywords.endswith(" 有給休暇の申請方法")
 
 
 @pytest.mark.parametrize("retriever", ["vector", "fulltext"])

@@ -1,0 +1,163 @@
+"""Which questions need those before them, in Japanese and English; and how much the older ones weigh."""
+
+import pytest
+
+from rag_assets.query import Turn
+from rag_assets.query.rewriting_rules import RuleRewriter, refers_back, with_history
+
+FOLLOW_UPS_JA = """
+それはどの画面で起きますか
+それを教えてください
+それの期限は何日ですか
+これらの違いは何ですか
+あれは誰が承認しますか
+そこには何を書きますか
+その場合はどうなりますか
+この場合、誰に連絡しますか
+その後の手続きを教えてください
+上記の例外はありますか
+先ほどの件の担当部署はどこですか
+ほかにはありますか
+前者の利点は何ですか
+期限は？
+エラーのときは？
+PDFの場合は？
+英語では？
+なぜですか
+いつまで？
+誰が？
+もっと詳しく教えてください
+例を挙げてください
+その期限は？
+その画面の入力項目を教えてください
+この規程の適用範囲は
+その申請の承認者は誰ですか
+顧客登録の画面でそれを変更できますか
+それ以外の方法はありますか
+同じことを英語の資料で確認できますか
+では、取り消すときは？
+""".strip().splitlines()
+WHOLE_JA = """
+有給休暇の申請方法を教えてください
+返品の条件は何ですか
+有給休暇の申請期限は？
+エラーコード E0004 は何ですか
+それぞれの項目の桁数を教えてください
+その年のアメリカの農薬業界の売上はいくらですか
+そのシステム設計では顧客名の重複をどう検査しますか
+この資料で顧客登録の権限を持つ利用者は誰ですか
+顧客名が重複したとき、それはどのエラーになりますか
+申請書と見積書があるとき、それらはどこへ提出しますか
+どこに書類を提出しますか
+あのときの議事録に書かれた予算の総額と内訳を教えてください
+これまでの売上の推移を教えてください
+同じ顧客名が登録された場合のエラー処理は何ですか
+また、顧客登録で必須の項目は何ですか
+そのまま登録ボタンを押すと、確認画面の表示内容はどうなりますか
+そのほかの費用の精算方法と提出期限を総務部の規程で確認したい
+顧客一覧の検索条件は
+2023年度の売上高
+どのように顧客を登録しますか
+出張旅費はいくらまで支給されますか
+誰が予算を承認しますか
+ここ数年の採用人数の推移
+このたびの組織変更で新設された部署はどこですか
+テストの実施手順
+それなりに大きいファイルの登録上限は何MBですか
+これからの採用計画の人数を教えてください
+そこそこの規模の案件の見積手順
+どの文書に承認の手順がありますか
+いつ契約が終了しますか
+""".strip().splitlines()
+FOLLOW_UPS_EN = """
+Who approves it?
+When does it expire?
+How long does it take?
+What about PDF files?
+And for PDF?
+Why?
+How much?
+Since when?
+What is its price?
+Where are they stored?
+Who signed them?
+What does that mean?
+Is that one free?
+How does this work?
+What happens in that case?
+Does the same apply to contractors?
+Who works there?
+And in Japanese?
+Tell me more.
+Which one?
+Who approves that request?
+What are the fields of that screen?
+When was this contract signed?
+What is the price of its successor?
+Is it described in the manual?
+What is the latter for?
+Can I do that?
+With attachments?
+Thanks. And who pays for it?
+How are these different?
+""".strip().splitlines()
+WHOLE_EN = """
+What is the return policy?
+How much did the pesticide industry sell in the US that year?
+How is the customer table keyed in that system design?
+Is it possible to cancel an order?
+How long does it take to ship an order?
+Is there a limit on attachments?
+Are there any rules for remote work?
+Which company that moved to Osaka signed the plan?
+What documents that are confidential may be copied?
+How do employees report their absences?
+When a customer is registered twice, does it fail?
+What is the access token and how is it renewed?
+How does the supplier pay for its licence?
+And what is the return policy?
+What is the same-day delivery fee?
+Who was the former director of finance?
+Which rooms are above the library?
+What is this year's budget for travel and training?
+Does this system design describe how errors of the customer API are logged?
+What is the IT department responsible for?
+For which products is the warranty longer than two years?
+What is the maximum file size?
+How many people attended the annual meeting in those three cities?
+Who is responsible for backups?
+Return policy
+E0004
+Is it necessary that a manager signs travel requests?
+Are the terms of that lease binding for the tenant's family members?
+In the contract, what is said about damages, and who pays them?
+What does error E0004 mean and where is it logged?
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("question", [*FOLLOW_UPS_JA, *FOLLOW_UPS_EN])
+def test_what_names_nothing_of_its_own_refers_back(question: str) -> None:
+    assert refers_back(question)
+
+
+@pytest.mark.parametrize("question", [*WHOLE_JA, *WHOLE_EN])
+def test_a_whole_question_does_not_refer_back(question: str) -> None:
+    assert not refers_back(question)
+
+
+@pytest.mark.parametrize("cases", [FOLLOW_UPS_JA, WHOLE_JA, FOLLOW_UPS_EN, WHOLE_EN])
+def test_there_are_thirty_of_each(cases: list[str]) -> None:
+    assert len(set(cases)) == 30
+
+
+def test_the_question_stands_before_what_it_refers_to_and_that_without_its_asking() -> None:
+    history = [Turn("有給休暇の申請方法を教えてください"), Turn("それは誰が承認しますか")]
+    assert with_history("その期限は？", history) == "その期限は？ それは 承認 有給休暇の申請方法"
+    assert with_history("What is the maximum file size?", history) == "What is the maximum file size?"
+
+
+def test_what_was_asked_before_leaves_a_whole_question_as_it_is() -> None:
+    asked = "How much did the pesticide industry sell in the US that year?"
+    rewrite = RuleRewriter().rewrite(asked, [Turn("What is the return policy?", "30 days")])
+    assert rewrite.sentences == asked
+    assert "return" not in rewrite.keywords
