@@ -50,14 +50,14 @@ from rag_assets.store.snapshots import Snapshot, Snapshots
 if TYPE_CHECKING:
     from filelock import FileLock
 
-    from rag_assets.contracts.ports import Embedder, LanguageModel, Reranker
+    from rag_assets.contracts.ports import Embedder, LanguageModel, Reranker, Rewriter
     from rag_assets.enrich.taxonomy import Taxonomy
     from rag_assets.graph.entity_types import EntityTypes
     from rag_assets.graph.recognizers import SpacyRecognizer
     from rag_assets.models.answers import AnswerStore
     from rag_assets.models.language_models import ModelChoice
     from rag_assets.models.ledger import Ledger
-    from rag_assets.query import KnowledgeBase
+    from rag_assets.query import HydeOptions, KnowledgeBase
     from rag_assets.store.vectors import VectorStore
 
 
@@ -410,16 +410,24 @@ class Home:
         """Parsing processes."""
         return self.settings.parsing.workers or len(os.sched_getaffinity(0))
 
-    def knowledge_base(self, snapshot: Snapshot | None = None) -> "KnowledgeBase":
+    def knowledge_base(
+        self,
+        snapshot: Snapshot | None = None,
+        *,
+        hyde: "HydeOptions | None" = None,
+        rewriter: "Rewriter | None" = None,
+    ) -> "KnowledgeBase":
         """The published version, for searching.
 
         Args:
             snapshot: A version; None for the one that readers see.
+            hyde: How mode `hyde` searches; None for the settings.
+            rewriter: Rewrites in mode `rewrite`; None for the language model, or rules without one.
 
         Raises:
             QueryError: Nothing is published yet, or it was indexed with another embedder.
         """
-        from rag_assets.query import Fusion, HydeOptions, KnowledgeBase, LevelChoice, StoredTables
+        from rag_assets.query import KnowledgeBase, LevelChoice, StoredTables
 
         snapshot = snapshot or self.snapshots.current()
         if snapshot is None:
@@ -439,21 +447,31 @@ class Home:
             StoredTables(self.lake, snapshot.tables),
             self._query_model(),
             LevelChoice(self.settings.search.global_level, self.settings.search.global_dynamic),
-            hyde=HydeOptions(
-                passages=self.settings.search.hyde_passages, fusion=Fusion(self.settings.search.hyde_fusion)
-            ),
+            hyde=hyde or self._hyde_options(),
+            rewriter=rewriter,
             reader=self.options.reader,
             whole=self.options.global_answers,
         )
 
-    def _query_model(self) -> "LanguageModel | None":
-        """The language model for queries, which never uses batches; None where it does not write."""
+    def _hyde_options(self) -> "HydeOptions":
+        from rag_assets.query import Fusion, Generator, HydeOptions
+
+        chosen = self.settings.search
+        models = [model for name in chosen.hyde_models if (model := self._query_model(name)) is not None]
+        generators = tuple(Generator(model, seed) for model in models for seed in range(chosen.hyde_passages))
+        return HydeOptions(generators, chosen.hyde_passages, Fusion(chosen.hyde_fusion))
+
+    def _query_model(self, name: str = "") -> "LanguageModel | None":
+        """A language model for queries, which never uses batches; None where it does not write.
+
+        Args:
+            name: Another model at the same provider; empty for the one that the settings name.
+        """
         if self.language_model_name == "extractive":
             return None
-        settings = self.settings.model_copy(
-            update={"language_model": self.settings.language_model.model_copy(update={"batch": "never"})}
-        )
-        return Home(settings).language_model()
+        own = self.settings.language_model
+        chosen = own.model_copy(update={"batch": "never", "model": name or own.model})
+        return Home(self.settings.model_copy(update={"language_model": chosen})).language_model()
 
     @cached_property
     def _file_lock(self) -> "FileLock":

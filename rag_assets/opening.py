@@ -7,15 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rag_assets.query import KnowledgeBase
+    from rag_assets.contracts.ports import Rewriter
+    from rag_assets.query import HydeOptions, KnowledgeBase
     from rag_assets.query.published import OpenVersion
 
 
-def open_version(home: str | Path | None = None, **settings: Any) -> "OpenVersion":
+def open_version(
+    home: str | Path | None = None,
+    *,
+    hyde: "HydeOptions | None" = None,
+    rewriter: "Rewriter | None" = None,
+    **settings: Any,
+) -> "OpenVersion":
     """Open the published version: its `base` searches and answers, its `contents` read documents, pages and the graph.
 
     Args:
         home: Folder of the knowledge base; None for the one that the settings name (`RAG_HOME`, else `.rag`).
+        hyde: How mode `hyde` searches, with models of any kind; None for the settings.
+        rewriter: Rewrites in mode `rewrite`; None for the language model, or rules without one.
         settings: Top-level settings that take precedence over environment and file.
 
     Raises:
@@ -33,17 +42,27 @@ def open_version(home: str | Path | None = None, **settings: Any) -> "OpenVersio
     snapshot = opened.snapshots.current()
     if snapshot is None:
         raise QueryError(f"nothing is indexed in {opened.path}; run `rag-assets index FOLDER` first")
-    return OpenVersion(snapshot, opened.knowledge_base(snapshot), Contents(opened.lake, snapshot))
+    return OpenVersion(
+        snapshot, opened.knowledge_base(snapshot, hyde=hyde, rewriter=rewriter), Contents(opened.lake, snapshot)
+    )
 
 
-def open_knowledge_base(home: str | Path | None = None, **settings: Any) -> "KnowledgeBase":
+def open_knowledge_base(
+    home: str | Path | None = None,
+    *,
+    hyde: "HydeOptions | None" = None,
+    rewriter: "Rewriter | None" = None,
+    **settings: Any,
+) -> "KnowledgeBase":
     """Open the published version, for searching and asking.
 
     Args:
         home: As for `open_version`, like the settings.
+        hyde: As for `open_version`.
+        rewriter: As for `open_version`.
         settings: Top-level settings.
 
     Raises:
         SettingsError: As for `open_version`, like the other errors.
     """
-    return open_version(home, **settings).base
+    return open_version(home, hyde=hyde, rewriter=rewriter, **settings).base

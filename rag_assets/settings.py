@@ -273,6 +273,11 @@ class SearchSettings(_Section):
     hyde_passages: int = Field(
         1, ge=1, le=16, description="Passages that the language model imagines in `hyde`, each of its own seed."
     )
+    hyde_models: tuple[str, ...] = Field(
+        (),
+        description="Models at the provider of `language_model` that imagine passages in `hyde`, `hyde_passages` each; "
+        "empty for the language model alone.",
+    )
     hyde_fusion: str = Field(
         "comb_sum",
         pattern="^(comb_sum|comb_mnz|borda|rrf)$",

@@ -60,7 +60,13 @@ def test_another_mode_may_follow_a_rewritten_query(knowledge_base: tuple[Path, P
     operations = {step["operation"]: step.get("texts") for step in found["trace"]["steps"]}
     assert operations.keys() == {"embed", "rewrite", "matching"}
     assert operations["rewrite"][:2] == ["rewriter: rules", "keywords: トークンの有効期限"]
-    assert "before the plus sign" in run(knowledge_base, *query, "--mode", "hybrid").output
+    named = run(knowledge_base, *query[:2], "--json", "--mode", "rewrite+fulltext")
+    assert json.loads(named.output)["hits"] == found["hits"]
+    for mode in ("hybrid", "rewrite+fulltext"):
+        refused = run(knowledge_base, *query, "--mode", mode)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert f"--retriever goes with --mode hyde or rewrite, not with {mode}" in refused.stderr
+    assert run(knowledge_base, "search", "x", "--mode", "hybrid+fulltext").exit_code == 2
 
 
 def test_modes_are_fused_and_questions_choose_their_mode(knowledge_base: tuple[Path, Path]) -> None:
@@ -88,6 +94,8 @@ def test_ask_quotes_passages_with_their_places(knowledge_base: tuple[Path, Path]
     assert text.startswith("資料の記載:\n- ")
     assert "トークンの有効期限は 3600 秒である。 [1]" in text
     assert sources.splitlines()[0].startswith("[1] specs/token.md")
+    assert result.stderr == "mode hybrid, chosen by auto: any other\n"
+    assert run(knowledge_base, "ask", "期限", "--mode", "vector").stderr == "mode vector\n"
 
 
 def test_ask_prints_the_documented_json(knowledge_base: tuple[Path, Path], tmp_path: Path) -> None:

@@ -2,12 +2,16 @@
 
 import runpy
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from scripted_model import ScriptedModel
 
 import rag_assets
 from rag_assets.contracts.errors import QueryError
+from rag_assets.home import Home
+from rag_assets.query import Generator, HydeOptions, KnowledgeBase, Rewrite, Turn
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
@@ -34,3 +38,36 @@ def test_a_knowledge_base_is_opened_in_one_call(
     assert rag_assets.open_knowledge_base().search("顧客", "fulltext", 1).hits
     with pytest.raises(QueryError, match="nothing is indexed in"):
         rag_assets.open_knowledge_base(tmp_path)
+
+
+def test_several_models_and_a_rewriter_are_given_when_it_is_opened(
+    sample_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def model(home: Home, run_id: str | None = None) -> ScriptedModel:
+        del run_id
+        made = ScriptedModel(lambda _: "返品の条件")
+        made.name = home.settings.language_model.model
+        return made
+
+    class Fixed:
+        name = "fixed"
+
+        def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+            del question, history
+            return Rewrite("RECEIPT", "")
+
+    def imagined(base: KnowledgeBase) -> list[str]:
+        (step,) = (each for each in base.search("返品", "hyde", 1).trace.steps if each.operation == "imagine")
+        return [text.partition(":")[0] for text in step.texts]
+
+    monkeypatch.setattr(Home, "language_model", model)
+    served = {"provider": "openai", "model": "large", "base_url": "http://127.0.0.1:9/v1"}
+    named = {"hyde_models": ["a", "b"], "hyde_passages": 2}
+    assert imagined(rag_assets.open_knowledge_base(sample_home, language_model=served)) == ["large seed 0"]
+    several = rag_assets.open_knowledge_base(sample_home, language_model=served, search=named)
+    assert imagined(several) == ["a seed 0", "a seed 1", "b seed 0", "b seed 1"]
+    own = HydeOptions((Generator(ScriptedModel(lambda _: "返品")), Generator(ScriptedModel(lambda _: "条件"), 7)))
+    given = rag_assets.open_version(sample_home, hyde=own, rewriter=Fixed()).base
+    assert imagined(given) == ["scripted", "scripted"]
+    steps = given.search("返品", "rewrite", 1).trace.steps
+    assert "rewriter: fixed" in next(each.texts for each in steps if each.operation == "rewrite")

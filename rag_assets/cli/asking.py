@@ -96,6 +96,13 @@ def _followed(events: "Iterator[AnswerEvent]", *, shown: bool) -> "Answer":
     raise QueryError("the question was not answered")
 
 
+def _mode_of(answer: "Answer") -> str:
+    """The mode, and where `auto` chose it, by which rule."""
+    rules = [text for step in answer.trace.steps if step.operation == "choose" for text in step.texts]
+    chosen = [text.removeprefix("rule: ") for text in rules if text.startswith("rule: ")]
+    return f"mode {answer.mode}{f', chosen by auto: {chosen[0]}' if chosen else ''}"
+
+
 def _print_sources(answer: "Answer") -> None:
     click.echo()
     cited = answer.cited()
@@ -108,5 +115,6 @@ def _print_sources(answer: "Answer") -> None:
             click.echo(f"not confirmed by its sources: {sentence.text}", err=True)
         elif sentence.unfounded:
             click.echo(f"not in its sources: {', '.join(sentence.unfounded)}: {sentence.text}", err=True)
+    click.echo(_mode_of(answer), err=True)
     if answer.failure is not None:
         click.echo(f"rag-assets: the language model did not answer: {answer.failure}", err=True)

@@ -1,5 +1,6 @@
 """Options that `search` and `ask` share, and what they mean together with the settings."""
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,22 +21,25 @@ RETRIEVERS = (
     "graph_global",
     "meta_knowledge",
 )
-MODES = (*RETRIEVERS, "hyde", "rewrite", "auto")
+PREPARING = ("hyde", "rewrite")
+MODES = (*RETRIEVERS, *PREPARING, "auto")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class ModeNames(click.ParamType[str]):
-    """One mode, or several with commas between them.
+    """One mode, or several with commas between them, and for some of them a plus sign before.
 
     Args:
         names: The modes.
+        preparing: Modes that may stand before a plus sign.
     """
 
     name = "mode"
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, names: tuple[str, ...], preparing: tuple[str, ...] = ()) -> None:
         self._names = names
+        self._preparing = preparing
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
         """All names."""
@@ -43,22 +47,29 @@ class ModeNames(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The names as given, where there are such modes."""
-        for name in value.split(","):
+        for name in self._retrievers(value).split(","):
             if name not in self._names:
                 self.fail(f"unknown mode {name!r}, expected one of {', '.join(self._names)}", param, ctx)
         return value
 
+    def _retrievers(self, value: str) -> str:
+        """What stands after a plus sign, where one may stand; else all."""
+        first, _, after = value.partition("+")
+        return after if first in self._preparing and after else value
+
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
         """Modes that may stand where the cursor is."""
-        before, comma, begun = incomplete.rpartition(",")
-        return [CompletionItem(f"{before}{comma}{name}") for name in self._names if name.startswith(begun)]
+        begun = re.split("[,+]", incomplete)[-1]
+        before = incomplete.removesuffix(begun)
+        return [CompletionItem(f"{before}{name}") for name in self._names if name.startswith(begun)]
 
 
 _OPTIONS = (
     click.option(
         "--mode",
-        type=ModeNames(MODES),
-        help="How to search; several with commas between are fused [setting search.mode, of ask search.ask_mode].",
+        type=ModeNames(MODES, PREPARING),
+        help="How to search; several with commas between are fused, hyde+ or rewrite+ goes before "
+        "[setting search.mode, of ask search.ask_mode].",
     ),
     click.option(
         "--retriever", type=ModeNames(RETRIEVERS), help="Mode, or modes, that find passages for hyde and rewrite."
@@ -94,9 +105,17 @@ def search_options(command: Command) -> Command:
 
 
 def chosen_mode(mode: str | None, retriever: str | None, usual: str) -> str:
-    """The mode that options name, or else the usual one, as in `rewrite+two_step`."""
+    """The mode that options name, or else the usual one, as in `rewrite+two_step`.
+
+    Raises:
+        UsageError: A retriever is named for a mode that has none.
+    """
     chosen = mode or usual
-    return chosen if retriever is None else f"{chosen}+{retriever}"
+    if retriever is None:
+        return chosen
+    if chosen not in PREPARING:
+        raise click.UsageError(f"--retriever goes with --mode {' or '.join(PREPARING)}, not with {chosen}")
+    return f"{chosen}+{retriever}"
 
 
 def chosen_levels(level: int | None, dynamic: bool | None, settings: "SearchSettings") -> "LevelChoice":

@@ -64,7 +64,8 @@ _IDENTIFIER = re.compile(
 )
 
 _ALL_DOCUMENTS = re.compile(
-    r"全体|全般|全文書|全資料|(?:全て|すべて|全部|あらゆる|各)の?(?:文書|資料|仕様|設計書|ファイル|ドキュメント|規程|報告書)"
+    # a word of its own, not the beginning of one such as 全体会議
+    r"(?:全体|全般)(?:的|(?![一-龠々ァ-ヶー])|(?=テーマ|トピック|論点|傾向|特徴|要約|概要|概観|一覧))|全文書|全資料|(?:全て|すべて|全部|あらゆる|各)の?(?:文書|資料|仕様|設計書|ファイル|ドキュメント|規程|報告書)"
     r"|(?:文書|資料|設計書|仕様書|ドキュメント)群"
     r"|\b(?:all|every|entire|whole|across|throughout)\s(?:of\s)?(?:the\s|these\s|our\s|your\s)?"
     r"(?:documents?|files?|collection|corpus|data\s?set|knowledge\sbase|spec(?:ification)?s?|materials?|texts?|records?|reports?)\b"

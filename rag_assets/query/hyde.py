@@ -2,14 +2,16 @@
 
 Each generator writes a hypothetical passage; it is embedded as a query and searched. Every generator's passage then
 scores the union of what was found, and the scores are put into one. Without an answer of any generator, the query's
-vector is moved towards the first passages that it finds itself (pseudo-relevance feedback, step `feedback`).
+vector is moved towards the first passages that it finds itself (pseudo-relevance feedback, step `feedback`); its own
+ranking and that of the moved vector are scaled and added, so that what is nearest to the query alone is not lost.
 
 Source: hypothetical passages: L. Gao, X. Ma, J. Lin and J. Callan, Precise zero-shot dense retrieval without relevance
 labels, ACL 2023. Several small generators, re-scoring of the union and fusion: HyDE with rank fusion of small models
 over JQaRA, with its temperature, lengths and number of passages. Deviation: each search goes as deep as passages are
 wanted. Feedback: J. Rocchio, Relevance feedback in information retrieval, 1971, with the weights 1 and 0.75 of
 C. Manning, P. Raghavan and H. Schütze, Introduction to information retrieval, 2008, section 9.1.1; there is no passage
-known to be irrelevant.
+known to be irrelevant. Deviation: both rankings count alike, as passages of one embedder lie nearer to each other than
+to any query, and their mean outweighs it.
 
 What stays out: the models, and how passages are found, which is another mode's.
 """
@@ -29,7 +31,7 @@ from rag_assets.contracts.generation import Request as Call
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.models.token_estimate import cut_to_tokens
-from rag_assets.query.fusion import borda, comb_mnz, comb_sum, ranked, reciprocal_rank
+from rag_assets.query.fusion import borda, comb_mnz, comb_sum, min_max, ranked, reciprocal_rank
 from rag_assets.query.index import Candidate, scored
 from rag_assets.query.request import Indexes, Mode, Request, clean_text
 from rag_assets.query.results import TraceRecorder
@@ -39,6 +41,7 @@ STEP = "hypothetical_passage"
 TEMPERATURE = 0.2
 PASSAGE_TOKENS = 256
 FEEDBACK_WEIGHT = 0.75
+FEEDBACK_CANDIDATES = 100  # of each ranking that feedback adds, at least
 
 _QUERY_TOKENS = 500
 _WRITTEN = frozenset({Outcome.COMPLETED, Outcome.TRUNCATED})
@@ -121,10 +124,10 @@ class HydeSearch:
         self._options = options
         self._retriever = retriever
         self._searches: list[tuple[str, NDArray[np.float32], Mode]] | None = None
-        self._feedback: tuple[NDArray[np.float32], Mode] | None = None
+        self._feedback: tuple[Mode, NDArray[np.float32], Mode] | None = None
 
     def __call__(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-        """Passages by falling fused score; by the retriever's after feedback.
+        """Passages by falling fused score; after feedback by that of both rankings, at most 2.
 
         Raises:
             QueryError: The retriever lacks what it needs.
@@ -186,16 +189,25 @@ class HydeSearch:
         return [found for found, _ in results]
 
     def _with_feedback(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+        deep = replace(request, depth=max(FEEDBACK_CANDIDATES, request.depth), show_all=False)
+        retriever = self._feedback[0] if self._feedback is not None else self._retriever()
+        own = retriever(deep, indexes, trace)
         if self._feedback is None:
-            pool = self._options.pool
-            first = self._retriever()(replace(request, depth=pool, show_all=False), indexes, trace)[:pool]
             began = time.perf_counter()
+            first = own[: self._options.pool]
             vectors = indexes.chunks.vectors([candidate.row_id for candidate in first])
             reason = "no generator answered" if self._generators else "no language model"
-            self._feedback = moved(request.embedding, vectors), self._retriever()
+            self._feedback = retriever, moved(request.embedding, vectors), self._retriever()
             trace.add("feedback", began, len(first), texts=(reason,))
-        vector, retriever = self._feedback
-        return retriever(replace(request, vector=vector), indexes, trace)
+        _, vector, other = self._feedback
+        lists = own, other(replace(deep, vector=vector), indexes, trace)
+        began = time.perf_counter()
+        union = {candidate.key: candidate for found in lists for candidate in found}
+        scores = [{candidate.key: candidate.score for candidate in found} for found in lists]
+        added = comb_sum([min_max(each) for each in scores])
+        best = [replace(union[key], score=score) for key, score in ranked(added)]
+        trace.add("fuse", began, len(best), rescored=scored(best, scores))
+        return best
 
 
 def hypothetical_passages(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from query_data import CHUNKS, SPEC, BagOfWordsEmbedder, table
 from scripted_model import ScriptedModel
 
+from rag_assets import open_knowledge_base
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.contracts.ports import EmbeddingKind
@@ -149,9 +150,18 @@ def test_without_an_answer_the_first_passages_are_taken_for_relevant(
     passages = embedder.embed([hit.text for hit in result.hits], EmbeddingKind.PASSAGE)
     first = int(np.argmax(passages @ asked))
     wanted = asked + 0.75 * passages[first]
-    scores = passages @ (wanted / np.linalg.norm(wanted))
-    assert [hit.score for hit in result.hits] == pytest.approx(scores.tolist(), abs=1e-5)
+    both = [passages @ asked, passages @ (wanted / np.linalg.norm(wanted))]
+    added = sum((each - each.min()) / np.ptp(each) for each in both)
+    assert [hit.score for hit in result.hits] == pytest.approx(added.tolist(), abs=1e-4)
     assert len(result.hits) == len(CHUNKS)
+
+
+def test_feedback_keeps_what_is_nearest_to_the_query_itself(sample_home: Path) -> None:
+    base = open_knowledge_base(sample_home)
+    question = "What is the return policy?"
+    [hit], [nearest] = (base.search(question, mode, 1).hits for mode in ("hyde", "vector"))
+    assert hit.document_id.endswith("retail_purchase.pdf")
+    assert hit.chunk_id == nearest.chunk_id
 
 
 def test_feedback_moves_the_query_by_three_quarters_of_the_mean() -> None:
