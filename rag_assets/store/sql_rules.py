@@ -2,6 +2,7 @@
 
 DuckDB itself opens no file and loads nothing (`rag_assets.store.sql`); this looks at the parsed statement before it is
 bound, because a SELECT may also call functions that change settings, read memory or tell of the machine.
+What stays out: which functions only compute (`rag_assets.store.sql_functions`).
 """
 
 import json
@@ -12,17 +13,9 @@ from typing import Any
 import duckdb
 
 from rag_assets.contracts.errors import QueryError
+from rag_assets.store.sql_functions import FUNCTIONS, TABLE_FUNCTIONS
 
-_TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series", "json_each", "json_tree"})
-_PREFIXES = ("duckdb_", "pg_", "pragma_", "sqlite_", "read_", "inet_", "parquet_", "__", "has_")
-_FUNCTIONS = frozenset(
-    (
-        *("arrow_scan", "current_connection_id", "current_query", "current_query_id", "current_setting"),
-        *("current_transaction_id", "currval", "getenv", "getvariable", "glob", "in_search_path"),
-        *("json_execute_serialized_sql", "json_serialize_plan", "nextval", "obj_description", "query", "query_table"),
-        *("setseed", "setval", "shobj_description", "sleep_ms", "txid_current", "which_secret", "write_log"),
-    )
-)
+_SYSTEM_PREFIXES = ("duckdb_", "pg_", "pragma_", "sqlite_")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -45,6 +38,8 @@ def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
         raise QueryError(f"expected one SELECT statement, found {len(statements)}")
     [row] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
     parsed = json.loads(row[0])
+    if statements[0].type == duckdb.StatementType.MULTI:
+        raise QueryError("a PIVOT names its columns here, as in PIVOT documents ON format IN ('pdf', 'xlsx')")
     if statements[0].type != duckdb.StatementType.SELECT or parsed.get("error"):
         raise QueryError("expected a SELECT statement; nothing else is run here")
     nodes = list(_nodes(parsed))
@@ -61,14 +56,14 @@ def one_line(error: Exception) -> str:
 def _check_node(node: Mapping[str, Any], tables: Collection[str], named: Collection[str]) -> None:
     if "function_name" in node:
         name = str(node["function_name"]).lower()
-        if name in _FUNCTIONS or name.startswith(_PREFIXES):
+        if name not in FUNCTIONS | TABLE_FUNCTIONS:
             raise QueryError(f"the function {name} is not available here")
         if len(_path(node)) > 1 or node.get("schema") or node.get("catalog"):
             raise QueryError(f"the function {name} is named with a schema: expected its name alone")
     match node.get("type"):
         case "TABLE_FUNCTION":
             name = str((node.get("function") or {}).get("function_name", "")).lower()
-            if name not in _TABLE_FUNCTIONS:
+            if name not in TABLE_FUNCTIONS:
                 raise QueryError(f"the table function {name} is not available here")
         case "BASE_TABLE":
             name = str(node.get("table_name", "")).lower()
@@ -87,7 +82,7 @@ def _named(nodes: Collection[Mapping[str, Any]]) -> frozenset[str]:
         ctes = node.get("cte_map")
         for each in ctes.get("map", ()) if isinstance(ctes, dict) else ():
             name = str(each["key"]).lower()
-            if not _NAME.fullmatch(name) or name.startswith(_PREFIXES) or name.endswith("_schema"):
+            if not _NAME.fullmatch(name) or name.startswith(_SYSTEM_PREFIXES) or name.endswith("_schema"):
                 raise QueryError(f"WITH {name}: expected a plain name that no system table has")
             names.add(name)
     return frozenset(names)
