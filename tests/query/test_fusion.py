@@ -1,9 +1,19 @@
-"""Fusion against values worked by hand."""
+"""Fusion against values worked by hand, and against what ranx gives for the same rankings.
+
+`ranx_fusion.json` holds random rankings without equal scores, and for them `ranx.normalization.min_max_norm` and
+`ranx.fuse` with `norm="min-max"` and the methods `sum` and `mnz`, and with `norm=None` and `bordafuse` and `rrf`. Ids
+are of one length, as ranx cuts those that are longer than all of a ranking.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rag_assets.query.fusion import borda, comb_mnz, comb_sum, min_max, ranked, reciprocal_rank
 
+RANX: dict[str, Any] = json.loads((Path(__file__).parent / "ranx_fusion.json").read_text())
 A = {"x": 3.0, "y": 2.0, "z": 1.0}
 B = {"y": 9.0, "w": 5.0}
 
@@ -40,3 +50,17 @@ def test_nothing_fuses_to_nothing(fuse: object) -> None:
     assert callable(fuse)
     assert fuse([]) == {}
     assert fuse([{}, {}]) == {}
+
+
+@pytest.mark.parametrize("case", RANX["cases"])
+def test_fusion_is_that_of_ranx(case: dict[str, Any]) -> None:
+    rankings: list[dict[str, float]] = case["rankings"]
+    scaled = [min_max(each) for each in rankings]
+    for own, theirs in zip(scaled, case["min_max"], strict=True):
+        assert own == pytest.approx(theirs)
+    assert comb_sum(scaled) == pytest.approx(case["comb_sum"])
+    assert comb_mnz(scaled) == pytest.approx(case["comb_mnz"])
+    assert reciprocal_rank(rankings) == pytest.approx(case["rrf_60"])
+    assert reciprocal_rank(rankings, 5) == pytest.approx(case["rrf_5"])
+    # ranx counts ranks from 0, a point more for each ranking
+    assert {key: score + len(rankings) for key, score in borda(rankings).items()} == pytest.approx(case["borda"])

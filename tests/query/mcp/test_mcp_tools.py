@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp_client import Agent, connected
 
+from rag_assets import open_version
 from rag_assets.query import Answer, Answered, EvidenceFound, KnowledgeBase, TextPiece, Trace
 from rag_assets.query.api import ApiOptions
 from rag_assets.query.api.service import Service
@@ -19,7 +20,7 @@ from rag_assets.query.contents import Contents
 from rag_assets.query.mcp import create_server
 from rag_assets.query.mcp.addresses import PageAddress, parse_address
 from rag_assets.query.mcp.page_lines import lines_of, part_of
-from rag_assets.query.mcp.resources import list_pages
+from rag_assets.query.mcp.resources import list_pages, read_page_text
 from rag_assets.query.page_contents import Block, parse_area, shown_blocks
 from rag_assets.query.published import Published
 from rag_assets.store.lake import Lake
@@ -60,6 +61,22 @@ def test_parts_make_up_the_page_and_each_begins_with_the_headers_of_its_table(mo
         found += texts[1:] if start else texts
         start = stop
     assert found == [line.text for line in lines]
+
+
+def test_a_page_is_laid_out_once_for_all_its_parts(sample_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = open_version(sample_home).contents
+    laid_out = []
+
+    def counted(held: Contents, document_id: str, page_number: int) -> Iterator[Block]:
+        laid_out.append(page_number)
+        return page_blocks(held, document_id, page_number)
+
+    page_blocks = Contents.page_blocks
+    monkeypatch.setattr(Contents, "page_blocks", counted)
+    document_id = contents.documents().items[0].document_id
+    first = read_page_text(contents, str(PageAddress(document_id, 1)))
+    assert read_page_text(contents, str(PageAddress(document_id, 1))) == first
+    assert laid_out == [1]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.integers(1, 99), st.integers(1, 9))
