@@ -68,3 +68,6 @@ class _ScriptedSession:
         request = self._waiting.pop() if self._model.reverse else self._waiting.popleft()
         answer = self._model.script(request)
         return replace(answer, request=request) if isinstance(answer, Completion) else completed(request, answer)
+
+    def cancel(self) -> None:
+        """Nothing is ever under way."""

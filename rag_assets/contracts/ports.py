@@ -91,6 +91,14 @@ class Session(Protocol):
         """
         ...
 
+    def cancel(self) -> None:
+        """Give up what is under way; may be called from any thread, while others submit or take.
+
+        From then on nothing is waited for: `submit` raises `ModelError`, `take` gives what had come and then None. No
+        answer that has come is lost.
+        """
+        ...
+
 
 class LanguageModel(Protocol):
     """Writes texts.

@@ -91,7 +91,7 @@ class BatchSession:
         self._next_poll = 0.0
         self._failures = 0
         self._refusal: ModelError | None = None
-        self._pause = threading.Event()
+        self._cancelled = threading.Event()
 
     def __enter__(self) -> "BatchSession":
         return self
@@ -111,6 +111,8 @@ class BatchSession:
         self._stack.close()
 
     def submit(self, request: Request) -> None:
+        if self._cancelled.is_set():
+            raise ModelError(f"{self._name}: the session has ended")
         digits = self._digits(request)
         if digits in self._wanted:
             self._wanted[digits].append(request.tag)
@@ -148,11 +150,13 @@ class BatchSession:
                     return completion
                 self._reading = None
                 continue
-            if wait and self._gathered:
+            if wait and self._gathered and not self._cancelled.is_set():
                 self._send_gathered()
             if self._calls is not None and (called := self._calls.take(wait=wait)):
                 self._called(called)
                 continue
+            if self._cancelled.is_set():
+                return None
             if not self._waiting():
                 if wait and self._refusal:
                     raise self._refusal
@@ -161,6 +165,12 @@ class BatchSession:
                 return None
             if not self._poll(wait=wait):
                 return None
+
+    def cancel(self) -> None:
+        """Give up what is under way, see `Session`; batches go on at the provider."""
+        self._cancelled.set()
+        if (calls := self._calls) is not None:
+            calls.cancel()
 
     def _digits(self, request: Request) -> str:
         return key_digits(request_key(self._name, request))
@@ -191,6 +201,8 @@ class BatchSession:
             return
         if self._open_calls is not None and len(self._gathered) < self._settings.batch_from:
             self._calls = self._stack.enter_context(self._open_calls(self._keep, self._purse))
+            if self._cancelled.is_set():
+                self._calls.cancel()
         self._open_calls = None
         try:
             if self._calls is not None:
@@ -266,7 +278,8 @@ class BatchSession:
             pause = self._next_poll - time.monotonic()
             if pause > 0 and not wait:
                 return False
-            self._pause.wait(max(0.0, pause))
+            if self._cancelled.wait(max(0.0, pause)):
+                return False
             self._next_poll = time.monotonic() + self._settings.poll_seconds
             self._due.extend(self._open.all())
         batch = self._due.popleft()

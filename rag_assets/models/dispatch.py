@@ -107,14 +107,10 @@ class ConcurrentSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._changed:
-            self._closed = True
-            thread = self._thread
-            self._changed.notify_all()
+        self.cancel()
+        thread = self._thread
         if thread is None:
             return
-        with suppress(RuntimeError):  # the loop has ended by itself
-            self._loop.call_soon_threadsafe(self._stop.set)
         thread.join(_CANCEL_SECONDS + _CLOSE_SECONDS + 1)
         if thread.is_alive():
             logger.warning("%s: connections do not close; they are left behind", self._name)
@@ -152,6 +148,16 @@ class ConcurrentSession:
                 if not wait or self._closed:
                     return None
                 self._changed.wait(_INTERRUPT_SECONDS)
+
+    def cancel(self) -> None:
+        """Give up what is under way, see `Session`."""
+        with self._changed:
+            self._closed = True
+            thread = self._thread
+            self._changed.notify_all()
+        if thread is not None:
+            with suppress(RuntimeError):  # the loop has ended by itself
+                self._loop.call_soon_threadsafe(self._stop.set)
 
     def _is_full(self) -> bool:
         most = self._concurrency + self._concurrency // 4

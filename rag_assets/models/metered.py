@@ -135,6 +135,7 @@ class _MeteredSession:
         self._patience_seconds = patience_seconds
         self._stack = ExitStack()
         self._session: Session | None = None
+        self._cancelled = threading.Event()
         self._guard = threading.Lock()
         self._calls: dict[str, _Call] = {}
         self._ready: deque[Completion] = deque()
@@ -154,6 +155,14 @@ class _MeteredSession:
         if not self._ready and self._session is not None:
             self._collect(self._session, wait=wait)
         return self._ready.popleft() if self._ready else None
+
+    def cancel(self) -> None:
+        """Give up what is under way, see `Session`."""
+        with self._guard:
+            self._cancelled.set()
+            session = self._session
+        if session is not None:
+            session.cancel()
 
     def limit_followers(self) -> None:
         """Wait for answers while very many requests wait for few of them."""
@@ -190,10 +199,16 @@ class _MeteredSession:
 
     def _opened(self) -> Session:
         if self._session is None:
+            if self._cancelled.is_set():
+                raise ModelError(f"{self._provider.name}: the session has ended")
             if self._budget is not None:
                 self._stack.enter_context(self._budget.session())
                 self._stack.callback(self._give_up, self._budget)
-            self._session = self._stack.enter_context(self._provider.open(self._keep, self))
+            opened = self._stack.enter_context(self._provider.open(self._keep, self))
+            with self._guard:
+                self._session = opened
+            if self._cancelled.is_set():
+                opened.cancel()
         return self._session
 
     def _give_up(self, budget: Budget) -> None:
@@ -216,7 +231,7 @@ class _MeteredSession:
             try:
                 session.submit(request)
             except BudgetError as error:
-                if not error.may_pass:
+                if not error.may_pass or self._cancelled.is_set():
                     raise
                 if self._collect(session, wait=True):
                     deadline = time.monotonic() + self._patience_seconds

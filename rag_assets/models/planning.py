@@ -197,6 +197,9 @@ class _PlanningSession:
         del wait  # there is nothing to wait for
         return self._answers.popleft() if self._answers else None
 
+    def cancel(self) -> None:
+        """Nothing is ever under way."""
+
 
 def request_text(request: Request) -> str:
     """All that a model reads of a request but its prefix."""

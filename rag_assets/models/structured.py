@@ -104,6 +104,9 @@ class _StructuredSession:
                 return done
         return None
 
+    def cancel(self) -> None:
+        self._session.cancel()
+
     def _ask(self, request: Request, exchange: _Exchange) -> None:
         # noted first, because an answer may be waited for inside of submit
         self._exchanges.setdefault(request.content_sha256, deque()).append(exchange)

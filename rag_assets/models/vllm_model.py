@@ -109,8 +109,11 @@ class _BatchSession:
         self._batch_requests = batch_requests
         self._waiting: list[Request] = []
         self._arrived: deque[Completion] = deque()
+        self._cancelled = False
 
     def submit(self, request: Request) -> None:
+        if self._cancelled:
+            raise ModelError("vllm: the session has ended")
         self._purse.reserve(request)
         self._waiting.append(request)
         if len(self._waiting) >= self._batch_requests:
@@ -121,8 +124,14 @@ class _BatchSession:
             self._run()
         return self._arrived.popleft() if self._arrived else None
 
+    def cancel(self) -> None:
+        """Run no further batch; one that runs cannot be ended."""
+        self._cancelled = True
+
     def _run(self) -> None:
         batch, self._waiting = self._waiting, []
+        if self._cancelled:
+            return
         began = time.monotonic()
         for request, outcome in self._answers(batch):
             completion = outcome if isinstance(outcome, Completion) else self._completion(request, outcome)

@@ -4,7 +4,7 @@ What stays out: how passages are found, which is one module a mode, and which ve
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from rag_assets.contracts.tables import (
 from rag_assets.query.answers import Answer, Answered, AnswerEvent
 from rag_assets.query.asking import Asking, Found
 from rag_assets.query.auto import Offered, chosen_how
+from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import NO_FILTERS, Filters
 from rag_assets.query.graph_global import GlobalOptions
 from rag_assets.query.grouping import Granularity, grouped
@@ -118,7 +119,7 @@ class KnowledgeBase:
             report_tree=ReportTree(stored) if stored is not None else None,
         )
 
-    def search(
+    def search(  # noqa: PLR0913 - one argument a choice of the caller
         self,
         query: str,
         mode: str = "hybrid",
@@ -129,6 +130,7 @@ class KnowledgeBase:
         summaries: str = "page",
         levels: LevelChoice | None = None,
         history: Sequence[Turn] = (),
+        cancellation: Cancellation | None = None,
     ) -> SearchResult:
         """Find passages, pages or documents.
 
@@ -144,12 +146,14 @@ class KnowledgeBase:
             levels: Which community reports are searched in `graph_global`; those of the knowledge base where None.
             history: The conversation before the query, the oldest turn first; read by `rewrite`
                 and `auto`.
+            cancellation: Gives the search up from another thread; None where nobody does.
 
         Returns:
             At most `k` hits; equal scores stand by chunk id. Their mode is the one that `auto` chose.
 
         Raises:
             QueryError: The query is empty, an argument is unknown or out of range, or nothing is indexed.
+            Cancelled: It was given up.
             ModelError: The embedder, the reranker or the language model failed.
             StoreError: A published file is gone.
         """
@@ -158,7 +162,7 @@ class KnowledgeBase:
         trace = TraceRecorder()
         how = self._chosen(query, how, trace)
         vector = self._embedded(query, how.mode, trace)
-        return self._result(query, vector, how, trace)
+        return self._result(query, vector, how, trace, cancellation or Cancellation())
 
     def search_all(
         self,
@@ -203,7 +207,7 @@ class KnowledgeBase:
             texts = [clean_text(text) for (_, text), wanted in zip(batch, embedded, strict=True) if wanted]
             vectors = iter(self._embedder.embed(texts, EmbeddingKind.QUERY) if texts else ())
             for (query_id, text), own, wanted, trace in zip(batch, hows, embedded, traces, strict=True):
-                yield query_id, self._result(text, next(vectors) if wanted else None, own, trace)
+                yield query_id, self._result(text, next(vectors) if wanted else None, own, trace, Cancellation())
 
     def ask(
         self,
@@ -240,7 +244,8 @@ class KnowledgeBase:
             StoreError: A published file is gone.
         """
         how = How(mode, k, filters, Granularity.CHUNK, summaries, levels or self._levels, tuple(history))
-        answers = [each.answer for each in self._events(question, how, live=False) if isinstance(each, Answered)]
+        events = self._events(question, how, Cancellation(), live=False)
+        answers = [each.answer for each in events if isinstance(each, Answered)]
         return answers[-1]
 
     def ask_stream(
@@ -253,8 +258,9 @@ class KnowledgeBase:
         history: Sequence[Turn] = (),
         summaries: str = "page",
         levels: LevelChoice | None = None,
-    ) -> Iterator[AnswerEvent]:
-        """Answer a question, telling what is done as it is done.
+        cancellation: Cancellation | None = None,
+    ) -> Generator[AnswerEvent, None, None]:
+        """Answer a question, telling what is done as it is done. Closing the stream ends the writing.
 
         Args:
             question: As for `ask`, like the other arguments.
@@ -264,6 +270,7 @@ class KnowledgeBase:
             history: The conversation before the question.
             summaries: Which summaries choose in `two_step`.
             levels: Which community reports are read in `graph_global`.
+            cancellation: Gives the question up from another thread, also between two events; None where nobody does.
 
         Yields:
             `EvidenceFound` once, `TextPiece` as text comes, in one piece where the provider gives it so, and last
@@ -271,11 +278,14 @@ class KnowledgeBase:
 
         Raises:
             QueryError: As for `ask`, like the other errors; arguments are checked with the first event.
+            Cancelled: It was given up.
         """
         how = How(mode, k, filters, Granularity.CHUNK, summaries, levels or self._levels, tuple(history))
-        return self._events(question, how, live=True)
+        return self._events(question, how, cancellation or Cancellation(), live=True)
 
-    def _events(self, question: str, how: How, *, live: bool) -> Iterator[AnswerEvent]:
+    def _events(
+        self, question: str, how: How, cancellation: Cancellation, *, live: bool
+    ) -> Generator[AnswerEvent, None, None]:
         self._check(question, how.mode, how.k, how.granularity, how.summaries)
         question = clean_text(question)
         trace = TraceRecorder()
@@ -285,7 +295,7 @@ class KnowledgeBase:
         if query != question:
             trace.add("history", time.perf_counter(), 1, texts=(query,))
         vector = self._embedded(query, how.mode, trace)
-        modes = self._modes.watched(trace)
+        modes = self._modes.watched(trace, cancellation)
         searched = how if resolves else replace(how, history=())  # the query holds what it refers to
         request, candidates = self._found(query, vector, searched, modes, trace)
         found = Found(question, how, request, self._hits(candidates[: how.k], trace))
@@ -321,8 +331,15 @@ class KnowledgeBase:
         if self._indexes.chunks.row_count == 0:
             raise QueryError("nothing is indexed yet: there are no passages to search")
 
-    def _result(self, query: str, vector: NDArray[np.float32] | None, how: How, trace: TraceRecorder) -> SearchResult:
-        _, best = self._found(query, vector, how, self._modes.watched(trace), trace)
+    def _result(
+        self,
+        query: str,
+        vector: NDArray[np.float32] | None,
+        how: How,
+        trace: TraceRecorder,
+        cancellation: Cancellation,
+    ) -> SearchResult:
+        _, best = self._found(query, vector, how, self._modes.watched(trace, cancellation), trace)
         hits = self._hits(best[: how.k], trace)
         return SearchResult(query, how.mode, how.granularity, hits, trace.finish())
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.ports import Embedder, LanguageModel, Rewriter, Turn
+from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import Filters
 from rag_assets.query.fulltext import search_fulltext
 from rag_assets.query.fused import FusedSearch
@@ -119,12 +120,12 @@ class Modes:
     model: LanguageModel | None = None
     rewriter: Rewriter | None = None
 
-    def watched(self, trace: TraceRecorder) -> "Modes":
-        """The same with language models whose calls are written into a trace."""
+    def watched(self, trace: TraceRecorder, cancellation: Cancellation) -> "Modes":
+        """The same with language models whose calls are written into a trace, and end when they are given up."""
         models = {id(each.model): each.model for each in self.hyde.generators}
-        watched = {key: WatchedModel(model, trace) for key, model in models.items()}
+        watched = {key: WatchedModel(model, trace, cancellation) for key, model in models.items()}
         generators = tuple(replace(each, model=watched[id(each.model)]) for each in self.hyde.generators)
-        model = WatchedModel(self.model, trace) if self.model is not None else None
+        model = WatchedModel(self.model, trace, cancellation) if self.model is not None else None
         hyde = replace(self.hyde, generators=generators)
         return replace(self, planner=self.planner.with_model(model), hyde=hyde, model=model)
 

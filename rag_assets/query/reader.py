@@ -18,7 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
-from rag_assets.contracts.ports import LanguageModel, Turn
+from rag_assets.contracts.ports import LanguageModel, Session, Turn
+from rag_assets.models.dispatch import answers
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.models.token_estimate import cut_to_tokens, estimate_tokens
 from rag_assets.query.answers import Source
@@ -201,8 +202,7 @@ def written(
         model: The model.
         request: What is asked, see `sentences_request`.
         numbers: Numbers of the sources there are.
-        live: Whether the text is wanted while it is written. An answer that is then given up is still finished and
-            stored, as it is paid for.
+        live: Whether the text is wanted while it is written. Closing the generator then ends the writing.
 
     Yields:
         Further pieces of the text, where the provider gives them, then the completion.
@@ -239,20 +239,26 @@ def _live(model: LanguageModel, request: Request) -> Iterator[str | Completion]:
     """The text so far, again and again, and the completion."""
     arrived: queue.SimpleQueue[str | Completion | BaseException | None] = queue.SimpleQueue()
 
-    def work() -> None:
+    def work(session: Session) -> None:
         try:
-            for completion in model.generate([replace(request, progress=arrived.put)]):
+            for completion in answers(session, [replace(request, progress=arrived.put)]):
                 arrived.put(completion)
         except BaseException as error:  # noqa: BLE001 - it is raised in the thread that waits for it
             arrived.put(error)
         finally:
             arrived.put(None)
 
-    threading.Thread(target=work, name="reader", daemon=True).start()
-    while (item := arrived.get()) is not None:
-        if isinstance(item, BaseException):
-            raise item
-        yield item
+    with model.session() as session:
+        thread = threading.Thread(target=work, args=(session,), name="reader", daemon=True)
+        thread.start()
+        try:
+            while (item := arrived.get()) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            session.cancel()
+            thread.join()
 
 
 def _unfinished(text: str) -> JsonValue:

@@ -202,6 +202,9 @@ class _ScriptedSession:
         self._model.asked.append(request)
         return self._model.script(request)
 
+    def cancel(self) -> None:
+        """Nothing is ever under way."""
+
 
 def silent(done: int, total: int) -> None:
     assert 0 < done <= total

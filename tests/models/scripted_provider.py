@@ -103,6 +103,9 @@ class _ScriptedSession:
             self._finish()
         return self._done.popleft() if self._done else None
 
+    def cancel(self) -> None:
+        """Nothing is ever under way."""
+
     def _finish(self) -> None:
         completion = self._under_way.popleft()
         if completion.outcome is not Outcome.FAILED and not self._provider.forgetful:

@@ -196,6 +196,9 @@ class SingleCalls:
         self._keep(answer)
         return answer
 
+    def cancel(self) -> None:
+        self._line.clear()
+
 
 def test_a_batch_that_is_ended_counts_until_it_is_read_and_one_that_is_unknown_no_longer(tmp_path: Path) -> None:
     files = BatchFiles(batches_folder(tmp_path))

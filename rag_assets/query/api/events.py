@@ -1,14 +1,14 @@
 """Answers while they are written: a thread reads the events of `KnowledgeBase.ask_stream`, the event loop sends them.
 
-Where the caller goes away, the thread stops at the next event, and the stream is closed.
+Where the caller goes away, a question that waits for its turn is dropped, and one that is being answered is given up
+with its calls of language models.
 """
 
 import asyncio
 import json
 import logging
-import threading
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -18,6 +18,7 @@ from rag_assets.query.answers import Answered, AnswerEvent, EvidenceFound, TextP
 from rag_assets.query.api.problems import Problem, of_error
 from rag_assets.query.api.schemas import AskRequest
 from rag_assets.query.api.service import Service, Timed, json_response, version_header
+from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import parse_filters
 from rag_assets.query.published import OpenVersion
 
@@ -30,19 +31,21 @@ class _Asking:
     """One question that is being answered.
 
     Args:
+        request: Of the caller.
         service: What routes share.
         asked: The question.
         mode: How passages are found.
     """
 
-    def __init__(self, service: Service, asked: AskRequest, mode: str) -> None:
+    def __init__(self, request: Request, service: Service, asked: AskRequest, mode: str) -> None:
+        self._request = request
         self._service = service
         self._asked = asked
         self._mode = mode
-        self._gone = threading.Event()
+        self._cancellation = Cancellation()
         self._loop = asyncio.get_running_loop()
         self._events: asyncio.Queue[AnswerEvent | OpenVersion | None] = asyncio.Queue()
-        self._work = asyncio.ensure_future(service.asking.run(self._write))
+        self._work = asyncio.ensure_future(service.asking.run(self._write, self._cancellation))
         self._work.add_done_callback(_looked_at)
 
     async def version(self) -> OpenVersion:
@@ -50,9 +53,9 @@ class _Asking:
 
         Raises:
             RagAssetsError: It cannot be asked.
-            Problem: Too many wait.
+            Problem: Too many wait, or the caller is gone.
         """
-        first = await self._next(None)
+        first = await self._while_waited()
         if isinstance(first, OpenVersion):
             return first
         await self._work
@@ -61,11 +64,15 @@ class _Asking:
     async def next(self, seconds: float | None = None) -> AnswerEvent | None:
         """The next event; None after the last one.
 
+        Args:
+            seconds: How long it is waited for; None as long as the caller waits.
+
         Raises:
             TimeoutError: There is none within the time.
             RagAssetsError: The question cannot be answered.
+            Problem: The caller is gone.
         """
-        event = await self._next(seconds)
+        event = await (self._while_waited() if seconds is None else self._next(seconds))
         if event is None:
             await self._work
             return None
@@ -73,10 +80,18 @@ class _Asking:
         return event
 
     def leave(self) -> None:
-        """Stop: the caller is gone."""
-        self._gone.set()
+        """Give the question up; does nothing where it has been answered."""
+        self._work.cancel()
 
-    async def _next(self, seconds: float | None) -> AnswerEvent | OpenVersion | None:
+    async def _while_waited(self) -> AnswerEvent | OpenVersion | None:
+        while True:
+            try:
+                return await self._next(_LOOK_SECONDS)
+            except TimeoutError:
+                if await self._request.is_disconnected():
+                    raise Problem(503, "the caller is gone") from None
+
+    async def _next(self, seconds: float) -> AnswerEvent | OpenVersion | None:
         waiting = asyncio.ensure_future(self._events.get())
         done, _ = await asyncio.wait({waiting, self._work}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if waiting in done:
@@ -100,16 +115,12 @@ class _Asking:
                 history=asked.turns(),
                 summaries=asked.summaries,
                 levels=asked.levels(self._service.options.levels),
+                cancellation=self._cancellation,
             )
-            try:
+            with closing(stream):
                 for event in stream:
-                    if self._gone.is_set():
-                        break
                     self._tell(event)
-            finally:
-                close = getattr(stream, "close", None)
-                if close is not None:
-                    close()
+                    self._cancellation.check()
 
     def _tell(self, event: AnswerEvent | OpenVersion) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
@@ -134,16 +145,11 @@ async def answered(request: Request, service: Service, asked: AskRequest, mode: 
         RagAssetsError: The question cannot be answered.
         Problem: Too many wait, or the caller is gone.
     """
-    asking = _Asking(service, asked, mode)
+    asking = _Asking(request, service, asked, mode)
     try:
         version = await asking.version()
         while True:
-            try:
-                event = await asking.next(_LOOK_SECONDS)
-            except TimeoutError:
-                if await request.is_disconnected():
-                    raise Problem(503, "the caller is gone") from None
-                continue
+            event = await asking.next()
             if isinstance(event, Answered):
                 return json_response(event.answer.to_json(), version)
             if event is None:
@@ -152,14 +158,14 @@ async def answered(request: Request, service: Service, asked: AskRequest, mode: 
         asking.leave()
 
 
-async def answer_events(service: Service, asked: AskRequest, mode: str) -> Response:
+async def answer_events(request: Request, service: Service, asked: AskRequest, mode: str) -> Response:
     """The answer as server-sent events. What is wrong with the question is told as a plain response.
 
     Raises:
         RagAssetsError: The question cannot be answered.
-        Problem: Too many wait.
+        Problem: Too many wait, or the caller is gone.
     """
-    asking = _Asking(service, asked, mode)
+    asking = _Asking(request, service, asked, mode)
     try:
         version = await asking.version()
         first = await asking.next()

@@ -1,13 +1,16 @@
 """How much is taken in: requests of one client a minute, and requests of one kind at once."""
 
 import asyncio
+import queue
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from rag_assets.query.api.problems import Overloaded, Problem
+from rag_assets.query.cancellation import Cancellation
 
 _T = TypeVar("_T")
 _CLIENTS = 10_000  # clients that are remembered
@@ -58,40 +61,84 @@ class Work:
 
     def __init__(self, kind: str, workers: int, waiting: int) -> None:
         self.kind = kind
-        self.in_flight = 0
         self._most = workers + waiting
-        self._executor = ThreadPoolExecutor(workers, thread_name_prefix=kind.replace(" ", "-"))
+        self._workers = workers
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._guard = threading.Lock()
+        # Guarded by `_guard`:
+        self._under_way: dict[Future[Any], Cancellation] = {}
+        self._closed = False
 
-    async def run(self, action: Callable[[], _T]) -> _T:
-        """Do something in a thread.
+    async def run(self, action: Callable[[], _T], cancellation: Cancellation | None = None) -> _T:
+        """Do something in a thread. Where the task that waits for it is cancelled, or the work is closed, it is dropped
+        from the queue, or given up where it is under way.
+
+        Args:
+            action: What is done.
+            cancellation: How it is given up; None where it ends soon by itself.
 
         Raises:
             Overloaded: Too many wait already.
         """
-        if self.in_flight >= self._most:
-            raise Overloaded(self.kind)
+        given_up = cancellation or Cancellation()
+        future = self._begun(action, given_up)
         try:
-            future = self._executor.submit(action)
-        except RuntimeError as error:  # it is closed: the server ends
-            raise Overloaded(self.kind) from error
-        self.in_flight += 1
-        future.add_done_callback(self._done(asyncio.get_running_loop()))
-        return await asyncio.wrap_future(future)
-
-    def _done(self, loop: asyncio.AbstractEventLoop) -> Callable[[object], None]:
-        def leave() -> None:
-            self.in_flight -= 1
-
-        def done(_: object) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(leave)
-
-        return done
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            given_up.cancel()
+            raise
 
     def count(self) -> float:
         """How many are under way or wait."""
-        return self.in_flight
+        return len(self._under_way)
 
     def close(self) -> None:
-        """Start nothing more."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        """Start nothing more, and give up what is under way."""
+        with self._guard:
+            self._closed = True
+            under_way = dict(self._under_way)
+        for future, cancellation in under_way.items():
+            future.cancel()
+            cancellation.cancel()
+        for _ in self._threads:
+            self._queue.put(None)
+
+    def join(self, deadline: float) -> None:
+        """Wait for the threads to end, until a `time.monotonic`; the process does not wait for those that do not."""
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _begun(self, action: Callable[[], _T], cancellation: Cancellation) -> "Future[_T]":
+        future: Future[_T] = Future()
+        with self._guard:
+            if self._closed or len(self._under_way) >= self._most:
+                raise Overloaded(self.kind)
+            self._under_way[future] = cancellation
+            if len(self._threads) < self._workers:
+                name = f"{self.kind.replace(' ', '-')}-{len(self._threads)}"
+                self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
+                self._threads[-1].start()
+        future.add_done_callback(self._ended)
+        self._queue.put(lambda: _do(future, action))
+        return future
+
+    def _work(self) -> None:
+        while (task := self._queue.get()) is not None:
+            task()
+            del task  # what it holds is let go while the thread waits
+
+    def _ended(self, future: "Future[_T]") -> None:
+        with self._guard:
+            self._under_way.pop(future, None)
+
+
+def _do(future: "Future[_T]", action: Callable[[], _T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = action()
+    except BaseException as error:  # noqa: BLE001 - it is raised in the task that waits for it
+        future.set_exception(error)
+    else:
+        future.set_result(result)

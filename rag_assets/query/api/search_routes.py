@@ -19,6 +19,7 @@ from rag_assets.query.api.schemas import (
     SearchResponse,
 )
 from rag_assets.query.api.service import Service, Timed, json_response, note
+from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import parse_filters
 from rag_assets.query.modes import MODES, PREPARING_MODES, RETRIEVERS
 
@@ -38,7 +39,7 @@ def search_router(service: Service, prefix: str) -> APIRouter:
         mode = asked.mode or service.options.mode
         note(request, mode=mode[:64])
 
-        def action() -> Response:
+        def action(cancellation: Cancellation) -> Response:
             version = service.current()
             with Timed(service.metrics, mode, "search"):
                 result = version.base.search(
@@ -50,10 +51,11 @@ def search_router(service: Service, prefix: str) -> APIRouter:
                     summaries=asked.summaries,
                     levels=asked.levels(service.options.levels),
                     history=asked.turns(),
+                    cancellation=cancellation,
                 )
             return json_response(result.to_json(), version)
 
-        return await service.searching.run(action)
+        return await service.search(request, action)
 
     @router.post("/search", response_model=SearchResponse, summary="Find passages, pages or documents")
     async def search(request: Request, asked: Annotated[SearchRequest, Body()]) -> Response:
@@ -79,7 +81,7 @@ def search_router(service: Service, prefix: str) -> APIRouter:
         mode = asked.mode or service.options.ask_mode
         note(request, mode=mode[:64])
         if asked.stream or wants_events(request):
-            return await answer_events(service, asked, mode)
+            return await answer_events(request, service, asked, mode)
         return await answered(request, service, asked, mode)
 
     @router.get("/modes", response_model=ModesResponse, summary="List the modes")

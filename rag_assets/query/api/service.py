@@ -1,5 +1,6 @@
 """What the routes share: the published version, threads for each kind of work, and figures."""
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from rag_assets.query.api.limits import Work
 from rag_assets.query.api.metrics import Metrics
 from rag_assets.query.api.options import ApiOptions
 from rag_assets.query.api.problems import Problem
+from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.contents import Contents
 from rag_assets.query.modes import MODES
 from rag_assets.query.published import OpenVersion, Published
@@ -23,6 +25,8 @@ from rag_assets.store.sql_reader import SqlReader
 
 _T = TypeVar("_T")
 _CONTENTS_WORKERS = 4
+_CLOSE_SECONDS = 8.0  # longer than sessions of models take to end
+_LOOK_SECONDS = 0.5
 
 
 @dataclass
@@ -88,17 +92,40 @@ class Service:
 
         return await self.reading.run(action)
 
+    async def search(self, request: Request, action: Callable[[Cancellation], _T]) -> _T:
+        """Search in a thread, as long as the caller waits.
+
+        Args:
+            request: Of the caller.
+            action: Searches.
+
+        Raises:
+            Problem: Too many wait, or the caller is gone.
+        """
+        cancellation = Cancellation()
+        work = asyncio.ensure_future(self.searching.run(lambda: action(cancellation), cancellation))
+        try:
+            while not (await asyncio.wait({work}, timeout=_LOOK_SECONDS))[0]:
+                if await request.is_disconnected():
+                    raise Problem(503, "the caller is gone")
+            return work.result()
+        finally:
+            work.cancel()
+
     @staticmethod
     def json_of(kind: Any, value: object) -> bytes:
         """A value as JSON."""
         return _adapter(kind).dump_json(value)
 
     def close(self) -> None:
-        """End threads and processes."""
+        """End threads and processes; what threads do is given up, and they are waited for a few seconds."""
         for work in self.works:
             work.close()
         self.sql.close()
         self.images.close()
+        deadline = time.monotonic() + _CLOSE_SECONDS
+        for work in self.works:
+            work.join(deadline)
 
 
 _adapters: dict[Any, TypeAdapter[Any]] = {}

@@ -1,8 +1,9 @@
 """A call that is under way: whether the caller still waits, and what it is told meanwhile."""
 
-import threading
 import time
 from collections.abc import Callable
+
+from rag_assets.query.cancellation import Cancellation
 
 _TOLD_SECONDS = 1.0
 
@@ -12,24 +13,23 @@ class Following:
 
     Args:
         tell: Tells the caller in one line how far it is; may be called from any thread.
+
+    Attributes:
+        cancellation: Gives the call up where the caller is gone.
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._gone = threading.Event()
+        self.cancellation = Cancellation()
         self._told = float("-inf")
 
-    @property
-    def gone(self) -> bool:
-        """Whether nobody waits any more."""
-        return self._gone.is_set()
-
-    def leave(self) -> None:
-        """The caller is gone."""
-        self._gone.set()
-
     def tell(self, message: str) -> None:
-        """Tell how far it is, at most once a second."""
-        if time.monotonic() - self._told >= _TOLD_SECONDS and not self.gone:
+        """Tell how far it is, at most once a second.
+
+        Raises:
+            Cancelled: The caller is gone.
+        """
+        self.cancellation.check()
+        if time.monotonic() - self._told >= _TOLD_SECONDS:
             self._told = time.monotonic()
             self._tell(message)

@@ -1,8 +1,7 @@
 """The tools `search` and `ask`. They run in threads."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import closing
-from typing import cast
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.ports import Turn
@@ -27,7 +26,6 @@ def search(service: Service, asked: forms.SearchArguments, following: Following)
     Raises:
         RagAssetsError: See `KnowledgeBase.search`.
     """
-    del following
     version = service.current()
     start = offset_of(asked.cursor, version.snapshot.number)
     mode = asked.mode or service.options.mode
@@ -39,6 +37,7 @@ def search(service: Service, asked: forms.SearchArguments, following: Following)
             parse_filters(asked.filters),
             granularity=asked.granularity,
             levels=_levels(service, asked.level),
+            cancellation=following.cancellation,
         )
     passages = [
         forms.Passage(
@@ -78,6 +77,7 @@ def ask(service: Service, asked: forms.AskArguments, following: Following) -> fo
             parse_filters(asked.filters),
             history=[Turn(turn.question, turn.answer) for turn in asked.history],
             levels=_levels(service, asked.level),
+            cancellation=following.cancellation,
         )
         return _told(_followed(events, following), version)
 
@@ -87,9 +87,9 @@ def _levels(service: Service, level: int | None) -> LevelChoice:
     return default if level is None else LevelChoice(level, default.dynamic)
 
 
-def _followed(events: Iterator[AnswerEvent], following: Following) -> Answer:
+def _followed(events: Generator[AnswerEvent, None, None], following: Following) -> Answer:
     written = 0
-    with closing(cast("Generator[AnswerEvent, None, None]", events)):
+    with closing(events):
         for event in events:
             match event:
                 case Answered(answer):
@@ -99,9 +99,7 @@ def _followed(events: Iterator[AnswerEvent], following: Following) -> Answer:
                 case TextPiece(text):
                     written += len(text)
                     following.tell(f"{written} characters written")
-            if following.gone:
-                break
-    raise QueryError("the question was not answered: nobody waits for it any more")
+    raise QueryError("there is no answer")
 
 
 def _told(answer: Answer, version: OpenVersion) -> forms.AskResult:

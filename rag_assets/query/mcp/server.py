@@ -174,14 +174,12 @@ class _Handlers:
             told.append(asyncio.run_coroutine_threadsafe(progress, loop))
 
         following = Following(tell)
-        try:
-            result = await tool.work(self._service).run(lambda: tool.run(self._service, arguments, following))
-            for each in told:
-                with suppress(Exception):  # the answer matters, not whether its progress could be told
-                    await asyncio.wrap_future(each)
-            return result
-        finally:
-            following.leave()
+        work = tool.work(self._service)
+        result = await work.run(lambda: tool.run(self._service, arguments, following), following.cancellation)
+        for each in told:
+            with suppress(Exception):  # the answer matters, not whether its progress could be told
+                await asyncio.wrap_future(each)
+        return result
 
     async def _read(self, find: Callable[[Contents], _T]) -> _T:
         try:
