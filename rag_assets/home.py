@@ -10,6 +10,7 @@
 ```
 """
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -297,11 +298,12 @@ class Home:
             check_price(self.model_choice)
         check_reachable(self.model_choice)
 
-    def language_model(self, run_id: str | None = None) -> "LanguageModel":
+    def language_model(self, run_id: str | None = None, patience_seconds: float = math.inf) -> "LanguageModel":
         """The language model that the settings name.
 
         Args:
             run_id: Dagster run that asks; None outside a run.
+            patience_seconds: How long a provider that cannot answer is tried, at most.
         """
         from rag_assets.models.anthropic_batch_files import BatchFiles
         from rag_assets.models.budget import Budget
@@ -310,7 +312,8 @@ class Home:
         chosen, ledger, folder = self.settings.language_model, self.ledger(run_id), self.path / "models"
         batches_usd = BatchFiles(folder / BATCHES_FOLDER).price_usd
         budget = Budget(folder / "budget", ledger, chosen.budget_usd, chosen.run_budget_usd, batches_usd)
-        return load_language_model(self.model_choice, folder, ledger, budget)
+        choice = replace(self.model_choice, patience_seconds=patience_seconds)
+        return load_language_model(choice, folder, ledger, budget)
 
     @cached_property
     def taxonomy(self) -> "Taxonomy":
@@ -462,7 +465,7 @@ class Home:
         return HydeOptions(generators, chosen.hyde_passages, Fusion(chosen.hyde_fusion))
 
     def _query_model(self, name: str = "") -> "LanguageModel | None":
-        """A language model for queries, which never uses batches; None where it does not write.
+        """A language model for queries, which uses no batches and little patience; None where it does not write.
 
         Args:
             name: Another model at the same provider; empty for the one that the settings name.
@@ -471,7 +474,8 @@ class Home:
             return None
         own = self.settings.language_model
         chosen = own.model_copy(update={"batch": "never", "model": name or own.model})
-        return Home(self.settings.model_copy(update={"language_model": chosen})).language_model()
+        home = Home(self.settings.model_copy(update={"language_model": chosen}))
+        return home.language_model(patience_seconds=self.settings.search.model_patience_seconds)
 
     @cached_property
     def _file_lock(self) -> "FileLock":

@@ -270,6 +270,12 @@ class SearchSettings(_Section):
     map_reduce_chunks: int = Field(
         400, ge=1, description="Passages that a language model reads in `text_map_reduce`, at most."
     )
+    model_patience_seconds: float = Field(
+        30.0,
+        gt=0,
+        description="Seconds for which a query tries a language model that is busy, limited or out of order, before it "
+        "goes on without; an attempt under way may take `language_model.timeout_seconds`.",
+    )
     hyde_passages: int = Field(
         1, ge=1, le=16, description="Passages that the language model imagines in `hyde`, each of its own seed."
     )

@@ -5,6 +5,7 @@ What stays out: the thread around the loop and what a consumer sees (`dispatch`)
 """
 
 import asyncio
+import math
 import random
 import time
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ class Pacing:
         outage: How long it may be out when it has.
         limited: How long it may answer nothing but that there are too many requests, to all of them or to one.
         limited_attempts: Number of attempts, besides, at one request that is told so while others are answered.
+        deadline: How long a request may be waited for before an attempt at it begins, counted from when it came or the
+            provider last answered any; an attempt under way may end.
     """
 
     backoff: float = 1.0
@@ -44,6 +47,7 @@ class Pacing:
     outage: float = 120.0
     limited: float = 900.0
     limited_attempts: int = 20
+    deadline: float = math.inf
 
     def backoff_seconds(self, failures: int) -> float:
         """Wait after so many failures in a row, drawn anew each time."""
@@ -125,6 +129,8 @@ class Attempts:
         self._priming: dict[str, asyncio.Lock] = {}
         self._streak = _Streak()
         self._answered = False
+        self._heard_at = -math.inf
+        self._trouble = "its limits on rates leave no room"
         self._failure: ModelError | None = None
         self._tasks: set[asyncio.Task[Completion]] = set()
         self._calling: set[asyncio.Task[Completion]] = set()
@@ -179,7 +185,9 @@ class Attempts:
         failed = limited = 0
         while self._failure is None:
             try:
-                return await self._attempt(request)
+                return await self._attempt(request, self._patient_until(began))
+            except TimeoutError:
+                self._check_patience(began, 0.0)
             except CallError as error:
                 match error.problem:
                     case CallProblem.REJECTED:
@@ -197,12 +205,32 @@ class Attempts:
                 if self._failure is None:
                     waited = self._pacing.asked_seconds(error)
                     failures = 1 if waited else max(1, failed + limited)
-                    await asyncio.sleep(waited + self._pacing.backoff_seconds(failures))
+                    waited += self._pacing.backoff_seconds(failures)
+                    self._check_patience(began, waited)
+                    await asyncio.sleep(waited)
         raise self._failure
 
-    async def _attempt(self, request: Request) -> Completion:
-        async with self._window.attempt():
+    def _patient_until(self, began: float) -> float:
+        return max(began, self._heard_at) + self._pacing.deadline
+
+    def _check_patience(self, began: float, seconds: float) -> None:
+        """Give the provider up where the next attempt would begin too late."""
+        now = time.monotonic()
+        if now + seconds >= self._patient_until(began):
+            most = f"no answer after {now - began:.0f} s, of {self._pacing.deadline:.0f} s at most"
+            raise self.give_up(ModelError(f"{self._name}: {most}: {self._trouble}; {_GO_ON}"))
+
+    async def _attempt(self, request: Request, patient_until: float) -> Completion:
+        """Make an attempt.
+
+        Raises:
+            CallError: It failed.
+            TimeoutError: It could not begin in time.
+        """
+        until = None if math.isinf(patient_until) else patient_until
+        async with asyncio.timeout_at(until) as waiting, self._window.attempt():
             tokens = await self._allowed(request)
+            waiting.reschedule(None)
             sent_at = time.monotonic()
             try:
                 completion = await self._call(request)
@@ -215,6 +243,7 @@ class Attempts:
             seconds = time.monotonic() - sent_at
         self._streak = _Streak()
         self._answered = True
+        self._heard_at = time.monotonic()
         self._window.grow()
         if self._rate_limit:
             usage = completion.usage
@@ -245,8 +274,11 @@ class Attempts:
 
     async def _learn(self, error: CallError, sent_at: float) -> None:
         """What a failed attempt says of the provider."""
+        self._trouble = str(error)
         if error.problem is CallProblem.DENIED:
             return
+        if error.problem in {CallProblem.REJECTED, CallProblem.FULL}:
+            self._heard_at = time.monotonic()
         if error.problem is CallProblem.REJECTED:
             self._streak, self._answered = _Streak(), True
             return

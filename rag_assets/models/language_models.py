@@ -1,5 +1,6 @@
 """Builds the language model that the settings name, with all that stands around a provider."""
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -23,7 +24,11 @@ _CHECK_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """Which language model, and how it is called; see the settings of the same names."""
+    """Which language model, and how it is called; see the settings of the same names.
+
+    Attributes:
+        patience_seconds: How long a provider that cannot answer is tried; see `Pacing.deadline`.
+    """
 
     provider: str
     model: str
@@ -41,6 +46,7 @@ class ModelChoice:
     batch_from: int
     batch_requests: int
     batch_poll_seconds: float
+    patience_seconds: float = math.inf
 
     @property
     def name(self) -> str:
@@ -199,6 +205,7 @@ def open_session(
     prime_prefixes: bool,
 ) -> AbstractContextManager[Session]:
     """A session of single calls within the limits of the settings."""
+    from rag_assets.models.attempts import Pacing
     from rag_assets.models.dispatch import ConcurrentSession
     from rag_assets.models.rate_limit import RateLimit
 
@@ -212,4 +219,5 @@ def open_session(
         timeout_seconds=choice.timeout_seconds,
         rate_limit=RateLimit(folder / "limits", choice.name, choice.requests_per_minute, choice.tokens_per_minute),
         prime_prefixes=prime_prefixes,
+        pacing=Pacing(deadline=choice.patience_seconds),
     )

@@ -692,3 +692,51 @@ def test_an_error_of_the_requests_themselves_passes_through() -> None:
 
     with pytest.raises(LookupError, match="source"), session(ScriptedCaller()) as opened:
         list(answers(opened, broken()))
+
+
+async def limited(caller: ScriptedCaller, asked: Request) -> str:
+    del caller, asked
+    raise CallError(CallProblem.RATE_LIMITED, "too many requests")
+
+
+async def limited_for_a_minute(caller: ScriptedCaller, asked: Request) -> str:
+    del caller, asked
+    raise CallError(CallProblem.RATE_LIMITED, "too many requests", 60.0)
+
+
+@pytest.mark.parametrize("script", [limited, limited_for_a_minute])
+def test_whoever_has_a_deadline_is_told_in_time_that_there_is_no_answer(script: Script) -> None:
+    began = time.monotonic()
+    with pytest.raises(ModelError, match="at most: too many requests"):
+        ask(session(ScriptedCaller(script), pacing=Pacing(backoff=0.01, deadline=0.5)), "a")
+    assert time.monotonic() - began < 2
+
+
+def test_a_deadline_counts_from_the_last_answer() -> None:
+    async def slow(caller: ScriptedCaller, asked: Request) -> str:
+        del caller
+        await asyncio.sleep(0.2)
+        return text_of(asked)
+
+    texts = [str(number) for number in range(8)]
+    found = ask(session(ScriptedCaller(slow), concurrency=2, pacing=Pacing(deadline=0.3)), *texts)
+    assert {each.outcome for each in found.values()} == {Outcome.COMPLETED}
+
+
+def test_a_session_is_cancelled_from_another_thread() -> None:
+    async def stuck(caller: ScriptedCaller, asked: Request) -> str:
+        del caller, asked
+        await asyncio.sleep(60)
+        return ""
+
+    caller = ScriptedCaller(stuck)
+    began = time.monotonic()
+    with session(caller, concurrency=1) as opened:
+        opened.submit(request("a"))
+        threading.Timer(0.2, opened.cancel).start()
+        assert opened.take(wait=True) is None
+        with pytest.raises(ModelError, match="ended"):
+            opened.submit(request("b"))
+    assert time.monotonic() - began < 3
+    assert caller.ended == ["a"]
+    assert caller.closed == 1

@@ -7,6 +7,7 @@ with its calls of language models.
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import closing, suppress
 
@@ -43,6 +44,7 @@ class _Asking:
         self._asked = asked
         self._mode = mode
         self._cancellation = Cancellation()
+        self._next_look = time.monotonic() + _LOOK_SECONDS
         self._loop = asyncio.get_running_loop()
         self._events: asyncio.Queue[AnswerEvent | OpenVersion | None] = asyncio.Queue()
         self._work = asyncio.ensure_future(service.asking.run(self._write, self._cancellation))
@@ -84,12 +86,14 @@ class _Asking:
         self._work.cancel()
 
     async def _while_waited(self) -> AnswerEvent | OpenVersion | None:
+        """The next event; also where events come fast, it is looked now and then whether the caller waits."""
         while True:
-            try:
-                return await self._next(_LOOK_SECONDS)
-            except TimeoutError:
+            if time.monotonic() >= self._next_look:
+                self._next_look = time.monotonic() + _LOOK_SECONDS
                 if await self._request.is_disconnected():
-                    raise Problem(503, "the caller is gone") from None
+                    raise Problem(503, "the caller is gone")
+            with suppress(TimeoutError):
+                return await self._next(_LOOK_SECONDS)
 
     async def _next(self, seconds: float) -> AnswerEvent | OpenVersion | None:
         waiting = asyncio.ensure_future(self._events.get())
