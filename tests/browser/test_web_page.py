@@ -153,8 +153,12 @@ def test_the_token_is_asked_for_and_kept_for_the_window(browser: "Browser", serv
     page = visitor.page
     page.goto("/documents")
     dialog = page.get_by_role("dialog", name="API token")
+    refused = dialog.get_by_role("alert").get_by_text("refused")
+    dialog.get_by_label("Token").wait_for()
+    assert not refused.is_visible()
     dialog.get_by_label("Token").fill("a-wrong-token-of-the-tests")
     page.keyboard.press("Enter")
+    refused.wait_for()
     dialog.get_by_label("Token").fill(TOKEN)
     page.keyboard.press("Enter")
     page.get_by_role("rowheader", name="token.xlsx").wait_for()
@@ -272,6 +276,23 @@ def test_what_is_not_in_the_documents_and_what_fails_is_said(visitor: Visitor) -
     turn.get_by_text("Not in the documents").or_(turn.locator(".cite")).first.wait_for()
 
 
+def test_an_answer_that_breaks_off_is_not_asked_for_again_by_itself(visitor: Visitor) -> None:
+    asked: list[str] = []
+
+    def break_off(route: "Route") -> None:
+        asked.append(route.request.url)
+        route.fulfill(body='event: text\ndata: {"text": "Y"}\n\n', content_type="text/event-stream")
+
+    visitor.page.route("**/api/v1/ask", break_off)
+    visitor.open("/")
+    turn = visitor.ask("q")
+    assert "broke before the answer was complete" in turn.get_by_role("alert").inner_text()
+    assert len(asked) == 1
+    turn.get_by_role("button", name="Try again").click()
+    visitor.page.wait_for_timeout(500)
+    assert len(asked) == 2
+
+
 def test_an_answer_that_takes_too_long_is_stopped(visitor: Visitor) -> None:
     page = visitor.open("/")
     page.route("**/api/v1/ask", lambda _: None)
@@ -345,6 +366,11 @@ def test_modes_are_compared_side_by_side(visitor: Visitor) -> None:
     for at in range(4):
         assert re.search(r"[\d.,]+ ms, model calls: 0, cost: (US)?\$0.00", columns.nth(at).inner_text())
         assert columns.nth(at).get_by_role("row").count() > 1
+    scores = columns.first.get_by_text("Scores before and after").first
+    scores.click()
+    table = columns.first.get_by_role("region", name="Scores before and after").first
+    assert [each.inner_text() for each in table.get_by_role("columnheader").all()] == ["Passage", "Before", "After"]
+    assert table.get_by_role("row").count() > 1
     page.get_by_label("With answers").check()
     page.get_by_role("button", name="Compare").click()
     page.get_by_text("Quoted as it stands").first.wait_for()

@@ -37,7 +37,8 @@ export function encoded(id) {
 
 /**
  * Answer a question: yields `{name, data}` with the names `evidence`, `text` and, last, `answer`. Where the server or
- * something before it sends no events, the whole answer comes as JSON.
+ * something before it sends no events, the whole answer comes as JSON. A stream that breaks off is a problem, and not
+ * asked for again by itself: the answer would be paid for twice.
  */
 export async function* answer(body, signal) {
   const response = await send("/ask", posted(body, "text/event-stream", signal));
@@ -47,8 +48,7 @@ export async function* answer(body, signal) {
       yield event;
       if (event.name === "answer") return;
     }
-    yield { name: "answer", data: await post("/ask", body, signal) };
-    return;
+    throw new ApiProblem(0, t("brokeOff"));
   }
   yield { name: "answer", data: await response.json() };
 }
@@ -59,7 +59,9 @@ export async function* events(stream) {
   let rest = "";
   try {
     while (true) {
-      const { done, value } = await reader.read();
+      const { done, value } = await reader.read().catch((error) => {
+        throw error.name === "AbortError" ? error : new ApiProblem(0, t("brokeOff"));
+      });
       if (done) return;
       const parts = (rest + value).split("\n\n");
       rest = parts.pop();
@@ -100,7 +102,7 @@ async function send(path, options) {
       throw new ApiProblem(0, t("noConnection"));
     }
     if (response.ok) return response;
-    if (response.status === 401 && (currentToken() !== shown || (await askForToken()))) continue;
+    if (response.status === 401 && (currentToken() !== shown || (await askForToken(shown !== null)))) continue;
     throw new ApiProblem(response.status, await told(response));
   }
 }

@@ -10,17 +10,22 @@ export function currentToken() {
   return token;
 }
 
-/** Ask for the token; resolves to whether one was given. Callers at the same time share one dialog. */
-export function askForToken() {
-  asking ??= shown().finally(() => {
+/**
+ * Ask for the token, saying whether the one before was wrong; resolves to whether one was given. Callers at the same
+ * time share one dialog.
+ */
+export function askForToken(wrong) {
+  asking ??= shown(wrong).finally(() => {
     asking = null;
   });
   return asking;
 }
 
-function shown() {
+function shown(wrong) {
   const dialog = document.getElementById("token-dialog");
   const field = document.getElementById("token-field");
+  document.getElementById("token-wrong").hidden = !wrong;
+  field.setAttribute("aria-invalid", String(wrong));
   field.value = token ?? "";
   dialog.returnValue = "cancel";
   dialog.showModal();

@@ -33,10 +33,26 @@ function steps(listed) {
       el("td", {}, step.index ?? ""),
       el("td", { class: "figure" }, number(step.candidates)),
       el("td", { class: "figure" }, number(step.milliseconds, 1)),
-      el("td", {}, texts.join("; ")),
+      el("td", {}, texts.join("; "), step.scores?.length > 0 && scores(step.scores)),
     );
   });
   return scrolled(t("steps"), [t("step"), t("index"), t("candidates"), t("milliseconds"), t("details")], rows);
+}
+
+/** Passages with their scores before and after a step; before it, a passage may have had one in each of several lists. */
+function scores(listed) {
+  const shown = (value) => (value === null || value === undefined ? "–" : number(value, 4));
+  const rows = listed.map((each) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, each.chunk_id),
+      el("td", { class: "figure" }, each.lists ? each.lists.map(shown).join(" / ") : shown(each.before)),
+      el("td", { class: "figure" }, shown(each.after)),
+    ),
+  );
+  const table = scrolled(t("scores"), [t("passage"), t("before"), t("after")], rows);
+  return el("details", {}, el("summary", {}, t("scores")), table);
 }
 
 function calls(listed) {
