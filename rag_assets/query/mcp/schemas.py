@@ -124,6 +124,7 @@ class PlaceFields(TypedDict):
     """The fields of a place."""
 
     citation: str
+    link: str
     document_id: str
     page_number: int
     page_name: str | None
@@ -134,6 +135,7 @@ class Place(Result):
     """A place in a document."""
 
     citation: str = Field(description="The place for people; quote it with what you take from there.")
+    link: str = Field(description="Opens it for people, below the address of the server's web page.")
     document_id: str
     page_number: int = Field(description="Page, sheet or slide, from 1.")
     page_name: str | None = Field(description="Name of the sheet.")
@@ -151,6 +153,18 @@ class Passage(Place):
     cut: bool = Field(description="Whether the text goes on; read_page gives the rest.")
 
 
+class Call(Result):
+    """A request to a language model."""
+
+    step: str = Field(description="What it was for.")
+    model: str
+    outcome: str = Field(description="How it ended: `completed`, or as in `failed`, `truncated`, `refused`.")
+    stored: bool = Field(description="Whether the answer was paid for earlier and cost nothing.")
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+
 class SearchResult(Result):
     """The result of a search."""
 
@@ -158,6 +172,7 @@ class SearchResult(Result):
     mode: str
     passages: list[Passage]
     next_cursor: str | None = Field(description="Where the rest begins that there was no room for.")
+    calls: list[Call] = Field(description="Requests to language models that the search made.")
 
 
 class Cited(Result):
@@ -198,6 +213,7 @@ class AskResult(Result):
     sources: list[AnswerSource]
     model: str | None = Field(description="Who wrote it; null where passages are quoted.")
     failure: str | None = Field(description="Why the language model did not write it, where it was to.")
+    calls: list[Call] = Field(description="Requests to language models that the answer took.")
 
 
 class PageBlock(Result):

@@ -13,7 +13,7 @@ from rag_assets.query.mcp.following import Following
 from rag_assets.query.mcp.parts import RESULT_CHARS, fitting, offset_of, written_cursor
 from rag_assets.query.published import OpenVersion
 from rag_assets.query.report_levels import LevelChoice
-from rag_assets.query.results import Citation
+from rag_assets.query.results import Citation, Trace
 
 _PASSAGE_CHARS = 4000
 _SOURCES_CHARS = 20_000  # of all sources together
@@ -58,6 +58,7 @@ def search(service: Service, asked: forms.SearchArguments, following: Following)
         mode=found.mode,
         passages=given,
         next_cursor=written_cursor(version.snapshot.number, stop) if stop < len(found.hits) else None,
+        calls=_calls(found.trace),
     )
 
 
@@ -133,12 +134,29 @@ def _told(answer: Answer, version: OpenVersion) -> forms.AskResult:
         ],
         model=answer.model,
         failure=answer.failure,
+        calls=_calls(answer.trace),
     )
+
+
+def _calls(trace: Trace) -> list[forms.Call]:
+    return [
+        forms.Call(
+            step=call.step,
+            model=call.model,
+            outcome=call.outcome,
+            stored=call.cached,
+            input_tokens=call.input_tokens + call.cached_tokens,
+            output_tokens=call.output_tokens,
+            cost_usd=call.cost_usd,
+        )
+        for call in trace.calls
+    ]
 
 
 def _place(citation: Citation) -> forms.PlaceFields:
     return {
         "citation": str(citation),
+        "link": citation.link(),
         "document_id": citation.document_id,
         "page_number": citation.page_number,
         "page_name": citation.page_name,

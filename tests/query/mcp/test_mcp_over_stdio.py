@@ -63,6 +63,8 @@ def test_search_gives_passages_with_citations(agent: Agent) -> None:
     assert found["snapshot"] == 1
     assert (first["document_id"], first["page_number"]) == (DESIGN, 6)
     assert first["citation"] == f"{DESIGN} › 2. B10103（顧客登録） › {first['cell_range']}"
+    assert first["link"] == f"/pages/{quote(DESIGN)}?page=6#cells={first['cell_range']}"
+    assert found["calls"] == []
     assert "重複登録エラー" in first["text"]
 
 

@@ -23,6 +23,7 @@ from rag_assets.query.mcp.page_lines import lines_of, part_of
 from rag_assets.query.mcp.resources import list_pages, read_page_text
 from rag_assets.query.page_contents import Block, parse_area, shown_blocks
 from rag_assets.query.published import Published
+from rag_assets.query.results import ModelCall
 from rag_assets.store.lake import Lake
 from rag_assets.store.page_images import PageImages
 from rag_assets.store.snapshots import Snapshot, Snapshots
@@ -121,7 +122,8 @@ class SlowBase(KnowledgeBase):
         try:
             yield EvidenceFound((), Trace((), 0.0))
             if question == "broken":
-                yield Answered(Answer(question, "hybrid", True, "half \ud83d a sign", (), (), Trace((), 0.0)))
+                call = ModelCall("answer_from_passages", "openai", "m", "failed", False, 100, 20, 7, 0.25, 1.0)
+                yield Answered(Answer(question, "hybrid", True, "half \ud83d a sign", (), (), Trace((), 0.0, (call,))))
                 return
             for _ in range(4000):
                 self.begun.set()
@@ -187,6 +189,12 @@ def test_nothing_more_is_written_for_a_caller_who_is_gone(service: Service, slow
 
 def test_text_that_is_no_unicode_is_mended(agent: Agent) -> None:
     assert agent.given("ask", question="broken")["answer"] == "half ? a sign"
+
+
+def test_an_answer_names_the_calls_that_it_took(agent: Agent) -> None:
+    facts = {"step": "answer_from_passages", "model": "m", "outcome": "failed", "stored": False}
+    figures = {"input_tokens": 120, "output_tokens": 7, "cost_usd": 0.25}
+    assert agent.given("ask", question="broken")["calls"] == [facts | figures]
 
 
 def test_a_fault_of_the_server_is_told_without_its_cause(
