@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Body, Path, Query, Request
+from fastapi import APIRouter, Body, Depends, Path, Query, Request
 from starlette.responses import Response
 
+from rag_assets.query.api.parameters import check_parameters
 from rag_assets.query.api.problems import Problem
 from rag_assets.query.api.schemas import SqlRequest
 from rag_assets.query.api.service import Service, note, version_header
@@ -40,7 +41,7 @@ def contents_router(service: Service, prefix: str) -> APIRouter:
         service: What they share.
         prefix: What their paths begin with.
     """
-    router = APIRouter(prefix=prefix)
+    router = APIRouter(prefix=prefix, dependencies=[Depends(check_parameters)])
     _add_documents(router, service)
     _add_graph(router, service)
     _add_sql(router, service)

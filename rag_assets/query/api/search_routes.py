@@ -7,6 +7,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from rag_assets.query.api.events import answer_events, answered, wants_events
+from rag_assets.query.api.parameters import check_parameters
 from rag_assets.query.api.schemas import (
     FILTER_DESCRIPTION,
     AskRequest,
@@ -33,7 +34,7 @@ def search_router(service: Service, prefix: str) -> APIRouter:
         service: What they share.
         prefix: What their paths begin with.
     """
-    router = APIRouter(prefix=prefix, tags=["search"])
+    router = APIRouter(prefix=prefix, tags=["search"], dependencies=[Depends(check_parameters)])
 
     async def found(request: Request, asked: SearchRequest) -> Response:
         mode = asked.mode or service.options.mode

@@ -45,6 +45,23 @@ def test_filters_and_granularity_reach_the_search(api: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "name", "words"),
+    [
+        ("/search?q=x&history=1", "history", "mode"),
+        ("/search?q=x&filters=format%3Dxlsx", "filters", "filter"),
+        ("/documents?fromat=xlsx", "fromat", "format"),
+        ("/status?x=1", "x", "no parameters"),
+    ],
+)
+def test_parameters_that_are_not_known_are_refused(api: httpx.Client, path: str, name: str, words: str) -> None:
+    response = api.get(path)
+    assert response.status_code == 422
+    [error] = response.json()["errors"]
+    assert error["field"] == f"query.{name}"
+    assert words in error["message"]
+
+
+@pytest.mark.parametrize(
     ("asked", "status", "words"),
     [
         ({"query": "x", "mode": "magic"}, 400, "unknown mode"),
