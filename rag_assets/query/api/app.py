@@ -133,10 +133,20 @@ def _add_operation(app: FastAPI, service: Service) -> None:
         return StateResponse(status="alive")
 
     @app.get("/ready", response_model=StateResponse, tags=["operation"], summary="Whether questions can be answered")
-    async def ready() -> StateResponse:
+    async def ready(request: Request) -> StateResponse:
+        known = bool(request.scope["state"]["known"])
+
         def action() -> StateResponse:
-            number = service.current().snapshot.number
-            return StateResponse(status="ready", snapshot=number, problem=service.published.problem)
+            try:
+                number = service.current().snapshot.number
+            except RagAssetsError:
+                if known:
+                    raise
+                raise Problem(503, "there is no version to ask; see the log", {"Retry-After": "10"}) from None
+            problem = service.published.problem
+            if problem is not None and not known:
+                problem = "a newer version cannot be opened; see the log"
+            return StateResponse(status="ready", snapshot=number, problem=problem)
 
         return await service.checking.run(action)
 

@@ -107,17 +107,21 @@ class Guard:
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         self._check_host(headers.get("host", ""))
+        scope["state"]["known"] = self._token is None or self._shows(headers, self._token)
         if not is_protected(scope["path"]):
             return
         _check_origin(scope, headers)
         self._rate.check(scope["client"][0] if scope.get("client") else "")
-        if self._token is not None:
-            kind, _, shown = headers.get("authorization", "").partition(" ")
-            right = hmac.compare_digest(shown.strip().encode("utf-8", "replace"), self._token)
-            if kind.lower() != "bearer" or not right:
-                raise Problem(
-                    401, "send the header `Authorization: Bearer TOKEN`", {"WWW-Authenticate": 'Bearer realm="rag"'}
-                )
+        if not scope["state"]["known"]:
+            raise Problem(
+                401, "send the header `Authorization: Bearer TOKEN`", {"WWW-Authenticate": 'Bearer realm="rag"'}
+            )
+
+    @staticmethod
+    def _shows(headers: Headers, token: bytes) -> bool:
+        kind, _, shown = headers.get("authorization", "").partition(" ")
+        right = hmac.compare_digest(shown.strip().encode("utf-8", "replace"), token)
+        return right and kind.lower() == "bearer"
 
     def _check_host(self, host: str) -> None:
         """Refuse names that are not this server's: another site's name may be made to lead here (DNS rebinding)."""

@@ -1,6 +1,7 @@
 """Who may ask, from where, how much: tokens, names of the server, other sites, limits."""
 
 import asyncio
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from rag_assets.query.api.options import ApiOptions
 from rag_assets.query.api.problems import Overloaded, Problem
 from rag_assets.query.contents import Contents
 from rag_assets.query.document_contents import Health
+from rag_assets.settings import load_settings
 
 DESIGN = "sample/設計書/システム機能設計書(Webサービス)_B10103_顧客登録.xlsx"
 PROTECTED = [
@@ -82,6 +84,38 @@ def test_whether_it_is_ready_is_told_while_all_threads_read(
         ended.set()
         for each in readers:
             each.join()
+
+
+def test_strangers_are_not_told_why_a_version_cannot_be_opened(
+    sample_home: Path, tmp_path: Path, make_client: MakeClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(sample_home, tmp_path / "home", symlinks=True)
+    home = Home(load_settings(home=tmp_path / "home"))
+    options = replace(api_options(home, "127.0.0.1"), token=TOKEN)
+    authorization = {"authorization": f"Bearer {TOKEN}"}
+    client = make_client(home, options)
+    client.app.state.service.published._check_seconds = 0.0  # type: ignore[attr-defined]
+    assert client.get("/ready").json()["problem"] is None
+    current = home.snapshots.current()
+    assert current is not None
+    home.snapshots.publish(replace(current, number=2))
+    [manifest] = (tmp_path / "home").glob("snapshots/*2.json")
+    manifest.write_text("{")
+    for _ in range(2):
+        state = client.get("/ready").json()
+        assert state == {
+            "status": "ready",
+            "snapshot": 1,
+            "problem": "a newer version cannot be opened; see the log",
+        }
+    assert "damaged manifest" in client.get("/ready", headers=authorization).json()["problem"]
+    assert [str(manifest) in record.getMessage() for record in caplog.records if "opened:" in record.msg] == [True]
+    fresh = make_client(home, options)
+    response = fresh.get("/ready")
+    assert response.status_code == 503
+    assert response.json()["detail"] == "there is no version to ask; see the log"
+    assert str(tmp_path) not in response.text
+    assert "damaged manifest" in fresh.get("/ready", headers=authorization).json()["detail"]
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "example.org"])
