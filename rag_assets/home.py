@@ -49,6 +49,7 @@ from rag_assets.store.lake import SHARDS, WHOLE, Lake
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from filelock import FileLock
 
     from rag_assets.contracts.ports import Embedder, LanguageModel, Reranker, Rewriter
@@ -253,6 +254,14 @@ class Home:
         from rag_assets.models.ledger import Ledger
 
         return Ledger(self.lake, self.answers, self.path / "models" / "journal", run_id)
+
+    def read_calls(self, columns: Sequence[str]) -> "pa.Table":
+        """Columns of all calls of language models so far, with `call_id`.
+
+        Raises:
+            StoreError: They cannot be read.
+        """
+        return self.ledger().rows(columns=columns)
 
     @property
     def model_choice(self) -> "ModelChoice":

@@ -42,9 +42,8 @@ def open_version(
     snapshot = opened.snapshots.current()
     if snapshot is None:
         raise QueryError(f"nothing is indexed in {opened.path}; run `rag-assets index FOLDER` first")
-    return OpenVersion(
-        snapshot, opened.knowledge_base(snapshot, hyde=hyde, rewriter=rewriter), Contents(opened.lake, snapshot)
-    )
+    base = opened.knowledge_base(snapshot, hyde=hyde, rewriter=rewriter)
+    return OpenVersion(snapshot, base, Contents(opened.lake, snapshot, opened.read_calls))
 
 
 def open_knowledge_base(

@@ -77,7 +77,7 @@ def published(home: "Home") -> "Published":
     """The published versions of a knowledge base."""
     from rag_assets.query.published import Published
 
-    return Published(home.lake, home.snapshots, home.knowledge_base)
+    return Published(home.lake, home.snapshots, home.knowledge_base, read_calls=home.read_calls)
 
 
 def api_options(home: "Home", host: str) -> "ApiOptions":

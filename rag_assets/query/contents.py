@@ -60,6 +60,7 @@ _LISTED = (
     *("page_count", "length_chars", "size_bytes", "modified_at"),
 )
 _T = TypeVar("_T")
+ReadCalls = Callable[[Sequence[str]], pa.Table]
 
 
 class Contents:
@@ -68,12 +69,15 @@ class Contents:
     Args:
         lake: The stored tables.
         snapshot: The version to read.
+        read_calls: Reads columns of all calls of language models, those among them that are not in the lake yet; None
+            for those of the lake.
     """
 
-    def __init__(self, lake: Lake, snapshot: Snapshot) -> None:
+    def __init__(self, lake: Lake, snapshot: Snapshot, read_calls: ReadCalls | None = None) -> None:
         self.snapshot = snapshot
         self.graph = GraphContents(StoredTables(lake, snapshot.tables))
         self._lake = lake
+        self._read_calls = read_calls or (lambda columns: lake.read(MODEL_CALLS, columns=columns))
         self._lock = threading.RLock()
 
     def documents(
@@ -204,17 +208,19 @@ class Contents:
         """What language models cost so far, by step and model, the dearest first.
 
         Args:
-            document_id: The document; None for all calls, those for several documents among them.
+            document_id: The document; None for all calls, those of queries among them.
 
         Raises:
             StoreError: A file is missing or damaged.
         """
         columns = ("step", "model", "cache_hit", *_INPUT_TOKENS, "output_tokens", "cost_usd")
-        where = None if document_id is None else pc.field("document_id") == document_id
-        calls = self._lake.read(MODEL_CALLS, columns=columns, where=where)
+        if document_id is None:
+            calls = self._read_calls(columns)
+        else:  # all in the lake: the run that indexed the document has brought them there
+            calls = self._lake.read(MODEL_CALLS, columns=columns, where=pc.field("document_id") == document_id)
         sums = [(name, "sum") for name in (*_INPUT_TOKENS, "output_tokens", "cost_usd")]
         stored = pc.cast(calls["cache_hit"], pa.int64())
-        counted = calls.set_column(2, "cache_hit", stored).group_by(["step", "model"])
+        counted = calls.drop_columns("cache_hit").append_column("cache_hit", stored).group_by(["step", "model"])
         found = [
             Cost(
                 step=row["step"],

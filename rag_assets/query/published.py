@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_assets.contracts.errors import QueryError, RagAssetsError
-from rag_assets.query.contents import Contents
+from rag_assets.query.contents import Contents, ReadCalls
 from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot, Snapshots
@@ -48,6 +48,7 @@ class Published:
         snapshots: The published versions.
         open_base: Opens a version for searching.
         check_seconds: Time between two looks at which version is published.
+        read_calls: Reads columns of all calls of language models, see `Contents`; None for those of the lake.
     """
 
     def __init__(
@@ -56,20 +57,23 @@ class Published:
         snapshots: Snapshots,
         open_base: Callable[[Snapshot], KnowledgeBase],
         check_seconds: float = 1.0,
+        read_calls: ReadCalls | None = None,
     ) -> None:
         self.lake = lake
         self._snapshots = snapshots
         self._open_base = open_base
         self._check_seconds = check_seconds
+        self._read_calls = read_calls
         self._version: OpenVersion | None = None
         self._refused: tuple[Snapshot, RagAssetsError] | None = None
+        self._problem: str | None = None
         self._looked = float("-inf")
         self._opening = threading.Lock()
 
     @property
     def problem(self) -> str | None:
-        """Why the newest version cannot be opened, where it cannot; else None."""
-        return str(self._refused[1]) if self._refused else None
+        """Why the newest version cannot be opened, where it cannot; else None. May name files of this machine."""
+        return self._problem
 
     def current(self) -> OpenVersion:
         """The version to ask now.
@@ -98,8 +102,11 @@ class Published:
                 raise NothingPublished("nothing is indexed yet; run `rag-assets index FOLDER` first")
             if version is None or version.snapshot != snapshot:
                 version = self._open(snapshot)
-            self._version, self._refused = version, None
+            self._version, self._refused, self._problem = version, None, None
         except RagAssetsError as error:
+            if str(error) != self._problem:
+                _log.warning("the published version cannot be opened: %s", error)
+            self._problem = str(error)
             if version is None:
                 raise NothingPublished(str(error)) from error
         self._looked = time.monotonic()
@@ -109,10 +116,9 @@ class Published:
         if self._version is not None and self._refused is not None and self._refused[0] == snapshot:
             raise self._refused[1]
         try:
-            opened = OpenVersion(snapshot, self._open_base(snapshot), Contents(self.lake, snapshot))
+            opened = OpenVersion(snapshot, self._open_base(snapshot), Contents(self.lake, snapshot, self._read_calls))
         except RagAssetsError as error:
             self._refused = snapshot, error
-            _log.warning("version %d cannot be opened: %s", snapshot.number, type(error).__name__)
             raise
         _log.info("version %d is open", snapshot.number)
         return opened

@@ -2,6 +2,7 @@
 
 import shutil
 import struct
+import time
 import zlib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from api_server import MakeClient, RunningServer
 
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
 from rag_assets.home import Home
 from rag_assets.query.contents import Contents
 from rag_assets.settings import load_settings
@@ -165,3 +167,19 @@ def test_nothing_indexed_is_told_and_does_not_end_the_server(tmp_path: Path, mak
         assert response.status_code == 503
         assert "retry-after" in response.headers
         assert "nothing is indexed" in response.json()["detail"]
+
+
+def test_costs_of_queries_are_told_before_the_next_index_run(
+    sample_home: Path, tmp_path: Path, make_client: MakeClient
+) -> None:
+    shutil.copytree(sample_home, tmp_path / "home", symlinks=True)
+    home = Home(load_settings(home=tmp_path / "home"))
+    asked = Request("p", (Message("user", "q"),), 100, Tag("answers", "answer_from_passages"))
+    paid = Completion(asked, Outcome.COMPLETED, "a", Usage(200, 30), 0.25, 1.0, time.time())
+    home.ledger().keep("anthropic:m", paid)
+    client = make_client(home)
+    [cost] = client.get("/api/v1/costs").json()
+    assert (cost["step"], cost["model"], cost["calls"], cost["cost_usd"]) == ("answer_from_passages", "m", 1, 0.25)
+    assert client.get("/api/v1/status").json()["cost_usd"] == 0.25
+    home.ledger().compact()
+    assert client.get("/api/v1/costs").json() == [cost]
