@@ -199,7 +199,11 @@ class EnrichmentSettings(_Section):
     duplicate_distance: float = Field(
         0.02, ge=0, le=1, description="Cosine distance up to which two questions say the same."
     )
-    remove_duplicates: bool = Field(False, description="Whether meta knowledge leaves out questions said twice.")
+    remove_duplicates: bool = Field(
+        False,
+        description="Whether meta knowledge leaves out questions said twice; both stay searched, since each leads to "
+        "passages of its own.",
+    )
     knowledge_documents: int = Field(
         2, ge=1, description="Documents from which a combination of facet values has a summary of its questions."
     )
