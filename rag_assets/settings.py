@@ -264,7 +264,7 @@ class GraphSettings(_Section):
 class SearchSettings(_Section):
     """Defaults of a search."""
 
-    mode: str = Field("hybrid", description="Mode of a search where none is named.")
+    mode: str = Field("auto", description="Mode of a search where none is named.")
     ask_mode: str = Field("auto", description="Mode of a question where none is named.")
     k: int = Field(10, ge=1, le=1000, description="Results where no number is given.")
     answer_context_tokens: int = Field(

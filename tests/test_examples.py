@@ -43,8 +43,7 @@ def test_a_knowledge_base_is_opened_in_one_call(
 def test_several_models_and_a_rewriter_are_given_when_it_is_opened(
     sample_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def model(home: Home, run_id: str | None = None) -> ScriptedModel:
-        del run_id
+    def model(home: Home, **_: object) -> ScriptedModel:
         made = ScriptedModel(lambda _: "返品の条件")
         made.name = home.settings.language_model.model
         return made

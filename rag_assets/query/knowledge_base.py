@@ -122,7 +122,7 @@ class KnowledgeBase:
     def search(  # noqa: PLR0913 - one argument a choice of the caller
         self,
         query: str,
-        mode: str = "hybrid",
+        mode: str = AUTO_MODE,
         k: int = 10,
         filters: Filters = NO_FILTERS,
         *,
@@ -167,7 +167,7 @@ class KnowledgeBase:
     def search_all(
         self,
         queries: Iterable[tuple[str, str]],
-        mode: str = "hybrid",
+        mode: str = AUTO_MODE,
         k: int = 10,
         filters: Filters = NO_FILTERS,
         *,

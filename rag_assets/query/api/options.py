@@ -38,7 +38,7 @@ class ApiOptions:
     sql_workers: int = 2
     waiting: int = 64
     sql: SqlLimits = field(default_factory=SqlLimits)
-    mode: str = "hybrid"
+    mode: str = "auto"
     ask_mode: str = "auto"
     k: int = 10
     levels: LevelChoice = field(default_factory=lambda: LevelChoice(1, dynamic=False))

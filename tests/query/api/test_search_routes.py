@@ -23,9 +23,9 @@ def events(text: str) -> list[tuple[str, dict[str, object]]]:
 
 
 def test_a_search_gives_what_python_gives(api: httpx.Client, sample: Home) -> None:
-    expected = sample.knowledge_base().search("顧客登録", "hybrid", 3).to_json()
+    expected = sample.knowledge_base().search("顧客登録", "auto", 3).to_json()
     by_address = api.get("/search", params={"q": "顧客登録", "k": 3})
-    by_body = api.post("/search", json={"query": "顧客登録", "k": 3, "mode": "hybrid"})
+    by_body = api.post("/search", json={"query": "顧客登録", "k": 3, "mode": "auto"})
     for response in (by_address, by_body):
         assert response.status_code == 200
         assert response.headers["x-snapshot"] == "1"
@@ -128,7 +128,7 @@ def test_the_log_tells_of_requests_and_not_of_their_text(api: httpx.Client, serv
         ("/api/v1/documents/{document_id:path}", 404),
         ("/api/v1/search", 400),
     ]
-    assert lines[0]["mode"] == "hybrid"
+    assert lines[0]["mode"] == "auto"
     assert secret not in server.log.read_text("utf-8")
 
 
