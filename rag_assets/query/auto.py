@@ -9,11 +9,11 @@
 | exact words | a short question that holds quoted words | `fulltext,hybrid` |
 | kind of document | is filtered by a facet | `meta_knowledge` |
 | which document, which page | asks where something stands | `two_step` by summaries of files, of pages |
-| long pages | any other, where pages are much longer than a passage | `two_step` by summaries of pages |
+| long documents | any other, where documents are much longer than a passage | `two_step` by summaries of files |
 | any other | | `hybrid` |
 
-Of a long page no single passage says what it is about, which its summary does; where a page is hardly more than a
-passage, its summary says less than the passage.
+Of a long document no single passage says what it is about, which its summary does; where a document is hardly more than
+a passage, its summary says less than the passage.
 
 A question that refers back to a conversation is judged together with the questions that it refers to, and rewritten
 before it is searched.
@@ -45,7 +45,7 @@ from rag_assets.query.results import TraceRecorder
 from rag_assets.query.rewriting_rules import keywords, refers_back, with_history
 
 _READ_CHARS = 1000  # of a longer text the beginning is judged
-_LONG_PAGES = 2  # passages for each summary of a file or page, from which pages are long
+_LONG = 2  # passages for each summary of a file or page, from which documents are long
 _LOOK_UP_CHARS = 100  # a longer text that holds a code is no look-up of it
 _WORDS_FIRST = f"{FULLTEXT_MODE},{HYBRID_MODE}"
 
@@ -229,9 +229,9 @@ def _holds_quoted(asked: _Asked) -> bool:
     return len(asked.text) <= _LOOK_UP_CHARS and _QUOTED.search(asked.text) is not None
 
 
-def _has_long_pages(asked: _Asked) -> bool:
+def _has_long_documents(asked: _Asked) -> bool:
     chunks, summaries = asked.indexes.chunks, asked.indexes.summaries
-    return summaries is not None and 0 < _LONG_PAGES * summaries.row_count <= chunks.row_count
+    return summaries is not None and 0 < _LONG * summaries.row_count <= chunks.row_count
 
 
 def _matches(pattern: re.Pattern[str]) -> Callable[[_Asked], bool]:
@@ -247,6 +247,6 @@ _RULES = (
     _Rule("kind of document", META_KNOWLEDGE_MODE, lambda asked: bool(asked.how.filters.facet)),
     _Rule("which document", TWO_STEP_MODE, _matches(_WHICH_DOCUMENT), "file"),
     _Rule("which page", TWO_STEP_MODE, _matches(_WHICH_PAGE), "page"),
-    _Rule("long pages", TWO_STEP_MODE, _has_long_pages, "page"),
+    _Rule("long documents", TWO_STEP_MODE, _has_long_documents, "file"),
     _Rule("any other", HYBRID_MODE, lambda _: True),
 )

@@ -2,12 +2,12 @@
 
 Meta knowledge makes several sub-queries of the query; each is searched in the question index, and the questions found
 stand for the passages that their answers rest on. Passages are searched themselves as well (`hybrid`), because most of
-them answer no stored question. Scores are scaled to 0…1 within each list and added; the questions that the query finds,
-the passages that it finds, and all sub-queries together have equal weight.
+them answer no stored question: their meaning, their words and the questions that lead to them have equal weight, of the
+questions those that the query finds and those of all sub-queries together. Scores are scaled to 0…1 within each list.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -58,18 +58,21 @@ class MetaKnowledgeSearch:
         rankings = [{key: score for key, score in each.items() if key in passages} for each in rankings]
         found_directly = search_hybrid(request, indexes, trace)
         passages = {each.key: each for each in found_directly} | passages
-        first = [rankings[0], {each.key: each.score for each in found_directly}]
-        others = rankings[1:]
+        own = {each.key: each.score for each in found_directly}
         began = time.perf_counter()
-        scores = comb_sum([min_max(each) for each in first])
-        for key, score in comb_sum([min_max(each) for each in others]).items():
-            scores[key] = scores.get(key, 0.0) + score / len(others)
+        asked, *widened = (min_max(each) for each in rankings)
+        by_questions = [asked, _mean(widened)] if widened else [asked]
+        scores = comb_sum([own, _mean(by_questions)])
         merged = [
             replace(passages[key], score=score, questions=tuple(told.get(key, ())[:_SHOWN_QUESTIONS]))
             for key, score in ranked(scores)
         ]
-        trace.add("fuse", began, len(merged), rescored=scored(merged, [*first, *others]))
+        trace.add("fuse", began, len(merged), rescored=scored(merged, [own, *by_questions]))
         return merged
+
+
+def _mean(rankings: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {key: score / len(rankings) for key, score in comb_sum(rankings).items()}
 
 
 def _search_questions(

@@ -2,8 +2,8 @@
 
 Several vectors for one document, as in LangChain's MultiVectorRetriever (summaries), searched in two steps: one summary
 format, then the passages of the files or pages found. Each step searches by meaning and by words (`search_both`). What
-the first step found counts in the second: a passage has the score of its own and that of the summary which led to it,
-both scaled to 0…1, with equal weight.
+the first step found counts in the second: a passage has the sum of its own score and that of the summary which led to
+it, so that meaning and words of both have equal weight.
 """
 
 import time
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
-from rag_assets.query.fusion import comb_sum, min_max, ranked
+from rag_assets.query.fusion import comb_sum, ranked
 from rag_assets.query.hybrid import CANDIDATES, search_both
 from rag_assets.query.index import Candidate, scored
 from rag_assets.query.request import Indexes, Request
@@ -22,7 +22,7 @@ CHOSEN = {SummaryFormat.FILE: 10, SummaryFormat.PAGE: 30}
 
 
 def search_two_step(request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-    """Passages by falling sum of the scaled scores of summary and passage, at most 2.
+    """Passages by falling sum of the scores of summary and passage, at most 4.
 
     Raises:
         QueryError: There are no summaries.
@@ -42,9 +42,8 @@ def search_two_step(request: Request, indexes: Indexes, trace: TraceRecorder) ->
     passages = search_both(chunks, request.text, request.embedding, where, depth, trace)
     began = time.perf_counter()
     found = {each.key: each for each in passages}
-    scaled = min_max(places)
-    own = min_max({each.key: each.score for each in passages})
-    led = {each.key: scaled[each.document_id if by_file else each.page_id or ""] for each in passages}
+    own = {each.key: each.score for each in passages}
+    led = {each.key: places[each.document_id if by_file else each.page_id or ""] for each in passages}
     fused = [replace(found[key], score=score) for key, score in ranked(comb_sum([own, led]))]
     trace.add("fuse", began, len(fused), rescored=scored(fused, [own, led]))
     return fused

@@ -96,8 +96,8 @@ def test_what_is_not_there_gives_way_to_the_next_rule_and_is_named(made: Made, q
     assert choice(result.trace).texts[2].startswith(left_out)
 
 
-@pytest.mark.parametrize(("passages", "rule", "mode"), [(3, "any other", "hybrid"), (4, "long pages", "two_step")])
-def test_summaries_choose_where_pages_are_long(
+@pytest.mark.parametrize(("passages", "rule", "mode"), [(3, "any other", "hybrid"), (4, "long documents", "two_step")])
+def test_summaries_choose_where_documents_are_long(
     tmp_path: Path, embedder: BagOfWordsEmbedder, passages: int, rule: str, mode: str
 ) -> None:
     store = VectorStore(tmp_path)

@@ -175,7 +175,7 @@ def test_in_two_steps_a_passage_counts_with_the_summary_that_led_to_it(base: Kno
     assert fuse.rescored
     for each in fuse.rescored:
         assert each.after == pytest.approx(sum(score or 0 for score in each.lists))
-    assert fuse.rescored[0].after == pytest.approx(2)
+    assert fuse.rescored[0].after == pytest.approx(4)
 
 
 @pytest.mark.parametrize(
