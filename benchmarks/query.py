@@ -1,8 +1,10 @@
 """Latency of a warm query over many passages, beside its unavoidable parts: embedding the query, bare LanceDB search.
 
 Passages are windows of real text with random vectors of unit length: latency does not depend on what vectors mean, and
-real ones for 100,000 passages would take half an hour. Queries are real, embedded by the real embedder. Run
-`python benchmarks/query.py --data FOLDER`; a running server is measured by `benchmarks/serving.py`.
+real ones for 100,000 passages would take half an hour. A document has 20 passages, a summary of itself and of its page,
+and a question on every fifth passage. Queries are real, embedded by the real embedder. No mode has a language model;
+those over the entity graph are left out. Run `python benchmarks/query.py --data FOLDER`; a server is measured by
+`benchmarks/serving.py`.
 """
 
 import argparse
@@ -11,16 +13,24 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
-from rag_assets.contracts.tables import CHUNK_INDEX, COMPUTED_COLUMNS, EMBEDDED_TEXT, SUMMARY_INDEX
+from rag_assets.contracts.tables import (
+    CHUNK_INDEX,
+    COMPUTED_COLUMNS,
+    EMBEDDED_TEXT,
+    QUESTION_INDEX,
+    SUMMARY_INDEX,
+    VectorTable,
+)
 from rag_assets.models.embedders import load_embedder
 from rag_assets.query import KnowledgeBase
 from rag_assets.store.lake import SHARDS, shard_of
@@ -29,8 +39,20 @@ from rag_assets.store.vectors import VectorStore
 
 SEED = 7
 WINDOW_CHARS = 400
-SUMMARY_CHARS = 200
-MODES = ("vector", "fulltext", "hybrid", "two_step")
+SUMMARY_CHARS, QUESTION_CHARS = 200, 60
+PASSAGES_A_QUESTION = 5
+MODES = (
+    "vector",
+    "fulltext",
+    "hybrid",
+    "two_step",
+    "meta_knowledge",
+    "hyde",
+    "rewrite",
+    "text_map_reduce",
+    "hybrid,two_step",
+    "auto",
+)
 
 
 class RandomPassages:
@@ -90,23 +112,40 @@ def build(store: VectorStore, embedder: Embedder, data: Path, count: int) -> dic
     shards = rows["shard"].to_pylist()
     by_shard = {shard: rows.filter(pa.array([each == shard for each in shards])) for shard in SHARDS}
     store.sync(CHUNK_INDEX, by_shard, embedder)
-    store.sync(SUMMARY_INDEX, summaries(rows), embedder)
-    return {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX)}
+    listed = rows.to_pylist()
+    store.sync(SUMMARY_INDEX, by_shards(SUMMARY_INDEX, summaries(listed)), embedder)
+    store.sync(QUESTION_INDEX, by_shards(QUESTION_INDEX, questions(listed)), embedder)
+    return {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX, QUESTION_INDEX)}
 
 
-def summaries(rows: pa.Table) -> dict[str, pa.Table]:
-    """Rows of summaries by shard: of each page, the beginning of its first passage."""
-    fields = [field for field in SUMMARY_INDEX.fields if field.name not in COMPUTED_COLUMNS]
+def by_shards(declaration: VectorTable, rows: Iterable[Mapping[str, object]]) -> dict[str, pa.Table]:
+    """Rows of a serving table by shard, of what they hold the columns of the table."""
+    fields = [field for field in declaration.fields if field.name not in COMPUTED_COLUMNS]
     schema = pa.schema([*fields, pa.field(EMBEDDED_TEXT, pa.string(), nullable=False)])
-    copied = [field.name for field in fields if field.name in rows.column_names]
     found: dict[str, list[dict[str, object]]] = {}
-    for row in rows.to_pylist():
+    for row in rows:
+        found.setdefault(str(row["shard"]), []).append({name: row[name] for name in schema.names})
+    return {shard: pa.Table.from_pylist(listed, schema=schema) for shard, listed in found.items()}
+
+
+def summaries(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, object]]:
+    """Of each document and of its page, the beginning of the first passage."""
+    for row in rows:
         if row["chunk_id"].endswith(".0"):
             text = row[EMBEDDED_TEXT][:SUMMARY_CHARS]
-            made = {"content_format": "page_summary", "text": text, EMBEDDED_TEXT: text}
-            key = {"summary_id": f"page_summary:{row['page_id']}"}
-            found.setdefault(row["shard"], []).append({**{name: row[name] for name in copied}, **made, **key})
-    return {shard: pa.Table.from_pylist(listed, schema=schema) for shard, listed in found.items()}
+            for kind, page in (("file_summary", None), ("page_summary", row["page_id"])):
+                key = f"{kind}:{page or row['document_id']}"
+                made = {"summary_id": key, "content_format": kind, "page_id": page, "text": text, EMBEDDED_TEXT: text}
+                yield {**row, **made}
+
+
+def questions(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, object]]:
+    """On every fifth passage, its beginning."""
+    for number, row in enumerate(rows):
+        if number % PASSAGES_A_QUESTION == 0:
+            text = row[EMBEDDED_TEXT][:QUESTION_CHARS]
+            places = {"chunk_ids": [row["chunk_id"]], "page_ids": [row["page_id"]], "facets": []}
+            yield {**row, **places, "qa_id": f"{row['chunk_id']}#q", "text": text, "answer": text, EMBEDDED_TEXT: text}
 
 
 def timed(action: Callable[[str], object], queries: Sequence[str]) -> list[float]:
@@ -161,7 +200,7 @@ def measure(data: Path, queries: Sequence[str], count: int, k: int) -> None:
         }
         modes = {mode: timed(lambda query, mode=mode: base.search(query, mode=mode, k=k), queries) for mode in MODES}  # type: ignore[misc]
         embed, bare_v, bare_f = (median(times) for times in parts.values())
-        limits = {"fulltext": bare_f, **dict.fromkeys(("vector", "hybrid", "two_step"), embed + bare_v)}
+        limits = {**dict.fromkeys(MODES, embed + bare_v), "fulltext": bare_f}
         for name, times in {**parts, **modes}.items():
             ratio = f"   {median(times) / limits[name]:.2f} x embedding and bare search" if name in limits else ""
             p99 = quantiles(times, n=100)[98]
