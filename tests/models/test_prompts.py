@@ -32,8 +32,8 @@ PLACEHOLDERS = {
         "query",
     },
     "answer_from_questions": {"most_sentences", "quote_chars", "records", "queries", "conversation", "query"},
-    "map_passages": {"most_sentences", "quote_chars", "passages", "query"},
-    "reduce_passages": {"most_sentences", "findings", "query"},
+    "map_passages": {"most_sentences", "quote_chars", "passages", "query", "conversation", "searched"},
+    "reduce_passages": {"most_sentences", "findings", "query", "conversation", "searched"},
 }
 
 
