@@ -9,6 +9,7 @@ the lowest score of a list is taken for its minimum (not the theoretical one).
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -43,10 +44,11 @@ def search_both(
         depth: Candidates of each kind.
         trace: Told what was done.
     """
-    found = (
-        index.nearest(vector, where, depth, trace),
-        index.matching(text, where, depth, trace),
-    )
+    by_words = TraceRecorder()
+    with ThreadPoolExecutor(1) as thread:
+        matching = thread.submit(index.matching, text, where, depth, by_words)
+        found = (index.nearest(vector, where, depth, trace), matching.result())
+    trace.steps += by_words.steps
     began = time.perf_counter()
     candidates = {candidate.key: candidate for ranking in found for candidate in ranking}
     own = [{candidate.key: candidate.score for candidate in ranking} for ranking in found]
