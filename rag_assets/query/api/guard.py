@@ -15,7 +15,7 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rag_assets.contracts.exposure import is_loopback
+from rag_assets.contracts.exposure import is_own_name, is_own_page
 from rag_assets.query.api.limits import RateLimit
 from rag_assets.query.api.logs import REQUESTS
 from rag_assets.query.api.metrics import Metrics
@@ -124,11 +124,8 @@ class Guard:
         return right and kind.lower() == "bearer"
 
     def _check_host(self, host: str) -> None:
-        """Refuse names that are not this server's: another site's name may be made to lead here (DNS rebinding)."""
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        name = name.strip("[]").rstrip(".").lower()
-        named = name in {each.lower() for each in self._options.hosts} or is_loopback(name)
-        if not named and (self._options.loopback or self._options.hosts):
+        """Refuse names that are not this server's."""
+        if not is_own_name(host, self._options.hosts, loopback=self._options.loopback):
             raise Problem(403, "the server is not called by this name; see the setting serve.hosts")
 
     async def _with_body(self, receive: Receive, headers: Headers) -> Receive:
@@ -201,10 +198,8 @@ def route_of(scope: Scope) -> str:
 
 
 def _check_origin(scope: Scope, headers: Headers) -> None:
-    """Refuse what pages of other sites send."""
-    origin = headers.get("origin")
-    if origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").lower():
-        raise Problem(403, "pages of other sites may not ask here")
+    """Refuse what pages of other sites send; links to the page itself may stand anywhere."""
     navigates = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
-    if headers.get("sec-fetch-site") in {"cross-site", "same-site"} and not navigates:
+    site = None if navigates else headers.get("sec-fetch-site")
+    if not is_own_page(headers.get("host", ""), headers.get("origin"), site):
         raise Problem(403, "pages of other sites may not ask here")
