@@ -23,6 +23,7 @@ from rag_assets.parsing.content import Block, Failure, Page, ParsedDocument, Row
 from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.flow import Sections, clean, fill_grid, letters, sensible_title, table_block
 from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.markup_closing import close_elements
 from rag_assets.parsing.markup_inline import (
     BREAK,
     INLINE,
@@ -127,7 +128,7 @@ def read_markup(text: str, above: Sequence[str] = ()) -> Markup:
     Raises:
         ParseError: MALFORMED where no HTML can be made out.
     """
-    text = re.sub(r"\A\s*<\?xml[^>]*\?>", "", text).translate(UNWANTED)
+    text = close_elements(re.sub(r"\A\s*<\?xml[^>]*\?>", "", text).translate(UNWANTED))
     if not text.strip():
         return Markup()
     parser = html.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, huge_tree=True)

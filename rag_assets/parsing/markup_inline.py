@@ -33,6 +33,7 @@ _EXPONENT = re.compile(r"[-−–+]?\d+")
 _LIST_WITHOUT_NUMBERS = re.compile(r"list-style(?:-type)?\s*:[^;]*none")
 _LIST_FORMATS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 _STRUCK = ("s", "strike", "del")
+_WORDLESS = {"style", "script", "title", "desc", "metadata"}  # parts of a drawing that are not shown
 _BUTTONS = {"submit", "reset", "button"}
 _SILENT_INPUTS = {"hidden", "password"}
 _MARKS = {("checkbox", True): "☑", ("checkbox", False): "☐", ("radio", True): "◉", ("radio", False): "○"}
@@ -148,11 +149,20 @@ def link(element: etree._Element) -> str:
 
 
 def svg_lines(drawing: etree._Element) -> list[str]:
-    """Texts of a drawing (SVG), each as one line."""
+    """Texts of a drawing (SVG), each as one line; also what stands loose in it, as in one that is never closed."""
     found = []
-    for element in drawing.iter("text", "foreignobject"):
-        parts = (unwrap(str(part)) for part in element.itertext())
-        found.append(" ".join(filter(None, parts)))
+    waiting: list[etree._Element | str] = [drawing]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            found.append(unwrap(item))
+        elif item.tag in ("text", "foreignobject"):
+            parts = (unwrap(str(part)) for part in item.itertext())
+            found.append(" ".join(filter(None, parts)))
+        elif item.tag not in _WORDLESS:
+            for child in reversed(item):
+                waiting += [child.tail or "", child]
+            waiting.append(item.text or "")
     return [line for line in found if line]
 
 

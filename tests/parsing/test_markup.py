@@ -6,6 +6,7 @@ import pytest
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.parsing.markdown import parse_markdown
 from rag_assets.parsing.markup import parse_html
+from rag_assets.parsing.markup_closing import close_elements
 
 HEADING, PARAGRAPH, LIST_ITEM, NOTE = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.NOTE
 Shown = list[tuple[BlockKind, str]]
@@ -238,3 +239,82 @@ def test_pages_of_a_wiki() -> None:
         (LIST_ITEM, "☐ 残り"),
         (PARAGRAPH, "10^3、x2"),
     ]
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "<svg width=1><path d='M0'/>", "<svg><g><svg><g>", "<svg><text>図</text>", "<svg><style>.a{}", "<svg><title>図",
+        "<math><mi>x</mi>", "<template>", "<noscript>", "<object data=x>", "<iframe src=x>", "<iframe src=x />",
+        "<style>p{color:red}", "<script>var x = 1;\n", "<script src='a.js'/>", "<textarea>値",
+        "<select><option>一<option>二", "<datalist><option>一", "<!-- 注", "<svg a='b>c'><!-- d", "<SVG><PATH>",
+        "<template><svg><select>", "<select><svg><select>",
+    ],
+)  # fmt: skip
+def test_an_element_that_is_never_closed_swallows_nothing(opening: str) -> None:
+    found = of_html(f"<p>前</p>{opening}<p>後の段落</p><h2>見出し</h2><ul><li>項目</li></ul>")
+    assert found[0] == (PARAGRAPH, "前")
+    assert found[-3:] == [(PARAGRAPH, "後の段落"), (HEADING, "見出し"), (LIST_ITEM, "項目")]
+
+
+@pytest.mark.parametrize("name", ["svg", "math", "select", "template"])
+def test_an_open_element_in_a_cell_leaves_the_other_cells(name: str) -> None:
+    found = of_html(f"<table><tr><td>一<{name}><td>二</td></tr><tr><td>三<td>四</table><p>後</p>")
+    assert [text.replace("  ", " ").strip() for _, text in found] == ["一 | 二\n三 | 四", "後"]
+
+
+@pytest.mark.parametrize(
+    "head", ["<title>題名", "<title>題名\n<meta charset=utf-8></head>", "<title>題名<title>又</title>"]
+)
+def test_an_open_title_ends_where_elements_begin(head: str) -> None:
+    document = parse_html(f"<html><head>{head}<body><p>本文</p>".encode())
+    assert document.title == "題名"
+    assert [block.text for block in document.pages[0].blocks] == ["本文"]
+
+
+def test_loose_text_of_an_open_drawing_is_read() -> None:
+    assert of_html("<p>前</p><svg><path/> 文 <b>太字</b>") == [(PARAGRAPH, "前"), (BlockKind.DIAGRAM, "文\n太字")]
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        "<script>x = '<svg><template><p>';</script>", "<style>a{}/*<svg>*/</style>", "<!-- <svg><p>x</p> -->",
+        "<template><p>x</p></template>", "<svg><title/><style/></svg>", "<svg><metadata>rdf</metadata></svg>",
+        "<svg/>", "<noscript><p>x</p></noscript>", "<!---->", "<!-->",
+    ],
+)  # fmt: skip
+def test_what_is_closed_stays_unread(closed: str) -> None:
+    assert of_html(f"<p>前</p>{closed}<p>後</p>") == [(PARAGRAPH, "前"), (PARAGRAPH, "後")]
+
+
+def test_html_within_a_drawing_stays_one_text_of_it() -> None:
+    drawing = "<svg><foreignObject><div><p>一</p><p>二</p></div></foreignObject><text>三</text></svg>"
+    assert of_html(f"{drawing}<p>後</p>") == [
+        (BlockKind.DIAGRAM, "一 二\n三"),
+        (PARAGRAPH, "後"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<svg>",
+        "<template>",
+        "<title>",
+        "<!--",
+        "<style><body>",
+        '<svg a="',
+        "<select></template>",
+        "<select><p>",
+        "<svg><select>",
+    ],
+)
+def test_open_elements_are_closed_in_time_that_grows_with_the_text(unit: str) -> None:
+    def seconds(count: int) -> float:
+        begun = time.process_time()
+        close_elements(unit * count + "<p>" * count)
+        return time.process_time() - begun
+
+    seconds(100)
+    assert seconds(20_000) < 40 * max(seconds(2_000), 0.005)
