@@ -78,6 +78,7 @@ class Home:
         self.settings = settings
         self.path = settings.home.expanduser().absolute()
         self.options = StepOptions(settings)
+        self._schemas_fit = False
 
     @cached_property
     def lake(self) -> Lake:
@@ -297,15 +298,30 @@ class Home:
         """Find out before work begins whether the settings fit, and there is a server where they say so.
 
         Raises:
-            SettingsError: A budget is set, but no price is known.
+            SettingsError: A budget is set, but no price is known, or the provider does not take what a step asks.
             ModelError: Nobody listens at the address of the server.
         """
         from rag_assets.models.language_models import check_price, check_reachable
 
         chosen = self.settings.language_model
+        self._check_schemas()
         if chosen.budget_usd is not None or chosen.run_budget_usd is not None:
             check_price(self.model_choice)
         check_reachable(self.model_choice)
+
+    def _check_schemas(self) -> None:
+        """Find out, once, whether the provider takes the schemas of all answers.
+
+        Raises:
+            SettingsError: It does not.
+        """
+        if self._schemas_fit or self.language_model_name == "extractive":
+            return
+        from rag_assets.models.language_models import check_schemas
+        from rag_assets.rehearsal import rehearsed_requests
+
+        check_schemas(self.model_choice, rehearsed_requests(self))
+        self._schemas_fit = True
 
     def language_model(self, run_id: str | None = None, patience_seconds: float = math.inf) -> "LanguageModel":
         """The language model that the settings name.
@@ -313,7 +329,12 @@ class Home:
         Args:
             run_id: Dagster run that asks; None outside a run.
             patience_seconds: How long a provider that cannot answer is tried, at most.
+
+        Raises:
+            SettingsError: The settings do not fit, or the provider does not take what a step of a run asks.
         """
+        if run_id is not None:
+            self._check_schemas()
         from rag_assets.models.anthropic_batch_files import BatchFiles
         from rag_assets.models.budget import Budget
         from rag_assets.models.language_models import BATCHES_FOLDER, load_language_model

@@ -25,6 +25,15 @@ def object_schema(properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     }
 
 
+def optional_schema(schema: JsonValue) -> JsonValue:
+    """JSON schema of a value that may be missing (null). A list of types would say it, too, but not to all providers.
+
+    Args:
+        schema: Schema of the value where there is one.
+    """
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
 class Outcome(StrEnum):
     """How a request ended (`model_calls.outcome`)."""
 

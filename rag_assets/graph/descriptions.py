@@ -96,7 +96,7 @@ def describe(
         else:
             found[each.identity] = Description(gathered(each.texts, chars), content)
     if long:
-        answers = dict(converse(model, ((index, _dialogue(each, chars)) for index, each in enumerate(long))))
+        answers = dict(converse(model, ((index, description_dialogue(each, chars)) for index, each in enumerate(long))))
         for index, each in enumerate(long):
             text, retry = answers[index]
             content_or_none = None if retry else each.content_sha256(method)
@@ -133,7 +133,7 @@ def _length(texts: Sequence[str]) -> int:
     return sum(len(text) + 1 for text in texts) - 1
 
 
-def _dialogue(notes: Notes, chars: int) -> Dialogue[tuple[str, bool]]:
+def description_dialogue(notes: Notes, chars: int) -> Dialogue[tuple[str, bool]]:
     """A description by a model, or an empty text; and whether it failed for reasons that may pass."""
     text = cut_to_tokens("\n".join(f"- {each}" for each in _distinct(notes.texts)), _READ_TOKENS)
     prompt = load_prompt(DESCRIBE_STEP, detect_language(text))

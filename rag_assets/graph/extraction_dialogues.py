@@ -11,7 +11,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import (
+    Completion,
+    JsonValue,
+    Message,
+    Outcome,
+    Request,
+    Tag,
+    object_schema,
+    optional_schema,
+)
 from rag_assets.graph.entity_types import EntityTypes
 from rag_assets.graph.extraction import Mention, Relationship, RelationshipKind
 from rag_assets.graph.locating import FoldedText
@@ -366,11 +375,11 @@ def _schema(types: Sequence[str], *, claims: bool) -> str:
         "relationships": _items({"source": name, "target": name, "description": description, "strength": strength}),
     }
     if claims:
-        date: JsonValue = {"type": ["string", "null"], "maxLength": _DATE_CHARS}
+        date = optional_schema(text(_DATE_CHARS))
         lists["claims"] = _items(
             {
                 "subject": name,
-                "object": {"type": ["string", "null"], "maxLength": _NAME_CHARS},
+                "object": optional_schema(name),
                 "type": name,
                 "status": {"type": "string", "enum": ["true", "false", "suspected"]},
                 "start_date": date,

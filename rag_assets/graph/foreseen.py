@@ -8,11 +8,12 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from rag_assets.contracts.generation import JsonValue, Message, Request
+from rag_assets.contracts.generation import JsonValue, Request
 from rag_assets.graph.entity_types import TERM
 from rag_assets.graph.extraction_dialogues import GLEAN_STEP, STEP
 from rag_assets.graph.names import LONGEST_CHARS, is_name
 from rag_assets.graph.spans import Span, capitalised_names, identifiers, without_overlaps
+from rag_assets.models.structured import merged, parse_json
 from rag_assets.models.token_estimate import estimate_tokens
 from rag_assets.parsing.language import detect_language
 from rag_assets.store.folding import clean_name, fold_name
@@ -50,7 +51,7 @@ def foreseen_findings(request: Request, most_tokens: int) -> JsonValue:
     if len(request.messages) == 1:
         found = [each for index, each in enumerate(found) if index % _MISSED_OF != _MISSED_OF - 1]
     else:
-        said = set(_said(request.messages))
+        said = set(_said(request))
         found = [each for each in found if fold_name(each[0]) not in said]
     count = min(len(found), lists["entities"]["maxItems"])
     while True:
@@ -112,9 +113,16 @@ def _spans(line: str, *, is_japanese: bool) -> Iterator[Span]:
                 yield span
 
 
-def _said(messages: Sequence[Message]) -> Iterator[str]:
-    """Folded names of the answers before."""
-    for message in messages:
-        if message.role == "assistant":
-            value = json.loads(message.text or "{}")
-            yield from (fold_name(clean_name(str(each["name"]))) for each in value.get("entities", ()))
+def _said(request: Request) -> Iterator[str]:
+    """Folded names of the answers before; one that breaks its schema is asked for anew and has said nothing."""
+    for message in request.messages:
+        if message.role != "assistant":
+            continue
+        try:
+            value = merged(None, parse_json(message.text), request.schema or "{}")
+        except ValueError:
+            continue
+        entities = value.get("entities") if isinstance(value, dict) else None
+        for each in entities if isinstance(entities, list) else []:
+            if isinstance(each, dict):
+                yield fold_name(clean_name(str(each["name"])))

@@ -432,7 +432,7 @@ def _confirm(
     names: Mapping[str, NameFacts], pairs: Sequence[tuple[str, str, float]], model: LanguageModel
 ) -> tuple[list[_Link], bool]:
     """Pairs that a model takes for one, and whether it failed on any."""
-    dialogues = ((index, _question(names[first], names[second])) for index, (first, second, _) in enumerate(pairs))
+    dialogues = ((index, same_dialogue(names[first], names[second])) for index, (first, second, _) in enumerate(pairs))
     said = dict(converse(model, dialogues))
     links: list[_Link] = []
     for index, (first, second, cosine) in enumerate(pairs):
@@ -442,7 +442,7 @@ def _confirm(
     return links, any(answer is None for answer in said.values())
 
 
-def _question(first: NameFacts, second: NameFacts) -> Dialogue[bool | None]:
+def same_dialogue(first: NameFacts, second: NameFacts) -> Dialogue[bool | None]:
     """Whether a model takes two names for one; None where it failed for reasons that may pass."""
     lines = [f"{each.name} [{each.type}] {each.note[:_NOTE_CHARS]}".strip() for each in (first, second)]
     text = "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))

@@ -131,7 +131,7 @@ def message_params(model: str, facts: ModelFacts, request: Request) -> "MessageC
         params["stop_sequences"] = stop
     output_config: OutputConfigParam = {}
     if request.schema is not None:
-        output_config["format"] = {"type": "json_schema", "schema": _schema(model, request.schema)}
+        output_config["format"] = {"type": "json_schema", "schema": answer_schema(model, request.schema)}
     if facts.thinking is Thinking.ALWAYS:
         output_config["effort"] = "low"
     elif facts.thinking is Thinking.DISABLED:
@@ -141,6 +141,30 @@ def message_params(model: str, facts: ModelFacts, request: Request) -> "MessageC
     if output_config:
         params["output_config"] = output_config
     return params
+
+
+def answer_schema(model: str, schema: str) -> dict[str, object]:
+    """The schema as the provider's models take it: bounds, which they reject, become part of the descriptions.
+
+    Other models behind the same interface take bounds, and need them to come to an end.
+
+    Args:
+        model: Name of the model at the provider.
+        schema: JSON schema, as JSON text.
+
+    Raises:
+        CallError: The provider has no such schemas.
+    """
+    whole: dict[str, Any] = json.loads(schema)
+    if not model.startswith("claude-"):
+        return whole
+    from anthropic import transform_schema
+
+    try:
+        return transform_schema(whole)
+    except (ValueError, TypeError, AssertionError) as error:  # the last one on a type that it does not know
+        line = f"the schema of the answer cannot be sent: {error}"
+        raise CallError(CallProblem.REJECTED, error_line("invalid schema", line)) from None
 
 
 def sampling(request: Request) -> dict[str, object]:
@@ -287,22 +311,6 @@ def _least_tokens(text: str) -> int:
     """Tokens that a text surely has: a token holds up to some five letters of English, and hardly two of Japanese."""
     ascii_chars = sum(character.isascii() for character in text)
     return ascii_chars // 5 + (len(text) - ascii_chars) * 2 // 3
-
-
-def _schema(model: str, schema: str) -> dict[str, object]:
-    """The schema as the provider's models take it: bounds, which they reject, become part of the descriptions.
-
-    Other models behind the same interface take bounds, and need them to come to an end.
-    """
-    whole: dict[str, Any] = json.loads(schema)
-    if not model.startswith("claude-"):
-        return whole
-    from anthropic import transform_schema
-
-    try:
-        return transform_schema(whole)
-    except ValueError:
-        return whole
 
 
 def _clean(text: str) -> str:

@@ -1,7 +1,7 @@
 """Builds the language model that the settings name, with all that stands around a provider."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rag_assets.contracts.errors import ModelError, SettingsError
+from rag_assets.contracts.generation import Request
 from rag_assets.contracts.ports import LanguageModel, Session
 from rag_assets.models.catalogue import ModelFacts, model_facts
+from rag_assets.models.providers import CallError
 
 if TYPE_CHECKING:
     from rag_assets.models.budget import Budget
@@ -133,6 +135,38 @@ def check_reachable(choice: ModelChoice) -> None:
             Endpoint(choice.base_url, choice.api_key).check(_CHECK_SECONDS)
     except ModelError as error:
         raise ModelError(f"language model {choice.model}: {error}") from None
+
+
+def check_schemas(choice: ModelChoice, requests: Iterable[Request]) -> None:
+    """Find out before the first call whether the provider takes the schema of every answer.
+
+    Args:
+        choice: The model.
+        requests: What will be asked.
+
+    Raises:
+        SettingsError: It does not take one of them; the message names the step.
+    """
+    for step, schema in {(request.tag.step, request.schema) for request in requests if request.schema is not None}:
+        try:
+            _converted(choice, schema)
+        except CallError as error:
+            raise SettingsError(f"{choice.name} cannot be asked for the answers of step {step}: {error}") from None
+
+
+def _converted(choice: ModelChoice, schema: str) -> object:
+    """A schema as it is sent; vLLM takes it as it is."""
+    match choice.provider:
+        case "anthropic":
+            from rag_assets.models.anthropic_messages import answer_schema
+
+            return answer_schema(choice.model, schema)
+        case "openai":
+            from rag_assets.models.openai_model import response_format
+
+            return response_format(schema)
+        case _:
+            return schema
 
 
 def load_provider(choice: ModelChoice, folder: Path) -> "Provider":

@@ -193,7 +193,7 @@ class OpenAICaller:
 
     def _body(self, request: Request) -> dict[str, object]:
         chosen = {
-            "response_format": None if request.schema is None else _response_format(request.schema),
+            "response_format": None if request.schema is None else response_format(request.schema),
             "temperature": request.temperature,
             "seed": request.seed,
             "stop": list(request.stop) or None,
@@ -264,7 +264,12 @@ class _Pieces:
         return True
 
 
-def _response_format(schema: str) -> "ResponseFormat":
+def response_format(schema: str) -> "ResponseFormat":
+    """The schema of an answer as servers take it, strict where OpenAI would not refuse it so.
+
+    Args:
+        schema: JSON schema, as JSON text.
+    """
     content = json.loads(schema)
     return {
         "type": "json_schema",

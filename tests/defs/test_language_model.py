@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections import Counter
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +27,7 @@ from rag_assets.models.planning import made_up
 from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
 from rag_assets.plan import make_plan
+from rag_assets.reindex import STEPS, force_documents
 from rag_assets.settings import load_settings
 from rag_assets.store.lake import SHARDS
 
@@ -291,6 +293,31 @@ def test_an_answer_that_breaks_its_schema_leaves_it_to_the_algorithm_and_is_name
     named = rows(folder, "SELECT DISTINCT asset, outcome, error FROM model_failures WHERE step LIKE 'summarize%'")
     assert {row["asset"] for row in named} >= {"page_summaries", "file_summaries"}
     assert all(row["outcome"] == "invalid" and "not JSON" in row["error"] for row in named)
+
+
+def test_a_stored_answer_that_breaks_its_schema_is_planned_for_and_mended(folder: Path) -> None:
+    """A run that ends between a broken answer and its repair leaves the broken one alone in the store."""
+    (folder / "specs" / "keys.md").unlink()
+    with ReadingServer() as server:
+        environment = settings(f"{server.url}/v1", "m", RAG_GRAPH__ENABLED="true")
+        code, output = index(folder, environment)
+        assert code == 0, output
+        home = Home(load_settings(home=folder / "home"))
+        (key,) = [
+            each["request_key"] for each in rows(folder, "SELECT * FROM model_calls WHERE step = 'extract_graph'")
+        ]
+        answer = home.answers.find(key)
+        assert answer is not None
+        assert home.answers.prune(None, None, keys=[key]).removed == 1
+        home.answers.put(replace(answer, text='{"entities": [{"name": "Order De'))
+        force_documents(home.lake, ["**"], list(STEPS))
+        code, output = call(folder, environment, "plan", "--json")
+        assert code == 0, output
+        asked = len(server.asked)
+        code, output = index(folder, environment)
+        assert code == 0, output
+        assert any("does not fit the JSON schema" in each for each in server.asked[asked:])
+    assert not rows(folder, "SELECT * FROM model_failures")
 
 
 def test_what_failed_for_a_moment_is_asked_again_by_the_next_run(folder: Path) -> None:

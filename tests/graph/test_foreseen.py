@@ -1,12 +1,13 @@
 """What a plan takes a model to find stands in the window, is left in part to gleaning, and keeps to its length."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
 import pytest
 
-from rag_assets.contracts.generation import Completion, Outcome, Request
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request
 from rag_assets.graph.entity_types import load_types
 from rag_assets.graph.extraction_dialogues import (
     Answer,
@@ -80,3 +81,15 @@ def test_a_window_without_names_has_none() -> None:
         "relationships": [],
         "claims": [],
     }
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["", "no JSON", '{"entities": [{"name": "T_ORD', "[]", '{"entities": null}', '{"entities": [{"type": 1}]}'],
+)
+def test_an_answer_that_breaks_its_schema_has_said_nothing(broken: str) -> None:
+    _, request = asked(ENGLISH, "en")
+    turns = (*request.messages, Message("assistant", broken), Message("user", "Write it again."))
+    found: Any = foreseen_findings(replace(request, messages=turns), 1500)
+    jsonschema.validate(found, json.loads(request.schema or ""))
+    assert {"T_ORDER", "E0004"} <= {each["name"] for each in found["entities"]}

@@ -1,0 +1,138 @@
+"""The schema of every answer that indexing and queries ask for is one that every provider takes, by the provider's own
+transformation, and one that does not fit is named before the first call.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import openai
+import pytest
+from anthropic import transform_schema
+from jsonschema import Draft202012Validator
+from llama import LlamaServer
+from scripted_model import ScriptedModel
+
+from rag_assets.contracts.errors import ModelError, SettingsError
+from rag_assets.contracts.generation import Message, Request, Tag
+from rag_assets.enrich import taxonomy_suggestion
+from rag_assets.graph import type_suggestions
+from rag_assets.home import Home
+from rag_assets.models.language_models import check_schemas
+from rag_assets.models.openai_model import response_format
+from rag_assets.query import graph_global, reader, rewriting, sub_queries, text_map_reduce
+from rag_assets.query.knowledge import Selection
+from rag_assets.query.reader import Asked
+from rag_assets.rehearsal import rehearsed_requests
+from rag_assets.settings import load_settings
+
+PROMPTS = Path(reader.__file__).parents[1] / "prompts"
+WITHOUT_SCHEMA = {"hypothetical_passage", "reduce_answers"}
+PARTS_OF_OTHERS = {"extract_claims"}
+GRAPHS = [{"enabled": True, "claims": claims, "gleanings": rounds} for claims in (True, False) for rounds in (0, 2)]
+PROVIDERS = [("anthropic", "claude-haiku-4-5"), ("anthropic", "qwen"), ("openai", "gpt-5"), ("vllm", "m")]
+
+
+@cache
+def all_requests() -> tuple[Request, ...]:
+    return (*indexing(), *queries(), *suggestions())
+
+
+def indexing() -> Iterator[Request]:
+    for taxonomy in ("office", "papers"):
+        for graph in GRAPHS:
+            enrichment: dict[str, Any] = {"taxonomy": taxonomy}
+            yield from rehearsed_requests(Home(load_settings(graph=graph, enrichment=enrichment)))
+
+
+def queries() -> Iterator[Request]:
+    for language, question in (("en", "Who orders?"), ("ja", "注文するのは誰ですか")):
+        asked, selection = Asked(question, language), Selection("kind=order", ("kind=order",), ("order",), "", "en", 1)
+        yield reader.passages_request(question, (), (), "", 100, language)
+        yield reader.questions_request(question, (), (), (), 100, language)
+        yield text_map_reduce._map_request(asked, (), 100)
+        yield reader.sentences_request(
+            text_map_reduce.REDUCE_STEP, language, "", 100, {"answered": {"type": "boolean"}}
+        )
+        yield graph_global._map_request(asked, (), 100)
+        yield sub_queries._choice_request(question, (selection,), 8192)
+        yield sub_queries._plan_request(question, (selection,), 8192)
+        call = rewriting._call(question, ())
+        yield Request(call.prefix, call.messages, call.max_tokens, call.tag, schema=call.schema)
+
+
+def suggestions() -> Iterator[Request]:
+    model = ScriptedModel(lambda _: {"types": []})
+    with pytest.raises(ModelError):  # it names none
+        type_suggestions._ask([["Order Service"]], model, Home(load_settings()).entity_types, 3)
+    yield from model.asked
+    yield taxonomy_suggestion._request((), (), (), "en")
+
+
+def schemas() -> dict[str, str]:
+    """Schemas with the steps that ask for them."""
+    return {each.schema: each.tag.step for each in all_requests() if each.schema is not None}
+
+
+def test_every_prompt_is_asked_here() -> None:
+    """A new prompt must be added to the rehearsal, or to the queries here."""
+    names = {path.name.partition(".")[0] for path in PROMPTS.glob("*.md")}
+    assert {each.tag.step for each in all_requests()} == names - WITHOUT_SCHEMA - PARTS_OF_OTHERS
+
+
+def test_every_provider_takes_every_schema() -> None:
+    assert len(schemas()) > 15
+    for schema, step in schemas().items():
+        whole = json.loads(schema)
+        Draft202012Validator.check_schema(whole)
+        sent = transform_schema(whole)
+        assert set(_keywords(sent)) <= {"anyOf", "const", "enum", "items", "minItems", "properties", "type"}, step
+        strict = cast("Any", response_format(schema))["json_schema"]["strict"]
+        assert strict, f"{step}: OpenAI would not hold its answers to the schema"
+
+
+def _keywords(schema: dict[str, Any]) -> Iterator[str]:
+    """Keywords of a schema and those within it, but for what objects require and what is said to people."""
+    yield from schema.keys() - {"additionalProperties", "description", "required"}
+    inner: Iterable[Any] = (*schema.get("properties", {}).values(), *schema.get("anyOf", ()))
+    for each in (*inner, *([schema["items"]] if "items" in schema else [])):
+        yield from _keywords(each)
+
+
+def test_vllm_takes_every_schema() -> None:
+    sampling: Any = pytest.importorskip("vllm.sampling_params", reason="the extra vllm is not installed")
+    xgrammar: Any = pytest.importorskip("xgrammar", reason="xgrammar is not installed")
+    for schema in schemas():
+        sampling.StructuredOutputsParams(json=schema)
+        xgrammar.Grammar.from_json_schema(schema)
+
+
+def test_a_llama_cpp_server_takes_every_schema(small_llama_server: LlamaServer) -> None:
+    with openai.OpenAI(base_url=small_llama_server.openai_url, api_key="none", max_retries=0) as client:
+        for schema in schemas():
+            client.chat.completions.create(
+                model=small_llama_server.model,
+                messages=[{"role": "user", "content": "JSON:"}],
+                response_format=response_format(schema),
+                max_completion_tokens=1,
+            )
+
+
+@pytest.mark.parametrize(("provider", "model"), PROVIDERS)
+def test_a_home_is_checked_before_the_first_call(provider: str, model: str, tmp_path: Path) -> None:
+    chosen = {"provider": provider, "model": model, "api_key": "sk-none"}
+    home = Home(load_settings(home=tmp_path, language_model=chosen, graph={"enabled": True, "claims": True}))
+    home.language_model("run")
+
+
+def test_a_schema_that_the_provider_has_not_is_named_with_its_step(tmp_path: Path) -> None:
+    choice = Home(load_settings(home=tmp_path, language_model={"provider": "anthropic", "model": "claude-haiku-4-5"}))
+    asked = Request(
+        "", (Message("user", "?"),), 10, Tag("claims", "extract_graph"), schema='{"type": ["string", "null"]}'
+    )
+    with pytest.raises(SettingsError, match=r"anthropic:claude-haiku-4-5 .* answers of step extract_graph: .*'null'"):
+        check_schemas(choice.model_choice, [asked])
+    check_schemas(replace(choice.model_choice, provider="openai"), [asked])
