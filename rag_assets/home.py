@@ -14,7 +14,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import astuple, replace
 from functools import cached_property
 from pathlib import Path
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from rag_assets.contracts.ports import Embedder, LanguageModel, Reranker, Rewriter
     from rag_assets.enrich.taxonomy import Taxonomy
     from rag_assets.graph.entity_types import EntityTypes
-    from rag_assets.graph.recognizers import SpacyRecognizer
+    from rag_assets.graph.recognizers import Recognizer, SpacyRecognizer
     from rag_assets.models.answers import AnswerStore
     from rag_assets.models.language_models import ModelChoice
     from rag_assets.models.ledger import Ledger
@@ -373,8 +373,13 @@ class Home:
 
         return load_types(self.settings.graph.types_toml)
 
-    def model_steps(self, model: "LanguageModel") -> dict[str, ModelStep]:
-        """The steps of indexing that ask a language model, by their table and in their order."""
+    def model_steps(self, model: "LanguageModel", recognizer: "Recognizer | None" = None) -> dict[str, ModelStep]:
+        """The steps of indexing that ask a language model, by their table and in their order.
+
+        Args:
+            model: The language model.
+            recognizer: What recognizes named entities in the model's stead; None for the one of the settings.
+        """
         from rag_assets.enrich.facet_tables import update_facets
         from rag_assets.enrich.meta_knowledge_tables import update_meta_knowledge
         from rag_assets.enrich.question_tables import update_questions
@@ -401,18 +406,18 @@ class Home:
             return update_meta_knowledge(lake, model, self.options.knowledge, self.taxonomy, progress)
 
         steps[META_KNOWLEDGE.name] = knowledge
-        return {**steps, **(self._graph_steps(model) if self.settings.graph.enabled else {})}
+        return {**steps, **(self._graph_steps(model, recognizer) if self.settings.graph.enabled else {})}
 
-    def _graph_steps(self, model: "LanguageModel") -> dict[str, ModelStep]:
+    def _graph_steps(self, model: "LanguageModel", recognizer: "Recognizer | None") -> dict[str, ModelStep]:
         from rag_assets.graph.communities import update_communities
         from rag_assets.graph.entities import update_entities
         from rag_assets.graph.mention_tables import update_mentions
         from rag_assets.graph.report_tables import update_reports
 
         def mentions(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
-            with self.recognizer() as recognizer:
+            with nullcontext(recognizer) if recognizer else self.recognizer() as chosen:
                 options, types = self.options.mentions, self.entity_types
-                return update_mentions(lake, shards, model, options, types, progress, recognizer)
+                return update_mentions(lake, shards, model, options, types, progress, chosen)
 
         def entities(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
             del shards, progress

@@ -18,7 +18,8 @@ from rag_assets.models.catalogue import ModelFacts
 from rag_assets.store.lake import Lake, write_atomically
 
 if TYPE_CHECKING:
-    from rag_assets.home import Home
+    from rag_assets.graph.recognizers import Entity
+    from rag_assets.home import Home, ModelStep
     from rag_assets.models.planning import PlanningModel, StepPlan
     from rag_assets.sources.changes import Changes, Listing
 
@@ -52,6 +53,19 @@ class PlannedStep:
     output_tokens: int
     cost_usd: float
 
+    def plus(self, other: "PlannedStep") -> "PlannedStep":
+        """What both cost together."""
+        return PlannedStep(
+            f"{self.asset}, {other.asset}",
+            self.step,
+            max(self.documents, other.documents),
+            self.calls + other.calls,
+            self.stored + other.stored,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cost_usd + other.cost_usd,
+        )
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -84,6 +98,15 @@ class Plan:
     note: str | None
 
     @property
+    def lines(self) -> tuple[PlannedStep, ...]:
+        """The steps, each once: what is done for several tables is added up, under the names of all."""
+        lines: dict[str, PlannedStep] = {}
+        for step in self.steps:
+            line = lines.get(step.step)
+            lines[step.step] = step if line is None else line.plus(step)
+        return tuple(lines.values())
+
+    @property
     def calls(self) -> int:
         """Calls to make."""
         return sum(step.calls for step in self.steps)
@@ -109,7 +132,6 @@ def make_plan(home: "Home") -> Plan:
     if home.language_model_name == "extractive":
         return Plan(marks, "extractive", documents, (), 0, 0, 0, 0, 0, None, None)
     from rag_assets.graph.foreseen import FORESEEN_STEPS
-    from rag_assets.models.structured import StructuredModel
     from rag_assets.parsing.chunks import update_chunks
     from rag_assets.parsing.documents import update_documents
 
@@ -134,7 +156,7 @@ def make_plan(home: "Home") -> Plan:
             chunking.overlap_share,
             _ignore,
         )
-        for step in home.model_steps(StructuredModel(model, home.settings.language_model.temperature)).values():
+        for step in _steps(home, model).values():
             step(lake, changes.shards, _ignore)
     notes = _notes(home, _calibrated(home, model) or unknown)
     if unknown:
@@ -147,11 +169,9 @@ def make_plan(home: "Home") -> Plan:
 
 def plan_step(home: "Home", table: str, shards: Sequence[str]) -> tuple[PlannedStep, ...]:
     """What the step that writes a table would cost now over some shards, estimated from characters."""
-    from rag_assets.models.structured import StructuredModel
-
     model, _ = _planning_model(home)
     with _copy_of(home.lake, home.path) as lake:
-        home.model_steps(StructuredModel(model, home.settings.language_model.temperature))[table](lake, shards, _ignore)
+        _steps(home, model)[table](lake, shards, _ignore)
     return _priced(home, model, "", 0, ()).steps
 
 
@@ -173,6 +193,21 @@ def _planning_model(home: "Home") -> "tuple[PlanningModel, str | None]":
         return planning(home.language_model(), typical_output_tokens=typical), None
     except ModelError as error:  # the limits of a model may be its server's to tell
         return planning(None, typical_output_tokens=typical), str(error)
+
+
+class _NoRecognizer:
+    """Recognizes nothing: its names only stand in where a model fails, which is not planned for."""
+
+    def recognize(self, texts: Sequence[str], language: str) -> "list[tuple[Entity, ...]]":
+        """No entities of any text."""
+        del language
+        return [()] * len(texts)
+
+
+def _steps(home: "Home", model: "PlanningModel") -> "dict[str, ModelStep]":
+    from rag_assets.models.structured import StructuredModel
+
+    return home.model_steps(StructuredModel(model, home.settings.language_model.temperature), _NoRecognizer())
 
 
 def _calibrated(home: "Home", model: "PlanningModel") -> str | None:

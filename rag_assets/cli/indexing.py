@@ -201,7 +201,7 @@ def _print_plan(made: "Plan") -> None:
     columns = ["step", "documents", "calls", "stored answers", "tokens read", "tokens written", "USD"]
     rows = [
         [s.step, s.documents, s.calls, s.stored, s.input_tokens, s.output_tokens, f"{s.cost_usd:.4f}"]
-        for s in made.steps
+        for s in made.lines
     ]
     tokens = [sum(s.input_tokens for s in made.steps), sum(s.output_tokens for s in made.steps)]
     stored = sum(s.stored for s in made.steps)

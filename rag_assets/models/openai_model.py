@@ -19,14 +19,16 @@ from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
 from rag_assets.models.chat_messages import chat_messages
 from rag_assets.models.openai_endpoint import Endpoint, ServerTokenizer, call_error
 from rag_assets.models.providers import UNLIMITED, Caller, CallError, CallProblem, Keep, Purse
-from rag_assets.models.token_estimate import estimate_tokens
+from rag_assets.models.token_estimate import estimate_tokens, mean_tokens
 
 if TYPE_CHECKING:
     from openai.types import CompletionUsage
     from openai.types.chat import ChatCompletion, ChatCompletionChunk
     from openai.types.chat.completion_create_params import ResponseFormat
 
-_MESSAGE_TOKENS = 8  # what a chat template puts around a message, at most
+_MESSAGE_TOKENS = 4  # what a chat template puts around a message
+_COUNTED_CHARS = 500_000  # at once; the tokenizer refuses a million
+_NEWEST_ENCODING = "o200k_base"  # of models that the tokenizer's package does not know yet
 _REFUSED_BY_FILTER = "content_filter"
 
 
@@ -98,14 +100,17 @@ class OpenAIModel:
         return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, purse, name=self.name)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        """Tokens of each request, by the server's tokenizer where it has one, else estimated from its characters."""
+        """Tokens of each request: by the server's tokenizer, by OpenAI's for its own models (extra `openai-tokenizer`),
+        else estimated from its characters.
+        """
         if not requests:
             return []
         chats = [chat_messages(request) for request in requests]
         counted = self._tokenizer.count_chats(chats)
         if counted is not None:
             return counted
-        return [sum(_MESSAGE_TOKENS + estimate_tokens(message["content"]) for message in chat) for chat in chats]
+        count = mean_tokens if self._endpoint.base_url else _text_counter(self.model)
+        return [round(sum(_MESSAGE_TOKENS + count(message["content"]) for message in chat)) for chat in chats]
 
 
 class OpenAICaller:
@@ -275,6 +280,24 @@ def response_format(schema: str) -> "ResponseFormat":
         "type": "json_schema",
         "json_schema": {"name": "answer", "schema": content, "strict": _is_closed(content)},
     }
+
+
+def _text_counter(model: str) -> Callable[[str], float]:
+    """Counts tokens as a model of OpenAI's does; from characters where its tokenizer is not installed."""
+    try:
+        import bpe_openai
+    except ImportError:
+        return mean_tokens
+    try:
+        encoding = bpe_openai.encoding_for_model(model)
+    except bpe_openai.UnsupportedModelError:
+        encoding = bpe_openai.get_encoding(_NEWEST_ENCODING)
+
+    def count(text: str) -> int:
+        parts = (text[start : start + _COUNTED_CHARS] for start in range(0, len(text), _COUNTED_CHARS))
+        return sum(len(encoding.encode_ordinary(part)) for part in parts)
+
+    return count
 
 
 def _is_closed(schema: JsonValue) -> bool:

