@@ -18,9 +18,8 @@ What stays out: which names are one (`rag_assets.graph.resolution`), description
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
@@ -46,6 +45,9 @@ from rag_assets.graph.resolution import (
 from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.store.incremental import retried_later
 from rag_assets.store.lake import WHOLE, Lake
+
+if TYPE_CHECKING:
+    import duckdb
 
 ENTITY_TABLES = (ENTITIES, RELATIONSHIPS, ENTITY_MERGES)
 
@@ -134,6 +136,8 @@ def update_entities(
     if all(lake.inputs(table, WHOLE) == {WHOLE: wanted} for table in ENTITY_TABLES):
         counts = [lake.row_count(table, WHOLE) for table in ENTITY_TABLES]
         return EntityUpdate(0, counts[0], counts[1], counts[2])
+    import duckdb
+
     with duckdb.connect() as connection:
         _register_mentions(connection, lake)
         resolution = _resolve(connection, model, embedder, options)
@@ -152,7 +156,7 @@ def update_entities(
     return EntityUpdate(written, entities.num_rows, relationships.num_rows, len(resolution.merges))
 
 
-def _register_mentions(connection: duckdb.DuckDBPyConnection, lake: Lake) -> None:
+def _register_mentions(connection: "duckdb.DuckDBPyConnection", lake: Lake) -> None:
     columns = ["document_id", "name", "name_key", "type", "description"]
     connection.register("mentions", lake.read(ENTITY_MENTIONS, columns=columns))
     columns = ["document_id", "source_key", "target_key", "kind", "description"]
@@ -176,7 +180,7 @@ _NAMES = """
 
 
 def _resolve(
-    connection: duckdb.DuckDBPyConnection, model: LanguageModel, embedder: Embedder | None, options: EntityOptions
+    connection: "duckdb.DuckDBPyConnection", model: LanguageModel, embedder: Embedder | None, options: EntityOptions
 ) -> Resolution:
     names = [
         NameFacts(key, name, kind, count, note[:_NOTE_CHARS])
@@ -195,7 +199,7 @@ def _resolve(
     )
 
 
-def _register_merges(connection: duckdb.DuckDBPyConnection, resolution: Resolution) -> None:
+def _register_merges(connection: "duckdb.DuckDBPyConnection", resolution: Resolution) -> None:
     """Tables `heads` (name, the name that stands for its entity, its id) and `named` (mentions with these)."""
     heads = {merge.name_key: merge.merged_into for merge in resolution.merges}
     keys = [row[0] for row in connection.execute("SELECT DISTINCT name_key FROM mentions ORDER BY 1").fetchall()]
@@ -242,7 +246,7 @@ _ENTITIES = """
 
 
 def _entities(
-    connection: duckdb.DuckDBPyConnection, lake: Lake, model: LanguageModel, chars: int
+    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int
 ) -> tuple[pa.Table, bool]:
     """Entities without degree and rank, the most frequent first; and whether a description is to be made again."""
     rows: list[dict[str, Any]] = connection.sql(_ENTITIES, params={"notes": MOST_NOTES}).to_arrow_table().to_pylist()
@@ -306,7 +310,7 @@ _RELATIONSHIPS = """
 
 
 def _relationships(
-    connection: duckdb.DuckDBPyConnection, lake: Lake, model: LanguageModel, chars: int
+    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int
 ) -> tuple[pa.Table, bool]:
     """Relationships; and whether a description is to be made again."""
     found = connection.sql(_RELATIONSHIPS, params={"notes": MOST_NOTES}).to_arrow_table()

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -414,6 +413,8 @@ def _candidates(
         QUALIFY row_number() OVER (PARTITION BY first ORDER BY dice DESC, second) <= $most
         ORDER BY first, second
     """
+    import duckdb
+
     with duckdb.connect() as connection:
         connection.register("grams", table)
         values = {"common": _COMMON_GRAM, "dice": _SMALLEST_DICE, "most": _CANDIDATES}

@@ -5,8 +5,8 @@ plain words, or nothing.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -41,6 +41,9 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.store.lake import Lake
 from rag_assets.store.vectors import VectorStore
+
+if TYPE_CHECKING:
+    import duckdb
 
 _SHOWN = 5
 
@@ -221,6 +224,8 @@ def _fetch(query: str, **files: ds.Dataset) -> list[tuple[object, ...]]:
 
 
 @cache
-def _database() -> duckdb.DuckDBPyConnection:
+def _database() -> "duckdb.DuckDBPyConnection":
     """An empty database of this process: to make one costs more than most of the queries."""
+    import duckdb
+
     return duckdb.connect()
