@@ -1,6 +1,6 @@
 """The code location: gathers `rag_assets.defs`, in the order of the pipeline."""
 
-from typing import Any
+from dataclasses import replace
 
 import dagster as dg
 
@@ -25,10 +25,8 @@ from rag_assets.defs.assets.serving import (
 )
 from rag_assets.defs.checks import CHECKS
 from rag_assets.defs.jobs import INDEX_JOB, reindex_documents
-from rag_assets.defs.resources import HomeResource, KnowledgeBaseResource, LogProgress
+from rag_assets.defs.resources import HomeResource, LogProgress, Progress, resources
 from rag_assets.defs.sensors import build_schedule, build_sensor
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
 
 _STEPS = (
     parse,
@@ -55,32 +53,28 @@ _GRAPH_STEPS = (
 )
 
 
-def build_definitions(**overrides: Any) -> dg.Definitions:
+def build_definitions(home: HomeResource | None = None, progress: Progress | None = None) -> dg.Definitions:
     """All definitions; those of the entity graph where it is in use, since a step that does nothing costs as well.
 
     Args:
-        overrides: Resources by name that replace the ordinary ones.
+        home: The knowledge base; None for that of environment and file.
+        progress: Where steps report how far they are; None for the log.
     """
-    resource: HomeResource = overrides.get("home") or HomeResource(settings={})
-    home = Home(load_settings(**resource.settings))
-    steps = (*_STEPS, *(_GRAPH_STEPS if graph_in_use(home) else ()))
+    chosen = home or HomeResource()
+    base = replace(chosen).open()
+    steps = (*_STEPS, *(_GRAPH_STEPS if graph_in_use(base) else ()))
     keys = {key for each in steps for key in each.keys}
     assets = dg.map_asset_specs(
         lambda spec: spec.replace_attributes(deps=[each for each in spec.deps if each.asset_key in keys]), steps
     )
-    operation = home.settings.operation
+    operation = base.settings.operation
     return dg.Definitions(
         assets=assets,
         asset_checks=[check for check in CHECKS if {each.asset_key for each in check.check_specs} <= keys],
         jobs=[INDEX_JOB, reindex_documents],
         sensors=[build_sensor(operation.sensor_seconds)],
         schedules=[build_schedule(operation.schedule_cron)],
-        resources={
-            "home": resource,
-            "knowledge_base": KnowledgeBaseResource(home=resource),
-            "progress": LogProgress(),
-            **overrides,
-        },
+        resources=resources(chosen, progress or LogProgress()),
         executor=dg.in_process_executor,
     )
 

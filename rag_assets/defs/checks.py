@@ -4,7 +4,7 @@ A check in a run over some shards looks at those only: another run may be half-w
 made as a whole are looked at as a whole. `publish` looks at everything.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
 import pyarrow.compute as pc
@@ -43,7 +43,9 @@ def _structure_check(table_name: str) -> dg.AssetChecksDefinition:
     specs = [dg.AssetCheckSpec(name, asset=table_name, blocking=True) for name in names]
 
     @dg.multi_asset_check(name=f"{table_name}_structure", specs=specs)
-    def structure(context: dg.AssetCheckExecutionContext, home: HomeResource) -> Iterator[dg.AssetCheckResult]:
+    def structure(
+        context: dg.AssetCheckExecutionContext, home: dg.ResourceParam[HomeResource]
+    ) -> Iterator[dg.AssetCheckResult]:
         lake, table = home.open().lake, TABLES[table_name]
         for name, find in zip(names, (schema_problems, key_problems, reference_problems), strict=True):
             yield _result(
@@ -56,7 +58,9 @@ def _structure_check(table_name: str) -> dg.AssetChecksDefinition:
 @dg.asset_check(
     asset="chunk_index", blocking=True, description="Every passage of every document is in the serving table."
 )
-def every_chunk_indexed(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+def every_chunk_indexed(
+    context: dg.AssetCheckExecutionContext, home: dg.ResourceParam[HomeResource]
+) -> dg.AssetCheckResult:
     """Compares stored and served passages."""
     base = home.open()
     problems = indexing_problems(base.lake, base.vectors, CHUNK_INDEX.name, shards_of_run(context.run.tags))
@@ -64,7 +68,9 @@ def every_chunk_indexed(context: dg.AssetCheckExecutionContext, home: HomeResour
 
 
 @dg.asset_check(asset="summary_index", blocking=True, description="Every summary is in the serving table.")
-def every_summary_indexed(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+def every_summary_indexed(
+    context: dg.AssetCheckExecutionContext, home: dg.ResourceParam[HomeResource]
+) -> dg.AssetCheckResult:
     """Compares stored and served summaries."""
     base = home.open()
     problems = indexing_problems(base.lake, base.vectors, SUMMARY_INDEX.name, shards_of_run(context.run.tags))
@@ -72,7 +78,9 @@ def every_summary_indexed(context: dg.AssetCheckExecutionContext, home: HomeReso
 
 
 @dg.asset_check(asset="question_index", blocking=True, description="Every searched question is in the serving table.")
-def every_question_indexed(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+def every_question_indexed(
+    context: dg.AssetCheckExecutionContext, home: dg.ResourceParam[HomeResource]
+) -> dg.AssetCheckResult:
     """Compares stored and served questions."""
     base = home.open()
     problems = indexing_problems(base.lake, base.vectors, QUESTION_INDEX.name, shards_of_run(context.run.tags))
@@ -80,7 +88,7 @@ def every_question_indexed(context: dg.AssetCheckExecutionContext, home: HomeRes
 
 
 @dg.asset_check(asset="entity_index", blocking=True, description="Every entity is in the serving table.")
-def every_entity_indexed(home: HomeResource) -> dg.AssetCheckResult:
+def every_entity_indexed(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
     """Compares stored and served entities."""
     base = home.open()
     problems = indexing_problems(base.lake, base.vectors, ENTITY_INDEX.name)
@@ -88,7 +96,7 @@ def every_entity_indexed(home: HomeResource) -> dg.AssetCheckResult:
 
 
 @dg.asset_check(asset="report_index", blocking=True, description="Every community report is in the serving table.")
-def every_report_indexed(home: HomeResource) -> dg.AssetCheckResult:
+def every_report_indexed(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
     """Compares stored and served reports."""
     base = home.open()
     problems = indexing_problems(base.lake, base.vectors, REPORT_INDEX.name)
@@ -96,7 +104,7 @@ def every_report_indexed(home: HomeResource) -> dg.AssetCheckResult:
 
 
 @dg.asset_check(asset=PARSE_FAILURES.name, description="The share of documents that cannot be parsed is small.")
-def failed_share(home: HomeResource) -> dg.AssetCheckResult:
+def failed_share(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
     """Warns above the share that the settings allow, and names the documents and causes."""
     base = home.open()
     documents = base.lake.read(DOCUMENTS, columns=["document_id", "status"])
@@ -116,7 +124,7 @@ def failed_share(home: HomeResource) -> dg.AssetCheckResult:
 @dg.asset_check(
     asset=MODEL_CALLS.name, description="Few calls of the language model in this run gave no usable answer."
 )
-def calls_answered(context: dg.AssetCheckExecutionContext, home: HomeResource) -> dg.AssetCheckResult:
+def calls_answered(context: dg.AssetCheckExecutionContext, home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
     """Warns above the share of failures that the settings allow, and names documents and causes."""
     base = home.open()
     rows = base.lake.read(MODEL_CALLS, columns=["run_id", "cache_hit", "document_id", "step", "outcome", "error"])
@@ -132,6 +140,39 @@ def calls_answered(context: dg.AssetCheckExecutionContext, home: HomeResource) -
     )
 
 
+@dg.asset_check(asset=DOCUMENTS.name, description="Every source can be listed, and none has disappeared.")
+def sources_reachable(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
+    """Fails where a source is gone or can be listed in part only, and says why; what else changed is published."""
+    problems = home.open().listing(allow_empty=home.allow_empty).unreachable
+    return _result(DOCUMENTS.name, "sources_reachable", [*problems.values()], dg.AssetCheckSeverity.ERROR)
+
+
+def report_sources(instance: dg.DagsterInstance, unreachable: Mapping[str, str]) -> None:
+    """Record the result of `sources_reachable` outside a run, where it is another than the one recorded last.
+
+    A source that disappears, or comes back as it was, gives no run anything to do.
+
+    Args:
+        instance: Where it is recorded.
+        unreachable: Why a source cannot be listed, by its name.
+    """
+    [key] = sources_reachable.check_keys
+    last = instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)
+    before = last.status.value if last else "SUCCEEDED"
+    if before == ("SUCCEEDED" if unreachable else "FAILED"):
+        result = _result(DOCUMENTS.name, key.name, [*unreachable.values()], dg.AssetCheckSeverity.ERROR)
+        instance.report_runless_asset_event(
+            dg.AssetCheckEvaluation(
+                asset_key=key.asset_key,
+                check_name=key.name,
+                passed=result.passed,
+                severity=result.severity,
+                description=result.description,
+                metadata=result.metadata,
+            )
+        )
+
+
 CHECKS = [
     *map(_structure_check, TABLES),
     every_chunk_indexed,
@@ -140,5 +181,6 @@ CHECKS = [
     every_entity_indexed,
     every_report_indexed,
     failed_share,
+    sources_reachable,
     calls_answered,
 ]

@@ -1,7 +1,6 @@
 """The jobs: indexing what changed, and reindexing chosen documents."""
 
 import dagster as dg
-from pydantic import Field
 
 from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource
@@ -14,25 +13,30 @@ INDEX_JOB = dg.define_asset_job(
 )
 
 
-class ReindexConfig(dg.Config):
-    """Which documents to compute anew."""
+_STEP = dg.Enum("Step", [dg.EnumValue(name) for name in STEPS])
+# plain strings: those of `dg.Config` may also name a variable of the environment, whose value a message would show
+_REINDEX_CONFIG = {
+    "documents": dg.Field([str], description="Document ids or globs, as in `specs/**/*.xlsx`."),
+    "steps": dg.Field(
+        [_STEP],
+        default_value=list(STEPS),
+        description="Steps to force for them; later steps follow by themselves.",
+    ),
+}
 
-    documents: list[str] = Field(description="Document ids or globs, as in `specs/**/*.xlsx`.")
-    steps: list[str] = Field(
-        default=list(STEPS),
-        description=f"Steps to force for them, of {', '.join(STEPS)}; later steps follow by themselves.",
-    )
 
-
-@dg.op(description="Forgets what the chosen documents were computed from and runs `index_sources` over their shards.")
-def force_and_index(context: dg.OpExecutionContext, config: ReindexConfig, home: HomeResource) -> list[str]:
+@dg.op(
+    config_schema=_REINDEX_CONFIG,
+    description="Forgets what the chosen documents were computed from and runs `index_sources` over their shards.",
+)
+def force_and_index(context: dg.OpExecutionContext, home: dg.ResourceParam[HomeResource]) -> list[str]:
     """Returns the ids of the documents."""
     from rag_assets.definitions import build_definitions
 
-    forced = force_documents(home.open().lake, config.documents, config.steps)
+    forced = force_documents(home.open().lake, context.op_config["documents"], context.op_config["steps"])
     context.log.info("%d documents in %d shards", len(forced.documents), len(forced.shards))
     if forced.shards:
-        job = build_definitions(home=home).resolve_job_def(INDEX_JOB.name)
+        job = build_definitions(home).resolve_job_def(INDEX_JOB.name)
         job.execute_in_process(instance=context.instance, tags=shard_range_tags(forced.shards))
     return list(forced.documents)
 

@@ -4,15 +4,15 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import dagster as dg
-from pydantic import Field
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.home import Home
-from rag_assets.settings import load_settings
+from rag_assets.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from rag_assets.query import KnowledgeBase
@@ -29,33 +29,65 @@ def retried() -> Iterator[None]:
         raise dg.RetryRequested(max_retries=2, seconds_to_wait=3) from error
 
 
-class HomeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The knowledge base on disk and its settings."""
+@dataclass(frozen=True)
+class HomeResource:
+    """The knowledge base on disk and its settings.
 
-    settings: dict[str, Any] = Field(
-        default={}, description="Settings that take precedence over environment and file, as in `{home: /data/rag}`."
-    )
-    allow_empty: bool = Field(
-        default=False, description="Believe a source that suddenly holds no file, and remove its documents."
-    )
+    Attributes:
+        settings: The settings; None for those of environment and file.
+        allow_empty: Whether a source that suddenly holds no file is believed, and its documents are removed.
+    """
+
+    settings: Settings | None = None
+    allow_empty: bool = False
 
     @cached_property
     def _home(self) -> Home:
-        return Home(load_settings(**self.settings))
+        return Home(self.settings or load_settings())
 
     def open(self) -> Home:
         """The knowledge base."""
         return self._home
 
 
-class KnowledgeBaseResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The published knowledge base, for assets and ops that search it."""
+@dataclass(frozen=True)
+class KnowledgeBaseResource:
+    """The published knowledge base, for assets and ops that search it.
 
-    home: dg.ResourceDependency[HomeResource]
+    Attributes:
+        home: The knowledge base on disk.
+    """
+
+    home: HomeResource
 
     def open(self) -> "KnowledgeBase":
         """The version that is published now."""
         return self.home.open().knowledge_base()
+
+
+def resources(home: HomeResource, progress: "Progress") -> dict[str, dg.ResourceDefinition]:
+    """All resources, made anew for each run and each look of a sensor.
+
+    Run config sets nothing of them: whoever may launch a run could otherwise have it read any folder as a source, send
+    its text and the keys of the environment to any address, or write what ops return into any folder.
+
+    Args:
+        home: The knowledge base.
+        progress: Where steps report how far they are.
+    """
+    return {
+        "home": dg.ResourceDefinition(lambda _: replace(home), config_schema={}),
+        "knowledge_base": dg.ResourceDefinition(
+            lambda context: KnowledgeBaseResource(context.resources.home),
+            config_schema={},
+            required_resource_keys={"home"},
+        ),
+        "progress": dg.ResourceDefinition(lambda _: progress, config_schema={}),
+        "io_manager": dg.IOManagerDefinition(
+            lambda _: dg.InMemoryIOManager(),  # type: ignore[no-untyped-call]
+            config_schema={},
+        ),
+    }
 
 
 class Progress(Protocol):

@@ -23,7 +23,6 @@ from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource, Progress
 from rag_assets.home import Home
 from rag_assets.instance import instance_environment
-from rag_assets.settings import SECRETS
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
@@ -51,7 +50,7 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: Progress, *,
 
 def _run(home: Home, shards: tuple[str, ...], progress: Progress, *, allow_empty: bool) -> None:
     os.environ.update(instance_environment(home))
-    resource = HomeResource(settings=stated_settings(home), allow_empty=allow_empty)
+    resource = HomeResource(home.settings, allow_empty=allow_empty)
     job = build_definitions(home=resource, progress=progress).resolve_job_def(INDEX_JOB.name)
     tags = {**shard_range_tags(shards), IN_PROCESS_TAG: str(home.path)}
     with dg.DagsterInstance.get() as instance:
@@ -69,12 +68,6 @@ def _run(home: Home, shards: tuple[str, ...], progress: Progress, *, allow_empty
             raise KeyboardInterrupt
         if not result.success:
             raise StoreError(f"run {result.run_id}: {_failure(result)}")
-
-
-def stated_settings(home: Home) -> dict[str, Any]:
-    """The settings of a knowledge base that are not defaults, without secrets, which stay in the environment."""
-    secrets = {section: {name for each, name in SECRETS if each == section} for section, _ in SECRETS}
-    return home.settings.model_dump(mode="json", exclude_unset=True, exclude=secrets)
 
 
 @contextmanager

@@ -5,8 +5,10 @@ import time
 
 import dagster as dg
 
+from rag_assets.contracts.errors import SourceError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.defs.active_runs import active_runs
+from rag_assets.defs.checks import report_sources
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource
@@ -29,11 +31,15 @@ def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
         description="Looks for new, changed and deleted files and requests one run over their shards. A state "
         "whose run failed is requested again after a growing wait.",
     )
-    def changed_files(context: dg.SensorEvaluationContext, home: HomeResource) -> dg.SensorResult | dg.SkipReason:
+    def changed_files(
+        context: dg.SensorEvaluationContext, home: dg.ResourceParam[HomeResource]
+    ) -> dg.SensorResult | dg.SkipReason:
         base = home.open()
         listing = base.listing()
         changes = base.changes(listing)
+        report_sources(context.instance, changes.unreachable)
         if not changes.shards:
+            _require_sources(changes)
             return dg.SensorResult(skip_reason=dg.SkipReason(_nothing(changes)), cursor="{}")
         if active_runs(context.instance, base):
             return dg.SkipReason(f"{len(changes.shards)} shards changed; a run of {INDEX_JOB.name} is still active")
@@ -62,10 +68,14 @@ def build_schedule(cron: str) -> dg.ScheduleDefinition:
         cron_schedule=cron,
         description="Looks for new, changed and deleted files and requests one run over their shards.",
     )
-    def look_for_changes(home: HomeResource) -> dg.RunRequest | dg.SkipReason:
+    def look_for_changes(
+        context: dg.ScheduleEvaluationContext, home: dg.ResourceParam[HomeResource]
+    ) -> dg.RunRequest | dg.SkipReason:
         base = home.open()
         changes = base.changes(base.listing())
+        report_sources(context.instance, changes.unreachable)
         if not changes.shards:
+            _require_sources(changes)
             return dg.SkipReason(_nothing(changes))
         return _request(changes, None)
 
@@ -83,5 +93,10 @@ def _request(changes: Changes, run_key: str | None) -> dg.RunRequest:
 
 
 def _nothing(changes: Changes) -> str:
-    unreachable = "".join(f"; {problem}" for problem in changes.unreachable.values())
-    return f"nothing changed in {changes.unchanged} documents{unreachable}"
+    return f"nothing changed in {changes.unchanged} documents"
+
+
+def _require_sources(changes: Changes) -> None:
+    """Let the tick fail where there is nothing to do because a source cannot be listed: skipping it looks all right."""
+    if changes.unreachable:
+        raise SourceError("; ".join(changes.unreachable.values()))

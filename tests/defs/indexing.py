@@ -10,7 +10,6 @@ from rag_assets.definitions import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource
-from rag_assets.defs.runs import stated_settings
 from rag_assets.home import Home
 from rag_assets.settings import load_settings
 from rag_assets.sources.changes import Changes
@@ -30,7 +29,7 @@ def run_index(home: Home, *, succeeds: bool = True) -> Changes:
 
 
 def _materialize(home: Home, shards: tuple[str, ...], *, succeeds: bool) -> None:
-    job = build_definitions(home=HomeResource(settings=stated_settings(home))).resolve_job_def(INDEX_JOB.name)
+    job = build_definitions(home=HomeResource(home.settings)).resolve_job_def(INDEX_JOB.name)
     with dg.DagsterInstance.ephemeral() as instance:
         result = job.execute_in_process(
             instance=instance,

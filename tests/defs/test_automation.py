@@ -8,9 +8,13 @@ import dagster as dg
 import pytest
 from indexing import run_index
 
+from rag_assets.contracts.errors import SourceError
+from rag_assets.definitions import build_definitions
 from rag_assets.defs.active_runs import active_runs
+from rag_assets.defs.checks import sources_reachable
+from rag_assets.defs.jobs import INDEX_JOB
+from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource
-from rag_assets.defs.runs import stated_settings
 from rag_assets.defs.sensors import build_schedule, build_sensor
 from rag_assets.home import Home
 from rag_assets.store.lake import shard_of
@@ -18,7 +22,29 @@ from rag_assets.store.lake import shard_of
 
 @pytest.fixture
 def resource(home: Home) -> HomeResource:
-    return HomeResource(settings=stated_settings(home))
+    return HomeResource(home.settings)
+
+
+def evaluations(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> list[tuple[bool, str | None]]:
+    """Results of a check, the newest first."""
+    records = instance.event_log_storage.get_asset_check_execution_history(key, limit=10)
+    found = [record.event.dagster_event for record in records if record.event]
+    return [
+        (event.asset_check_evaluation_data.passed, event.asset_check_evaluation_data.description)
+        for event in found
+        if event is not None
+    ]
+
+
+def index_run(home: Home, instance: dg.DagsterInstance) -> list[tuple[dg.AssetCheckKey, bool]]:
+    """Run the index job over what changed; checks that failed."""
+    fresh = Home(home.settings)
+    tags = shard_range_tags(fresh.changes(fresh.listing()).shards)
+    job = build_definitions(HomeResource(home.settings)).resolve_job_def(INDEX_JOB.name)
+    config = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+    result = job.execute_in_process(instance=instance, tags=tags, run_config=config)
+    assert result.success
+    return [(each.asset_check_key, each.passed) for each in result.get_asset_check_evaluations() if not each.passed]
 
 
 def test_the_sensor_requests_one_run_over_the_changed_shards(home: Home, resource: HomeResource) -> None:
@@ -37,7 +63,7 @@ def test_the_sensor_requests_one_run_over_the_changed_shards(home: Home, resourc
 def test_nothing_changed_is_skipped(home: Home, resource: HomeResource) -> None:
     (Path(home.settings.sources[0]) / "a.md").write_text("text", encoding="utf-8")
     run_index(home)
-    with dg.DagsterInstance.ephemeral() as instance:
+    with dg.instance_for_test() as instance:
         result = build_sensor(60)(dg.build_sensor_context(instance=instance, resources={"home": resource}))
         assert isinstance(result, dg.SensorResult)
         assert "nothing changed in 1 documents" in str(result.skip_reason)
@@ -89,3 +115,44 @@ def test_a_run_of_the_ui_counts_as_active(home: Home, resource: HomeResource) ->
         run = dg.DagsterRun(job_name="__ASSET_JOB", status=dg.DagsterRunStatus.STARTED, asset_selection=keys)
         instance.add_run(run)
         assert [each.run_id for each in active_runs(instance, home)] == [run.run_id]
+
+
+def test_a_source_that_disappears_fails_the_tick_and_the_check_until_it_is_back(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "specs" / "a.md").write_text("text", encoding="utf-8")
+    (tmp_path / "more").mkdir()
+    home = Home(home.settings.model_copy(update={"sources": (str(tmp_path / "specs"), str(tmp_path / "more"))}))
+    (tmp_path / "more" / "b.md").write_text("text", encoding="utf-8")
+    run_index(home)
+    resource = HomeResource(home.settings)
+    [key] = sources_reachable.check_keys
+
+    with dg.instance_for_test() as instance:
+
+        def looked() -> object:
+            context = dg.build_sensor_context(instance=instance, resources={"home": resource})
+            return build_sensor(60)(context)
+
+        def scheduled() -> object:
+            context = dg.build_schedule_context(instance=instance, resources={"home": resource})
+            return build_schedule("0 * * * *")(context)
+
+        (tmp_path / "more").rename(tmp_path / "elsewhere")
+        for look in (looked, scheduled, looked):
+            with pytest.raises(SourceError, match="more"):
+                look()
+        [(passed, description)] = evaluations(instance, key)
+        assert not passed
+        assert "more" in (description or "")
+
+        (tmp_path / "specs" / "c.md").write_text("text", encoding="utf-8")
+        result = looked()
+        assert isinstance(result, dg.SensorResult), "what changed elsewhere is indexed all the same"
+        assert result.run_requests
+        assert isinstance(scheduled(), dg.RunRequest)
+        assert index_run(home, instance) == [(key, False)]
+
+        (tmp_path / "elsewhere").rename(tmp_path / "more")
+        assert isinstance(scheduled(), dg.SkipReason)
+        assert [passed for passed, _ in evaluations(instance, key)] == [True, False, False]
+        assert isinstance(looked(), dg.SensorResult)
+        assert len(evaluations(instance, key)) == 3

@@ -29,7 +29,6 @@ from rag_assets.contracts.tables import (
 from rag_assets.definitions import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.resources import HomeResource
-from rag_assets.defs.runs import stated_settings
 from rag_assets.home import Home
 from rag_assets.settings import load_settings
 from rag_assets.store.integrity import all_problems, reference_problems
@@ -203,7 +202,7 @@ def test_every_reference_of_the_graph_is_checked(
 def test_a_graph_that_does_not_fit_together_is_not_published(copied: Home) -> None:
     before = copied.snapshots.current()
     altered(copied.lake, RELATIONSHIPS, "source_id", "none")
-    definitions = build_definitions(home=HomeResource(settings=stated_settings(copied)))
+    definitions = build_definitions(home=HomeResource(copied.settings))
     with dg.DagsterInstance.ephemeral() as instance:
         job = definitions.resolve_job_def(INDEX_JOB.name)
         config = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -225,7 +224,7 @@ def test_assets_of_the_graph_are_defined_only_where_it_is_on_or_something_is_sto
     off: dict[str, Any] = {"graph": {"enabled": False}}
 
     def defined(**settings: Any) -> set[str]:
-        graph = build_definitions(home=HomeResource(settings=settings)).resolve_asset_graph()
+        graph = build_definitions(HomeResource(load_settings(**settings))).resolve_asset_graph()
         checked = {key.asset_key.to_user_string() for key in graph.asset_check_keys}
         names = {key.to_user_string() for key in graph.get_all_asset_keys()}
         assert checked <= names

@@ -21,10 +21,10 @@ from msoffcrypto.format.ooxml import OOXMLFile
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES, TABLES
 from rag_assets.definitions import build_definitions
 from rag_assets.defs.resources import HomeResource, LogProgress
-from rag_assets.defs.runs import stated_settings
 from rag_assets.freshness import unfinished_steps
 from rag_assets.home import Home
 from rag_assets.parsing.documents import update_documents
+from rag_assets.settings import load_settings
 from rag_assets.store.lake import Lake, shard_of
 
 INDEXES = {"chunk_index", "summary_index", "question_index", "entity_index", "report_index"}
@@ -267,9 +267,9 @@ def test_a_half_finished_run_of_others_is_not_published(home: Home) -> None:
     before = home.snapshots.current()
     shard = shard_of("specs/a.md")
     home.lake.write(BLOCKS, shard, home.lake.read(BLOCKS, [shard]), {"specs/a.md": "parsed anew by another run"})
-    snapshot = build_definitions(home=HomeResource(settings=stated_settings(home))).get_assets_def("snapshot")
+    snapshot = build_definitions(home=HomeResource(home.settings)).get_assets_def("snapshot")
     with dg.DagsterInstance.ephemeral() as instance:
-        resources = {"home": HomeResource(settings=stated_settings(home))}
+        resources = {"home": HomeResource(home.settings)}
         failed = dg.materialize([snapshot], instance=instance, resources=resources, raise_on_error=False)
     assert not failed.success
     assert unfinished_steps(home) == [
@@ -284,9 +284,9 @@ def test_rows_indexed_from_an_older_state_are_not_published_and_are_mended(home:
     path = write(home, "a.md", note("有効期限は 3600 秒"))
     run_index(home)
     path.write_text(note("有効期限は 9999 秒"), encoding="utf-8")
-    definitions = build_definitions(home=HomeResource(settings=stated_settings(home)))
+    definitions = build_definitions(home=HomeResource(home.settings))
     parts = [definitions.get_assets_def(name) for name in ("documents", "chunks", "file_summaries", "page_summaries")]
-    resources = {"home": HomeResource(settings=stated_settings(home)), "progress": LogProgress()}
+    resources = {"home": HomeResource(home.settings), "progress": LogProgress()}
     with dg.DagsterInstance.ephemeral() as instance:
         shard = shard_of("specs/a.md")
         assert dg.materialize(parts, instance=instance, resources=resources, partition_key=shard).success
@@ -354,7 +354,7 @@ def test_reindex_documents_computes_unchanged_documents_anew(home: Home) -> None
     write(home, "b.md", note("受付番号"))
     run_index(home)
     before, rows = home.lake.latest(PAGES), published(home)
-    definitions = build_definitions(home=HomeResource(settings=stated_settings(home)))
+    definitions = build_definitions(home=HomeResource(home.settings))
     config = {"ops": {"force_and_index": {"config": {"documents": ["specs/a*"]}}}}
     with dg.instance_for_test() as instance:
         result = definitions.resolve_job_def("reindex_documents").execute_in_process(
@@ -385,7 +385,7 @@ def test_vectors_of_gone_documents_can_be_restored_without_the_model(
 
 
 def test_every_table_has_an_asset_that_explains_itself() -> None:
-    graph = build_definitions(home=HomeResource(settings={"graph": {"enabled": True}})).resolve_asset_graph()
+    graph = build_definitions(HomeResource(load_settings(graph={"enabled": True}))).resolve_asset_graph()
     specs = {key.to_user_string(): node for key, node in ((k, graph.get(k)) for k in graph.get_all_asset_keys())}
     assert specs.keys() == {*TABLES, *INDEXES, "snapshot"}
     for name, node in specs.items():

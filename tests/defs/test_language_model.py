@@ -21,7 +21,6 @@ from rag_assets.definitions import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource
-from rag_assets.defs.runs import stated_settings
 from rag_assets.home import Home
 from rag_assets.models.planning import made_up
 from rag_assets.parsing.chunks import update_chunks
@@ -431,7 +430,7 @@ def test_the_figures_of_partitions_add_up_to_those_of_the_run(folder: Path) -> N
         chosen = {"provider": "openai", "base_url": f"{server.url}/v1", "model": "m"}
         home = Home(load_settings(home=folder / "home", sources=(str(folder / "specs"),), language_model=chosen))
         shards = home.changes(home.listing()).shards
-        job = build_definitions(home=HomeResource(settings=stated_settings(home))).resolve_job_def(INDEX_JOB.name)
+        job = build_definitions(home=HomeResource(home.settings)).resolve_job_def(INDEX_JOB.name)
         steps = (
             dg.AssetSelection.assets(*tables)
             .upstream()

@@ -34,7 +34,7 @@ _READ = [DOCUMENTS.name, PAGES.name, BLOCKS.name]
     backfill_policy=BACKFILL_POLICY,
 )
 def summarize_pages(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
     """Summarizes each page: a little on its file, then what tells the page from others."""
     base = home.open()
@@ -55,7 +55,7 @@ def summarize_pages(
     backfill_policy=BACKFILL_POLICY,
 )
 def summarize_files(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Summarizes each document: from its text, or from the summaries of its pages where it is long."""
     base = home.open()
@@ -75,7 +75,7 @@ def summarize_files(
     backfill_policy=BACKFILL_POLICY,
 )
 def classify_documents(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Tells what kind of document each one is, by the facets of the taxonomy."""
     base = home.open()
@@ -107,7 +107,7 @@ def classify_documents(
     backfill_policy=BACKFILL_POLICY,
 )
 def ask_questions(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Makes questions that each document answers, with the passages that their answers rest on."""
     base = home.open()

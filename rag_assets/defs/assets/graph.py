@@ -61,7 +61,7 @@ def graph_in_use(home: Home) -> bool:
     backfill_policy=BACKFILL_POLICY,
 )
 def extract_mentions(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
     """Takes names and relationships from the pages that changed."""
     base, run_id = home.open(), context.run.run_id
@@ -89,7 +89,9 @@ def extract_mentions(
     ],
     pool="lancedb_write",
 )
-def resolve_entities(context: dg.AssetExecutionContext, home: HomeResource) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
+def resolve_entities(
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource]
+) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
     """Makes one entity of the names that mean one, and one relationship of its mentions."""
     base, facts = home.open(), StepFacts(_OFF)
     with retried():
@@ -111,7 +113,7 @@ def resolve_entities(context: dg.AssetExecutionContext, home: HomeResource) -> I
     ],
     pool="lancedb_write",
 )
-def detect_communities(home: HomeResource) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
+def detect_communities(home: dg.ResourceParam[HomeResource]) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
     """Groups the entities level by level, starting from the published groups."""
     base = home.open()
     current = base.snapshots.current()
@@ -142,7 +144,7 @@ def detect_communities(home: HomeResource) -> Iterator[dg.MaterializeResult]:  #
     pool="lancedb_write",
 )
 def report_communities(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Writes a report on each community that changed, from the finest level to the coarsest."""
     base = home.open()

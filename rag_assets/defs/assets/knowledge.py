@@ -21,7 +21,9 @@ _GROUP = "enrichment"
     ],
     pool="lancedb_write",
 )
-def cluster_questions(home: HomeResource, progress: dg.ResourceParam[Progress]) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def cluster_questions(
+    home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Finds questions that say nearly the same."""
     base = home.open()
     distance = base.settings.enrichment.duplicate_distance
@@ -53,7 +55,7 @@ def cluster_questions(home: HomeResource, progress: dg.ResourceParam[Progress]) 
     pool="lancedb_write",
 )
 def summarize_knowledge(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Summarizes what the questions of each facet value, and of combinations in use, are about."""
     base = home.open()

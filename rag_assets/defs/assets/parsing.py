@@ -29,7 +29,7 @@ _PARSED: tuple[tuple[Table, tuple[str, ...], dict[str, tuple[str, str]]], ...] =
     pool="parse",
 )
 def parse(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
     """Reads the files of the sources that are new or changed into pages and blocks."""
     base = home.open()
@@ -58,7 +58,7 @@ def parse(
     backfill_policy=BACKFILL_POLICY,
 )
 def chunk(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Cuts the pages into passages."""
     base = home.open()

@@ -65,7 +65,7 @@ WRITTEN_BY_MODELS = (
     pool="lancedb_write",
 )
 def index_chunks(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Embeds passages that changed and writes them to the serving table."""
     return _sync(context, home.open(), "chunk_index", CHUNK_INDEX, chunk_rows, progress.step("embed chunks"))
@@ -86,7 +86,7 @@ def index_chunks(
     pool="lancedb_write",
 )
 def index_summaries(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Embeds summaries that changed and writes them to the serving table."""
     return _sync(context, home.open(), "summary_index", SUMMARY_INDEX, summary_rows, progress.step("embed summaries"))
@@ -107,7 +107,7 @@ def index_summaries(
     pool="lancedb_write",
 )
 def index_questions(
-    context: dg.AssetExecutionContext, home: HomeResource, progress: dg.ResourceParam[Progress]
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Embeds questions that changed and writes them to the serving table."""
     return _sync(
@@ -120,7 +120,7 @@ def index_questions(
     specs=[serving_spec("entity_index", ENTITY_INDEX, [ENTITIES.name], serving_fingerprint())],
     pool="lancedb_write",
 )
-def index_entities(home: HomeResource, progress: dg.ResourceParam[Progress]) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def index_entities(home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Embeds entities that changed and writes them to the serving table."""
     return _sync_whole(home.open(), "entity_index", ENTITY_INDEX, entity_rows, progress.step("embed entities"))
 
@@ -130,7 +130,7 @@ def index_entities(home: HomeResource, progress: dg.ResourceParam[Progress]) -> 
     specs=[serving_spec("report_index", REPORT_INDEX, [COMMUNITY_REPORTS.name], serving_fingerprint())],
     pool="lancedb_write",
 )
-def index_reports(home: HomeResource, progress: dg.ResourceParam[Progress]) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def index_reports(home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Embeds community reports that changed and writes them to the serving table."""
     return _sync_whole(home.open(), "report_index", REPORT_INDEX, report_rows, progress.step("embed reports"))
 
@@ -186,7 +186,7 @@ def _synced(base: Home, asset: str, table: VectorTable, result: SyncResult) -> d
     specs=[table_spec(MODEL_CALLS, WRITTEN_BY_MODELS, "serving", code_fingerprint(LEDGER))],
     pool="lancedb_write",
 )
-def record_model_calls(context: dg.AssetExecutionContext, home: HomeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def record_model_calls(context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource]) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Moves the records of calls from the journals into the ledger."""
     base = home.open()
     with retried():
@@ -205,7 +205,7 @@ def record_model_calls(context: dg.AssetExecutionContext, home: HomeResource) ->
     description="The version that readers see; they move to it once the blocking checks have passed.",
     pool="lancedb_write",
 )
-def snapshot(home: HomeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def snapshot(home: dg.ResourceParam[HomeResource]) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Compacts the serving tables and publishes what is stored now."""
     base = home.open()
     with retried():
