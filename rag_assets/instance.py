@@ -11,9 +11,11 @@ import sys
 import time
 from pathlib import Path
 
+from rag_assets.contracts.exposure import check_exposure
 from rag_assets.home import Home
 
-_MODULE = "rag_assets.definitions"
+DEFINITIONS = "rag_assets.definitions"
+_STOP_SECONDS = 20  # the web server gives requests under way 5 seconds, then ends its code server
 
 
 def dagster_home(home: Home) -> Path:
@@ -42,32 +44,55 @@ def instance_environment(home: Home) -> dict[str, str]:
 def serve_ui(home: Home, host: str, port: int) -> int:
     """Run the web server and the daemon until one of them ends or the process is interrupted.
 
+    Both have a session of their own: Control-C in a terminal would reach everything that they started, too, each in the
+    middle of its work.
+
     Returns:
         Exit status of the program that ended first; 0 after an interrupt.
+
+    Raises:
+        SettingsError: The address can be reached from elsewhere, and there is no token.
+        OSError: It cannot be had.
     """
+    from rag_assets.query.api.server import open_socket
+
+    token = home.settings.serve.token
+    check_exposure(host, token.get_secret_value() if token else None)
     environment = instance_environment(home)
-    commands = (
-        [sys.executable, "-m", "dagster_webserver", "-m", _MODULE, "-h", host, "-p", str(port)],
-        [sys.executable, "-m", "dagster._daemon", "run", "-m", _MODULE],
-    )
-    _create_storage(environment)
-    programs = [subprocess.Popen(command, env=environment) for command in commands]  # noqa: S603 - fixed programs
-    previous = signal.signal(signal.SIGTERM, _interrupt)
+    with open_socket(host, port) as opened:
+        web = [sys.executable, "-m", "rag_assets.defs.web_server", str(opened.fileno())]
+        daemon = [sys.executable, "-m", "dagster._daemon", "run", "-m", DEFINITIONS]
+        _create_storage(environment)
+        previous = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+        programs: list[subprocess.Popen[bytes]] = []
+        try:
+            for command, files in ((web, [opened.fileno()]), (daemon, [])):
+                program = subprocess.Popen(command, env=environment, pass_fds=files, start_new_session=True)  # noqa: S603 - fixed programs
+                programs.append(program)
+            while all(program.poll() is None for program in programs):
+                time.sleep(0.2)
+            return next(program.returncode for program in programs if program.poll() is not None)
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            _stop(programs)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+
+def _stop(programs: "list[subprocess.Popen[bytes]]") -> None:
+    """End programs in order, whoever presses Control-C again meanwhile."""
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        while all(program.poll() is None for program in programs):
-            time.sleep(0.2)
-        return next(program.returncode for program in programs if program.poll() is not None)
-    except KeyboardInterrupt:
-        return 0
-    finally:
-        signal.signal(signal.SIGTERM, previous)
         for program in programs:
             program.send_signal(signal.SIGINT)
         for program in programs:
             try:
-                program.wait(timeout=10)
+                program.wait(timeout=_STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 program.kill()
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def _create_storage(environment: dict[str, str]) -> None:

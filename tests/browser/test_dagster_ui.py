@@ -40,6 +40,8 @@ FILES = {
 INDEXES = {"chunk_index", "summary_index", "question_index"}
 GRAPH = {each.name for each in vars(graph_tables).values() if isinstance(each, Table)}  # switched off
 ASSETS = {*TABLES, *INDEXES, "snapshot"} - GRAPH
+TOKEN = "a token of the tests"
+SHOWN = {"Authorization": f"Bearer {TOKEN}"}
 STARTED_WITHIN, DONE_WITHIN = 120, 180
 ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
@@ -63,7 +65,7 @@ class Served:
 
     def graphql(self, query: str, **variables: object) -> dict[str, Any]:
         body = json.dumps({"query": query, "variables": variables}).encode()
-        request = urllib.request.Request(f"{self.url}/graphql", body, {"Content-Type": "application/json"})
+        request = urllib.request.Request(f"{self.url}/graphql", body, {"Content-Type": "application/json", **SHOWN})
         with urllib.request.urlopen(request, timeout=30) as response:
             answer = json.load(response)
         assert "errors" not in answer, answer
@@ -164,6 +166,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         "RAG_SOURCES": f"{SOURCE}={source}",
         "RAG_OPERATION__SENSOR_SECONDS": "10",
         "RAG_PARSING__WORKERS": "1",
+        "RAG_API_TOKEN": TOKEN,
         "PYTHONUNBUFFERED": "1",
     }
     port, log = free_port(), folder / "ui.log"
@@ -181,7 +184,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     def answers() -> bool:
         assert program.poll() is None, log.read_text(errors="replace")
         try:
-            with urllib.request.urlopen(f"{served.url}/server_info", timeout=5) as response:
+            request = urllib.request.Request(f"{served.url}/server_info", headers=SHOWN)
+            with urllib.request.urlopen(request, timeout=5) as response:
                 return bool(response.status == 200)
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False
@@ -194,7 +198,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def page() -> "Iterator[Page]":
+def page(served: Served) -> "Iterator[Page]":
+    """A browser that has shown the token."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -204,6 +209,10 @@ def page() -> "Iterator[Page]":
         page: Page = browser.new_page(viewport={"width": 1600, "height": 1000})
         page.set_default_timeout(60_000)
         page.add_init_script("localStorage.setItem('communityNux', '\"1\"')")  # no invitation to the community
+        page.goto(served.url)
+        page.get_by_label("Token").fill(TOKEN)
+        page.get_by_role("button", name="Open").click()
+        page.get_by_label("Token").wait_for(state="detached")
         yield page
         browser.close()
 

@@ -1,0 +1,241 @@
+"""The Dagster UI of a knowledge base behind a guard, as a program: `python -m rag_assets.defs.web_server FD`.
+
+Dagster's web server asks nobody who they are, and starts runs for every page that a browser has open. Here stands what
+is asked before. By which names a server may be called, and which pages are its own, is said in `contracts.exposure`.
+"""
+
+import hmac
+import secrets
+import socket
+import sys
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs
+
+import click
+import dagster as dg
+import uvicorn
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import ModuleTarget
+from dagster_webserver.app import create_app_from_workspace_process_context
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rag_assets.contracts.exposure import is_loopback, is_own_name, is_own_page
+from rag_assets.instance import DEFINITIONS
+from rag_assets.query.api.limits import RateLimit
+from rag_assets.query.api.problems import Problem
+from rag_assets.query.api.server import address_of
+from rag_assets.settings import load_settings
+
+_GRAPHQL = "/graphql"
+_QUERY_TYPES = ("application/json", "application/graphql")  # which no page sends elsewhere without asking first
+_WRONG_TOKENS_PER_MINUTE = 30  # of one client
+_FORM_BYTES = 4096
+_POLL_MILLISECONDS = 2000  # between two looks of the UI for new runs, as in `dagster-webserver`
+_STATEMENT_MILLISECONDS, _RECYCLE_SECONDS, _OVERFLOW = 15_000, 3600, 20  # of database connections, as there
+_GRACE_SECONDS = 5
+_SECURITY = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "SAMEORIGIN",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_LOGIN = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>rag_assets</title>
+<style>:root{color-scheme:light dark}body{font:16px system-ui;max-width:24em;margin:20vh auto;padding:0 1em}
+input,button{font:inherit;padding:.4em;width:100%;box-sizing:border-box;margin-top:.5em}</style>
+<main><h1>Dagster UI</h1><form method="post"><label for="token">Token (<code>RAG_API_TOKEN</code>)</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<button>Open</button></form><p role="alert">PROBLEM</p></main></html>"""
+
+
+class _Refusal(Exception):  # noqa: N818 - an answer, not a fault
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class UiOptions:
+    """Who may open the UI.
+
+    Attributes:
+        token: What must be shown: as `Authorization: Bearer TOKEN`, or once in the form that browsers are given; None
+            where the address can only be reached from this machine.
+        loopback: Whether the address can only be reached from this machine.
+        hosts: Names, beside those of this machine, under which the UI may be called.
+    """
+
+    token: str | None = field(default=None, repr=False)
+    loopback: bool = True
+    hosts: tuple[str, ...] = ()
+
+
+class UiGuard:
+    """The outermost layer of the UI, for pages, queries and WebSockets alike.
+
+    Args:
+        app: What is inside.
+        options: Who may open it.
+    """
+
+    def __init__(self, app: ASGIApp, options: UiOptions) -> None:
+        self._app = app
+        self._options = options
+        self._token = options.token.encode() if options.token else None
+        self._session = secrets.token_urlsafe(32)  # what the cookie holds, until the server ends
+        self._wrong_tokens = RateLimit(_WRONG_TOKENS_PER_MINUTE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check(scope)
+            response = await self._admitted(scope, receive)
+        except _Refusal as refusal:
+            response = PlainTextResponse(f"{refusal}\n", refusal.status)
+        except Problem as problem:
+            response = PlainTextResponse(f"{problem.detail}\n", problem.status, problem.headers)
+        if scope["type"] == "websocket":
+            if response is None:
+                await self._app(scope, receive, send)
+            else:
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        await (response or self._app)(scope, receive, _secured(send))
+
+    def _check(self, scope: Scope) -> None:
+        """Refuse what other names and pages of other sites lead here.
+
+        Raises:
+            _Refusal: It is such a request.
+        """
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if not is_own_name(host, self._options.hosts, loopback=self._options.loopback):
+            raise _Refusal(403, "The UI is not called by this name; see the setting serve.hosts.")
+        site = None if _is_link(scope, headers) else headers.get("sec-fetch-site")
+        if not is_own_page(host, headers.get("origin"), site):
+            raise _Refusal(403, "Pages of other sites may not ask here.")
+        if scope["type"] == "http" and scope["path"] == _GRAPHQL and _is_simple_query(scope, headers):
+            raise _Refusal(415, f"Send queries by POST as {_QUERY_TYPES[0]}.")
+
+    async def _admitted(self, scope: Scope, receive: Receive) -> Response | None:
+        """None for who may go on; what they are answered for others.
+
+        Raises:
+            Problem: Too many wrong tokens came from there.
+        """
+        if self._token is None:
+            return None
+        connection = HTTPConnection(scope)
+        cookie = connection.cookies.get(_cookie_name(scope), "")
+        if hmac.compare_digest(cookie.encode("utf-8", "replace"), self._session.encode()):
+            return None
+        kind, _, shown = connection.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            if self._is_token(scope, shown.strip()):
+                return None
+        elif scope["type"] == "http" and connection.headers.get("content-type") == "application/x-www-form-urlencoded":
+            form = parse_qs((await _read(receive)).decode("utf-8", "replace"))
+            if self._is_token(scope, form.get("token", [""])[0]):
+                return self._opened(scope)
+            return HTMLResponse(_LOGIN.replace("PROBLEM", "This is not the token."), 401)
+        if "text/html" in connection.headers.get("accept", ""):
+            return HTMLResponse(_LOGIN.replace("PROBLEM", ""), 401)
+        refused = "Send the header `Authorization: Bearer TOKEN`.\n"
+        return PlainTextResponse(refused, 401, {"WWW-Authenticate": 'Bearer realm="rag"'})
+
+    def _is_token(self, scope: Scope, shown: str) -> bool:
+        if self._token is not None and hmac.compare_digest(shown.encode("utf-8", "replace"), self._token):
+            return True
+        self._wrong_tokens.check(scope["client"][0] if scope.get("client") else "")
+        return False
+
+    def _opened(self, scope: Scope) -> Response:
+        path = "/" + scope.get("raw_path", b"/").decode("ascii", "replace").lstrip("/")  # never another server's
+        query = scope["query_string"].decode("ascii", "replace")
+        response = RedirectResponse(f"{path}?{query}" if query else path, 303)
+        secure = scope["scheme"] == "https"
+        response.set_cookie(_cookie_name(scope), self._session, secure=secure, httponly=True, samesite="strict")
+        return response
+
+
+def _cookie_name(scope: Scope) -> str:
+    """Name of the cookie, which browsers send to all ports of a machine."""
+    return f"rag_assets_ui_{scope['server'][1]}"
+
+
+def _is_link(scope: Scope, headers: Headers) -> bool:
+    """Whether a page of the UI is opened in a window of its own: links to it may stand anywhere."""
+    return (
+        scope["type"] == "http"
+        and scope["method"] == "GET"
+        and scope["path"] != _GRAPHQL
+        and headers.get("sec-fetch-mode") == "navigate"
+        and headers.get("sec-fetch-dest") == "document"
+    )
+
+
+def _is_simple_query(scope: Scope, headers: Headers) -> bool:
+    """Whether it is a query that pages, images and forms of other sites can send without asking first."""
+    if scope["method"] == "POST":
+        return not headers.get("content-type", "").startswith(_QUERY_TYPES)
+    return "text/html" not in headers.get("accept", "")
+
+
+def _secured(send: Send) -> Send:
+    async def secured(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _SECURITY.items():
+                headers.setdefault(name, value)
+            headers.append("content-security-policy", "frame-ancestors 'self'; form-action 'self'")
+        await send(message)
+
+    return secured
+
+
+async def _read(receive: Receive) -> bytes:
+    """The body of a form.
+
+    Raises:
+        _Refusal: It is larger than one with a token.
+    """
+    body, more = b"", True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > _FORM_BYTES:
+            raise _Refusal(413, f"Expected at most {_FORM_BYTES} bytes.")
+    return body
+
+
+def main() -> None:
+    """Serve until SIGINT or SIGTERM on a socket that the parent process opened."""
+    opened = socket.socket(fileno=int(sys.argv[1]))
+    chosen = load_settings().serve
+    token = chosen.token.get_secret_value() if chosen.token else None
+    options = UiOptions(token, is_loopback(opened.getsockname()[0]), chosen.hosts)
+    target = ModuleTarget(DEFINITIONS, None, None, None)
+    with dg.DagsterInstance.get() as instance:
+        instance.optimize_for_webserver(_STATEMENT_MILLISECONDS, _RECYCLE_SECONDS, _OVERFLOW)
+        with WorkspaceProcessContext(instance, target, dg.__version__) as context:
+            app = create_app_from_workspace_process_context(context, live_data_poll_rate=_POLL_MILLISECONDS)
+            config = uvicorn.Config(
+                UiGuard(app, options),
+                log_level="warning",
+                server_header=False,
+                forwarded_allow_ips=chosen.proxies,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+            )
+            click.echo(f"Dagster UI: {address_of(opened)}")
+            uvicorn.Server(config).run(sockets=[opened])
+
+
+if __name__ == "__main__":
+    main()
