@@ -311,15 +311,15 @@ class SearchSettings(_Section):
 
 
 class ServeSettings(_Section):
-    """The HTTP API and the web page of `rag-assets serve`."""
+    """The HTTP API and the web page of `rag-assets serve`; `token`, `hosts` and `proxies` also of the Dagster UI."""
 
     host: str = Field("127.0.0.1", description="Interface; one that other machines reach needs a token.")
     port: int = Field(8080, ge=0, le=65535, description="Port; 0 takes any that is free.")
     token: SecretStr | None = Field(
         None,
         min_length=16,
-        description="What callers show as `Authorization: Bearer TOKEN`; only from the environment, also "
-        "`RAG_API_TOKEN`.",
+        description="What callers show as `Authorization: Bearer TOKEN`, and browsers to `rag-assets ui`; only from "
+        "the environment, also `RAG_API_TOKEN`.",
     )
     hosts: tuple[str, ...] = Field(
         (), description="Names, beside those of this machine, under which the server may be called."

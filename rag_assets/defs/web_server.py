@@ -6,6 +6,7 @@ is asked before. By which names a server may be called, and which pages are its 
 
 import hmac
 import secrets
+import signal
 import socket
 import sys
 from dataclasses import dataclass, field
@@ -233,6 +234,10 @@ def main() -> None:
                 forwarded_allow_ips=chosen.proxies,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
+            # uvicorn raises a signal again when it is done, which would leave the code server behind
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: None)
+            opened.listen()  # who comes from now on waits
             click.echo(f"Dagster UI: {address_of(opened)}")
             uvicorn.Server(config).run(sockets=[opened])
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 TOKEN = "a token of the tests"
+STARTED_WITHIN = 180  # seconds
 CODE = {"repositoryLocationName": "rag_assets.definitions", "repositoryName": "__repository__"}
 LAUNCH = (
     'mutation{launchRun(executionParams:{selector:{repositoryLocationName:"rag_assets.definitions",'
@@ -89,16 +91,21 @@ def serving(folder: Path, token: str | None) -> Iterator[Server]:
     environment = instance_environment(home) | ({"RAG_API_TOKEN": token} if token else {})
     with open_socket("127.0.0.1", 0) as opened:
         command = [sys.executable, "-m", "rag_assets.defs.web_server", str(opened.fileno())]
-        program = subprocess.Popen(
-            command, env=environment, pass_fds=[opened.fileno()], stdout=subprocess.PIPE, text=True
-        )
+        log = folder / "log"
+        with log.open("wb") as output:
+            program = subprocess.Popen(
+                command, env=environment, pass_fds=[opened.fileno()], stdout=output, stderr=output
+            )
         try:
-            assert program.stdout is not None
-            assert any("Dagster UI: http" in line for line in program.stdout), "it ended"
+            deadline = time.monotonic() + STARTED_WITHIN
+            while b"Dagster UI: http" not in log.read_bytes():
+                assert program.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.1)
             yield Server(opened.getsockname()[1], token)
         finally:
             program.terminate()
-            program.communicate(timeout=60)
+            program.wait(timeout=60)
 
 
 @pytest.fixture(scope="module")
