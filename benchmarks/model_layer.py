@@ -27,6 +27,7 @@ from typing import TypeVar
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
 from rag_assets.contracts.ports import LanguageModel, Session
 from rag_assets.models.answers import AnswerStore
+from rag_assets.models.attempts import Pacing
 from rag_assets.models.budget import Budget
 from rag_assets.models.catalogue import ModelFacts
 from rag_assets.models.dispatch import ConcurrentSession, answers
@@ -190,7 +191,7 @@ class CallerProvider:
 
     def open(self, keep: Keep, purse: Purse) -> AbstractContextManager[Session]:
         """Open a session."""
-        return open_session(self._choice, self._folder, self._make_caller, keep, purse, prime_prefixes=False)
+        return open_session(self._choice, self._folder, self._make_caller, keep, purse, Pacing(), prime_prefixes=False)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Never asked here."""

@@ -27,10 +27,13 @@ from rag_assets.contracts.tables import (
     DOCUMENT_FACETS,
     ENTITIES,
     ENTITY_MENTIONS,
+    ENTITY_MERGES,
     FILE_SUMMARIES,
     META_KNOWLEDGE,
     PAGE_SUMMARIES,
+    RELATIONSHIPS,
     SYNTHETIC_QA,
+    Table,
 )
 from rag_assets.options import StepOptions
 from rag_assets.settings import Settings
@@ -44,7 +47,7 @@ from rag_assets.sources.changes import (
     stored_documents,
 )
 from rag_assets.sources.listing import Source
-from rag_assets.store.incremental import finished
+from rag_assets.store.incremental import StandIns, stand_ins
 from rag_assets.store.lake import SHARDS, WHOLE, Lake
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
@@ -181,11 +184,21 @@ class Home:
         """
         if self.language_model_name == "extractive":
             return set()
-        tables = [PAGE_SUMMARIES, FILE_SUMMARIES, DOCUMENT_FACETS, SYNTHETIC_QA, META_KNOWLEDGE]
-        if self.settings.graph.enabled:
-            tables += [ENTITY_MENTIONS, ENTITIES, COMMUNITY_REPORTS]
-        marked = ((shard, self.lake.inputs(table, shard)) for table in tables for shard in self.lake.latest(table))
-        return {shard for shard, inputs in marked if finished(inputs) != inputs}
+        places = ((table, shard) for table in self._written_tables for shard in self.lake.latest(table))
+        return {shard for table, shard in places if stand_ins(self.lake, table, [shard]).again}
+
+    @property
+    def _written_tables(self) -> tuple[Table, ...]:
+        """Tables that a language model writes."""
+        tables = (PAGE_SUMMARIES, FILE_SUMMARIES, DOCUMENT_FACETS, SYNTHETIC_QA, META_KNOWLEDGE)
+        graph = (ENTITY_MENTIONS, ENTITIES, RELATIONSHIPS, ENTITY_MERGES, COMMUNITY_REPORTS)
+        return (*tables, *graph) if self.settings.graph.enabled else tables
+
+    def stand_ins(self) -> dict[str, StandIns]:
+        """What stands in for answers that the language model did not give, by table; nothing without a model."""
+        if self.language_model_name == "extractive":
+            return {}
+        return {table.name: stand_ins(self.lake, table) for table in self._written_tables}
 
     def shards_to_weigh_again(self) -> set[str]:
         """Shards with extractive summaries or questions that were made when other lines counted as boilerplate."""
@@ -256,6 +269,15 @@ class Home:
 
         return Ledger(self.lake, self.answers, self.path / "models" / "journal", run_id)
 
+    def forget_unusable_answers(self, documents: Sequence[str]) -> None:
+        """Remove stored answers on some documents that were of no use, so that the next run asks for them again.
+
+        Raises:
+            StoreError: The ledger cannot be read.
+        """
+        if self.language_model_name != "extractive" and (keys := self.ledger().unusable_keys(documents)):
+            self.answers.prune(None, None, keys=keys)
+
     def read_calls(self, columns: Sequence[str]) -> "pa.Table":
         """Columns of all calls of language models so far, with `call_id`.
 
@@ -268,6 +290,7 @@ class Home:
     def model_choice(self) -> "ModelChoice":
         """The language model that the settings name."""
         from rag_assets.models.language_models import ModelChoice
+        from rag_assets.models.structured import Repeats
 
         chosen = self.settings.language_model
         return ModelChoice(
@@ -287,6 +310,8 @@ class Home:
             chosen.batch_from,
             chosen.batch_requests,
             chosen.batch_poll_seconds,
+            outage_seconds=chosen.outage_seconds,
+            repeats=Repeats(chosen.empty_repeats, chosen.refusal_repeats, chosen.broken_repeats, chosen.repeat_runs),
         )
 
     @property
@@ -338,11 +363,14 @@ class Home:
         from rag_assets.models.anthropic_batch_files import BatchFiles
         from rag_assets.models.budget import Budget
         from rag_assets.models.language_models import BATCHES_FOLDER, load_language_model
+        from rag_assets.models.structured import NO_REPEATS
 
         chosen, ledger, folder = self.settings.language_model, self.ledger(run_id), self.path / "models"
         batches_usd = BatchFiles(folder / BATCHES_FOLDER).price_usd
         budget = Budget(folder / "budget", ledger, chosen.budget_usd, chosen.run_budget_usd, batches_usd)
         choice = replace(self.model_choice, patience_seconds=patience_seconds)
+        if run_id is None:  # a person waits for the answer to a query
+            choice = replace(choice, repeats=NO_REPEATS)
         return load_language_model(choice, folder, ledger, budget)
 
     @cached_property

@@ -207,7 +207,9 @@ class _NoRecognizer:
 def _steps(home: "Home", model: "PlanningModel") -> "dict[str, ModelStep]":
     from rag_assets.models.structured import StructuredModel
 
-    return home.model_steps(StructuredModel(model, home.settings.language_model.temperature), _NoRecognizer())
+    choice = home.model_choice  # with its repeats: stored answers of no use are asked again
+    asking = StructuredModel(model, choice.temperature, repeats=choice.repeats)
+    return home.model_steps(asking, _NoRecognizer())
 
 
 def _calibrated(home: "Home", model: "PlanningModel") -> str | None:

@@ -141,6 +141,26 @@ class LanguageModelSettings(_Section):
     tokens_per_minute: int = Field(0, ge=0, description="Tokens a minute of all processes together; 0 for no limit.")
     attempts: int = Field(6, ge=1, le=50, description="Attempts at a call before it counts as failed.")
     timeout_seconds: float = Field(120.0, gt=0, description="Seconds that one attempt may take.")
+    empty_repeats: int = Field(
+        2, ge=0, le=20, description="Times that a run asks the same again where the model answered nothing."
+    )
+    refusal_repeats: int = Field(1, ge=0, le=20, description="Times that a run asks the same again that was declined.")
+    broken_repeats: int = Field(
+        1,
+        ge=0,
+        le=20,
+        description="Times that a run asks the same again whose answer was cut off before anything was complete, or is "
+        "not the JSON that was asked for, also after the model was asked to mend it.",
+    )
+    repeat_runs: int = Field(
+        3, ge=1, le=100, description="Runs that ask for an answer which is refused, empty or broken each time."
+    )
+    outage_seconds: float = Field(
+        300.0,
+        ge=0,
+        description="Seconds that a run waits for a server that has answered it and does not any longer, as while it "
+        "is restarted; whichever step meets it.",
+    )
     batch: str = Field(
         "auto",
         pattern="^(auto|always|never)$",
@@ -346,7 +366,9 @@ class OperationSettings(_Section):
 
     schedule_cron: str = Field("0 * * * *", description="When the schedule looks for changed files.")
     sensor_seconds: int = Field(60, ge=10, description="Seconds between two looks of the sensor.")
-    failed_share: float = Field(0.2, ge=0, le=1, description="Share of failed documents above which a check warns.")
+    failed_share: float = Field(
+        0.2, ge=0, le=1, description="Share of failed documents, calls or stand-ins above which a check warns."
+    )
     kept_snapshots: int = Field(5, ge=1, le=1000, description="Published snapshots kept for rollback.")
 
 

@@ -2,7 +2,7 @@
 SELECT
     document_id,
     step,
-    count(*) FILTER (WHERE NOT cache_hit) AS calls,
+    count(*) FILTER (WHERE NOT cache_hit AND outcome NOT IN ('invalid', 'repeated')) AS calls,
     sum(input_tokens + cache_read_tokens + cache_write_tokens)::BIGINT AS tokens_read,
     sum(output_tokens)::BIGINT AS tokens_written,
     sum(cost_usd) AS cost_usd

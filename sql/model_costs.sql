@@ -7,9 +7,9 @@ SELECT
     step,
     provider,
     model,
-    count(*) FILTER (WHERE NOT cache_hit) AS calls,
+    count(*) FILTER (WHERE NOT cache_hit AND outcome NOT IN ('invalid', 'repeated')) AS calls,
     count(*) FILTER (WHERE cache_hit) AS stored_answers,
-    count(*) FILTER (WHERE outcome <> 'completed') AS not_completed,
+    count(*) FILTER (WHERE outcome NOT IN ('completed', 'repeated')) AS not_completed,
     sum(input_tokens + cache_read_tokens + cache_write_tokens)::BIGINT AS tokens_read,
     sum(output_tokens)::BIGINT AS tokens_written,
     sum(cost_usd) AS cost_usd

@@ -50,7 +50,8 @@ def index(
         if force:
             from rag_assets.reindex import STEPS, force_documents
 
-            force_documents(home.lake, force, list(STEPS))
+            forced = force_documents(home.lake, force, list(STEPS))
+            home.forget_unusable_answers(forced.documents)
         _index(context, home, allow_empty=allow_empty, as_json=as_json)
 
 
@@ -104,6 +105,7 @@ def _print_index_summary(home: "Home", changes: "Changes", seconds: float, begun
             "rows": counts,
             "seconds": round(seconds, 3),
             "model_calls": _model_costs(home, begun),
+            "model_steps": _model_steps(home, begun),
         }
         print_json(summary)
         return
@@ -122,17 +124,57 @@ def _print_index_summary(home: "Home", changes: "Changes", seconds: float, begun
         ],
     )
     _print_failures(failed)
+    _print_stand_ins(_model_steps(home, begun))
+
+
+def _model_steps(home: "Home", begun: datetime | None) -> dict[str, dict[str, object]]:
+    """What became of the answers of the language model, by the table that they go into; empty without a model.
+
+    Args:
+        home: The knowledge base.
+        begun: When the run began whose calls are counted; None for none.
+    """
+    made = home.ledger().answer_counts(begun) if begun is not None else {}
+    steps: dict[str, dict[str, object]] = {}
+    for name, each in home.stand_ins().items():
+        answered, repeated = made.get(name, (0, 0))
+        calls = {} if begun is None else {"answered": answered, "asked_again": repeated}
+        standing = {"stand_ins": each.count, "causes": dict(each.causes), "documents_to_ask_again": each.again}
+        steps[name] = {**calls, **standing}
+    return steps
+
+
+def _print_stand_ins(steps: dict[str, dict[str, object]]) -> None:
+    """What stands in for answers of the language model; nothing where nothing does and no call was made twice."""
+    shown = {name: each for name, each in steps.items() if each["stand_ins"] or each.get("asked_again")}
+    if not shown:
+        return
+    with_calls = [name for name in ("answered", "asked_again") if all(name in each for each in shown.values())]
+    rows = []
+    for name, each in shown.items():
+        causes = each["causes"] if isinstance(each["causes"], dict) else {}
+        reasons = ", ".join(f"{cause} {count}" for cause, count in causes.items())
+        rows.append([name, *(each[column] for column in with_calls), each["stand_ins"], reasons])
+    print_table(["written by the model", *(name.replace("_", " ") for name in with_calls), "stand-ins", "causes"], rows)
+    if any(each["stand_ins"] for each in shown.values()):
+        again = any(each["documents_to_ask_again"] for each in shown.values())
+        following = "the next run asks again" if again else "`index --force GLOB` asks again"
+        click.echo(f"stand-ins: an algorithm wrote what the model did not answer; {following}")
 
 
 def _model_costs(home: "Home", begun: datetime) -> dict[str, float]:
     """Calls, stored answers, tokens and price in US dollars since a run began; all zero without a language model."""
     if home.language_model_name == "extractive":
         return {"calls": 0, "stored_answers": 0, "tokens": 0, "cost_usd": 0.0}
+    import pyarrow as pa
     import pyarrow.compute as pc
+
+    from rag_assets.models.ledger import NOTES
 
     kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
     rows = home.ledger().rows(since=begun, columns=["cache_hit", "outcome", "cost_usd", *kinds])
-    paid = rows.filter(pc.and_(pc.invert(rows["cache_hit"]), pc.not_equal(rows["outcome"], "invalid")))
+    no_calls = pc.is_in(rows["outcome"], pa.array(NOTES, pa.string()))
+    paid = rows.filter(pc.and_(pc.invert(rows["cache_hit"]), pc.invert(no_calls)))
     return {
         "calls": paid.num_rows,
         "stored_answers": pc.sum(rows["cache_hit"]).as_py() or 0,
@@ -256,6 +298,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
             "snapshot": snapshot.number if snapshot else None,
             "published_at": snapshot.published_at if snapshot else None,
             "rows": dict(snapshot.row_counts) if snapshot else {},
+            "model_steps": _model_steps(home, None),
         }
         print_json(facts)
         return
@@ -282,6 +325,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
         if len(names) > NAMES_SHOWN:
             click.echo(f"  and {len(names) - NAMES_SHOWN} more {label}")
     _print_failures(failed)
+    _print_stand_ins(_model_steps(home, None))
     for problem in changes.unreachable.values():
         click.echo(f"  {problem}")
 

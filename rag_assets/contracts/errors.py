@@ -10,6 +10,7 @@ RagAssetsError
 ├── StoreError             a stored table is missing, damaged or refused
 │   └── SchemaError        rows do not satisfy the declared schema of their table
 ├── ModelError             a language model, an embedder or a reranker cannot be had or failed
+│   ├── AwayError          its server does not answer at the moment
 │   └── BudgetError        the next call would cost more than the budget allows
 └── QueryError             a search cannot be answered as asked
 ```
@@ -53,6 +54,10 @@ class SchemaError(StoreError):
 
 class ModelError(RagAssetsError):
     """A language model, an embedder or a reranker cannot be had or failed."""
+
+
+class AwayError(ModelError):
+    """The server of a model does not answer at the moment; a little later it may."""
 
 
 class BudgetError(ModelError):

@@ -43,6 +43,7 @@ class Outcome(StrEnum):
     EMPTY = "empty"  # the model ended without a word
     INVALID = "invalid"  # the answer breaks its schema, also after it was asked to mend it
     FAILED = "failed"  # no answer: the provider rejected this request, or never got it done
+    REPEATED = "repeated"  # of a row of the ledger alone: a call was made because an earlier answer was of no use
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Request:
         temperature: Of sampling; None leaves it to the provider.
         seed: Of sampling, where the provider has one.
         stop: Texts at which the answer ends.
+        attempt: How often the same was asked before, because the answers were of no use; the provider is not told.
         progress: Told the text written so far while it is being written, from any thread, by providers that can; after
             a failed attempt it begins anew. Not told of answers that are stored, nor part of what they are keyed by.
     """
@@ -97,13 +99,15 @@ class Request:
     temperature: float | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    attempt: int = 0
     progress: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def content_sha256(self) -> str:
         """SHA-256 over all that an answer depends on but the model, hexadecimal."""
         turns = [[message.role, message.text] for message in self.messages]
-        facts = [self.prefix, self.system, turns, self.max_tokens, self.schema, self.temperature, self.seed, self.stop]
+        facts: list[object] = [self.prefix, self.system, turns, self.max_tokens, self.schema]
+        facts += [self.temperature, self.seed, self.stop, *([self.attempt] if self.attempt else [])]
         return hashlib.sha256(json.dumps(facts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -154,6 +158,7 @@ class Completion:
         batch_id: The provider's id of the batch that it was part of.
         error: Why there is no answer, or what is wrong with it, in one line without document text.
         rejected: Of a failure: whether the provider refused this very request, so that asking again is of no use.
+        repeatable: Of an answer that is of no use: whether a later run may ask for another.
     """
 
     request: Request
@@ -168,8 +173,16 @@ class Completion:
     batch_id: str | None = None
     error: str | None = None
     rejected: bool = False
+    repeatable: bool = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether it says something: what was cut off does where it is text, or holds items that are complete."""
+        if self.outcome is Outcome.TRUNCATED:
+            return self.request.schema is None or self.value is not None
+        return self.outcome is Outcome.COMPLETED
 
     @property
     def may_pass(self) -> bool:
-        """Whether the call failed for reasons that may pass, so that a later run should ask again."""
-        return self.outcome is Outcome.FAILED and not self.rejected
+        """Whether there is no answer for reasons that may pass, so that a later run should ask again."""
+        return self.repeatable or (self.outcome is Outcome.FAILED and not self.rejected)

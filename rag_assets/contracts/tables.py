@@ -51,7 +51,12 @@ MODEL_CALLS = Table(
         column("provider", TEXT, "`anthropic`, `openai` or `vllm`."),
         column("model", TEXT, "Name of the model at its provider."),
         column("request_key", TEXT, "What the answer is stored under, SHA-256, hexadecimal."),
-        column("outcome", TEXT, "`completed`, `truncated`, `refused`, `empty`, `invalid` or `failed`."),
+        column(
+            "outcome",
+            TEXT,
+            "`completed`, `truncated`, `refused`, `empty`, `failed`, and of rows that are no calls `invalid` (an "
+            "answer broke its schema) or `repeated` (a call was made because the answer before was of no use).",
+        ),
         column("cache_hit", pa.bool_(), "Whether the answer came from the store: no tokens, no cost."),
         column("input_tokens", pa.int64(), "Tokens read, but for those of the two columns that follow."),
         column("cache_read_tokens", pa.int64(), "Tokens read from the provider's prompt cache."),

@@ -23,6 +23,7 @@ from rag_assets.contracts.tables import (
 from rag_assets.defs.partitions import shards_of_run
 from rag_assets.defs.resources import HomeResource
 from rag_assets.store.integrity import indexing_problems, key_problems, reference_problems, schema_problems
+from rag_assets.store.lake import WHOLE
 
 _SHOWN = 20
 
@@ -129,6 +130,7 @@ def calls_answered(context: dg.AssetCheckExecutionContext, home: dg.ResourcePara
     base = home.open()
     rows = base.lake.read(MODEL_CALLS, columns=["run_id", "cache_hit", "document_id", "step", "outcome", "error"])
     calls = rows.filter(pc.and_(pc.equal(rows["run_id"], context.run.run_id), pc.invert(rows["cache_hit"])))
+    calls = calls.filter(pc.not_equal(calls["outcome"], "repeated"))
     failed = calls.filter(pc.not_equal(calls["outcome"], "completed")).to_pylist()
     share = len(failed) / max(1, calls.num_rows)
     named = [f"{row['document_id']}: {row['step']}: {row['outcome']}: {row['error'] or ''}" for row in failed]
@@ -173,6 +175,31 @@ def report_sources(instance: dg.DagsterInstance, unreachable: Mapping[str, str])
         )
 
 
+@dg.asset_check(
+    asset=MODEL_CALLS.name, description="Few rows stand in for those that the language model did not write."
+)
+def few_stand_ins(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
+    """Warns above the share of documents with stand-ins that the settings allow, and names tables and causes.
+
+    Of tables that are made as a whole it is the share of rows.
+    """
+    base = home.open()
+    found = {name: each for name, each in base.stand_ins().items() if each.count}
+    shares = {
+        name: each.count / max(1, base.lake.row_count(TABLES[name], WHOLE))
+        if WHOLE in base.lake.latest(TABLES[name])
+        else each.marked / max(1, each.total)
+        for name, each in found.items()
+    }
+    named = [f"{name}: {each.count} ({each.reasons}), {shares[name]:.0%}" for name, each in found.items()]
+    return dg.AssetCheckResult(
+        passed=all(share <= base.settings.operation.failed_share for share in shares.values()),
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(named) or None,
+        metadata={"stand_ins": sum(each.count for each in found.values()), "share": max(shares.values(), default=0.0)},
+    )
+
+
 CHECKS = [
     *map(_structure_check, TABLES),
     every_chunk_indexed,
@@ -183,4 +210,5 @@ CHECKS = [
     failed_share,
     sources_reachable,
     calls_answered,
+    few_stand_ins,
 ]

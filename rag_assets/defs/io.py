@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from rag_assets.contracts.tables import Table, VectorTable
 from rag_assets.home import Home
+from rag_assets.models.ledger import NOTES
 from rag_assets.plan import plan_step
-from rag_assets.store.incremental import ShardReport, StepReport
+from rag_assets.store.incremental import ShardReport, StepReport, stand_ins
 from rag_assets.store.lake import WHOLE, Lake
 
 Figures = dict[str, float]
@@ -193,20 +194,24 @@ def model_facts(base: Home, tables: Sequence[Table], run_id: str, shards: Sequen
             "planned_calls": sum(step.calls for step in steps),
             "planned_cost_usd": sum(step.cost_usd for step in steps),
             **_call_figures(of_table),
+            "stand_ins": stand_ins(base.lake, table).count,
         }
         for shard in shards:
             of_shard = of_table.filter(pc.equal(of_table["partition"], shard))
-            facts.shards[table.name, shard] |= _call_figures(of_shard)
+            standing = stand_ins(base.lake, table, [shard]).count
+            facts.shards[table.name, shard] |= {**_call_figures(of_shard), "stand_ins": standing}
 
 
 def _call_figures(rows: pa.Table) -> Figures:
     """Sums over rows of the ledger. An answer that was not usable has a row of its own, which is no call."""
     asked = rows.filter(pc.invert(rows["cache_hit"]))
-    calls = asked.filter(pc.not_equal(asked["outcome"], "invalid"))
+    calls = asked.filter(pc.invert(pc.is_in(asked["outcome"], pa.array(NOTES, pa.string()))))
+    repeated = pc.equal(asked["outcome"], "repeated")
     return {
         "calls": calls.num_rows,
+        "asked_again": pc.sum(repeated).as_py() or 0,
         "stored_answers": rows.num_rows - asked.num_rows,
-        "failed_calls": pc.sum(pc.not_equal(asked["outcome"], "completed")).as_py() or 0,
+        "failed_calls": pc.sum(pc.invert(pc.or_(repeated, pc.equal(asked["outcome"], "completed")))).as_py() or 0,
         "tokens_read": sum(
             pc.sum(calls[name]).as_py() or 0 for name in ("input_tokens", "cache_read_tokens", "cache_write_tokens")
         ),

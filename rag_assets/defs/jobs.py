@@ -34,6 +34,7 @@ def force_and_index(context: dg.OpExecutionContext, home: dg.ResourceParam[HomeR
     from rag_assets.definitions import build_definitions
 
     forced = force_documents(home.open().lake, context.op_config["documents"], context.op_config["steps"])
+    home.open().forget_unusable_answers(forced.documents)
     context.log.info("%d documents in %d shards", len(forced.documents), len(forced.shards))
     if forced.shards:
         job = build_definitions(home).resolve_job_def(INDEX_JOB.name)

@@ -24,10 +24,10 @@ from rag_assets.enrich.meta_knowledge import (
 )
 from rag_assets.enrich.meta_knowledge_dialogues import STEP, KnowledgeAttempt, knowledge_dialogue
 from rag_assets.enrich.taxonomy import Taxonomy
-from rag_assets.models.dialogue import Dialogue, converse
+from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.parsing.records import Record, rows
-from rag_assets.store.incremental import retried_later
+from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
 
 Progress = Callable[[int, int], None]
@@ -120,7 +120,7 @@ def update_meta_knowledge(
     """
     key = wanted_knowledge(lake, options, model.name)
     update = KnowledgeUpdate()
-    if lake.inputs(META_KNOWLEDGE, WHOLE) == {WHOLE: key}:
+    if settled(lake.inputs(META_KNOWLEDGE, WHOLE)) == {WHOLE: key}:
         update.kept = lake.row_count(META_KNOWLEDGE, WHOLE)
         return update
     selections = _load(lake, options)
@@ -128,7 +128,7 @@ def update_meta_knowledge(
     writer = _Writer(model, options, taxonomy, selections, update)
     records = list(writer.records(stored, progress))
     update.removed = len(stored.keys() - {each.name for each in selections})
-    inputs = {WHOLE: retried_later(key) if writer.retried else key}
+    inputs = {WHOLE: marked_stand_ins(key, writer.missing.causes, again=writer.missing.again)}
     table = rows(META_KNOWLEDGE.schema, records)
     update.written = int(lake.write(META_KNOWLEDGE, WHOLE, table, inputs).written)
     return update
@@ -145,7 +145,7 @@ class _Writer:
         selections: Sequence[Selection],
         update: KnowledgeUpdate,
     ) -> None:
-        self.retried = False
+        self.missing = Missing()
         self._model, self._options, self._taxonomy = model, options, taxonomy
         self._selections, self._update = selections, update
         written_by = (options.key_terms, options.summary_chars, options.read_tokens if model.generative else 0)
@@ -191,13 +191,14 @@ class _Writer:
 
     def _dialogue(self, selection: Selection) -> Dialogue[KnowledgeAttempt]:
         options = self._options
-        return knowledge_dialogue(
+        dialogue = knowledge_dialogue(
             selection,
             self._group(selection),
             options.summary_chars,
             options.read_tokens,
             self._model.context_tokens,
         )
+        return watched(dialogue, self.missing)
 
     def _composed(self, selection: Selection, named: Sequence[str]) -> str:
         return compose_summary(selection, self._group(selection), named, self._terms, self._options.summary_chars)
@@ -211,10 +212,9 @@ class _Writer:
         if text is None:
             text = self._composed(selection, named)
             self._update.stand_ins += self._model.generative
-        if attempt.retry:
-            self.retried = True
-            # the digest of a stand-in is never wanted, so that the next run writes the summary
-            content = digest(retried_later(content))
+        if attempt.text is None and self._model.generative:
+            # the digest of a stand-in is never wanted, so that it is asked for with the next change
+            content = digest("stand-in", content)
         return {
             "selection": selection.name,
             "facets": list(selection.facets),

@@ -11,9 +11,9 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Request
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import Table
-from rag_assets.models.dialogue import Dialogue, converse
+from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.parsing.records import Record, rows
-from rag_assets.store.incremental import StepReport, replace_documents, retried_later, stale_documents
+from rag_assets.store.incremental import StepReport, marked_stand_ins, replace_documents, stale_documents
 from rag_assets.store.lake import Lake
 
 Result = TypeVar("Result")
@@ -58,6 +58,7 @@ class _Shard:
     missing: set[str]
     records: dict[str, list[Record]] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
+    lost: dict[str, Missing] = field(default_factory=dict)
 
 
 def update_with_model(
@@ -124,7 +125,8 @@ def update_tables_with_model(
             for name, records in written.records.items():
                 state.records.setdefault(name, []).extend(records)
             key = state.wanted[document_id]
-            state.inputs[document_id] = retried_later(key) if written.retry else key
+            lost = state.lost[document_id]
+            state.inputs[document_id] = marked_stand_ins(key, lost.causes, again=written.retry or lost.again)
             done += 1
             progress(done, total)
             if not state.missing:
@@ -170,9 +172,10 @@ def _of_table(table: Table, dialogue: Dialogue[Written]) -> Dialogue[WrittenTabl
 def _dialogues(
     under_way: Mapping[str, _Shard], begin: BeginTables
 ) -> Iterator[tuple[tuple[str, str], Dialogue[WrittenTables]]]:
-    for shard, documents in [(name, sorted(each.missing)) for name, each in under_way.items()]:
-        for document_id, dialogue in begin(shard, documents):
-            yield (shard, document_id), dialogue
+    for shard, state in list(under_way.items()):
+        for document_id, dialogue in begin(shard, sorted(state.missing)):
+            lost = state.lost[document_id] = Missing()
+            yield (shard, document_id), watched(dialogue, lost)
 
 
 def _write(lake: Lake, tables: Sequence[Table], shard: str, state: _Shard, report: StepReport) -> None:

@@ -13,7 +13,7 @@ from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.generation import Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.enrich.centrality import select_diverse, tf_idf
-from rag_assets.models.dialogue import Dialogue, converse
+from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.models.prompts import fenced, load_prompt, prompt_fingerprint
 from rag_assets.models.token_estimate import cut_to_tokens
 from rag_assets.parsing.language import detect_language
@@ -70,7 +70,7 @@ def describing_method(model_name: str, chars: int) -> str:
 
 
 def describe(
-    notes: Iterable[Notes], known: dict[str, Description], model: LanguageModel, chars: int
+    notes: Iterable[Notes], known: dict[str, Description], model: LanguageModel, chars: int, missing: Missing
 ) -> dict[str, Description]:
     """Describe entities or relationships.
 
@@ -79,6 +79,7 @@ def describe(
         known: Descriptions of the version before, by identity; one that was made from the same is kept.
         model: The language model; one that does not write leaves it to a choice of what is said.
         chars: Characters from which a description is shortened.
+        missing: Told of answers that are of no use; a choice of what is said stands in for them.
 
     Raises:
         ModelError: The model cannot be used any longer.
@@ -96,10 +97,11 @@ def describe(
         else:
             found[each.identity] = Description(gathered(each.texts, chars), content)
     if long:
-        answers = dict(converse(model, ((index, description_dialogue(each, chars)) for index, each in enumerate(long))))
+        dialogues = ((index, watched(description_dialogue(each, chars), missing)) for index, each in enumerate(long))
+        answers = dict(converse(model, dialogues))
         for index, each in enumerate(long):
-            text, retry = answers[index]
-            content_or_none = None if retry else each.content_sha256(method)
+            text = answers[index]
+            content_or_none = each.content_sha256(method) if text else None
             found[each.identity] = Description(text or gathered(each.texts, chars), content_or_none)
     return found
 
@@ -133,8 +135,8 @@ def _length(texts: Sequence[str]) -> int:
     return sum(len(text) + 1 for text in texts) - 1
 
 
-def description_dialogue(notes: Notes, chars: int) -> Dialogue[tuple[str, bool]]:
-    """A description by a model, or an empty text; and whether it failed for reasons that may pass."""
+def description_dialogue(notes: Notes, chars: int) -> Dialogue[str]:
+    """A description by a model, or an empty text."""
     text = cut_to_tokens("\n".join(f"- {each}" for each in _distinct(notes.texts)), _READ_TOKENS)
     prompt = load_prompt(DESCRIBE_STEP, detect_language(text))
     schema = object_schema({"description": {"type": "string", "maxLength": _SLACK * chars}})
@@ -152,5 +154,5 @@ def description_dialogue(notes: Notes, chars: int) -> Dialogue[tuple[str, bool]]
         )
     ]
     if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
-        return "", answer.may_pass
-    return " ".join(str(answer.value["description"]).split()), False
+        return ""
+    return " ".join(str(answer.value["description"]).split())

@@ -42,8 +42,9 @@ from rag_assets.graph.resolution import (
     read_overrides,
     resolve_names,
 )
+from rag_assets.models.dialogue import Missing
 from rag_assets.models.prompts import prompt_fingerprint
-from rag_assets.store.incremental import retried_later
+from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
 
 if TYPE_CHECKING:
@@ -133,26 +134,28 @@ def update_entities(
         SettingsError: The file of decisions cannot be read.
     """
     wanted = wanted_entities(lake, options, model.name, embedder.name if embedder else "")
-    if all(lake.inputs(table, WHOLE) == {WHOLE: wanted} for table in ENTITY_TABLES):
+    if all(settled(lake.inputs(table, WHOLE)) == {WHOLE: wanted} for table in ENTITY_TABLES):
         counts = [lake.row_count(table, WHOLE) for table in ENTITY_TABLES]
         return EntityUpdate(0, counts[0], counts[1], counts[2])
     import duckdb
 
     with duckdb.connect() as connection:
         _register_mentions(connection, lake)
-        resolution = _resolve(connection, model, embedder, options)
+        merging, nodes, edges = Missing(), Missing(), Missing()
+        resolution = _resolve(connection, model, embedder, options, merging)
         _register_merges(connection, resolution)
-        entities, nodes_retry = _entities(connection, lake, model, options.description_chars)
-        relationships, edges_retry = _relationships(connection, lake, model, options.description_chars)
+        entities = _entities(connection, lake, model, options.description_chars, nodes)
+        relationships = _relationships(connection, lake, model, options.description_chars, edges)
         entities = _ranked(entities, relationships)
-    retry = resolution.retry or nodes_retry or edges_retry
-    inputs = {WHOLE: retried_later(wanted) if retry else wanted}
-    found: list[tuple[Table, pa.Table]] = [
-        (ENTITIES, entities),
-        (RELATIONSHIPS, relationships),
-        (ENTITY_MERGES, _merge_rows(resolution)),
+    found: list[tuple[Table, pa.Table, Missing]] = [
+        (ENTITIES, entities, nodes),
+        (RELATIONSHIPS, relationships, edges),
+        (ENTITY_MERGES, _merge_rows(resolution), merging),
     ]
-    written = sum(lake.write(table, WHOLE, rows, inputs).written for table, rows in found)
+    written = 0
+    for table, rows, missing in found:
+        inputs = {WHOLE: marked_stand_ins(wanted, missing.causes, again=missing.again)}
+        written += lake.write(table, WHOLE, rows, inputs).written
     return EntityUpdate(written, entities.num_rows, relationships.num_rows, len(resolution.merges))
 
 
@@ -180,7 +183,11 @@ _NAMES = """
 
 
 def _resolve(
-    connection: "duckdb.DuckDBPyConnection", model: LanguageModel, embedder: Embedder | None, options: EntityOptions
+    connection: "duckdb.DuckDBPyConnection",
+    model: LanguageModel,
+    embedder: Embedder | None,
+    options: EntityOptions,
+    missing: Missing,
 ) -> Resolution:
     names = [
         NameFacts(key, name, kind, count, note[:_NOTE_CHARS])
@@ -196,6 +203,7 @@ def _resolve(
         options.resolution,
         embedder,
         model,
+        missing,
     )
 
 
@@ -246,22 +254,21 @@ _ENTITIES = """
 
 
 def _entities(
-    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int
-) -> tuple[pa.Table, bool]:
-    """Entities without degree and rank, the most frequent first; and whether a description is to be made again."""
+    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int, missing: Missing
+) -> pa.Table:
+    """Entities without degree and rank, the most frequent first."""
     rows: list[dict[str, Any]] = connection.sql(_ENTITIES, params={"notes": MOST_NOTES}).to_arrow_table().to_pylist()
     before = lake.read(ENTITIES, columns=["entity_id", "number", "description", "content_sha256"]).to_pylist()
     numbers = {row["entity_id"]: row["number"] for row in before}
     known = {row["entity_id"]: Description(row["description"], row["content_sha256"]) for row in before}
     notes = (Notes(row["entity_id"], row["name"], row["type"], tuple(row["notes"]), ENTITIES.name) for row in rows)
-    described = describe(notes, known, model, chars)
+    described = describe(notes, known, model, chars, missing)
     _number(rows, numbers, [row["entity_id"] for row in rows])
     for row in rows:
         description = described[row["entity_id"]]
         row |= {"description": description.text, "content_sha256": description.content_sha256, "degree": 0, "rank": 0.0}
         del row["notes"]
-    retry = any(each.content_sha256 is None for each in described.values())
-    return pa.Table.from_pylist(rows, ENTITIES.schema), retry
+    return pa.Table.from_pylist(rows, ENTITIES.schema)
 
 
 _RELATIONSHIPS = """
@@ -310,9 +317,9 @@ _RELATIONSHIPS = """
 
 
 def _relationships(
-    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int
-) -> tuple[pa.Table, bool]:
-    """Relationships; and whether a description is to be made again."""
+    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int, missing: Missing
+) -> pa.Table:
+    """Relationships, the most frequent first."""
     found = connection.sql(_RELATIONSHIPS, params={"notes": MOST_NOTES}).to_arrow_table()
     rows: list[dict[str, Any]] = [row for row in found.to_pylist() if round(row["weight"], _WEIGHT_DECIMALS) > 0]
     names = dict(connection.execute("SELECT entity_id, min(head) FROM heads GROUP BY ALL").fetchall())
@@ -329,7 +336,7 @@ def _relationships(
         )
         for row in rows
     )
-    described = describe(notes, known, model, chars)
+    described = describe(notes, known, model, chars, missing)
     _number(rows, {key: row["number"] for key, row in before.items()}, [_edge_id(row) for row in rows])
     degrees = _degrees(rows)
     for row in rows:
@@ -341,8 +348,7 @@ def _relationships(
             "combined_degree": degrees[row["source_id"]] + degrees[row["target_id"]],
         }
         del row["notes"]
-    retry = any(each.content_sha256 is None for each in described.values())
-    return pa.Table.from_pylist(rows, RELATIONSHIPS.schema), retry
+    return pa.Table.from_pylist(rows, RELATIONSHIPS.schema)
 
 
 def _edge_id(row: Mapping[str, Any]) -> str:

@@ -38,10 +38,10 @@ from rag_assets.graph.report_context import (
     pack_report,
 )
 from rag_assets.graph.report_dialogues import STEP, Attempt, ReportOptions, report_dialogue
-from rag_assets.models.dialogue import Dialogue, converse
+from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.models.token_estimate import estimate_tokens
-from rag_assets.store.incremental import retried_later
+from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
 
 Progress = Callable[[int, int], None]
@@ -108,7 +108,7 @@ def update_reports(lake: Lake, model: LanguageModel, options: ReportOptions, pro
     written_with = digest(reports_fingerprint(), model.name, *astuple(fitted))
     key = digest(written_with, graph.digest)
     update = ReportUpdate()
-    if lake.inputs(COMMUNITY_REPORTS, WHOLE) == {WHOLE: key}:
+    if settled(lake.inputs(COMMUNITY_REPORTS, WHOLE)) == {WHOLE: key}:
         update.kept = lake.row_count(COMMUNITY_REPORTS, WHOLE)
         return update
     stored = lake.read(COMMUNITY_REPORTS).to_pylist()
@@ -127,7 +127,7 @@ def update_reports(lake: Lake, model: LanguageModel, options: ReportOptions, pro
     rows = pa.Table.from_pylist(list(graph.reports.values()), COMMUNITY_REPORTS.schema)
     current = {row["content_sha256"] for row in graph.reports.values()}
     update.removed = sum(row["content_sha256"] not in current for row in stored)
-    inputs = {WHOLE: retried_later(key) if writer.retried else key}
+    inputs = {WHOLE: marked_stand_ins(key, writer.missing.causes, again=writer.missing.again)}
     update.written = int(lake.write(COMMUNITY_REPORTS, WHOLE, rows, inputs).written)
     return update
 
@@ -222,7 +222,7 @@ class _Writer:
     written_with: str
     stored: Mapping[str, Record]
     update: ReportUpdate
-    retried: bool = False
+    missing: Missing = field(default_factory=Missing)
 
     def task(self, community: Community, elements: Elements, parts: Sequence[Part]) -> _Task:
         context = pack_report(elements, parts, self.options.context_tokens)
@@ -253,17 +253,14 @@ class _Writer:
             yield self._written(by_id[community_id], attempt)
 
     def _dialogue(self, task: _Task) -> Dialogue[Attempt]:
-        return report_dialogue(task.context, task.subject, self.options)
+        return watched(report_dialogue(task.context, task.subject, self.options), self.missing)
 
     def _written(self, task: _Task, attempt: Attempt) -> Record:
         if attempt.report is not None:
             return self._row(task, attempt.report, self.model.name, task.content_sha256)
         self.update.stand_ins += 1
-        if not attempt.retry:
-            return self._extracted(task, task.content_sha256)
-        self.retried = True
-        # the digest of a stand-in is never wanted, so that the next run writes the report
-        return self._extracted(task, digest(retried_later(task.content_sha256)))
+        # the digest of a stand-in is never wanted, so that it is asked for with the next change
+        return self._extracted(task, digest("stand-in", task.content_sha256))
 
     def _extracted(self, task: _Task, content_sha256: str) -> Record:
         report = compose_report(task.context, task.subject, self.options.report_tokens)

@@ -24,7 +24,7 @@ from rag_assets.contracts.generation import Message, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.graph.entity_types import IDENTIFIER
 from rag_assets.graph.names import is_part_of_name, may_be_one
-from rag_assets.models.dialogue import Dialogue, converse
+from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.parsing.language import detect_language
 from rag_assets.store.folding import fold_name
@@ -134,11 +134,9 @@ class Resolution:
 
     Attributes:
         merges: One for each name that was taken for another, by name.
-        retry: Whether a call of the model failed for reasons that may pass.
     """
 
     merges: tuple[Merge, ...]
-    retry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +206,7 @@ def resolve_names(
     options: ResolutionOptions,
     embedder: Embedder | None,
     model: LanguageModel,
+    missing: Missing | None = None,
 ) -> Resolution:
     """Find the names that are of one entity.
 
@@ -218,6 +217,7 @@ def resolve_names(
         options: How names are compared.
         embedder: Embeds names; spelling variants are taken without comparison where None, and no model is asked.
         model: The language model; asked where it writes.
+        missing: Told of its answers that are of no use; those names stay apart.
 
     Raises:
         ModelError: A model cannot be used.
@@ -229,13 +229,11 @@ def resolve_names(
     groups = _Groups(known, overrides)
     for link in sorted(links, key=lambda each: (each.rule, each.name, each.into)):
         groups.join(link)
-    retry = False
     if model.generative and embedder is not None:
         pairs = [pair for pair in _candidates(known, vectors, options) if groups.may_join(*pair[:2])]
-        confirmed, retry = _confirm(known, pairs[: options.questions], model)
-        for link in confirmed:
+        for link in _confirm(known, pairs[: options.questions], model, missing or Missing()):
             groups.join(link)
-    return Resolution(tuple(groups.merges()), retry)
+    return Resolution(tuple(groups.merges()))
 
 
 class _Vectors:
@@ -430,21 +428,24 @@ def _candidates(
 
 
 def _confirm(
-    names: Mapping[str, NameFacts], pairs: Sequence[tuple[str, str, float]], model: LanguageModel
-) -> tuple[list[_Link], bool]:
-    """Pairs that a model takes for one, and whether it failed on any."""
-    dialogues = ((index, same_dialogue(names[first], names[second])) for index, (first, second, _) in enumerate(pairs))
+    names: Mapping[str, NameFacts], pairs: Sequence[tuple[str, str, float]], model: LanguageModel, missing: Missing
+) -> list[_Link]:
+    """Pairs that a model takes for one."""
+    dialogues = (
+        (index, watched(same_dialogue(names[first], names[second]), missing))
+        for index, (first, second, _) in enumerate(pairs)
+    )
     said = dict(converse(model, dialogues))
     links: list[_Link] = []
     for index, (first, second, cosine) in enumerate(pairs):
-        if said[index] is True:
+        if said[index]:
             name, into = sorted((first, second), key=lambda key: (names[key].mention_count, key))
             links.append(_Link(Rule.MODEL, name, into, cosine, f"{model.name} takes both names for one"))
-    return links, any(answer is None for answer in said.values())
+    return links
 
 
-def same_dialogue(first: NameFacts, second: NameFacts) -> Dialogue[bool | None]:
-    """Whether a model takes two names for one; None where it failed for reasons that may pass."""
+def same_dialogue(first: NameFacts, second: NameFacts) -> Dialogue[bool]:
+    """Whether a model takes two names for one."""
     lines = [f"{each.name} [{each.type}] {each.note[:_NOTE_CHARS]}".strip() for each in (first, second)]
     text = "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
     prompt = load_prompt(CONFIRM_STEP, detect_language(text))
@@ -458,6 +459,4 @@ def same_dialogue(first: NameFacts, second: NameFacts) -> Dialogue[bool | None]:
             schema=_SAME,
         )
     ]
-    if answer.may_pass:
-        return None
     return isinstance(answer.value, dict) and answer.value.get("same") is True

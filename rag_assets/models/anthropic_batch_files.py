@@ -247,6 +247,7 @@ def _fields(request: Request) -> dict[str, object]:
         "temperature": request.temperature,
         "seed": request.seed,
         "stop": request.stop,
+        "attempt": request.attempt,
     }
 
 
@@ -262,6 +263,7 @@ def _request(fields: dict[str, JsonValue]) -> Request:
         temperature=cast("float | None", fields["temperature"]),
         seed=cast("int | None", fields["seed"]),
         stop=tuple(cast("list[str]", fields["stop"])),
+        attempt=cast("int", fields.get("attempt", 0)),
     )
 
 

@@ -5,19 +5,32 @@ What stays out: the thread around the loop and what a consumer sees (`dispatch`)
 """
 
 import asyncio
+import logging
 import math
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TypeVar
 
-from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.errors import AwayError, ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.models.congestion import CongestionWindow
 from rag_assets.models.providers import Caller, CallError, CallProblem, late
 from rag_assets.models.rate_limit import RateLimit
 from rag_assets.models.token_estimate import estimate_tokens
 
+Answer = TypeVar("Answer")
+
 _GO_ON = "no answer that came is lost, and running again goes on from there"
+_PROBES = 3  # asking at an address where nobody listens costs nothing: the pauses stop growing at this one
+_OUTAGE_SETTING = "language_model.outage_seconds"
+_log = logging.getLogger(__name__)
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -31,11 +44,13 @@ class Pacing:
         failures: Number of failed attempts in a row, of all requests, from which the provider counts as out.
         deserted: How long nobody may listen at its address when it has not answered in this session.
         unreachable: How long it may be out otherwise when it has not answered in this session.
-        outage: How long it may be out when it has.
+        outage: How long it may be out when it has, or when `known` says so.
         limited: How long it may answer nothing but that there are too many requests, to all of them or to one.
         limited_attempts: Number of attempts, besides, at one request that is told so while others are answered.
         deadline: How long a request may be waited for before an attempt at it begins, counted from when it came or the
             provider last answered any; an attempt under way may end.
+        known: Tells whether the provider has answered in the same run before this session; asked from any thread, and
+            only when it is away.
     """
 
     backoff: float = 1.0
@@ -48,6 +63,7 @@ class Pacing:
     limited: float = 900.0
     limited_attempts: int = 20
     deadline: float = math.inf
+    known: Callable[[], bool] = _never
 
     def backoff_seconds(self, failures: int) -> float:
         """Wait after so many failures in a row, drawn anew each time."""
@@ -57,6 +73,43 @@ class Pacing:
     def asked_seconds(self, error: CallError) -> float:
         """What is heeded of the wait that the provider asks for; 0 where it does not."""
         return min(max(0.0, error.retry_after_seconds or 0.0), self.retry_after_most)
+
+
+def until_answered(ask: Callable[[], Answer], pacing: Pacing, name: str) -> Answer:
+    """Ask a server something, again while it is away, for as long as the run that it has answered before has patience.
+
+    Args:
+        ask: Asks; raises `AwayError` where the server is away.
+        pacing: How long is waited.
+        name: The server, for the log.
+
+    Raises:
+        AwayError: It is away still, or has answered nothing in this run.
+    """
+    began = time.monotonic()
+    told = False
+    while True:
+        try:
+            return ask()
+        except AwayError as error:
+            if time.monotonic() - began >= pacing.outage or not pacing.known():
+                raise
+            if not told:
+                _tell_waiting(name, pacing, error)
+                told = True
+            time.sleep(pacing.backoff_seconds(_PROBES))
+
+
+def _tell_waiting(name: str, pacing: Pacing, error: Exception) -> None:
+    since = datetime.now(UTC).strftime("%H:%M:%S UTC")
+    _log.warning(
+        "%s: waiting for the model server since %s, %g s at most (%s): %s",
+        name,
+        since,
+        pacing.outage,
+        _OUTAGE_SETTING,
+        error,
+    )
 
 
 @dataclass
@@ -70,6 +123,7 @@ class _Streak:
         deserted_at: When the first one failed since somebody last listened at its address.
         probes: Number of them that were made to see whether the provider is back.
         probed_at: When the last of those failed.
+        told: Whether the log says that the provider is waited for.
     """
 
     length: int = 0
@@ -78,6 +132,7 @@ class _Streak:
     deserted_at: float = 0.0
     probes: int = 0
     probed_at: float = 0.0
+    told: bool = False
 
 
 class Attempts:
@@ -86,7 +141,8 @@ class Attempts:
     An attempt that is rejected is a failed completion; one that is denied ends everything. Attempts that find the
     provider overloaded or away are made again after an exponential backoff with full jitter, up to `attempts` of a
     request. Being told of too many requests is no failure of a request: it costs time, not attempts; nor is finding
-    nobody at an address from which no answer has come yet. A server whose calls share its context, and that has no room
+    nobody at the address, or a provider that is overloaded when it is out for all. A server whose calls share its
+    context, and that has no room
     left in it, answers one at a time for a while. After `Pacing.failures` failed attempts in a row, one at a
     time probes the provider; when it has been out for longer than `Pacing` allows, it is given up. Then no new attempts
     are made, but those under way may be answered, since they are paid for.
@@ -128,7 +184,7 @@ class Attempts:
         self._primed: set[str] = set()
         self._priming: dict[str, asyncio.Lock] = {}
         self._streak = _Streak()
-        self._answered = False
+        self._answered = self._asked_known = False
         self._heard_at = -math.inf
         self._trouble = "its limits on rates leave no room"
         self._failure: ModelError | None = None
@@ -196,7 +252,11 @@ class Attempts:
                         raise self.give_up(ModelError(f"{self._name}: {error}; {_GO_ON}")) from error
                     case CallProblem.RATE_LIMITED:
                         limited += 1
-                    case _ if self._answered or error.problem is not CallProblem.UNREACHABLE:
+                    case CallProblem.UNREACHABLE:
+                        pass
+                    case CallProblem.OVERLOADED if self._answered and self._is_out:
+                        pass
+                    case _:
                         failed += 1
                 seconds = time.monotonic() - began
                 unlucky = limited >= self._pacing.limited_attempts and seconds >= self._pacing.limited
@@ -209,6 +269,10 @@ class Attempts:
                     self._check_patience(began, waited)
                     await asyncio.sleep(waited)
         raise self._failure
+
+    @property
+    def _is_out(self) -> bool:
+        return self._streak.length >= self._pacing.failures
 
     def _patient_until(self, began: float) -> float:
         return max(began, self._heard_at) + self._pacing.deadline
@@ -241,6 +305,8 @@ class Attempts:
                 raise
             called_at = time.time()
             seconds = time.monotonic() - sent_at
+        if self._streak.told:
+            _log.warning("%s: answers again after %.0f s", self._name, time.monotonic() - self._streak.began_at)
         self._streak = _Streak()
         self._answered = True
         self._heard_at = time.monotonic()
@@ -299,6 +365,9 @@ class Attempts:
         if error.problem in {CallProblem.RATE_LIMITED, CallProblem.OVERLOADED}:
             self._window.halve(sent_at)
             await self._hold(self._pacing.asked_seconds(error))
+        if not self._answered and not self._asked_known:
+            self._asked_known = True
+            self._answered = await asyncio.to_thread(self._pacing.known)
         self._judge(streak, error, now, sent_at)
 
     async def _hold(self, seconds: float) -> None:
@@ -309,6 +378,10 @@ class Attempts:
 
     def _judge(self, streak: _Streak, error: CallError, now: float, sent_at: float) -> None:
         """Give the provider up, or probe it."""
+        is_away = error.problem is CallProblem.UNREACHABLE or self._is_out
+        if self._answered and is_away and not streak.told and self._streak is streak:
+            streak.told = True
+            _tell_waiting(self._name, self._pacing, error)
         deserted = not self._answered and now - streak.deserted_at >= self._pacing.deserted
         if not deserted and streak.length < self._pacing.failures:
             return
@@ -321,8 +394,9 @@ class Attempts:
             streak.probes += 1
             streak.probed_at = now
             self._window.close_to_one()
-            unheard = error.problem is CallProblem.UNREACHABLE and not self._answered
-            self._window.pause(self._pacing.backoff_seconds(1 if unheard else streak.probes))
+            unheard = error.problem is CallProblem.UNREACHABLE
+            probes = min(streak.probes, _PROBES if self._answered else 1) if unheard else streak.probes
+            self._window.pause(self._pacing.backoff_seconds(probes))
 
 
 def _estimate(request: Request) -> int:

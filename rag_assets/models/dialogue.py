@@ -1,6 +1,6 @@
 """Work on many documents at once in which an answer may lead to further requests."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -25,6 +25,44 @@ class _Round(Generic[Key, Result]):
 
     def __post_init__(self) -> None:
         self.missing = len(self.answers)
+
+
+@dataclass
+class Missing:
+    """Answers that were of no use, so that something else stands in for them.
+
+    Attributes:
+        causes: How many, by outcome.
+        again: Whether a later run should ask for any of them.
+    """
+
+    causes: Counter[str] = field(default_factory=Counter)
+    again: bool = False
+
+    def note(self, answers: Iterable[Completion]) -> None:
+        """Count those of some answers."""
+        for answer in answers:
+            if not answer.usable:
+                self.causes[answer.outcome.value] += 1
+                self.again |= answer.may_pass
+
+
+def watched(dialogue: "Dialogue[Result]", missing: Missing) -> "Dialogue[Result]":
+    """A dialogue whose answers that are of no use are counted.
+
+    Args:
+        dialogue: The dialogue.
+        missing: Added to.
+    """
+    answers: list[Completion] | None = None
+    while True:
+        try:
+            requests = next(dialogue) if answers is None else dialogue.send(answers)
+        except StopIteration as stop:
+            result: Result = stop.value
+            return result
+        answers = yield requests
+        missing.note(answers)
 
 
 def converse(model: LanguageModel, dialogues: Iterable[tuple[Key, "Dialogue[Result]"]]) -> Iterator[tuple[Key, Result]]:

@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Request
 from rag_assets.contracts.ports import LanguageModel, Session
+from rag_assets.models.attempts import Pacing
 from rag_assets.models.catalogue import ModelFacts, model_facts
 from rag_assets.models.providers import CallError
+from rag_assets.models.structured import NO_REPEATS, Repeats
 
 if TYPE_CHECKING:
     from rag_assets.models.budget import Budget
@@ -30,6 +32,8 @@ class ModelChoice:
 
     Attributes:
         patience_seconds: How long a provider that cannot answer is tried; see `Pacing.deadline`.
+        outage_seconds: How long one that has answered in a run is waited for; see `Pacing.outage`.
+        repeats: How often the same is asked again whose answer was of no use.
     """
 
     provider: str
@@ -49,6 +53,8 @@ class ModelChoice:
     batch_requests: int
     batch_poll_seconds: float
     patience_seconds: float = math.inf
+    outage_seconds: float = Pacing.outage
+    repeats: Repeats = NO_REPEATS
 
     @property
     def name(self) -> str:
@@ -99,9 +105,9 @@ def load_language_model(choice: ModelChoice, folder: Path, ledger: "Ledger", bud
 
     if budget is not None and budget.limited:
         check_price(choice)
-    provider = load_provider(choice, folder)
+    provider = load_provider(choice, folder, ledger.has_answers)
     metered = MeteredModel(provider, ledger, budget)
-    return StructuredModel(metered, choice.temperature, partial(ledger.note_invalid, metered.name))
+    return StructuredModel(metered, choice.temperature, partial(ledger.note, metered.name), choice.repeats)
 
 
 def check_price(choice: ModelChoice) -> None:
@@ -169,24 +175,30 @@ def _converted(choice: ModelChoice, schema: str) -> object:
             return schema
 
 
-def load_provider(choice: ModelChoice, folder: Path) -> "Provider":
+def load_provider(choice: ModelChoice, folder: Path, known: Callable[[], bool] = lambda: False) -> "Provider":
     """Build the provider alone: nothing is stored, counted or limited by a budget.
+
+    Args:
+        choice: Which one.
+        folder: Folder for what providers share and remember.
+        known: Tells whether it has answered before in the same run.
 
     Raises:
         SettingsError: The settings do not fit, or a package is missing.
     """
+    pacing = Pacing(outage=choice.outage_seconds, deadline=choice.patience_seconds, known=known)
     match choice.provider:
         case "anthropic":
-            return _anthropic(choice, folder)
+            return _anthropic(choice, folder, pacing)
         case "openai":
-            return _openai(choice, folder)
+            return _openai(choice, folder, pacing)
         case _:
             from rag_assets.models.vllm_model import VllmModel
 
             return VllmModel(choice.model, choice.catalogue, choice.context_tokens)
 
 
-def _anthropic(choice: ModelChoice, folder: Path) -> "Provider":
+def _anthropic(choice: ModelChoice, folder: Path, pacing: Pacing) -> "Provider":
     from rag_assets.models.anthropic_model import AnthropicCaller, AnthropicModel
     from rag_assets.models.anthropic_open_batches import BatchSettings
 
@@ -196,7 +208,8 @@ def _anthropic(choice: ModelChoice, folder: Path) -> "Provider":
         return AnthropicCaller(choice.model, facts, choice.api_key, choice.base_url, choice.timeout_seconds)
 
     def open_calls(keep: "Keep", purse: "Purse") -> AbstractContextManager[Session]:
-        return open_session(choice, folder, make_caller, keep, purse, prime_prefixes=bool(facts.cache_prefix_tokens))
+        prime = bool(facts.cache_prefix_tokens)
+        return open_session(choice, folder, make_caller, keep, purse, pacing, prime_prefixes=prime)
 
     batches = BatchSettings(
         folder / BATCHES_FOLDER, choice.batch_from, choice.batch_requests, choice.batch_poll_seconds, choice.attempts
@@ -214,7 +227,7 @@ def _anthropic(choice: ModelChoice, folder: Path) -> "Provider":
     )
 
 
-def _openai(choice: ModelChoice, folder: Path) -> "Provider":
+def _openai(choice: ModelChoice, folder: Path, pacing: Pacing) -> "Provider":
     from rag_assets.models.openai_endpoint import Endpoint
     from rag_assets.models.openai_model import OpenAIModel
     from rag_assets.models.providers import TIMEOUT_SETTING
@@ -223,10 +236,10 @@ def _openai(choice: ModelChoice, folder: Path) -> "Provider":
         make_caller: "Callable[[], Caller]", keep: "Keep", purse: "Purse", *, name: str
     ) -> AbstractContextManager[Session]:
         del name
-        return open_session(choice, folder, make_caller, keep, purse, prime_prefixes=False)
+        return open_session(choice, folder, make_caller, keep, purse, pacing, prime_prefixes=False)
 
     endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_seconds, TIMEOUT_SETTING)
-    return OpenAIModel(endpoint, choice.model, open_calls, choice.catalogue, choice.context_tokens)
+    return OpenAIModel(endpoint, choice.model, open_calls, choice.catalogue, choice.context_tokens, pacing)
 
 
 def open_session(
@@ -235,11 +248,11 @@ def open_session(
     make_caller: "Callable[[], Caller]",
     keep: "Keep",
     purse: "Purse",
+    pacing: Pacing,
     *,
     prime_prefixes: bool,
 ) -> AbstractContextManager[Session]:
     """A session of single calls within the limits of the settings."""
-    from rag_assets.models.attempts import Pacing
     from rag_assets.models.dispatch import ConcurrentSession
     from rag_assets.models.rate_limit import RateLimit
 
@@ -253,5 +266,5 @@ def open_session(
         timeout_seconds=choice.timeout_seconds,
         rate_limit=RateLimit(folder / "limits", choice.name, choice.requests_per_minute, choice.tokens_per_minute),
         prime_prefixes=prime_prefixes,
-        pacing=Pacing(deadline=choice.patience_seconds),
+        pacing=pacing,
     )

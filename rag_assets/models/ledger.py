@@ -10,7 +10,7 @@ import hashlib
 import math
 import operator
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -40,10 +40,16 @@ from rag_assets.store.lake import Lake
 
 Found = TypeVar("Found")
 
+NOTES = (Outcome.INVALID.value, Outcome.REPEATED.value)  # outcomes of rows that are no calls
+
+# What a row adds to the answers of use; an answer that broke its schema is a completed call, and has a row of its own.
+_ANSWERS = {Outcome.COMPLETED.value: 1, Outcome.TRUNCATED.value: 1, Outcome.INVALID.value: -1}
+_UNANSWERED = ("empty", "refused")  # outcomes after which a call is repeated that were not counted as such
 _SLICE = 100_000  # records that are in memory at once when they are compacted
 _MEAN_OUTPUT_TOKENS = """
     SELECT step, avg(output_tokens) FROM calls
-    WHERE provider = ? AND model = ? AND NOT cache_hit AND outcome NOT IN ('failed', 'invalid') GROUP BY step
+    WHERE provider = ? AND model = ? AND NOT cache_hit AND outcome NOT IN ('failed', 'invalid', 'repeated')
+    GROUP BY step
 """
 _ATTEMPTS = 20  # at reading files of the lake, which an upkeep may remove once there are newer ones
 
@@ -123,8 +129,9 @@ class Ledger:
         free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=True)
         self._journal.append(self._record(model_name, free))
 
-    def note_invalid(self, model_name: str, completion: Completion) -> None:
-        """Write down that an answer broke its schema for good; the calls that it took have rows of their own.
+    def note(self, model_name: str, completion: Completion) -> None:
+        """Write down what is no call: that an answer broke its schema for good, or that a call was made because an
+        earlier answer was of no use. The calls that it took have rows of their own.
 
         Raises:
             OSError: It cannot be written.
@@ -197,6 +204,17 @@ class Ledger:
         rows = self.rows(columns=["request_key", "outcome"])
         return frozenset(rows.filter(pc.equal(rows["outcome"], "invalid"))["request_key"].to_pylist())
 
+    def unusable_keys(self, documents: Sequence[str]) -> frozenset[str]:
+        """What answers on some documents are stored under that were of no use.
+
+        Raises:
+            StoreError: The table cannot be read.
+        """
+        rows = self.rows(columns=["document_id", "request_key", "outcome"])
+        of_no_use = pc.is_in(rows["outcome"], pa.array(["refused", "empty", "truncated", "invalid"], pa.string()))
+        chosen = pc.and_(of_no_use, pc.is_in(rows["document_id"], pa.array(list(documents), pa.string())))
+        return frozenset(rows.filter(chosen)["request_key"].to_pylist())
+
     def spent_usd(self, since: datetime | None = None, run_id: str | None = None) -> float:
         """What calls have cost, those that are not in the table yet included.
 
@@ -217,6 +235,38 @@ class Ledger:
         known = set(stored.filter(pc.is_in(stored["call_id"], pa.array(waiting, pa.string())))["call_id"].to_pylist())
         fresh = [cost for call_id, cost in waiting.items() if call_id not in known]
         return math.fsum([*fresh, pc.sum(stored["cost_usd"]).as_py() or 0.0])
+
+    def has_answers(self) -> bool:
+        """Whether the provider has answered a call of this run, in any process of it; never outside a run.
+
+        Raises:
+            StoreError: The table cannot be read.
+        """
+        if self.run_id is None:
+            return False
+        rows = self.rows(run_id=self.run_id, columns=["cache_hit", "outcome"])
+        made = rows.filter(pc.invert(rows["cache_hit"]))
+        return bool(pc.any(pc.is_in(made["outcome"], pa.array(sorted(STORED_OUTCOMES), pa.string()))).as_py())
+
+    def answer_counts(self, since: datetime | None = None, run_id: str | None = None) -> dict[str, tuple[int, int]]:
+        """Calls that gave an answer of use, and calls that were made because an earlier one did not, by asset.
+
+        Args:
+            since: Only calls from then on.
+            run_id: Only calls of this run.
+
+        Raises:
+            StoreError: The table cannot be read.
+        """
+        answered: Counter[str] = Counter()
+        repeated: Counter[str] = Counter()
+        rows = self.rows(since, run_id, ["asset", "outcome", "cache_hit", "error"])
+        for row in rows.filter(pc.invert(rows["cache_hit"])).to_pylist():
+            answered[row["asset"]] += _ANSWERS.get(row["outcome"], 0)
+            if row["outcome"] == Outcome.REPEATED.value:
+                repeated[row["asset"]] += 1
+                answered[row["asset"]] -= not (row["error"] or "").startswith(_UNANSWERED)
+        return {asset: (max(0, answered[asset]), repeated[asset]) for asset in answered | repeated}
 
     def mean_output_tokens(self, model_name: str) -> dict[str, float]:
         """Mean tokens written by step, over the calls of a model that are in the table.

@@ -16,7 +16,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from rag_assets.contracts.errors import ModelError, SettingsError
+from rag_assets.contracts.errors import AwayError, ModelError, SettingsError
+from rag_assets.models.attempts import Pacing, until_answered
 from rag_assets.models.chat_messages import sendable, unquoted
 from rag_assets.models.providers import CallError, CallProblem, late, nobody, without_keys
 
@@ -45,6 +46,7 @@ _STATUS_PROBLEMS = {
     503: CallProblem.OVERLOADED,
     529: CallProblem.OVERLOADED,
 }
+_AWAY = frozenset({CallProblem.UNREACHABLE, CallProblem.OVERLOADED, CallProblem.UNAVAILABLE})
 # These come with 429, but waiting does not help.
 _NO_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 
@@ -156,6 +158,7 @@ class Endpoint:
             retries: Further attempts at a call.
 
         Raises:
+            AwayError: The server does not answer at the moment.
             ModelError: A call failed.
         """
         import openai
@@ -167,7 +170,8 @@ class Endpoint:
                 yield client
             except (openai.APIError, ValueError) as error:
                 problem = call_error(error, self, sent)
-                raise ModelError(f"{doing}: {problem}") from None
+                raised = AwayError if problem.problem in _AWAY else ModelError
+                raise raised(f"{doing}: {problem}") from None
 
     def check(self, seconds: float) -> None:
         """Find out whether a server listens; whatever it says will do, and so will silence.
@@ -200,11 +204,13 @@ class ServerTokenizer:
     Args:
         endpoint: The server.
         model: Name of the model there; empty takes the first that the server lists.
+        pacing: How long it is waited for.
     """
 
-    def __init__(self, endpoint: Endpoint, model: str = "") -> None:
+    def __init__(self, endpoint: Endpoint, model: str = "", pacing: Pacing | None = None) -> None:
         self._endpoint = endpoint
         self._model = model
+        self._pacing = pacing or Pacing()
 
     @cached_property
     def served(self) -> ServedModel:
@@ -213,6 +219,9 @@ class ServerTokenizer:
         Raises:
             ModelError: The server cannot be reached, or offers no model.
         """
+        return until_answered(self._ask_served, self._pacing, self._endpoint.place)
+
+    def _ask_served(self) -> ServedModel:
         with self._endpoint.client(doing="list of models", retries=1) as client:
             listed = self._listed(client)
             entries = [_mapping(entry) for entry in listed] if isinstance(listed, list) else []

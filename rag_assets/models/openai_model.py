@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
 from rag_assets.contracts.ports import Session
+from rag_assets.models.attempts import Pacing
 from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
 from rag_assets.models.chat_messages import chat_messages
 from rag_assets.models.openai_endpoint import Endpoint, ServerTokenizer, call_error
@@ -51,6 +52,7 @@ class OpenAIModel:
         open_session: Opens a session of single calls.
         catalogue: The user's file of prices and limits.
         context_tokens: Tokens of prompt and answer together; 0 takes those of the catalogue or the server.
+        pacing: How long the server is waited for when it is asked for its limits.
     """
 
     def __init__(
@@ -60,13 +62,14 @@ class OpenAIModel:
         open_session: OpenSession,
         catalogue: Path | None = None,
         context_tokens: int = 0,
+        pacing: Pacing | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._model = model
         self._open_session = open_session
         self._catalogue = catalogue
         self._context_tokens = context_tokens
-        self._tokenizer = ServerTokenizer(endpoint, model)
+        self._tokenizer = ServerTokenizer(endpoint, model, pacing)
 
     @cached_property
     def model(self) -> str:

@@ -1,13 +1,14 @@
-"""Answers that must be JSON: checked against their schema, asked for once more where they break it, and continued where
-a list was cut off. Stands outside of what is stored and paid, so that each further question is a call like any other.
+"""Answers that are of use: JSON is checked against its schema, asked to be mended where it breaks it, and continued
+where a list was cut off; what is refused, empty or broken for good is asked again. Stands outside of what is stored and
+paid, so that each further question is a call like any other, with a stored answer and a row of the ledger of its own.
 """
 
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
@@ -33,6 +34,40 @@ _CONTINUE = (
 )
 
 
+@dataclass(frozen=True)
+class Repeats:
+    """How often the same is asked again whose answer was of no use.
+
+    Attributes:
+        empty: In one run, where the model ended without a word.
+        refused: In one run, where it declined.
+        broken: In one run, where its JSON broke the schema, also mended, or was cut off before anything was complete.
+        runs: Runs in which it is asked at all; later ones leave it.
+    """
+
+    empty: int = 0
+    refused: int = 0
+    broken: int = 0
+    runs: int = 1
+
+    def of(self, outcome: Outcome) -> int:
+        """Times that a call with an outcome is made again in one run."""
+        match outcome:
+            case Outcome.EMPTY:
+                return self.empty
+            case Outcome.REFUSED:
+                return self.refused
+            case _:
+                return self.broken
+
+    def most(self, outcome: Outcome) -> int:
+        """Times that the same is asked in all runs together, the first one included."""
+        return self.runs * (1 + self.of(outcome))
+
+
+NO_REPEATS = Repeats()
+
+
 class StructuredModel(WrappedModel):
     """A language model whose JSON answers satisfy their schema, or say that they do not.
 
@@ -41,21 +76,25 @@ class StructuredModel(WrappedModel):
     Args:
         inner: The model.
         temperature: Of requests that name none.
-        note_invalid: Told of each answer that broke its schema for good.
+        note: Told of each answer that broke its schema for good, and of each call that was made because an earlier
+            answer was of no use (outcome `repeated`).
+        repeats: How often the same is asked again.
     """
 
     def __init__(
         self,
         inner: LanguageModel,
         temperature: float | None = None,
-        note_invalid: Callable[[Completion], None] | None = None,
+        note: Callable[[Completion], None] | None = None,
+        repeats: Repeats = NO_REPEATS,
     ) -> None:
         super().__init__(inner)
         self._temperature = temperature
-        self._note_invalid = note_invalid
+        self._note = note
+        self._repeats = repeats
 
     def _around(self, session: Session) -> Session:
-        return _StructuredSession(session, self._temperature, self._note_invalid)
+        return _StructuredSession(session, self._temperature, self._note, self._repeats)
 
 
 @dataclass
@@ -68,31 +107,42 @@ class _Exchange:
         parts: Lists gathered from answers that were cut off.
         continuations: How often the answer was continued.
         repaired: Whether it was asked to mend its answer.
+        asked: The request as it is sent, without what was said since.
+        because: What was wrong with the answer that the last call was made for; None where it was made for none.
+        repeats: How often the same was asked again in this run, by outcome.
     """
 
     request: Request
     spent: Completion
+    asked: Request
     parts: JsonValue = None
     continuations: int = 0
     repaired: bool = False
+    because: str | None = None
+    repeats: Counter[Outcome] = field(default_factory=Counter)
 
 
 class _StructuredSession:
     """Submits what an answer that breaks its schema leads to."""
 
     def __init__(
-        self, session: Session, temperature: float | None, note_invalid: Callable[[Completion], None] | None
+        self,
+        session: Session,
+        temperature: float | None,
+        note: Callable[[Completion], None] | None,
+        repeats: Repeats,
     ) -> None:
         self._session = session
         self._temperature = temperature
-        self._note_invalid = note_invalid
+        self._note = note
+        self._repeats = repeats
         self._exchanges: dict[str, deque[_Exchange]] = {}
 
     def submit(self, request: Request) -> None:
-        exchange = _Exchange(request, Completion(request, Outcome.COMPLETED, stored=True))
+        asked = request
         if request.temperature is None and self._temperature is not None:
-            request = replace(request, temperature=self._temperature)
-        self._ask(request, exchange)
+            asked = replace(request, temperature=self._temperature)
+        self._ask(asked, _Exchange(request, Completion(request, Outcome.COMPLETED, stored=True), asked))
 
     def take(self, *, wait: bool) -> Completion | None:
         while (answer := self._session.take(wait=wait)) is not None:
@@ -125,9 +175,12 @@ class _StructuredSession:
     def _follow(self, exchange: _Exchange, answer: Completion) -> Completion | None:
         """The completion of an exchange, or None where a further request was submitted."""
         exchange.spent = _sum(exchange.spent, answer)
+        if exchange.because is not None and not answer.stored and self._note:
+            self._note(replace(answer, request=exchange.asked, outcome=Outcome.REPEATED, error=exchange.because))
+        exchange.because = None
         schema = exchange.request.schema
         if schema is None or answer.outcome not in {Outcome.COMPLETED, Outcome.TRUNCATED}:
-            return self._without_value(exchange, answer)
+            return self._ended(exchange, answer, self._without_value(exchange, answer))
         if answer.outcome is Outcome.TRUNCATED:
             return self._continue(exchange, answer, schema)
         try:
@@ -135,19 +188,39 @@ class _StructuredSession:
         except ValueError as error:
             if exchange.repaired:
                 broken = replace(exchange.spent, outcome=Outcome.INVALID, text=answer.text, error=str(error))
-                if self._note_invalid:
-                    self._note_invalid(broken)
-                return broken
+                return self._ended(exchange, answer, broken)
             exchange.repaired = True
+            exchange.because = str(error)
             question = _REPAIR.format(error=str(error))
             self._ask(_followed(answer.request, answer.text, question), exchange)
             return None
         return replace(exchange.spent, outcome=Outcome.COMPLETED, text=_text(value), value=value)
 
+    def _ended(self, exchange: _Exchange, answer: Completion, done: Completion) -> Completion | None:
+        """The completion, or None where the same is asked again because it is of no use.
+
+        An answer of an earlier run counts for the limit of all runs alone, one of this run for that of a run, too.
+        """
+        if done.usable or done.outcome is Outcome.FAILED:
+            return done
+        following = exchange.asked.attempt + 1
+        is_left = following < self._repeats.most(done.outcome)
+        if is_left and (answer.stored or exchange.repeats[done.outcome] < self._repeats.of(done.outcome)):
+            if not answer.stored:
+                exchange.repeats[done.outcome] += 1
+            exchange.parts, exchange.continuations, exchange.repaired = None, 0, False
+            exchange.because = f"{done.outcome}: {done.error}" if done.error else done.outcome.value
+            exchange.asked = replace(exchange.asked, attempt=following)
+            self._ask(exchange.asked, exchange)
+            return None
+        if done.outcome is Outcome.INVALID and self._note:
+            self._note(replace(done, request=exchange.asked))
+        return replace(done, repeatable=is_left)
+
     def _continue(self, exchange: _Exchange, answer: Completion, schema: str) -> Completion | None:
         found = complete_items(answer.text, schema)
         if found is None or exchange.continuations == _CONTINUATIONS:
-            return self._without_value(exchange, answer)
+            return self._ended(exchange, answer, self._without_value(exchange, answer))
         exchange.continuations += 1
         exchange.parts = _joined(exchange.parts, found)
         counts = ", ".join(f"{len(items)} in {name!r}" for name, items in found.items() if isinstance(items, list))

@@ -4,6 +4,8 @@ One step of the pipeline is one call: for each shard it is told what every docum
 rows whose inputs are what they were, has the others computed, drops those that are gone, and writes.
 """
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +15,7 @@ import pyarrow.compute as pc
 from rag_assets.contracts.tables import Table
 from rag_assets.store.lake import WHOLE, Lake
 
-_RETRY = "retry:"
+_MARK = re.compile(r"(?P<state>again|settled)\[(?P<causes>[^\]]*)\]:(?P<key>.*)", re.DOTALL)
 
 Rows = Mapping[str, pa.Table]  # new rows by table name
 Compute = Callable[[Sequence[str]], Rows]  # document ids of one shard -> their rows
@@ -58,19 +60,78 @@ class StepReport:
         return ShardReport(*map(sum, zip(*facts, strict=True)))
 
 
-def retried_later(key: str) -> str:
-    """Input to note of rows that stand in for better ones: they count as done, and the next run tries again."""
-    return f"{_RETRY}{key}"
+def marked_stand_ins(key: str, causes: Mapping[str, int], *, again: bool) -> str:
+    """Input to note of rows of which some stand in for those that a language model did not write.
+
+    Args:
+        key: What the rows were computed from.
+        causes: How many answers are missing, by cause; nothing is noted where there are none and `again` is not set.
+        again: Whether the next run asks for them; the rows count as done in either case.
+    """
+    if not causes and not again:
+        return key
+    listed = ",".join(f"{cause}={count}" for cause, count in sorted(causes.items()))
+    return f"{'again' if again else 'settled'}[{listed}]:{key}"
 
 
 def finished(inputs: Mapping[str, str]) -> dict[str, str]:
-    """Inputs without the marks of `retried_later`."""
-    return {name: key.removeprefix(_RETRY) for name, key in inputs.items()}
+    """Inputs without the marks of `marked_stand_ins`."""
+    return {name: mark["key"] if (mark := _MARK.fullmatch(key)) else key for name, key in inputs.items()}
+
+
+def settled(inputs: Mapping[str, str]) -> dict[str, str]:
+    """Inputs without the marks of stand-ins that no run asks for again, so that they equal what is wanted."""
+    return {
+        name: mark["key"] if (mark := _MARK.fullmatch(key)) and mark["state"] == "settled" else key
+        for name, key in inputs.items()
+    }
+
+
+@dataclass
+class StandIns:
+    """What stands in for answers that a language model did not give.
+
+    Attributes:
+        causes: How many answers are missing, by cause.
+        marked: Documents with any; 1 of a table that is made as a whole.
+        again: Of these: documents that the next run asks for again.
+        total: Documents in all.
+    """
+
+    causes: Counter[str] = field(default_factory=Counter)
+    marked: int = 0
+    again: int = 0
+    total: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many answers are missing."""
+        return self.causes.total()
+
+    @property
+    def reasons(self) -> str:
+        """The causes in words, the most frequent first."""
+        return ", ".join(f"{cause} {count}" for cause, count in self.causes.most_common())
+
+
+def stand_ins(lake: Lake, table: Table, shards: Sequence[str] | None = None) -> StandIns:
+    """What stands in for answers of a language model in some shards of a table, or in all."""
+    found = StandIns()
+    for shard in lake.latest(table) if shards is None else shards:
+        inputs = lake.inputs(table, shard)
+        found.total += len(inputs)
+        for key in inputs.values():
+            if mark := _MARK.fullmatch(key):
+                listed = (each.partition("=") for each in mark["causes"].split(",") if each)
+                found.causes.update({cause: int(count) for cause, _, count in listed})
+                found.marked += 1
+                found.again += mark["state"] == "again"
+    return found
 
 
 def stale_documents(lake: Lake, tables: Sequence[Table], shard: str, wanted: Mapping[str, str]) -> list[str]:
     """Documents of a shard whose rows in any of the tables were computed from something else, in order of id."""
-    stored = [lake.inputs(table, shard) for table in tables]
+    stored = [settled(lake.inputs(table, shard)) for table in tables]
     return sorted(name for name, key in wanted.items() if any(inputs.get(name) != key for inputs in stored))
 
 

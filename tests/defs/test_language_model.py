@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+import logging
+import threading
 from collections import Counter
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -178,8 +180,49 @@ class ReadingServer(ModelServer):
         }
 
 
-def completion(text: str) -> Reply:
-    message = {"role": "assistant", "content": text}
+class StoppedServer(ModelServer):
+    """Stops when it has answered so many calls.
+
+    Attributes:
+        calls_left: Calls until it stops.
+    """
+
+    def __init__(self, calls_left: int) -> None:
+        super().__init__()
+        self.calls_left = calls_left
+
+    def _write(self, handler: BaseHTTPRequestHandler, reply: Reply) -> None:
+        if handler.path.endswith("/chat/completions"):
+            self.calls_left -= 1
+            if self.calls_left == 0:
+                self._server.shutdown()
+                self._server.server_close()
+        super()._write(handler, reply)
+
+    def start_again(self) -> None:
+        """Listen at the address again."""
+        self._server = ThreadingHTTPServer(self._server.server_address[:2], self._server.RequestHandlerClass)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+
+class StartedWhenMissed(logging.Handler):
+    """Starts a server some seconds after the log says that it is waited for."""
+
+    def __init__(self, server: StoppedServer, seconds: float) -> None:
+        super().__init__(logging.WARNING)
+        self.server, self.seconds = server, seconds
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+        if "waiting for the model server" in self.lines[-1]:
+            threading.Timer(self.seconds, self.server.start_again).start()
+
+
+def completion(text: str, **more: str) -> Reply:
+    message = {"role": "assistant", "content": text, **more}
     usage = {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}
     choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
@@ -194,6 +237,7 @@ def test_a_real_model_summarizes_and_the_ledger_is_complete(folder: Path, small_
         RAG_ENRICHMENT__TAXONOMY=str(folder / "taxonomy.toml"),  # a large one takes the model minutes
         RAG_ENRICHMENT__QUESTIONS_LEAST="1",
         RAG_ENRICHMENT__QUESTIONS_MOST="1",
+        RAG_LANGUAGE_MODEL__REPEAT_RUNS="1",  # what the model cannot do it cannot do in the second run either
     )
     code, output = call(folder, environment, "plan", "--json")
     assert code == 0, output
@@ -204,7 +248,7 @@ def test_a_real_model_summarizes_and_the_ledger_is_complete(folder: Path, small_
     written = rows(folder, "SELECT * FROM page_summaries") + rows(folder, "SELECT * FROM file_summaries")
     assert len(written) == 4
     assert {row["asset"] for row in calls} >= {"page_summaries", "file_summaries", "document_facets", "synthetic_qa"}
-    calls = [row for row in calls if row["outcome"] != "invalid"]
+    calls = [row for row in calls if row["outcome"] not in {"invalid", "repeated"}]
     assert all(row["input_tokens"] > 0 and row["output_tokens"] > 0 and row["seconds"] > 0 for row in calls)
     assert all(row["run_id"] and not row["cache_hit"] for row in calls)
     name = Home(load_settings(home=folder / "home", language_model=_chosen(small_llama_server))).language_model_name
@@ -319,6 +363,72 @@ def test_a_stored_answer_that_breaks_its_schema_is_planned_for_and_mended(folder
     assert not rows(folder, "SELECT * FROM model_failures")
 
 
+class FaultyServer(ModelServer):
+    """Gives answers of no use to a third of what it is asked: refused for good, empty or broken at first.
+
+    Attributes:
+        healed: Whether it answers everything.
+        times: How often each conversation came.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.healed = False
+        self.times: Counter[str] = Counter()
+
+    def _write(self, handler: BaseHTTPRequestHandler, reply: Reply) -> None:
+        if self.asked and handler.path.endswith("/chat/completions") and not self.healed:
+            asked = self.asked[-1]
+            self.times[asked] += 1
+            reply = self._fault(asked, self.times[asked]) or reply
+        super()._write(handler, reply)
+
+    def _fault(self, asked: str, times: int) -> Reply | None:
+        if "REFUSED" in asked:
+            return completion("", refusal="I cannot help with that.")
+        if "EMPTY" in asked and times <= 2:
+            return completion("")
+        return completion('{"page": ') if "BROKEN" in asked and times == 1 else None
+
+
+def test_answers_of_no_use_are_asked_again_and_what_stands_in_for_them_is_told(folder: Path) -> None:
+    """Of four documents one is refused, one empty, one broken. The next run asks for what is missing, not for ever."""
+    for path in (folder / "specs").iterdir():
+        path.unlink()
+    for name in ("Orders", "REFUSED", "EMPTY", "BROKEN"):
+        (folder / "specs" / f"{name}.md").write_text(document(name), "utf-8")
+    with FaultyServer() as server:
+        chosen = {"provider": "openai", "base_url": f"{server.url}/v1", "model": "m", "repeat_runs": 2}
+        sources = (str(folder / "specs"),)
+        home = Home(load_settings(home=folder / "home", sources=sources, language_model=chosen))
+        update_documents(home.lake, home.listing(), SHARDS, home.options.parsing, 1, silent)
+        counts, calls = [], []
+        for run in ("first", "second", "third"):
+            before = len(server.asked)
+            home.model_steps(home.language_model(run))["page_summaries"](home.lake, SHARDS, silent)
+            counts.append(home.ledger().answer_counts(run_id=run).get("page_summaries"))
+            calls.append(len(server.asked) - before)
+            found = home.stand_ins()["page_summaries"]
+            assert (dict(found.causes), found.marked, found.total) == ({"refused": 1}, 1, 4)
+            assert found.again == (run == "first")
+        assert counts == [(3, 5), (0, 2), None]  # once more, twice, and to be mended and once more
+        assert calls == [9, 2, 0]
+        environment = settings(f"{server.url}/v1", "m")
+        code, output = call(folder, environment, "status")
+        assert code == 0, output
+        assert "refused 1" in output
+        assert "`index --force GLOB` asks again" in output
+        code, output = call(folder, environment, "status", "--json")
+        assert json.loads(output)["model_steps"]["page_summaries"]["causes"] == {"refused": 1}
+        home.ledger().compact()
+        made = [row for row in home.ledger().rows().to_pylist() if not row["cache_hit"]]
+        assert sum(row["outcome"] != "repeated" for row in made) == len(server.asked)
+        server.healed = True
+        home.forget_unusable_answers(force_documents(home.lake, ["**/REFUSED.md"], list(STEPS)).documents)
+        home.model_steps(home.language_model("forced"))["page_summaries"](home.lake, SHARDS, silent)
+        assert home.stand_ins()["page_summaries"].count == 0
+
+
 def test_what_failed_for_a_moment_is_asked_again_by_the_next_run(folder: Path) -> None:
     with ModelServer() as server:
         server.instead = Reply(503, json={"error": {"message": "busy"}})
@@ -334,6 +444,30 @@ def test_what_failed_for_a_moment_is_asked_again_by_the_next_run(folder: Path) -
         code, output = index(folder, environment)
         assert code == 0, output
         assert len(server.asked) == asked
+
+
+def test_a_server_that_is_restarted_at_the_border_of_a_step_is_waited_for(folder: Path) -> None:
+    """Longer than one that never answered would be; the two page summaries are the first step."""
+    logger = logging.getLogger("rag_assets.models.attempts")
+    with StoppedServer(2) as server:
+        handler = StartedWhenMissed(server, 4.0)
+        logger.addHandler(handler)
+        try:
+            code, output = index(folder, settings(f"{server.url}/v1", "m"))
+        finally:
+            logger.removeHandler(handler)
+        assert code == 0, output
+    assert "300 s at most (language_model.outage_seconds)" in handler.lines[0]
+    assert not rows(folder, "SELECT * FROM model_failures")
+    assert len(rows(folder, "SELECT * FROM file_summaries WHERE method <> 'extractive'")) == 2
+
+
+def test_a_server_that_does_not_come_back_ends_the_run_when_its_patience_does(folder: Path) -> None:
+    with StoppedServer(2) as server:
+        code, output = index(folder, settings(f"{server.url}/v1", "m", RAG_LANGUAGE_MODEL__OUTAGE_SECONDS="0"))
+        assert code == 1
+        assert "connection failed" in output
+        server.start_again()  # for what closes it
 
 
 def test_meta_knowledge_that_failed_for_a_moment_is_asked_again_by_the_next_run(folder: Path) -> None:

@@ -249,7 +249,7 @@ def test_a_description_that_fails_is_composed_and_tried_again(tmp_path: Path) ->
     text = str(by_name(lake)["台帳"]["description"])
     assert "台帳は" in text
     assert len(text) <= 200
-    assert lake.inputs(ENTITIES, WHOLE)[WHOLE].startswith("retry:")
+    assert lake.inputs(ENTITIES, WHOLE)[WHOLE].startswith("again[")
     healed = ScriptedModel(always({"description": "よし"}))
     assert update(lake, healed).written > 0
     assert by_name(lake)["台帳"]["description"] == "よし"

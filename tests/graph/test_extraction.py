@@ -476,7 +476,7 @@ def test_a_window_that_fails_is_left_to_rules_and_tried_again(tmp_path: Path) ->
     assert methods == {"E0004": "scripted:model", "E0005": "extractive"}
     assert update.replaced_windows == 1
     (noted,) = lake.inputs(ENTITY_MENTIONS, shard_of("a")).values()
-    assert noted.startswith("retry:")
+    assert noted.startswith("again[")
     healed = ScriptedModel(
         lambda request: graph_answer([entity("E0005")] if "E0005" in request.messages[0].text else [])
     )

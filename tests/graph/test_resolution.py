@@ -24,6 +24,7 @@ from rag_assets.graph.resolution import (
     resolve_names,
     skeleton,
 )
+from rag_assets.models.dialogue import Missing
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.folding import fold_name
@@ -42,9 +43,11 @@ def resolve(
     overrides: Overrides | None = None,
     model: ScriptedModel | None = None,
     embedder: LikeEverything | None = None,
+    missing: Missing | None = None,
 ) -> Resolution:
     used = StructuredModel(model) if model else ExtractiveModel()
-    return resolve_names(names, declarations, overrides or Overrides(), OPTIONS, embedder or LikeEverything(), used)
+    chosen = overrides or Overrides()
+    return resolve_names(names, declarations, chosen, OPTIONS, embedder or LikeEverything(), used, missing)
 
 
 def merged(resolution: Resolution) -> dict[str, tuple[str, Rule]]:
@@ -212,8 +215,10 @@ def test_a_model_confirms_near_names() -> None:
 
 def test_a_model_that_fails_confirms_nothing_and_is_asked_again() -> None:
     names = facts("顧客情報登録処理", "顧客情報登録機能")
-    found = resolve(names, model=ScriptedModel(failing))
-    assert found == Resolution((), retry=True)
+    missing = Missing()
+    found = resolve(names, model=ScriptedModel(failing), missing=missing)
+    assert found == Resolution(())
+    assert (missing.causes, missing.again) == ({"failed": 1}, True)
 
 
 def test_only_names_with_much_in_common_are_embedded() -> None:

@@ -302,7 +302,7 @@ def test_rows_are_those_that_were_recorded() -> None:
 
 def test_answers_that_broke_their_schema_are_known_by_their_keys(tmp_path: Path) -> None:
     ledger = filled(tmp_path)
-    ledger.note_invalid(MODEL, failed(1, cost_usd=0.1))
+    ledger.note(MODEL, failed(1, cost_usd=0.1))
     keys = set(ledger.rows().filter(pc.equal(ledger.rows()["outcome"], "invalid"))["request_key"].to_pylist())
     assert ledger.invalid_keys() == keys
     assert len(keys) == 1
