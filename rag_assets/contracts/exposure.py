@@ -4,10 +4,49 @@ Addresses that others reach are served with a token only. What a browser says of
 HTTP API and the Dagster UI; how each of them answers is its own.
 """
 
+import re
 from collections.abc import Collection
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
+from typing import NamedTuple
 
 from rag_assets.contracts.errors import SettingsError
+
+_AUTHORITY = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:/?#\\@\[\]%,]+))(?::(?P<port>[0-9]{0,5}))?")
+_PORTS = {"http": 80, "https": 443}
+
+
+class Authority(NamedTuple):
+    """A host and a port, as a `Host` header or an address names them.
+
+    Attributes:
+        name: Name in lower case without trailing dot, or address without brackets, in its shortest form.
+        port: The port; None where none is named.
+    """
+
+    name: str
+    port: int | None
+
+
+def parse_authority(text: str) -> Authority | None:
+    """Read `HOST[:PORT]` with a name, an IPv4 address or an IPv6 address in brackets.
+
+    Returns:
+        None where it is anything else, as with a user name, an IPv6 address without brackets, or a port that is no
+        number.
+    """
+    match = _AUTHORITY.fullmatch(text)
+    if match is None:
+        return None
+    port = int(match["port"]) if match["port"] else None
+    if port is not None and port > 65_535:
+        return None
+    if match["ipv6"] is None:
+        name = match["name"].lower().removesuffix(".")
+        return Authority(name, port) if name else None
+    try:
+        return Authority(str(IPv6Address(match["ipv6"])), port)
+    except ValueError:
+        return None
 
 
 def is_loopback(host: str) -> bool:
@@ -35,18 +74,19 @@ def check_exposure(host: str, token: str | None) -> None:
 
 
 def is_own_name(host: str, names: Collection[str], *, loopback: bool) -> bool:
-    """Whether a server may be called by a name: another site's name may be made to lead here (DNS rebinding).
+    """Whether a server may be called by a name; another site's name may be made to lead to it (DNS rebinding).
 
     Args:
-        host: The header `Host`.
+        host: The `Host` header of the request.
         names: Names of the server, beside those of this machine.
-        loopback: Whether the server can only be reached from this machine. One that others reach has any name where
-            `names` is empty.
+        loopback: Whether only this machine reaches the server. One that others reach is called by any name where it
+            has none of its own.
     """
-    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    name = name.strip("[]").rstrip(".").lower()
-    named = name in {each.lower() for each in names} or is_loopback(name)
-    return named or not (loopback or names)
+    called = parse_authority(host)
+    if called is None:
+        return False
+    own = {name.name if (name := parse_authority(each)) else each.strip("[]").lower() for each in names}
+    return called.name in own or is_loopback(called.name) or not (loopback or own)
 
 
 def is_own_page(host: str, origin: str | None, fetch_site: str | None) -> bool:
@@ -57,6 +97,15 @@ def is_own_page(host: str, origin: str | None, fetch_site: str | None) -> bool:
         origin: The header `Origin`, which browsers send with what is not a plain GET, and to open a WebSocket.
         fetch_site: The header `Sec-Fetch-Site`.
     """
-    if origin is not None and origin.partition("://")[2].lower() != host.lower():
+    if origin is not None and not _is_same_origin(origin, host):
         return False
     return fetch_site not in {"cross-site", "same-site"}
+
+
+def _is_same_origin(origin: str, host: str) -> bool:
+    scheme, _, rest = origin.partition("://")
+    sender, called = parse_authority(rest), parse_authority(host)
+    usual = _PORTS.get(scheme.lower())
+    if sender is None or called is None or usual is None:
+        return False
+    return (sender.name, sender.port or usual) == (called.name, called.port or usual)

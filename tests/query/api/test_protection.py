@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from rag_assets.cli import main
 from rag_assets.cli.serving import api_options
-from rag_assets.contracts.exposure import is_loopback
 from rag_assets.home import Home
 from rag_assets.query.api.limits import RateLimit, Work
 from rag_assets.query.api.options import ApiOptions
@@ -132,17 +131,6 @@ def test_others_are_served_with_a_token_only(sample_home: Path, host: str, monke
 
 
 @pytest.mark.parametrize(
-    ("host", "expected"),
-    [
-        *((name, True) for name in ("127.0.0.1", "::1", "[::1]", "localhost", "127.1.2.3")),
-        *((name, False) for name in ("0.0.0.0", "::", "", "localhost.evil.example", "10.0.0.1")),
-    ],
-)
-def test_what_only_this_machine_reaches(host: str, expected: bool) -> None:
-    assert is_loopback(host) is expected
-
-
-@pytest.mark.parametrize(
     ("headers", "status"),
     [
         ({"host": "127.0.0.1:8080"}, 200),
@@ -152,6 +140,8 @@ def test_what_only_this_machine_reaches(host: str, expected: bool) -> None:
         ({"host": "evil.example"}, 403),
         ({"host": "127.0.0.1.evil.example"}, 403),
         ({"host": ""}, 403),
+        ({"host": "localhost:evil.example"}, 403),
+        ({"host": "LocalHost.:8080"}, 200),
         ({"host": "localhost", "origin": "http://localhost"}, 200),
         ({"host": "localhost", "origin": "http://evil.example"}, 403),
         ({"host": "localhost", "origin": "null"}, 403),
