@@ -345,8 +345,17 @@ class ServeSettings(_Section):
         (), description="Names, beside those of this machine, under which the server may be called."
     )
     proxies: str = Field(
-        "127.0.0.1", description="Proxies, parted by commas, whose word on the caller's address is taken."
+        "",
+        description="Addresses or networks of proxies, parted by commas, whose `X-Forwarded-For` names the caller; "
+        "empty takes nobody's word.",
     )
+    connections: int = Field(
+        512, ge=1, le=100_000, description="Connections at once; beyond them, the oldest that waits is cut off."
+    )
+    header_bytes: int = Field(
+        1 << 16, ge=1 << 12, le=1 << 24, description="Size of the address and headers of a request, in bytes."
+    )
+    header_seconds: float = Field(10.0, gt=0, le=600, description="Seconds in which they must arrive.")
     requests_per_minute: int = Field(600, ge=0, description="Requests of one client a minute; 0 for no limit.")
     request_bytes: int = Field(1 << 20, ge=1 << 10, description="Size of a request in bytes.")
     search_workers: int = Field(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assets.cli.console import open_home
+from rag_assets.cli.console import open_home, say
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -56,12 +56,14 @@ def serve_home(
     check_exposure(address, token)
     threading.Thread(target=_load_embedder, args=(home.embedder,), name="load-embedder", daemon=True).start()
     from rag_assets.query.api.app import create_app
+    from rag_assets.query.api.connections import ConnectionLimits
     from rag_assets.query.api.server import announce, open_socket, serve_app
 
     with open_socket(address, chosen.port if port is None else port) as opened:
-        ready = announce(opened, click.echo, path)
+        ready = announce(opened, say, path)
         app = create_app(published(home), api_options(home, address), lambda: source_folders(home), ready, more)
-        serve_app(app, opened, chosen.proxies)
+        limits = ConnectionLimits(chosen.connections, chosen.header_bytes, chosen.header_seconds)
+        serve_app(app, opened, limits, chosen.proxies)
 
 
 def _load_embedder(embedder: "Embedder") -> None:

@@ -148,7 +148,8 @@ class Guard:
                     if not message.get("more_body", False):
                         break
         except TimeoutError as error:
-            raise Problem(408, f"expected the whole request in {_BODY_SECONDS:g} seconds") from error
+            late = f"expected the whole request in {_BODY_SECONDS:g} seconds"
+            raise Problem(408, late, {"Connection": "close"}) from error
         kept: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def again() -> Message:

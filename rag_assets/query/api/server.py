@@ -7,12 +7,15 @@ from collections.abc import Callable
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
+from rag_assets.query.api.connections import ConnectionLimits, limited_protocol
 from rag_assets.query.api.logs import log_to
 
 _log = logging.getLogger(__name__)
 _GRACE_SECONDS = 10
 _BACKLOG = 2048
+_IDLE_SECONDS = 30  # that a connection is kept without a request
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -47,16 +50,15 @@ def address_of(opened: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve_app(app: FastAPI, opened: socket.socket, proxies: str = "127.0.0.1") -> None:
-    """Serve until SIGINT or SIGTERM.
+def server_config(app: ASGIApp, limits: ConnectionLimits, proxies: str = "") -> uvicorn.Config:
+    """How an app is served.
 
     Args:
         app: The app.
-        opened: Where it is served.
-        proxies: Addresses of proxies whose word on the caller's address is taken, parted by commas.
+        limits: What connections may take.
+        proxies: Addresses or networks of proxies whose word on the caller's address is taken, parted by commas.
     """
-    log_to()
-    config = uvicorn.Config(
+    return uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
@@ -64,11 +66,26 @@ def serve_app(app: FastAPI, opened: socket.socket, proxies: str = "127.0.0.1") -
         date_header=True,
         backlog=_BACKLOG,
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        timeout_keep_alive=30,
-        h11_max_incomplete_event_size=64 << 10,
+        timeout_keep_alive=_IDLE_SECONDS,
+        http=limited_protocol(limits),
+        h11_max_incomplete_event_size=limits.header_bytes,
+        proxy_headers=bool(proxies.strip()),
         forwarded_allow_ips=proxies,
         ws="none",
     )
+
+
+def serve_app(app: FastAPI, opened: socket.socket, limits: ConnectionLimits, proxies: str = "") -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        app: The app.
+        opened: Where it is served.
+        limits: See `server_config`.
+        proxies: See `server_config`.
+    """
+    log_to()
+    config = server_config(app, limits, proxies)
     # uvicorn raises a signal again when it is done: it has had its effect, and the status is 0
     before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
