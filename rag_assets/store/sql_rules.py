@@ -1,7 +1,8 @@
 """Which SQL is run for strangers: one SELECT over the published tables, by functions that only compute.
 
 DuckDB itself opens no file and loads nothing (`rag_assets.store.sql`); this looks at the parsed statement before it is
-bound, because a SELECT may also call functions that change settings, read memory or tell of the machine.
+bound, because a SELECT may also hold parts that change data, and call functions that change settings, read memory or
+tell of the machine.
 What stays out: which functions only compute (`rag_assets.store.sql_functions`).
 """
 
@@ -13,8 +14,11 @@ from typing import Any
 import duckdb
 
 from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.plain_text import message_of
 from rag_assets.store.sql_functions import FUNCTIONS, TABLE_FUNCTIONS
 
+# what DuckDB's parser calls the parts of a query that only read; others write, as INSERT_QUERY_NODE
+_READING_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _SYSTEM_PREFIXES = ("duckdb_", "pg_", "pragma_", "sqlite_")
 _NAME = re.compile(r"[^\W\d]\w*")
 
@@ -49,8 +53,8 @@ def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
 
 
 def one_line(error: Exception) -> str:
-    """What DuckDB says of an error, without the advice that follows."""
-    return " ".join(str(error).split("\n\n")[0].split())
+    """What DuckDB says of an error, without the advice that follows; cut, as it may repeat a value of any length."""
+    return message_of(str(error).partition("\n\n")[0])
 
 
 def _check_node(node: Mapping[str, Any], tables: Collection[str], named: Collection[str]) -> None:
@@ -61,6 +65,8 @@ def _check_node(node: Mapping[str, Any], tables: Collection[str], named: Collect
         if len(_path(node)) > 1 or node.get("schema") or node.get("catalog"):
             raise QueryError(f"the function {name} is named with a schema: expected its name alone")
     match node.get("type"):
+        case str(kind) if kind.endswith("_NODE") and kind not in _READING_NODES:
+            raise QueryError("expected a SELECT statement; parts of it may not change data")
         case "TABLE_FUNCTION":
             name = str((node.get("function") or {}).get("function_name", "")).lower()
             if name not in TABLE_FUNCTIONS:

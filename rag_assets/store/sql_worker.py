@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
@@ -16,6 +17,7 @@ from uuid import UUID
 import duckdb
 
 from rag_assets.contracts.errors import QueryError, RagAssetsError
+from rag_assets.contracts.plain_text import message_of
 from rag_assets.contracts.tables import TABLES
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot
@@ -68,11 +70,13 @@ def answer(request: dict[str, Any], database: _Database) -> dict[str, Any]:
     timer.start()
     try:
         check_select(connection, request["query"], database.tables)
+        connection.execute("BEGIN TRANSACTION READ ONLY")
         found = connection.sql(request["query"])
         if found is None:
             raise QueryError("expected a SELECT statement; nothing else is run here")
         columns = [{"name": name, "type": str(kind)} for name, kind in zip(found.columns, found.types, strict=True)]
-        rows, complete = _rows(found, request["row_limit"], request["result_bytes"])
+        left_bytes = request["result_bytes"] - len(json.dumps(columns, ensure_ascii=False).encode("utf-8", "replace"))
+        rows, complete = _rows(found, request["row_limit"], left_bytes, request["result_bytes"])
     except duckdb.InterruptException as error:
         raise QueryError(f"the query took longer than {request['seconds']:g} seconds") from error
     except (duckdb.OutOfMemoryException, MemoryError) as error:
@@ -81,21 +85,27 @@ def answer(request: dict[str, Any], database: _Database) -> dict[str, Any]:
     except duckdb.Error as error:
         raise QueryError(one_line(error)) from error
     except (ValueError, OverflowError) as error:  # a value that Python has no type for
-        raise QueryError(f"a value of the result cannot be told: {error}") from error
+        raise QueryError(message_of(f"a value of the result cannot be told: {error}")) from error
     finally:
         timer.cancel()
+        with suppress(duckdb.Error):  # none was begun
+            connection.rollback()
     elapsed = (time.perf_counter() - began) * 1000
     return {"columns": columns, "rows": rows, "complete": complete, "milliseconds": round(elapsed, 3)}
 
 
-def _rows(found: duckdb.DuckDBPyRelation, row_limit: int, result_bytes: int) -> tuple[list[list[object]], bool]:
+def _rows(
+    found: duckdb.DuckDBPyRelation, row_limit: int, left_bytes: int, result_bytes: int
+) -> tuple[list[list[object]], bool]:
     rows: list[list[object]] = []
     size = 0
+    if left_bytes < 0:
+        raise QueryError(f"the columns of the result take more than {result_bytes} bytes: ask for fewer")
     listed = found.limit(row_limit + 1).fetchall()
     for row in listed[:row_limit]:
         values = [as_json(value) for value in row]
         size += len(json.dumps(values, ensure_ascii=False).encode("utf-8", "replace"))
-        if size > result_bytes:
+        if size > left_bytes:
             raise QueryError(f"the result is larger than {result_bytes} bytes: ask for fewer or shorter columns")
         rows.append(values)
     return rows, len(listed) <= row_limit

@@ -5,7 +5,7 @@ import pytest
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.store.sql_functions import FUNCTIONS, TABLE_FUNCTIONS
-from rag_assets.store.sql_rules import check_select
+from rag_assets.store.sql_rules import check_select, one_line
 
 SYNTAX = frozenset({"!__postfix", "count_star", "unnest"})  # what only the parser names
 
@@ -65,11 +65,35 @@ def test_what_only_computes_is_run(connection: duckdb.DuckDBPyConnection, query:
         ("PIVOT documents ON format USING count(*)", "a PIVOT names its columns here"),
         ("CREATE TABLE t AS SELECT 1", "expected a SELECT statement"),
         ("DESCRIBE documents", "expected a SELECT statement"),
+        *(
+            (query, "may not change data")
+            for query in (
+                "WITH x AS (INSERT INTO documents VALUES ('a', 1, now()) RETURNING *) SELECT * FROM x",
+                "WITH x AS (INSERT INTO documents SELECT * FROM documents) SELECT 1",
+                "WITH x AS MATERIALIZED (UPDATE documents SET format = 'a' RETURNING format) FROM x",
+                "WITH x AS (DELETE FROM documents RETURNING *), y AS (SELECT * FROM x) SELECT * FROM y",
+                "WITH x AS (COPY documents TO 'file.csv') SELECT 1",
+                "SELECT 1 UNION (WITH x AS (DELETE FROM documents RETURNING 1) SELECT * FROM x)",
+                "SELECT 1 WHERE 'a' IN (WITH x AS (DELETE FROM documents RETURNING *) SELECT format FROM x)",
+                "PIVOT (WITH x AS (DELETE FROM documents RETURNING *) FROM x) ON format IN ('a') USING count(*)",
+            )
+        ),
+        ("PREPARE p AS DELETE FROM documents", "expected a SELECT statement"),
+        ("CREATE MACRO m() AS TABLE SELECT 1", "expected a SELECT statement"),
+        ("MERGE INTO documents USING (SELECT 1) AS s ON true WHEN MATCHED THEN DELETE", "expected a SELECT statement"),
     ],
 )
 def test_what_does_more_is_refused(connection: duckdb.DuckDBPyConnection, query: str, told: str) -> None:
     with pytest.raises(QueryError, match=told):
         check(connection, query)
+
+
+def test_errors_are_short_whatever_they_repeat(connection: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error) as raised:
+        connection.execute("SELECT CAST(repeat('x', 100000) || chr(27) AS INTEGER)")
+    assert len(str(raised.value)) > 100_000
+    told = one_line(raised.value)
+    assert (len(told), told[-1]) == (1000, "…")
 
 
 def test_functions_are_known_to_the_installed_version_and_change_nothing(connection: duckdb.DuckDBPyConnection) -> None:

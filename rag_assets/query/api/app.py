@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from rag_assets import __version__
 from rag_assets.contracts.errors import RagAssetsError, StoreError
+from rag_assets.contracts.plain_text import message_of
 from rag_assets.query.api.contents_routes import contents_router
 from rag_assets.query.api.guard import Guard
 from rag_assets.query.api.openapi import describe
@@ -113,9 +114,12 @@ def _add_handlers(app: FastAPI) -> None:
 
     async def of_form(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        found = [FieldProblem(field=".".join(map(str, each["loc"])), message=each["msg"]) for each in error.errors()]
+        found = [
+            FieldProblem(field=message_of(".".join(map(str, each["loc"])), 200), message=message_of(each["msg"], 200))
+            for each in error.errors()[:100]
+        ]
         detail = "; ".join(f"{each.field}: {each.message}" for each in found[:5])
-        return told(request, Problem(422, detail, errors=tuple(found[:100])))
+        return told(request, Problem(422, detail, errors=tuple(found)))
 
     async def of_protocol(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from rag_assets.contracts.errors import ModelError, QueryError, RagAssetsError, StoreError
+from rag_assets.contracts.plain_text import message_of
 from rag_assets.query.published import NothingPublished
 
 MEDIA_TYPE = "application/problem+json"
@@ -50,7 +51,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457 names it so
 
     Args:
         status: The HTTP status.
-        detail: What is wrong, in one line.
+        detail: What is wrong; told in one line, cut where it is long.
         headers: Further headers of the response.
         errors: What is wrong with parts of the request.
     """
@@ -64,7 +65,7 @@ class Problem(Exception):  # noqa: N818 - RFC 9457 names it so
     ) -> None:
         super().__init__(detail)
         self.status = status
-        self.detail = detail
+        self.detail = message_of(detail)
         self.headers = dict(headers)
         self.errors = errors
 
@@ -95,7 +96,7 @@ class Overloaded(Problem):
 
 def of_error(error: RagAssetsError) -> Problem:
     """What a caller is told of an error."""
-    detail = " ".join(str(error).split())
+    detail = str(error)
     match error:
         case NothingPublished():
             return Problem(503, detail, {"Retry-After": "10"})

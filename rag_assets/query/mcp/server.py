@@ -38,6 +38,7 @@ from pydantic import ValidationError
 
 from rag_assets import __version__
 from rag_assets.contracts.errors import QueryError, RagAssetsError, StoreError
+from rag_assets.contracts.plain_text import message_of
 from rag_assets.query.api.logs import REQUESTS
 from rag_assets.query.api.problems import Problem, of_error
 from rag_assets.query.api.service import Service
@@ -48,7 +49,6 @@ from rag_assets.query.mcp.following import Following
 from rag_assets.query.mcp.resources import list_pages, read_page_text
 from rag_assets.query.mcp.schemas import Result
 from rag_assets.query.mcp.tools import TOOLS, Tool
-from rag_assets.query.request import clean_text
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -212,7 +212,7 @@ def _given(result: Result) -> CallToolResult:
 
 
 def _failed(message: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=clean_text(message))], is_error=True)
+    return CallToolResult(content=[TextContent(text=message_of(message))], is_error=True)
 
 
 def _field(place: tuple[int | str, ...]) -> str:

@@ -68,6 +68,7 @@ ATTACKS = [
     "SHOW ALL TABLES",
     "DESCRIBE duckdb_settings",
     "SELECT sleep_ms(100000)",
+    "WITH x AS (INSERT INTO documents SELECT * FROM documents RETURNING *) SELECT count(*) FROM x",
     "SELECT * FROM documents WHERE",
     "SELECT " + "(" * 3000 + "1" + ")" * 3000,
 ]  # fmt: skip
@@ -133,6 +134,14 @@ def test_a_query_that_takes_too_much_memory_is_ended_and_the_next_one_answered(a
     response = api.post("/sql", json={"query": query})
     assert response.status_code == 400, response.text
     assert api.post("/sql", json={"query": "SELECT 1"}).json()["rows"] == [[1]]
+
+
+def test_an_error_does_not_repeat_what_it_is_about_at_length(api: httpx.Client) -> None:
+    long = api.post("/sql", json={"query": "SELECT CAST(repeat('x', 20000000) AS INTEGER)"})
+    assert (long.status_code, len(long.json()["detail"])) == (400, 1000)
+    unknown = api.post("/sql", json={"query": "SELECT 1", "y" * 100_000: 1})
+    assert unknown.status_code == 422
+    assert len(unknown.content) < 3000
 
 
 @pytest.fixture(scope="module")
