@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from rag_assets.cli.console import open_home, print_json
+from rag_assets.cli.console import complain, open_home, print_json, say
 from rag_assets.cli.search_options import chosen_levels, chosen_mode, search_options
 from rag_assets.contracts.errors import QueryError
 
@@ -87,11 +87,11 @@ def _followed(events: "Iterator[AnswerEvent]", *, shown: bool) -> "Answer":
     told = ""
     for event in events:
         if isinstance(event, TextPiece) and shown:
-            click.echo(event.text, nl=False)
+            say(event.text, lines=True, end="")
             told += event.text
         if isinstance(event, Answered):
             if shown and told != event.answer.text:
-                click.echo(f"{chr(10) if told else ''}{event.answer.text}", nl=False)
+                say(f"{chr(10) if told else ''}{event.answer.text}", lines=True, end="")
             return event.answer
     raise QueryError("the question was not answered")
 
@@ -104,17 +104,17 @@ def _mode_of(answer: "Answer") -> str:
 
 
 def _print_sources(answer: "Answer") -> None:
-    click.echo()
+    say()
     cited = answer.cited()
     if cited:
-        click.echo()
+        say()
     for source in cited:
-        click.secho(f"[{source.number}] {source.citation}", bold=True)
+        say(f"[{source.number}] {source.citation}", bold=True)
     for sentence in answer.sentences:
         if not sentence.supported:
-            click.echo(f"not confirmed by its sources: {sentence.text}", err=True)
+            say(f"not confirmed by its sources: {sentence.text}", err=True)
         elif sentence.unfounded:
-            click.echo(f"not in its sources: {', '.join(sentence.unfounded)}: {sentence.text}", err=True)
-    click.echo(_mode_of(answer), err=True)
+            say(f"not in its sources: {', '.join(sentence.unfounded)}: {sentence.text}", err=True)
+    say(_mode_of(answer), err=True)
     if answer.failure is not None:
-        click.echo(f"rag-assets: the language model did not answer: {answer.failure}", err=True)
+        complain(f"the language model did not answer: {answer.failure}")

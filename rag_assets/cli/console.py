@@ -1,20 +1,64 @@
-"""What all commands share: the knowledge base they work on, and how they print."""
+"""What all commands share: the knowledge base they work on, and how they print.
 
-import json
+Everything that a command prints goes through here: names of files, text of documents and answers of models may hold
+characters that steer the terminal or forge lines, and are shown with these as escapes.
+"""
+
+import csv
+import io
+import logging
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rag_assets.contracts.plain_text import json_text, message_of, printable, printable_line
+
 if TYPE_CHECKING:
     from rag_assets.home import Home
 
 NAMES_SHOWN = 20
+_ERROR_CHARS = 4000
+_FORMULA = re.compile(r"\s*[=+@\-＝＋＠－]|[\t\r\n]")
+_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?%?")
+
+
+def say(text: str = "", *, lines: bool = False, end: str = "\n", bold: bool = False, err: bool = False) -> None:
+    """Print text.
+
+    Args:
+        text: The text; shown without what steers a terminal.
+        lines: Whether it may have several lines. Else line breaks in it are shown as escapes, so that a name or a
+            message cannot pass for a line of its own.
+        end: What follows.
+        bold: Whether it is set off.
+        err: Whether it goes to standard error.
+    """
+    shown = printable(text) if lines else printable_line(text)
+    click.secho(shown + end, nl=False, bold=bold or None, err=err)
+
+
+def complain(error: object) -> None:
+    """Print what is wrong, in one line on standard error."""
+    say(f"rag-assets: {message_of(error, _ERROR_CHARS)}", err=True)
+
+
+class _Printable(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def log_printably() -> None:
+    """Show what libraries and this package log, and warnings, without what steers a terminal."""
+    logging.captureWarnings(capture=True)
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_Printable())
 
 
 def open_home(context: click.Context) -> "Home":
@@ -65,16 +109,46 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Non
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(printable_line(column), overflow="fold")
     for row in rows:
-        table.add_row(*("" if value is None else str(value) for value in row))
+        table.add_row(*("" if value is None else printable_line(str(value)) for value in row))
     console = Console(emoji=False, markup=False, highlight=False, width=None if sys.stdout.isatty() else 10_000)
     console.print(table)
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+    """Print a value as JSON; what steers a terminal is an escape of JSON, so that nothing is lost."""
+    click.echo(json_text(value, indent=2))
+
+
+def print_json_line(value: object) -> None:
+    """The same in one line."""
+    click.echo(json_text(value))
+
+
+def print_csv(columns: Iterable[str], rows: Iterable[Iterable[object]], *, raw: bool) -> None:
+    """Print rows as CSV.
+
+    Args:
+        columns: Names of the columns.
+        rows: The rows.
+        raw: Whether texts are printed as they are. Else one that a spreadsheet would read as a formula gets an
+            apostrophe before it, and what steers a terminal is shown as escapes.
+    """
+    written = io.StringIO()
+    writer = csv.writer(written)
+    for row in (columns, *rows):
+        writer.writerow(row if raw else [_cell(value) for value in row])
+        click.echo(written.getvalue(), nl=False, color=True)  # else it takes out what it thinks is colour
+        written.seek(0)
+        written.truncate()
+
+
+def _cell(value: object) -> object:
+    if value is None or isinstance(value, int | float | Decimal):
+        return value
+    text = printable(str(value))
+    return f"'{text}" if _FORMULA.match(str(value)) and not _NUMBER.fullmatch(text) else text
 
 
 def shortened(text: str, lines: int = 6, width: int = 160) -> str:

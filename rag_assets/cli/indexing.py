@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assets.cli.console import NAMES_SHOWN, open_home, print_json, print_table, progress_bars
+from rag_assets.cli.console import NAMES_SHOWN, complain, open_home, print_json, print_table, progress_bars, say
 
 if TYPE_CHECKING:
     from rag_assets.home import Home
@@ -74,7 +74,7 @@ def _index(context: click.Context, home: "Home", *, allow_empty: bool, as_json: 
     if not as_json:
         _print_model_costs(home, planned, begun)
     for problem in changes.unreachable.values():
-        click.echo(f"rag-assets: {problem}", err=True)
+        complain(problem)
     if changes.unreachable:
         context.exit(1)
 
@@ -236,9 +236,9 @@ def plan(context: click.Context, *, as_json: bool) -> None:
 
 
 def _print_plan(made: "Plan") -> None:
-    click.echo(f"{made.documents} documents are new or changed; language model: {made.model}")
+    say(f"{made.documents} documents are new or changed; language model: {made.model}")
     if made.model == "extractive":
-        click.echo("no language model is set: indexing makes no calls")
+        say("no language model is set: indexing makes no calls")
         return
     columns = ["step", "documents", "calls", "stored answers", "tokens read", "tokens written", "USD"]
     rows = [
@@ -250,14 +250,14 @@ def _print_plan(made: "Plan") -> None:
     documents = max((s.documents for s in made.steps), default=0)
     rows.append(["all", documents, made.calls, stored, *tokens, f"{made.cost_usd:.4f}"])
     print_table(columns, rows)
-    click.echo(
+    say(
         f"USD by single calls {made.plain_usd:.4f}, with the prompt cache {made.prompt_cache_usd:.4f}, "
         f"in batches {made.batch_usd:.4f}, with both {made.batch_prompt_cache_usd:.4f}"
     )
     if made.minutes is not None:
-        click.echo(f"at the rate that the settings allow: {made.minutes:.1f} minutes at least")
+        say(f"at the rate that the settings allow: {made.minutes:.1f} minutes at least")
     if made.note:
-        click.echo(made.note)
+        say(made.note)
 
 
 def _failures(home: "Home") -> list[dict[str, object]]:
@@ -270,9 +270,9 @@ def _failures(home: "Home") -> list[dict[str, object]]:
 
 def _print_failures(failed: list[dict[str, object]]) -> None:
     for row in failed[:NAMES_SHOWN]:
-        click.echo(f"  not indexed: {row['document_id']}: {row['cause']}: {row['message']}")
+        say(f"  not indexed: {row['document_id']}: {row['cause']}: {row['message']}")
     if len(failed) > NAMES_SHOWN:
-        click.echo(f"  and {len(failed) - NAMES_SHOWN} more; see the table parse_failures")
+        say(f"  and {len(failed) - NAMES_SHOWN} more; see the table parse_failures")
 
 
 @click.command()
@@ -302,10 +302,10 @@ def status(context: click.Context, *, as_json: bool) -> None:
         }
         print_json(facts)
         return
-    click.echo(f"home      {home.path}")
+    say(f"home      {home.path}")
     for source in home.sources():
-        click.echo(f"source    {source.name} = {source.location}")
-    click.echo(f"snapshot  {f'{snapshot.number}, published {snapshot.published_at}' if snapshot else 'none'}")
+        say(f"source    {source.name} = {source.location}")
+    say(f"snapshot  {f'{snapshot.number}, published {snapshot.published_at}' if snapshot else 'none'}")
     print_table(
         ["new", "changed", "gone", "failed", "unchanged", "shards to index"],
         [
@@ -321,13 +321,13 @@ def status(context: click.Context, *, as_json: bool) -> None:
     )
     for label, names in (("new", changes.new), ("changed", changes.changed), ("gone", changes.gone)):
         for name in names[:NAMES_SHOWN]:
-            click.echo(f"  {label}: {name}")
+            say(f"  {label}: {name}")
         if len(names) > NAMES_SHOWN:
-            click.echo(f"  and {len(names) - NAMES_SHOWN} more {label}")
+            say(f"  and {len(names) - NAMES_SHOWN} more {label}")
     _print_failures(failed)
     _print_stand_ins(_model_steps(home, None))
     for problem in changes.unreachable.values():
-        click.echo(f"  {problem}")
+        say(f"  {problem}")
 
 
 @click.command()

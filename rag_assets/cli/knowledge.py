@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from rag_assets.cli.console import open_home, print_table
+from rag_assets.cli.console import open_home, print_table, say
 
 
 @click.group()
@@ -33,7 +33,7 @@ def taxonomy_suggest(context: click.Context, values: int, output: Path | None, *
 
     text = suggest_taxonomy(home.lake, home.embedder, home.language_model(), values)
     if output is None:
-        click.echo(text)
+        say(text, lines=True)
     else:
         output.write_text(text, "utf-8")
 
@@ -58,4 +58,4 @@ def graph_export(context: click.Context, path: Path, format_name: str | None) ->
         raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
     chosen = format_name or ("graphml" if path.suffix == ".graphml" else "json")
     nodes, edges = export_graph(home.lake, path, GraphFormat(chosen), snapshot.tables)
-    click.echo(f"{path}: {nodes} entities, {edges} relationships")
+    say(f"{path}: {nodes} entities, {edges} relationships")

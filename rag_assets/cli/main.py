@@ -13,12 +13,14 @@ import click
 from rag_assets import __version__
 from rag_assets.cli.agents import mcp
 from rag_assets.cli.asking import ask
+from rag_assets.cli.console import complain, log_printably
 from rag_assets.cli.indexing import index, plan, snapshots, status, ui
 from rag_assets.cli.knowledge import graph, taxonomy
 from rag_assets.cli.models import batches, cache
 from rag_assets.cli.searching import search, sql
 from rag_assets.cli.serving import serve
 from rag_assets.contracts.errors import RagAssetsError
+from rag_assets.contracts.plain_text import printable_line
 
 
 class _Commands(click.Group):
@@ -30,8 +32,11 @@ class _Commands(click.Group):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(1)
+        except click.ClickException as error:
+            error.message = printable_line(error.message)
+            raise
         except (RagAssetsError, OSError, UnicodeError) as error:
-            click.echo(f"rag-assets: {' '.join(str(error).split())}", err=True)
+            complain(error)
             ctx.exit(1)
 
 
@@ -42,6 +47,7 @@ class _Commands(click.Group):
 def main(context: click.Context, home: Path | None) -> None:
     """Keep a knowledge base in step with folders of Excel, PDF and office files, and search it."""
     context.obj = home
+    log_printably()
 
 
 for _command in (index, plan, status, search, ask, sql, snapshots, taxonomy, graph, cache, batches, serve, mcp, ui):

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from rag_assets.cli.console import Size, open_home, print_json, print_table, size, utc
+from rag_assets.cli.console import Size, open_home, print_json, print_table, say, size, utc
 
 
 @click.group()
@@ -32,9 +32,9 @@ def cache_stats(context: click.Context, *, as_json: bool) -> None:
             ],
         )
     span = f", paid for from {oldest} to {newest}" if found.entries else ""
-    click.echo(f"answers {found.entries}, {size(found.bytes)}{span}")
+    say(f"answers {found.entries}, {size(found.bytes)}{span}")
     if found.damaged:
-        click.echo(f"damaged {found.damaged}; they count as absent and are replaced when they are asked for again")
+        say(f"damaged {found.damaged}; they count as absent and are replaced when they are asked for again")
 
 
 @cache.command("prune")
@@ -86,7 +86,7 @@ def cache_prune(
         print_json({**asdict(report), "dry_run": dry_run})
         return
     done = "would be dropped" if dry_run else "dropped"
-    click.echo(
+    say(
         f"{done}: {report.removed} answers, {size(report.removed_bytes)}; "
         f"kept: {report.kept}, {size(report.kept_bytes)}"
     )
@@ -111,7 +111,7 @@ def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> Non
             base_url=chosen.base_url,
             timeout_seconds=chosen.timeout_seconds,
         )
-        click.echo(f"{cancel}: {state}; the next run keeps what it has answered")
+        say(f"{cancel}: {state}; the next run keeps what it has answered")
         return
     found = open_batches(folder)
     if as_json:
@@ -130,4 +130,4 @@ def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> Non
         rows = [[each.batch_id or each.nonce, each.model_name, utc(each.created_at), each.requests] for each in found]
         print_table(["batch", "model", "created at", "requests"], rows)
     else:
-        click.echo("no batch is under way")
+        say("no batch is under way")

@@ -1,12 +1,19 @@
 """Commands that ask the knowledge base: `search`, `sql`."""
 
-import json
-import sys
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from rag_assets.cli.console import open_home, print_json, print_table, shortened
+from rag_assets.cli.console import (
+    complain,
+    open_home,
+    print_csv,
+    print_json,
+    print_json_line,
+    print_table,
+    say,
+    shortened,
+)
 from rag_assets.cli.search_options import chosen_levels, chosen_mode, search_options
 
 if TYPE_CHECKING:
@@ -43,7 +50,7 @@ def search(
     if run_file is not None and queries is None:
         raise click.UsageError("--run goes with --queries", ctx=context)
     from rag_assets.query.filters import parse_filters
-    from rag_assets.query.trec import read_queries, write_run
+    from rag_assets.query.trec import read_queries, run_lines, write_run
 
     home = open_home(context)
     chosen = home.settings.search
@@ -61,7 +68,12 @@ def search(
             summaries=summaries,
             levels=levels,
         )
-        write_run(results, run_file or sys.stdout)
+        if run_file is not None:
+            write_run(results, run_file)
+            return
+        for query_id, result in results:
+            for line in run_lines(query_id, result):
+                say(line)
         return
     result = base.search(
         text or "", search_mode, count, conditions, granularity=granularity, summaries=summaries, levels=levels
@@ -74,28 +86,40 @@ def search(
 
 def _print_hits(result: "SearchResult") -> None:
     if not result.hits:
-        click.echo("nothing found")
+        say("nothing found")
     for hit in result.hits:
-        click.secho(f"{hit.rank}. {hit.citation}  ({hit.score:.3f})", bold=True)
+        say(f"{hit.rank}. {hit.citation}  ({hit.score:.3f})", bold=True)
         for line in shortened(hit.text).splitlines():
-            click.echo(f"   {line}")
+            say(f"   {line}")
 
 
 @click.command()
 @click.argument("query", required=False)
 @click.option("--file", "query_file", type=click.File("r", encoding="utf-8"), help="Read the query from a file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV; texts like formulas get an apostrophe before them.")
+@click.option("--raw", is_flag=True, help="With --csv: texts as they are, formulas and control characters, too.")
 @click.pass_context
-def sql(context: click.Context, query: str | None, query_file: TextIO | None, *, as_json: bool, as_csv: bool) -> None:
+def sql(
+    context: click.Context,
+    query: str | None,
+    query_file: TextIO | None,
+    *,
+    as_json: bool,
+    as_csv: bool,
+    raw: bool,
+) -> None:
     """Run a DuckDB QUERY over the published tables and the views of sql/."""
     if (query is None) == (query_file is None):
         raise click.UsageError("give either QUERY or --file", ctx=context)
     if as_json and as_csv:
         raise click.UsageError("give either --json or --csv", ctx=context)
+    if raw and not as_csv:
+        raise click.UsageError("--raw goes with --csv", ctx=context)
     import duckdb
 
     from rag_assets.store.sql import open_database
+    from rag_assets.store.sql_rules import one_line
 
     home = open_home(context)
     with open_database(home.lake, home.snapshots.current()) as connection:
@@ -104,16 +128,12 @@ def sql(context: click.Context, query: str | None, query_file: TextIO | None, *,
             columns = [column[0] for column in cursor.description or []] if cursor else []
             rows = cursor.fetchall() if cursor else []
         except duckdb.Error as error:
-            click.echo(f"rag-assets: {' '.join(str(error).split())}", err=True)
+            complain(one_line(error))
             context.exit(1)
     if as_json:
         for row in rows:
-            click.echo(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=str))
+            print_json_line(dict(zip(columns, row, strict=True)))
     elif as_csv:
-        import csv
-
-        writer = csv.writer(sys.stdout)
-        writer.writerow(columns)
-        writer.writerows(rows)
+        print_csv(columns, rows, raw=raw)
     else:
         print_table(columns, rows)

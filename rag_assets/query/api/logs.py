@@ -1,11 +1,12 @@
 """The log: one JSON object a line. It holds no text of queries or documents, no ids of documents, and no keys."""
 
-import json
 import logging
 import sys
 import traceback
 from datetime import UTC, datetime
 from typing import TextIO
+
+from rag_assets.contracts.plain_text import json_text
 
 REQUESTS = "rag_assets.requests"
 _KNOWN = ("rag_assets", "uvicorn")
@@ -31,7 +32,7 @@ class JsonLines(logging.Formatter):
             facts["exception"] = record.exc_info[0].__name__
             frames = traceback.extract_tb(record.exc_info[2])
             facts["places"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames[-8:]]
-        return json.dumps(facts, ensure_ascii=False, default=str)
+        return json_text(facts)
 
 
 def log_to(stream: TextIO = sys.stderr) -> None:
