@@ -31,6 +31,7 @@ from rag_assets.query.graph_global import GlobalAnswer, GlobalOptions, global_an
 from rag_assets.query.graph_local import HOW_TO_INDEX, walk_from
 from rag_assets.query.index import Candidate
 from rag_assets.query.local_context import PASSAGE_SHARE, local_context
+from rag_assets.query.markup import plain_sentences
 from rag_assets.query.modes import GRAPH_GLOBAL_MODE, GRAPH_LOCAL_MODE, META_KNOWLEDGE_MODE, TEXT_MAP_REDUCE_MODE, How
 from rag_assets.query.reader import Asked, ReaderOptions, passages_request, questions_request, value_of, written
 from rag_assets.query.report_levels import reports_to_read
@@ -163,7 +164,7 @@ class Asking:
         sources = pack(found.hits, self.reader.context_tokens, by_page=False)
         sentences, answers = extracts(with_history(found.question, found.how.history), sources)
         trace.add("quote", began, len(sentences))
-        return _Written(sentences, sources, near=not answers)
+        return _Written(plain_sentences(sentences, sources), sources, near=not answers)
 
     def _from_passages(self, found: Found, model: LanguageModel, trace: TraceRecorder, *, live: bool) -> _Writing:
         if not found.hits:
@@ -234,8 +235,9 @@ class Asking:
         sources = {hit.chunk_id: Source(0, hit, hit.text) for hit in hits}
         sentences, cited = cited_sentences(told, sources)
         trace.add("references", began, len(cited))
-        yield TextPiece(rendered(sentences))
-        return _Written(sentences, cited)
+        plain = plain_sentences(sentences, cited)
+        yield TextPiece(rendered(plain))
+        return _Written(plain, cited)
 
     def _answer_globally(self, found: Found, model: LanguageModel, trace: TraceRecorder) -> GlobalAnswer:
         reports, tree, levels = self.indexes.reports, self.indexes.report_tree, found.how.levels
@@ -270,7 +272,7 @@ def _read(model: LanguageModel, call: Call, sources: Sequence[Source], trace: Tr
     """Have the reader answer, and check what it wrote."""
     began = time.perf_counter()
     completion: Completion | None = None
-    for item in written(model, call, [source.number for source in sources], live=live):
+    for item in written(model, call, sources, live=live):
         if isinstance(item, str):
             yield TextPiece(item)
         else:
@@ -283,7 +285,7 @@ def _read(model: LanguageModel, call: Call, sources: Sequence[Source], trace: Tr
     marked = sum(not sentence.supported for sentence in sentences)
     facts = f"unsupported sentences {marked}, citations removed {removed}"
     trace.add("answer", began, len(sentences), texts=(facts,))
-    return _Written(sentences, tuple(sources), removed)
+    return _Written(plain_sentences(sentences, sources), tuple(sources), removed)
 
 
 def _answer(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rag_assets.contracts.generation import JsonValue
 from rag_assets.query.answers import Sentence, SentenceCitation, Source
+from rag_assets.query.markup import evidence_of, settled, without_markup
 from rag_assets.query.quotes import carries, stands_in, unfounded
 
 NOT_FOUND = {"ja": "資料には記載が見当たりません。", "en": "The documents do not say."}
@@ -76,26 +77,28 @@ def joined(sentences: Sequence[tuple[str, Sequence[int]]]) -> str:
     text, gap = "", ""
     for sentence, numbers in sentences:
         marks = "".join(f"[{number}]" for number in dict.fromkeys(numbers))
+        if text.endswith("]") and sentence.startswith(("(", "[", ":")):
+            gap = " "  # the number of a source is not to become the text of a link
         text += gap + sentence
         gap = " " if sentence[-1:].isascii() else ""
         text += gap + marks if marks else ""
     return text
 
 
-def text_so_far(value: JsonValue, numbers: Sequence[int], *, complete: bool = False) -> str:
+def text_so_far(value: JsonValue, sources: Sequence[Source]) -> str:
     """The text of an answer that is still being written; each longer answer gives a text that begins with this one.
 
     Args:
         value: The answer in JSON, as far as it can be read.
-        numbers: Numbers of the sources there are.
-        complete: Whether nothing follows.
+        sources: What the model was given.
     """
     drafts = drafts_of(value)
+    numbers, evidence = {source.number for source in sources}, evidence_of(sources)
     parts = [(draft.text, [number for number, _ in draft.quotes if number in numbers]) for draft in drafts]
-    if parts and not complete:
+    if parts:
         last, _ = parts[-1]
-        parts[-1] = (_OPEN_MARK.sub("", last), [])
-    return joined(parts)
+        parts[-1] = (settled(_OPEN_MARK.sub("", last)), [])
+    return joined([(without_markup(text, evidence), numbers) for text, numbers in parts]).rstrip()
 
 
 def _quotes(citations: object) -> list[tuple[int, str]]:

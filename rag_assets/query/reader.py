@@ -194,14 +194,14 @@ def fenced_query(question: str) -> str:
 
 
 def written(
-    model: LanguageModel, request: Request, numbers: Sequence[int], *, live: bool
+    model: LanguageModel, request: Request, sources: Sequence[Source], *, live: bool
 ) -> Iterator[str | Completion]:
     """Have an answer written.
 
     Args:
         model: The model.
         request: What is asked, see `sentences_request`.
-        numbers: Numbers of the sources there are.
+        sources: What it is given.
         live: Whether the text is wanted while it is written. Closing the generator then ends the writing.
 
     Yields:
@@ -218,7 +218,7 @@ def written(
         if isinstance(item, Completion):
             yield item
             continue
-        text = text_so_far(_unfinished(item), numbers)
+        text = text_so_far(_unfinished(item), sources)
         if text.startswith(told) and text != told:
             yield text[len(told) :]
             told = text

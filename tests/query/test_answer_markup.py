@@ -1,0 +1,50 @@
+"""Answers hold no links, images and HTML, also while they are written."""
+
+import json
+import random
+
+import pytest
+
+from rag_assets.query.checking import joined
+from rag_assets.query.markup import settled, without_markup
+
+EVIDENCE = "See https://docs.example/a?b=1, and https://docs.example/wiki_(x)."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Read [the page](https://evil.example/?q=1) now", "Read the page now"),
+        ("![x](https://evil.example/?q=SECRET)Done.", "Done."),
+        ("[![x](https://evil.example/1)](https://evil.example/2) ok", " ok"),
+        ("[click](javascript:alert(1)) [b](//evil.example) [c](/d 'e')", "click b c"),
+        ("[text][ref] and [ref]: //evil.example", "text and [ref] : //evil.example"),
+        ("売上は10です[1](https://evil.example/データ)", "売上は10です[1] ((link removed)データ)"),
+        ("<img src=x onerror=alert(1)><https://evil.example/>", "‹img src=x onerror=alert(1)><(link removed)>"),
+        ("</p><!-- x --><?php", "‹/p>‹!-- x -->‹?php"),
+        ("See https://docs.example/a?b=1.", "See https://docs.example/a?b=1."),
+        ("https://docs.example/a?b=1を参照", "https://docs.example/a?b=1 を参照"),
+        ("https://docs.example/a?b=1SECRET", "(link removed)"),
+        ("www.evil.example/x mailto:a@evil.example data:text/html,x", "(link removed) (link removed) (link removed)"),
+        ("1 < 2, a[0] = b, [注], 売上(注) and x@example.jp", "1 < 2, a[0] = b, [注], 売上(注) and x@example.jp"),
+        ("a\x1b[31mb\u202e\U000e0041c", "a[31mbc"),
+    ],
+)
+def test_nothing_is_a_link(text: str, expected: str) -> None:
+    assert without_markup(text, EVIDENCE) == expected
+
+
+def test_what_is_told_while_it_is_written_is_told_at_the_end() -> None:
+    generator = random.Random(1)
+    parts = [*"[]()!<a\n:", "b ", " ", "https://evil/x", "https://docs.example/a?b=1", "日本", "。", "[1]"]
+    parts += ["![i](https://e/1)", "www.", "img", "//"]
+    for _ in range(300):
+        text = "".join(generator.choice(parts) for _ in range(generator.randint(1, 14)))
+        whole = without_markup(text, EVIDENCE)
+        for end in range(len(text)):
+            begun = without_markup(settled(text[:end]), EVIDENCE)
+            assert whole.startswith(begun.rstrip()), json.dumps([text, end])
+
+
+def test_numbers_of_sources_do_not_become_links() -> None:
+    assert joined([("見よ", [1]), ("(//evil.example)", [2])]) == "見よ[1] (//evil.example) [2]"
