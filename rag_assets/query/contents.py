@@ -38,6 +38,7 @@ from rag_assets.query.document_contents import (
     Health,
     PageEntry,
 )
+from rag_assets.query.filters import check_known
 from rag_assets.query.graph_contents import GraphContents
 from rag_assets.query.page_contents import (
     Block,
@@ -94,10 +95,12 @@ class Contents:
             cursor: Where the list before this one said to go on; None for the first ones.
 
         Raises:
-            QueryError: The cursor is none.
+            QueryError: The cursor is none, or no document has the format.
             StoreError: A file is missing or damaged.
         """
         listed = self._once("_catalogue", lambda: self._catalogue)
+        if wanted.format:
+            check_known("format", [wanted.format], [each for each in listed["format"].unique().to_pylist() if each])
         for condition in _conditions(wanted):
             listed = listed.filter(condition)
         costs = self._costs_by_document()

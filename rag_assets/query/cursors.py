@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -12,6 +13,9 @@ import pyarrow.compute as pc
 from rag_assets.contracts.errors import QueryError
 
 _T = TypeVar("_T")
+_CHECK_BYTES = 4
+_KEY, _PLACE = b"key", b"place"
+_NOT_GIVEN = "the cursor is not one that this list gave; begin again without it"
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,11 @@ def cut(keys: pa.ChunkedArray, limit: int, cursor: str | None, show: Callable[[p
     """
     start = 0
     if cursor is not None:
-        last = _decoded(cursor)
+        last = _decoded(cursor, _KEY)
         start = int(pc.sum(pc.less_equal(keys, last)).as_py() or 0)
     stop = min(start + limit, len(keys))
     items = tuple(show(pa.array(range(start, stop), pa.int64())))
-    more = _encoded(keys[stop - 1].as_py()) if start < stop < len(keys) else None
+    more = _encoded(keys[stop - 1].as_py(), _KEY) if start < stop < len(keys) else None
     return Listed(items, len(keys), more)
 
 
@@ -67,22 +71,34 @@ def cut_ranked(
     """
     start = 0
     if cursor is not None:
-        text = _decoded(cursor)
+        text = _decoded(cursor, _PLACE)
         if not (text.isascii() and text.isdigit() and len(text) < 12):
-            raise QueryError("the cursor is not one that a list gave")
+            raise QueryError(_NOT_GIVEN)
         start = int(text)
     stop = min(start + limit, len(ranked))
     return Listed(
-        tuple(show(ranked[start:stop])), len(ranked), _encoded(str(stop)) if start < stop < len(ranked) else None
+        tuple(show(ranked[start:stop])),
+        len(ranked),
+        _encoded(str(stop), _PLACE) if start < stop < len(ranked) else None,
     )
 
 
-def _encoded(text: str) -> str:
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+def _encoded(text: str, kind: bytes) -> str:
+    content = text.encode()
+    return base64.urlsafe_b64encode(_check(content, kind) + content).decode().rstrip("=")
 
 
-def _decoded(cursor: str) -> str:
+def _decoded(cursor: str, kind: bytes) -> str:
     try:
-        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+        held = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        check, content = held[:_CHECK_BYTES], held[_CHECK_BYTES:]
+        if check == _check(content, kind):
+            return content.decode()
     except (ValueError, binascii.Error) as error:
-        raise QueryError("the cursor is not one that a list gave") from error
+        raise QueryError(_NOT_GIVEN) from error
+    raise QueryError(_NOT_GIVEN)
+
+
+def _check(content: bytes, kind: bytes) -> bytes:
+    """Tells a cursor from any other text; no secret."""
+    return hashlib.blake2b(content, digest_size=_CHECK_BYTES, person=kind).digest()

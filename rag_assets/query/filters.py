@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
+from difflib import get_close_matches
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.store.vectors import sql_in, sql_literal
@@ -83,6 +84,51 @@ class Filters:
 
 
 NO_FILTERS = Filters()
+_SHOWN = 20
+_OTHER_NAMES = {
+    "excel": ("xlsx", "xlsm", "xls", "xlsb", "ods"),
+    "word": ("docx",),
+    "powerpoint": ("pptx",),
+    "markdown": ("md",),
+    "text": ("txt", "md"),
+    "htm": ("html",),
+    "mail": ("eml", "msg"),
+    "japanese": ("ja",),
+    "日本語": ("ja",),
+    "jp": ("ja",),
+    "english": ("en",),
+    "英語": ("en",),
+}
+
+
+def check_known(name: str, values: Collection[str], known: Collection[str]) -> None:
+    """Refuse a condition that nothing can satisfy, as none of its values is there at all.
+
+    Args:
+        name: What is asked about, as in `format`.
+        values: The values asked for; each is another way to satisfy it.
+        known: The values that there are.
+
+    Raises:
+        QueryError: None of them is known; the message names those that are.
+    """
+    if not values or not known or {_folded(value) for value in values} & {_folded(each) for each in known}:
+        return
+    listed = sorted(known)
+    there = ", ".join(listed[:_SHOWN]) + (f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else "")
+    folded = {_folded(each): each for each in listed}
+    meant: dict[str, None] = {}
+    for value in map(_folded, values):
+        near = get_close_matches(value, folded, n=3, cutoff=0.6)
+        meant |= dict.fromkeys(folded[each] for each in (*_OTHER_NAMES.get(value, ()), *near) if each in folded)
+    hint = f"did you mean {', '.join(meant)}? " if meant else ""
+    raise QueryError(f"no document has {name} {', '.join(values)}; {hint}there are: {there}")
+
+
+def _folded(value: str) -> str:
+    return unicodedata.normalize("NFC", value).strip().lower()
+
+
 _FACET = "facet."
 _FIELDS = (*(item.name for item in fields(Filters) if not item.name.startswith(("modified_", "facet"))), "modified")
 

@@ -75,6 +75,7 @@ class Index:
         self.version = version
         self.columns = frozenset(each.name for each in declaration.fields)
         self._key = declaration.key
+        self._known: dict[str, frozenset[str]] = {}
         self._ids = [name for name in (declaration.key, "document_id", "page_id") if name in self.columns]
 
     @cached_property
@@ -159,6 +160,13 @@ class Index:
         found = self._candidates(rows, np.zeros(rows.num_rows, dtype=np.float32))
         trace.add("list", began, len(found), index=self.name, version=self.version, where=where)
         return found
+
+    def known(self, column: str) -> frozenset[str]:
+        """The values of a column of texts."""
+        if column not in self._known:
+            rows = self._table.search().select([column]).limit(None).to_arrow()
+            self._known[column] = frozenset(value for value in rows[column].unique().to_pylist() if value)
+        return self._known[column]
 
     def shown(self, row_ids: Sequence[int]) -> dict[int, Mapping[str, object]]:
         """The columns that are shown, by row id."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import DOCUMENT_FACETS, META_KNOWLEDGE
-from rag_assets.query.filters import Filters
+from rag_assets.query.filters import Filters, check_known
 from rag_assets.query.stored import StoredTables
 
 
@@ -75,6 +75,9 @@ class Knowledge:
         for name in filters.facet_values():
             if name not in names:
                 raise QueryError(f"no document has a facet {name!r}; there are: {', '.join(names) or 'none'}")
+        for name, values in filters.facet_values().items():
+            known = [value.partition("=")[2] for value in self._holders if value.partition("=")[0] == name]
+            check_known(f"facet.{name}", [value.partition("=")[2] for value in values], known)
         chosen = [
             frozenset().union(*(self._holders.get(value, frozenset()) for value in values))
             for values in filters.facet_values().values()

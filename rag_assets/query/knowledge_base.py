@@ -25,7 +25,7 @@ from rag_assets.query.answers import Answer, Answered, AnswerEvent
 from rag_assets.query.asking import Asking, Found
 from rag_assets.query.auto import Offered, chosen_how
 from rag_assets.query.cancellation import Cancellation
-from rag_assets.query.filters import NO_FILTERS, Filters
+from rag_assets.query.filters import NO_FILTERS, Filters, check_known
 from rag_assets.query.graph_global import GlobalOptions
 from rag_assets.query.grouping import Granularity, grouped
 from rag_assets.query.hyde import HydeOptions
@@ -350,6 +350,9 @@ class KnowledgeBase:
         k, granularity, filters = how.k, how.granularity, how.filters
         depth = max(self._rerank_candidates, k if granularity == Granularity.CHUNK else max(_GROUP_DEPTH, 4 * k))
         show_all = granularity == Granularity.CHUNK
+        for name, values in (("format", filters.format), ("language", filters.language)):
+            if values:
+                check_known(name, values, self._indexes.chunks.known(name))
         if filters.facet and self._knowledge is not None:
             filters = replace(filters, facet_documents=self._knowledge.documents(filters))
         request = Request(query, vector, depth, filters, _SUMMARIES[how.summaries], show_all)

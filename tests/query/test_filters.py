@@ -56,6 +56,10 @@ def test_what_filters_let_through(base: KnowledgeBase, expressions: list[str], p
 )
 @pytest.mark.parametrize("name", ["document", "folder", "format", "language", "page_name"])
 def test_values_never_become_syntax(base: KnowledgeBase, name: str, value: str) -> None:
+    if name in {"format", "language"}:
+        with pytest.raises(QueryError, match=f"no document has {name}"):
+            found(base, f"{name}={value}")
+        return
     pages = found(base, f"{name}={value}")
     assert pages == (
         MEMO
@@ -79,6 +83,27 @@ def test_values_never_become_syntax(base: KnowledgeBase, name: str, value: str) 
 def test_wrong_filters_are_named(expression: str, message: str) -> None:
     with pytest.raises(QueryError, match=message):
         parse_filters([expression])
+
+
+@pytest.mark.parametrize(
+    ("expressions", "told"),
+    [
+        (["format=excel"], "no document has format excel; did you mean xlsx? there are: "),
+        (["format=xslx"], "did you mean xlsx?"),
+        (["format=pptx"], "no document has format pptx; there are: md, pdf, txt, xlsx"),
+        (["language=Japanese"], "did you mean ja? there are: "),
+    ],
+)
+def test_values_that_nothing_has_are_told_of_with_those_there_are(
+    base: KnowledgeBase, expressions: list[str], told: str
+) -> None:
+    with pytest.raises(QueryError) as raised:
+        found(base, *expressions)
+    assert told in str(raised.value)
+
+
+def test_one_known_value_of_several_will_do(base: KnowledgeBase) -> None:
+    assert found(base, "format=excel", "format=pdf") == PLAN
 
 
 def test_conditions_are_left_to_tables_that_have_the_column() -> None:
