@@ -153,8 +153,13 @@ class Home:
         folders = (str(self.path), os.environ.get("DAGSTER_HOME"))
         return frozenset(os.path.realpath(folder) for folder in folders if folder)
 
-    def listing(self, *, allow_empty: bool = False) -> Listing:
-        """What the sources hold now."""
+    def listing(self, progress: Progress = lambda _done, _total: None, *, allow_empty: bool = False) -> Listing:
+        """What the sources hold now.
+
+        Args:
+            progress: Told the number of files that were listed, as it grows; the total is 0.
+            allow_empty: Believe a source that suddenly holds no file.
+        """
         return list_sources(
             self.sources(),
             self.settings.source.include,
@@ -163,6 +168,7 @@ class Home:
             allow_empty=allow_empty,
             forgotten=self.forgotten_sources(),
             excluded_paths=self.excluded_paths,
+            progress=progress,
         )
 
     def changes(self, listing: Listing) -> Changes:

@@ -185,11 +185,11 @@ def test_status_tells_what_would_be_done_and_index_does_it(knowledge_base: tuple
     status = json.loads(run(knowledge_base, "status", "--json").output)
     assert (status["new"], status["changed"], status["gone"]) == (["specs/new.md"], [], [])
     assert [row["document_id"] for row in status["failed"]] == ["specs/bad.pdf"]
-    summary = json.loads(run(knowledge_base, "index", "--json").output)
+    summary = json.loads(run(knowledge_base, "index", "--json").stdout)
     assert summary["new"] == ["specs/new.md"]
     assert "5 分" in run(knowledge_base, "search", "監視間隔", "-k", "1").output
     added.unlink()
-    assert json.loads(run(knowledge_base, "index", "--json").output)["gone"] == ["specs/new.md"]
+    assert json.loads(run(knowledge_base, "index", "--json").stdout)["gone"] == ["specs/new.md"]
     assert json.loads(run(knowledge_base, "status", "--json").output)["unfinished_shards"] == []
 
 

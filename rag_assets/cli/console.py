@@ -10,8 +10,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,35 +69,6 @@ def open_home(context: click.Context) -> "Home":
     if home is not None:
         os.environ["RAG_HOME"] = str(home)
     return Home(load_settings())
-
-
-class _Bars:
-    """Progress bars on standard error, one for each step."""
-
-    def __init__(self, progress: Any) -> None:
-        self._progress = progress
-
-    def step(self, name: str) -> Callable[[int, int], None]:
-        """A bar that appears with its first report."""
-        task: list[Any] = []
-
-        def report(done: int, total: int) -> None:
-            if not task:
-                task.append(self._progress.add_task(name, total=total))
-            self._progress.update(task[0], completed=done, total=total)
-
-        return report
-
-
-@contextmanager
-def progress_bars(*, hidden: bool) -> "Iterator[_Bars]":
-    """Progress bars on standard error while the block runs."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description:<24}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=hidden) as progress:
-        yield _Bars(progress)
 
 
 def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:

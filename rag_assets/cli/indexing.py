@@ -1,18 +1,23 @@
 """Commands that bring the knowledge base in step: `index`, `plan`, `status`, `snapshots`, `ui`."""
 
 import time
-from contextlib import ExitStack
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
-from rag_assets.cli.console import NAMES_SHOWN, complain, open_home, print_json, print_table, progress_bars, say
+from rag_assets.cli.console import NAMES_SHOWN, complain, open_home, print_json, print_table, say
+from rag_assets.cli.interruption import interruptible
+from rag_assets.cli.progress import ProgressDisplay, progress_display
 
 if TYPE_CHECKING:
     from rag_assets.home import Home
     from rag_assets.plan import Plan
     from rag_assets.sources.changes import Changes, Listing
+
+_KEPT = "finished steps and model answers are kept; the next `rag-assets index` goes on from there"
 
 
 @click.command()
@@ -36,47 +41,79 @@ def index(
     A SOURCE is a folder or an fsspec URI, as LOCATION or NAME=LOCATION. It is remembered, so that later runs, the
     schedule and the sensor index it too. Without SOURCE, all known sources are indexed.
     """
+    with interruptible(_KEPT):
+        begun = datetime.now(UTC)
+        with progress_display() as progress:
+            progress.phase("starting")
+            home = open_home(context)
+            with home.lock():
+                _register(context, home, sources, forget, progress)
+                if force:
+                    from rag_assets.reindex import STEPS, force_documents
+
+                    forced = force_documents(home.lake, force, list(STEPS))
+                    home.forget_unusable_answers(forced.documents)
+                indexing = _index(home, progress, allow_empty=allow_empty)
+        _print_index_summary(home, indexing, begun, as_json=as_json)
+    for problem in indexing.changes.unreachable.values():
+        complain(problem)
+    if indexing.changes.unreachable:
+        context.exit(1)
+
+
+@dataclass(frozen=True)
+class _Indexing:
+    """What a run of `index` had to do.
+
+    Attributes:
+        changes: What had changed in the sources.
+        planned: Calls of the language model, tokens and price that were expected; None without a language model.
+        seconds: How long it took.
+    """
+
+    changes: "Changes"
+    planned: dict[str, float] | None
+    seconds: float
+
+
+def _register(
+    context: click.Context, home: "Home", sources: Sequence[str], forget: Sequence[str], progress: ProgressDisplay
+) -> None:
+    """Remember the sources that are given, once each was listed, and forget others."""
     from rag_assets.sources.changes import update_sources
-    from rag_assets.sources.listing import list_source, parse_source
+    from rag_assets.sources.listing import parse_source, scan_source
 
-    home = open_home(context)
-    with home.lock():
-        given = [parse_source(text) for text in sources]
-        for source in given:
-            list_source(source, home.settings.source.include, home.settings.source.exclude, home.excluded_paths)
-        update_sources(home.registered_sources, given, forget, home.settings.sources, home.stored_counts())
-        if not home.sources() and not home.forgotten_sources():
-            raise click.UsageError("no source: name a folder, or set RAG_SOURCES", ctx=context)
-        if force:
-            from rag_assets.reindex import STEPS, force_documents
-
-            forced = force_documents(home.lake, force, list(STEPS))
-            home.forget_unusable_answers(forced.documents)
-        _index(context, home, allow_empty=allow_empty, as_json=as_json)
+    given = [parse_source(text) for text in sources]
+    chosen = home.settings.source
+    for source in given:
+        counted = progress.phase(f"looking at source {source.name}")
+        scan_source(source, chosen.include, chosen.exclude, home.excluded_paths, counted)
+    update_sources(home.registered_sources, given, forget, home.settings.sources, home.stored_counts())
+    if not home.sources() and not home.forgotten_sources():
+        raise click.UsageError("no source: name a folder, or set RAG_SOURCES", ctx=context)
 
 
-def _index(context: click.Context, home: "Home", *, allow_empty: bool, as_json: bool) -> None:
-    started, begun = time.monotonic(), datetime.now(UTC)
-    listing = home.listing(allow_empty=allow_empty)
+def _index(home: "Home", progress: ProgressDisplay, *, allow_empty: bool) -> _Indexing:
+    started = time.monotonic()
+    listing = home.listing(progress.phase("listing files"), allow_empty=allow_empty)
+    progress.phase("comparing with what is indexed")
     changes = home.changes(listing)
     shards = _shards_to_index(home, changes)
     planned = _planned(home, listing, changes) if shards else None
     if changes.new or changes.changed or changes.unfinished_shards:
         home.check_language_model()
     if shards:
+        progress.phase("loading Dagster")
         from rag_assets.defs.runs import index_in_process
 
-        with ExitStack() as after_failure, progress_bars(hidden=as_json) as progress:
-            after_failure.callback(_print_calls_so_far, home, begun, as_json=as_json)
+        try:
             index_in_process(home, shards, progress, allow_empty=allow_empty)
-            after_failure.pop_all()
-    _print_index_summary(home, changes, time.monotonic() - started, begun, as_json=as_json)
-    if not as_json:
-        _print_model_costs(home, planned, begun)
-    for problem in changes.unreachable.values():
-        complain(problem)
-    if changes.unreachable:
-        context.exit(1)
+        except BaseException:
+            if home.language_model_name != "extractive":
+                progress.phase("recording calls")
+                home.ledger().compact()  # so that SQL shows the calls of a run that did not end
+            raise
+    return _Indexing(changes, planned, time.monotonic() - started)
 
 
 def _shards_to_index(home: "Home", changes: "Changes") -> tuple[str, ...]:
@@ -89,7 +126,8 @@ def _shards_to_index(home: "Home", changes: "Changes") -> tuple[str, ...]:
     return tuple(sorted({*changes.shards, *map(shard_of, encrypted_documents(home.lake))}))
 
 
-def _print_index_summary(home: "Home", changes: "Changes", seconds: float, begun: datetime, *, as_json: bool) -> None:
+def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, as_json: bool) -> None:
+    changes = indexing.changes
     snapshot = home.snapshots.current()
     counts = dict(snapshot.row_counts) if snapshot else {}
     failed = _failures(home)
@@ -103,7 +141,7 @@ def _print_index_summary(home: "Home", changes: "Changes", seconds: float, begun
             "shards": list(changes.shards),
             "snapshot": snapshot.number if snapshot else None,
             "rows": counts,
-            "seconds": round(seconds, 3),
+            "seconds": round(indexing.seconds, 3),
             "model_calls": _model_costs(home, begun),
             "model_steps": _model_steps(home, begun),
         }
@@ -119,12 +157,13 @@ def _print_index_summary(home: "Home", changes: "Changes", seconds: float, begun
                 len(failed),
                 *(counts.get(name, 0) for name in ("documents", "pages", "chunks")),
                 snapshot.number if snapshot else "-",
-                f"{seconds:.1f}",
+                f"{indexing.seconds:.1f}",
             ]
         ],
     )
     _print_failures(failed)
     _print_stand_ins(_model_steps(home, begun))
+    _print_model_costs(home, indexing.planned, begun)
 
 
 def _model_steps(home: "Home", begun: datetime | None) -> dict[str, dict[str, object]]:
@@ -189,14 +228,6 @@ def _planned(home: "Home", listing: "Listing", changes: "Changes") -> dict[str, 
     from rag_assets.plan import take_plan
 
     return take_plan(home, listing, changes)
-
-
-def _print_calls_so_far(home: "Home", begun: datetime, *, as_json: bool) -> None:
-    """Bring the calls of a run that did not end into the ledger, so that SQL shows them, and print what they cost."""
-    if home.language_model_name != "extractive":
-        home.ledger().compact()
-    if not as_json:
-        _print_model_costs(home, None, begun)
 
 
 def _print_model_costs(home: "Home", planned: dict[str, float] | None, begun: datetime) -> None:

@@ -24,7 +24,7 @@ from rag_assets.contracts.plain_text import printable_line
 
 
 class _Commands(click.Group):
-    """Turns expected errors into one line on standard error and exit status 1."""
+    """Turns expected errors into one line on standard error and exit status 1, and Ctrl-C into one and 130."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -35,6 +35,9 @@ class _Commands(click.Group):
         except click.ClickException as error:
             error.message = printable_line(error.message)
             raise
+        except KeyboardInterrupt:
+            complain("interrupted")
+            ctx.exit(130)
         except (RagAssetsError, OSError, UnicodeError) as error:
             complain(error)
             ctx.exit(1)

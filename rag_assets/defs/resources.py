@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -95,6 +95,22 @@ class Progress(Protocol):
 
     def step(self, name: str) -> Callable[[int, int], None]:
         """A callback for one step, told what is done and what there is in all."""
+        ...
+
+
+class RunProgress(Progress, Protocol):
+    """Where a run reports its steps, too, as they begin and end."""
+
+    def begin_run(self, steps: Sequence[str]) -> None:
+        """A run of some steps begins; they are named by their keys."""
+        ...
+
+    def begin_step(self, key: str) -> None:
+        """A step begins."""
+        ...
+
+    def end_step(self, key: str) -> None:
+        """A step ends, one way or another."""
         ...
 
 

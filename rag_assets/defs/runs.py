@@ -1,8 +1,10 @@
 """Runs of the index job inside this process, as `rag-assets index` makes them."""
 
 import os
+import re
 import signal
 import sqlite3
+import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,14 +22,20 @@ from rag_assets.definitions import build_definitions
 from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_range_tags
-from rag_assets.defs.resources import HomeResource, Progress
+from rag_assets.defs.resources import HomeResource, RunProgress
 from rag_assets.home import Home
 from rag_assets.instance import instance_environment
 
+_WITHOUT_COMPUTE_LOGS = """
+compute_logs:
+  module: dagster._core.storage.noop_compute_log_manager
+  class: NoOpComputeLogManager
+"""
+_STEP_ENDS = {dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKIPPED}
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
-def index_in_process(home: Home, shards: tuple[str, ...], progress: Progress, *, allow_empty: bool = False) -> None:
+def index_in_process(home: Home, shards: tuple[str, ...], progress: RunProgress, *, allow_empty: bool = False) -> None:
     """Materialize all assets over some shards, recorded in the Dagster instance of the knowledge base.
 
     Where that made lines of other documents boilerplate, a second run over their shards makes their summaries and
@@ -36,10 +44,11 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: Progress, *,
     Args:
         home: The knowledge base.
         shards: Shards to bring in step.
-        progress: Told how far each step is.
+        progress: Told which steps there are, and how far each one is.
         allow_empty: Believe a source that suddenly holds no file.
 
     Raises:
+        KeyboardInterrupt: The run was interrupted.
         StoreError: Another run is active, or a step or a blocking check failed; what was computed is kept, nothing is
             published.
     """
@@ -48,26 +57,65 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: Progress, *,
         _run(home, tuple(sorted(again)), progress, allow_empty=allow_empty)
 
 
-def _run(home: Home, shards: tuple[str, ...], progress: Progress, *, allow_empty: bool) -> None:
+def _run(home: Home, shards: tuple[str, ...], progress: RunProgress, *, allow_empty: bool) -> None:
     os.environ.update(instance_environment(home))
     resource = HomeResource(home.settings, allow_empty=allow_empty)
     job = build_definitions(home=resource, progress=progress).resolve_job_def(INDEX_JOB.name)
     tags = {**shard_range_tags(shards), IN_PROCESS_TAG: str(home.path)}
-    with dg.DagsterInstance.get() as instance:
+    with _instance() as instance:
         if active := active_runs(instance, home):
             raise StoreError(
                 f"run {active[0].run_id} of {INDEX_JOB.name} is active in the Dagster instance "
                 f"{os.environ['DAGSTER_HOME']}: wait for it, or cancel it in the UI if it was killed"
             )
         run_id = str(uuid.uuid4())
+        _report_steps(instance, run_id, job, progress)
         with _held_open(Path(os.environ["DAGSTER_HOME"]) / "history", run_id), _engines_kept(), _termination_kept():
-            result = job.execute_in_process(
-                instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False, run_id=run_id
-            )
+            try:
+                result = job.execute_in_process(
+                    instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False, run_id=run_id
+                )
+            except dg.DagsterExecutionInterruptedError:  # between two steps
+                raise KeyboardInterrupt from None
         if _interrupted(result):
             raise KeyboardInterrupt
         if not result.success:
             raise StoreError(f"run {result.run_id}: {_failure(result)}")
+
+
+@contextmanager
+def _instance() -> Iterator[dg.DagsterInstance]:
+    """The Dagster instance, without compute logs unless its `dagster.yaml` has some of its own.
+
+    These would send standard output and error to files; what a library prints is for the one who runs the command.
+    """
+    folder = Path(os.environ["DAGSTER_HOME"])
+    stated = (folder / "dagster.yaml").read_text(encoding="utf-8")
+    if re.search(r"^compute_logs\s*:", stated, re.MULTILINE):
+        with dg.DagsterInstance.get() as instance:
+            yield instance
+        return
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml") as file:
+        file.write(stated + _WITHOUT_COMPUTE_LOGS)
+        file.flush()
+        with dg.DagsterInstance.from_config(str(folder), file.name) as instance:
+            yield instance
+
+
+def _report_steps(instance: dg.DagsterInstance, run_id: str, job: dg.JobDefinition, progress: RunProgress) -> None:
+    """Report the steps of a run as they begin and end."""
+
+    def report(entry: dg.EventLogEntry) -> None:
+        event = entry.dagster_event
+        if event is None or event.step_key is None:
+            return
+        if event.event_type is dg.DagsterEventType.STEP_START:
+            progress.begin_step(event.step_key)
+        elif event.event_type in _STEP_ENDS:
+            progress.end_step(event.step_key)
+
+    progress.begin_run([node.name for node in job.nodes])
+    instance.add_event_listener(run_id, report)
 
 
 @contextmanager

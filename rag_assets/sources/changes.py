@@ -5,7 +5,7 @@ Reads listings and stored tables only; hashes and parses nothing, so that a sens
 
 import json
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -170,6 +170,7 @@ def list_sources(
     allow_empty: bool = False,
     forgotten: Collection[str] = (),
     excluded_paths: Collection[str] = (),
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Listing:
     """List all sources; one that cannot be listed does not stop the others.
 
@@ -186,6 +187,7 @@ def list_sources(
             disk is not mounted looks the same.
         forgotten: Names of sources that are not among `sources` because they were forgotten.
         excluded_paths: Real paths of local folders that are left out.
+        progress: Told the number of files that were listed, as it grows; the total is 0.
     """
     files: dict[str, SourceFile] = {}
     chosen = tuple(sources)
@@ -196,7 +198,7 @@ def list_sources(
     }
     for source in chosen:
         try:
-            found = scan_source(source, include, exclude, excluded_paths)
+            found = scan_source(source, include, exclude, excluded_paths, _counted_from(len(files), progress))
         except SourceError as error:
             unreachable[source.name] = str(error)
             continue
@@ -214,6 +216,10 @@ def list_sources(
                 "are indexed from it; if they are really gone, run `rag-assets index --allow-empty`"
             )
     return Listing(files, unreachable)
+
+
+def _counted_from(start: int, progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    return lambda done, total: progress(start + done, total)
 
 
 def stored_documents(lake: Lake, shards: Iterable[str] | None = None) -> dict[str, dict[str, str | None]]:

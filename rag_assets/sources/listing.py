@@ -116,7 +116,11 @@ def list_source(
 
 
 def scan_source(
-    source: Source, include: Sequence[str], exclude: Sequence[str], excluded_paths: Collection[str] = ()
+    source: Source,
+    include: Sequence[str],
+    exclude: Sequence[str],
+    excluded_paths: Collection[str] = (),
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> SourceListing:
     """List a source.
 
@@ -128,6 +132,7 @@ def scan_source(
         include: Globs below the root (`**` crosses folders); a file must match one.
         exclude: Globs below the root; a file that matches one is left out.
         excluded_paths: Real paths of local folders that are left out, with all that they hold.
+        progress: Told the number of files that were listed, as it grows; the total is 0.
 
     Raises:
         SourceError: The root does not exist, cannot be listed, or is one of the excluded paths.
@@ -150,6 +155,7 @@ def scan_source(
             name = path.with_name(f"{path.stem}~{digest(_printable(relative))[:8]}{path.suffix}")
             file = replace(file, document_id=str(name))  # noqa: PLW2901
         files[file.document_id] = file
+        progress(len(files), 0)
     return SourceListing([files[name] for name in sorted(files)], tuple(unreadable))
 
 

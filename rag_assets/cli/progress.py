@@ -1,0 +1,295 @@
+"""How far `rag-assets index` is, on standard error: a live display on a terminal, plain lines elsewhere.
+
+Both write to a copy of standard error, since a run of Dagster may send file descriptor 2 to a file of its own.
+What stays out: what the steps do, and what is printed once they are done.
+"""
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import UnsupportedOperation
+from typing import TYPE_CHECKING, TextIO
+
+from rag_assets.contracts.plain_text import printable_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_LINE_SECONDS = 5.0  # between two plain lines: a log of an hour stays below 1,000 lines
+_DRAWINGS_PER_SECOND = 4  # a display that moves this often is seen to be alive
+_SHOWN_SECONDS = 1.0  # a step that reports nothing gets a line of its own from this time on
+_ESTIMATED_FROM = 0.02  # share of all steps from which on the time that is left says something
+_BAR_CHARS = 30
+
+# How long the steps of a first run without a language model take beside each other, in thousandths of the run.
+_STEP_SHARES: Mapping[str, int] = {}
+_OTHER_SHARE = 4  # of a step that is not listed, as checks are
+
+
+@dataclass
+class _Work:
+    """One piece of work that is under way.
+
+    Attributes:
+        name: What it is called.
+        begun: When it began, by `time.monotonic`.
+        done: Units that are done.
+        total: Units in all; 0 where nobody knows.
+        first: Units that were done when it was first heard of, which say nothing of the rate.
+        heard: Whether it ever reported.
+    """
+
+    name: str
+    begun: float
+    done: int = 0
+    total: int = 0
+    first: int = 0
+    heard: bool = False
+
+    def rate(self, now: float) -> float:
+        """Units a second so far; 0 where none was done."""
+        return (self.done - self.first) / max(now - self.begun, 1e-3)
+
+    def fraction(self) -> float:
+        """Share that is done; 0 where nobody knows."""
+        return min(1.0, self.done / self.total) if self.total else 0.0
+
+    def describe(self, now: float) -> str:
+        """Its state in words."""
+        parts = [self.name]
+        if self.heard:
+            parts[0] += f": {self.done:,} of {self.total:,}" if self.total else f": {self.done:,}"
+            rate = self.rate(now)
+            if rate:
+                parts.append(f"{_number(rate)}/s")
+            if rate and self.done < self.total:
+                parts.append(f"about {_clock((self.total - self.done) / rate)} left")
+        return ", ".join([*parts, _clock(now - self.begun)])
+
+
+@dataclass
+class _Run:
+    """The steps of a run.
+
+    Attributes:
+        steps: Their keys, in no particular order.
+        begun: When it began, by `time.monotonic`.
+        finished: Keys of the steps that ended.
+        step: Key of the step that began last.
+    """
+
+    steps: Sequence[str]
+    begun: float
+    finished: set[str] = field(default_factory=set)
+    step: str = ""
+
+    def fraction(self, share_of_step: float) -> float:
+        """Share of the run that is done, each step weighed by the time that it takes.
+
+        Args:
+            share_of_step: Share of the current step that is done.
+        """
+        done = sum(map(_share, self.finished))
+        if self.step and self.step not in self.finished:
+            done += _share(self.step) * share_of_step
+        return done / max(1, sum(map(_share, self.steps)))
+
+    def describe(self, now: float, share_of_step: float) -> str:
+        """Its state in words."""
+        number, seconds = min(len(self.finished) + 1, len(self.steps)), now - self.begun
+        text = f"step {number} of {len(self.steps)}, {_clock(seconds)}"
+        fraction = self.fraction(share_of_step)
+        if fraction < _ESTIMATED_FROM:
+            return text
+        return f"{text}, about {_clock(seconds * (1 - fraction) / fraction)} left in all"
+
+
+class ProgressDisplay:
+    """What is under way: phases, and the steps of runs. Any thread may report.
+
+    Args:
+        print_line: Writes a line that stays.
+        announce: Whether phases get a line when they begin, as nothing else shows them.
+    """
+
+    def __init__(self, print_line: Callable[[str], None], *, announce: bool) -> None:
+        self._print_line = print_line  # not under the lock: whoever draws holds locks of its own
+        self._announce = announce
+        self._lock = threading.Lock()
+        self._work: _Work | None = None
+        self._run: _Run | None = None
+        self._line_at = time.monotonic()
+
+    def phase(self, name: str) -> Callable[[int, int], None]:
+        """Begin what comes before, between or after runs; ends what is under way."""
+        with self._lock:
+            line = self._end_work()
+            self._run = None
+            self._work = work = _Work(printable_line(name), time.monotonic())
+        self._print(line, name if self._announce else None)
+        return self._reporter(work)
+
+    def begin_run(self, steps: Sequence[str]) -> None:
+        """Begin a run of some steps."""
+        with self._lock:
+            line = self._end_work()
+            self._run = _Run(tuple(steps), time.monotonic())
+        self._print(line)
+
+    def begin_step(self, key: str) -> None:
+        """Begin a step of the run."""
+        with self._lock:
+            line = self._end_work()
+            self._work = _Work(key.replace("_", " "), time.monotonic())
+            if self._run is not None:
+                self._run.step = key
+        self._print(line)
+
+    def end_step(self, key: str) -> None:
+        """End a step of the run."""
+        with self._lock:
+            if self._run is not None:
+                self._run.finished.add(key)
+            line = self._end_work()
+        self._print(line)
+
+    def step(self, name: str) -> Callable[[int, int], None]:
+        """A callback for work within the current step, told what is done and what there is in all."""
+        with self._lock:
+            line = self._end_work()
+            self._work = work = _Work(printable_line(name), time.monotonic())
+        self._print(line)
+        return self._reporter(work)
+
+    def repeat(self) -> None:
+        """Print the state where the last line is some seconds old."""
+        now = time.monotonic()
+        if now - self._line_at >= _LINE_SECONDS and (lines := self.describe(now)):
+            self._print("; ".join(text for text, _ in lines))
+
+    def describe(self, now: float) -> list[tuple[str, float]]:
+        """Of the current work and of the run, where there are any: its state in words, and the share that is done."""
+        with self._lock:
+            lines, share = [], self._work.fraction() if self._work is not None else 0.0
+            if self._work is not None:
+                lines.append((self._work.describe(now), share))
+            if self._run is not None:
+                lines.append((self._run.describe(now, share), self._run.fraction(share)))
+            return lines
+
+    def _reporter(self, work: _Work) -> Callable[[int, int], None]:
+        def report(done: int, total: int) -> None:
+            with self._lock:
+                if not work.heard:
+                    work.heard, work.first = True, done
+                work.done, work.total = done, total
+
+        return report
+
+    def _end_work(self) -> str | None:
+        """End what is under way; a line on it, unless there is nothing to tell."""
+        work, self._work = self._work, None
+        now = time.monotonic()
+        if work is None or not (work.heard or now - work.begun >= _SHOWN_SECONDS):
+            return None
+        line = work.describe(now)
+        return f"{line} (step {len(self._run.finished)} of {len(self._run.steps)})" if self._run is not None else line
+
+    def _print(self, *lines: str | None) -> None:
+        for line in lines:
+            if line is not None:
+                self._line_at = time.monotonic()
+                with contextlib.suppress(OSError, ValueError):  # whoever read it is gone; indexing goes on
+                    self._print_line(line)
+
+
+@contextlib.contextmanager
+def progress_display() -> Iterator[ProgressDisplay]:
+    """Show progress on standard error while the block runs; what is printed meanwhile goes there, too."""
+    with _standard_error() as stream, contextlib.redirect_stdout(sys.stderr):
+        if stream.isatty() and os.environ.get("TERM") != "dumb":
+            with _drawn(stream) as display:
+                yield display
+        else:
+            with _written(stream) as display:
+                yield display
+
+
+@contextlib.contextmanager
+def _drawn(stream: TextIO) -> Iterator[ProgressDisplay]:
+    """A display that is drawn over and over on a terminal."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.progress_bar import ProgressBar
+    from rich.spinner import Spinner
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=stream, force_terminal=True, emoji=False, markup=False, highlight=False)
+    display = ProgressDisplay(lambda line: console.print(Text(line)), announce=False)
+    spinner = Spinner("dots")
+
+    def draw() -> "RenderableType":
+        table = Table.grid(padding=(0, 1))
+        table.add_column(width=_BAR_CHARS)
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        for text, share in display.describe(time.monotonic()):
+            table.add_row(ProgressBar(1.0, share, _BAR_CHARS) if share else spinner, Text(text))
+        return table
+
+    with Live(get_renderable=draw, console=console, refresh_per_second=_DRAWINGS_PER_SECOND, transient=True):
+        yield display
+
+
+@contextlib.contextmanager
+def _written(stream: TextIO) -> Iterator[ProgressDisplay]:
+    """A display of plain lines."""
+
+    def print_line(line: str) -> None:
+        stream.write(f"{line}\n")
+        stream.flush()
+
+    display, ended = ProgressDisplay(print_line, announce=True), threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(1 / _DRAWINGS_PER_SECOND):
+            display.repeat()
+
+    thread = threading.Thread(target=repeat, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield display
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextlib.contextmanager
+def _standard_error() -> Iterator[TextIO]:
+    """A copy of standard error that stays what it is when file descriptor 2 is sent elsewhere."""
+    try:
+        descriptor = os.dup(sys.stderr.fileno())
+    except (UnsupportedOperation, OSError, ValueError):  # replaced by an object without a file
+        yield sys.stderr
+        return
+    with open(descriptor, "w", encoding=sys.stderr.encoding, errors="backslashreplace") as stream:  # noqa: PTH123
+        yield stream
+
+
+def _share(step: str) -> int:
+    return _STEP_SHARES.get(step, _OTHER_SHARE)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}" if value >= 0.1 else f"{value:.3f}"
+
+
+def _clock(seconds: float) -> str:
+    """A time as `0:07`, `12:30` or `3:05:00`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

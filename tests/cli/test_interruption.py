@@ -1,0 +1,140 @@
+"""Ctrl-C and SIGTERM while `rag-assets index` runs: one line, no traceback, and the next run goes on from there."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from rag_assets.freshness import unfinished_steps
+from rag_assets.home import Home
+
+HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # also in the background
+COMMAND = [sys.executable, "-c", f"{HEEDING}; from rag_assets.cli import main; main()", "index"]
+KEPT = "finished steps and model answers are kept; the next `rag-assets index` goes on from there"
+LINE = f"rag-assets: interrupted: {KEPT}"
+
+
+@contextmanager
+def indexing(home: Home, more: Mapping[str, str] | None = None) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """A process of its own group, as on a terminal, and the lines that it has written so far."""
+    environment = {**os.environ, "RAG_HOME": str(home.path), "RAG_SOURCES": home.settings.sources[0], **(more or {})}
+    lines: list[str] = []
+    process = subprocess.Popen(
+        COMMAND,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    reader = threading.Thread(target=lambda: lines.extend(iter(process.stdout.readline, "")))
+    reader.start()
+    try:
+        yield process, lines
+        process.wait(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        reader.join()
+        process.stdout.close()
+
+
+def await_true(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
+    while not condition():
+        assert process.poll() is None, "it ended before the moment came"
+        time.sleep(0.01)
+
+
+def assert_ended_in_one_line(process: subprocess.Popen[str], lines: list[str], status: int = 130) -> None:
+    output = "".join(lines)
+    assert process.returncode == status, output
+    assert lines[-1] == f"{LINE}\n", output
+    assert output.count("interrupted") == 1
+    for unwanted in ("Traceback", "Exception", "Error", "Aborted", "KeyboardInterrupt"):
+        assert unwanted not in output
+
+
+def parsers_of(process: subprocess.Popen[str]) -> list[int]:
+    """Parsing processes that a process started."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == process.pid and b"parsing.worker" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def write(home: Home, name: str, text: str) -> None:
+    (Path(home.settings.sources[0]) / name).write_text(text, encoding="utf-8")
+
+
+def test_ctrl_c_ends_in_one_line_at_any_moment(home: Home) -> None:
+    write(home, "a.md", "# 料金表\n\n月額は 3000 円。\n")
+    moments = ("starting", "loading Dagster", "(step 1 of", "embed questions")
+    for moment in moments:
+        with indexing(home) as (process, lines):
+            await_true(process, lambda: any(moment in line for line in lines))  # noqa: B023 - called in this turn
+            os.killpg(process.pid, signal.SIGINT)
+        assert_ended_in_one_line(process, lines)
+    with indexing(home) as (process, lines):
+        pass
+    assert process.returncode == 0, "".join(lines)
+    assert unfinished_steps(home) == []
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_files_are_parsed_ends_their_processes(home: Home, number: signal.Signals, status: int) -> None:
+    rows = "".join(f"{row},値 {row},{row * 7}\n" for row in range(400_000))
+    write(home, "large.csv", f"番号,名前,金額\n{rows}")
+    with indexing(home) as (process, lines):
+        await_true(process, lambda: bool(parsers_of(process)))
+        parsers = parsers_of(process)
+        os.killpg(process.pid, number)
+    assert_ended_in_one_line(process, lines, status)
+    assert not [pid for pid in parsers if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_signal_while_a_language_model_is_waited_for_ends_within_seconds(home: Home) -> None:
+    write(home, "a.md", "# 料金表\n\n月額は 3000 円。\n")
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        connections: list[socket.socket] = []
+        asked = threading.Event()
+
+        def accept() -> None:
+            """Take requests and never answer."""
+            try:
+                while True:
+                    connection, _ = server.accept()
+                    connections.append(connection)
+                    if connection.recv(16).startswith(b"POST"):
+                        asked.set()
+            except OSError:  # the server is closed
+                return
+
+        threading.Thread(target=accept, daemon=True).start()
+        model = {
+            "RAG_LANGUAGE_MODEL__PROVIDER": "openai",
+            "RAG_LANGUAGE_MODEL__MODEL": "m",
+            "RAG_LANGUAGE_MODEL__BASE_URL": f"http://127.0.0.1:{server.getsockname()[1]}/v1",
+            "RAG_LANGUAGE_MODEL__CONTEXT_TOKENS": "8192",
+            "OPENAI_API_KEY": "none",
+        }
+        with indexing(home, model) as (process, lines):
+            await_true(process, asked.is_set)
+            os.killpg(process.pid, signal.SIGINT)
+        for connection in connections:
+            connection.close()
+    assert_ended_in_one_line(process, lines)
