@@ -379,6 +379,15 @@ class OperationSettings(_Section):
         0.2, ge=0, le=1, description="Share of failed documents, calls or stand-ins above which a check warns."
     )
     kept_snapshots: int = Field(5, ge=1, le=1000, description="Published snapshots kept for rollback.")
+    kept_runs: int = Field(
+        100,
+        ge=1,
+        description="Finished runs kept in the Dagster instance, with their events and logs; one that materialized a "
+        "shard last stays as well.",
+    )
+    version_grace_seconds: int = Field(
+        600, ge=0, description="Seconds that vectors of versions no longer kept stay, for readers at work on them."
+    )
 
 
 SECRETS: tuple[tuple[str, str], ...] = (

@@ -103,6 +103,7 @@ def _index(home: "Home", progress: ProgressDisplay, *, allow_empty: bool) -> _In
     if changes.new or changes.changed or changes.unfinished_shards:
         home.check_language_model()
     if shards:
+        progress.asks_model = home.language_model_name != "extractive"
         progress.phase("loading Dagster")
         from rag_assets.defs.runs import index_in_process
 

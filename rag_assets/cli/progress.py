@@ -25,9 +25,35 @@ _SHOWN_SECONDS = 1.0  # a step that reports nothing gets a line of its own from 
 _ESTIMATED_FROM = 0.02  # share of all steps from which on the time that is left says something
 _BAR_CHARS = 30
 
-# How long the steps of a first run without a language model take beside each other, in thousandths of the run.
-_STEP_SHARES: Mapping[str, int] = {}
-_OTHER_SHARE = 4  # of a step that is not listed, as checks are
+# How long steps take beside each other, in thousandths of a first run on docs/sample without a language model; those of
+# the graph are estimates.
+_STEP_SHARES: Mapping[str, int] = {
+    "parse": 150,
+    "chunk": 50,
+    "summarize_pages": 50,
+    "summarize_files": 30,
+    "classify_documents": 90,
+    "ask_questions": 40,
+    "cluster_questions": 30,
+    "extract_mentions": 200,
+    "report_communities": 50,
+    "index_chunks": 340,
+    "index_summaries": 80,
+    "index_questions": 30,
+    "snapshot": 30,
+}
+_OTHER_SHARE = 3  # of a step that is not listed, as checks are
+_ASKING_STEPS = frozenset(
+    (
+        "summarize_pages",
+        "summarize_files",
+        "classify_documents",
+        "ask_questions",
+        "extract_mentions",
+        "report_communities",
+    )
+)
+_ASKING_FACTOR = 20  # a language model takes this many times as long as the algorithm that stands in for it, or more
 
 
 @dataclass
@@ -80,12 +106,14 @@ class _Run:
         begun: When it began, by `time.monotonic`.
         finished: Keys of the steps that ended.
         step: Key of the step that began last.
+        asks_model: Whether a language model writes.
     """
 
     steps: Sequence[str]
     begun: float
     finished: set[str] = field(default_factory=set)
     step: str = ""
+    asks_model: bool = False
 
     def fraction(self, share_of_step: float) -> float:
         """Share of the run that is done, each step weighed by the time that it takes.
@@ -93,10 +121,10 @@ class _Run:
         Args:
             share_of_step: Share of the current step that is done.
         """
-        done = sum(map(_share, self.finished))
+        done: float = sum(map(self._share, self.finished))
         if self.step and self.step not in self.finished:
-            done += _share(self.step) * share_of_step
-        return done / max(1, sum(map(_share, self.steps)))
+            done += self._share(self.step) * share_of_step
+        return done / max(1, sum(map(self._share, self.steps)))
 
     def describe(self, now: float, share_of_step: float) -> str:
         """Its state in words."""
@@ -107,6 +135,10 @@ class _Run:
             return text
         return f"{text}, about {_clock(seconds * (1 - fraction) / fraction)} left in all"
 
+    def _share(self, step: str) -> int:
+        factor = _ASKING_FACTOR if self.asks_model and step in _ASKING_STEPS else 1
+        return factor * _STEP_SHARES.get(step, _OTHER_SHARE)
+
 
 class ProgressDisplay:
     """What is under way: phases, and the steps of runs. Any thread may report.
@@ -114,11 +146,15 @@ class ProgressDisplay:
     Args:
         print_line: Writes a line that stays.
         announce: Whether phases get a line when they begin, as nothing else shows them.
+
+    Attributes:
+        asks_model: Whether a language model writes, which takes its time; for the estimate of all steps.
     """
 
     def __init__(self, print_line: Callable[[str], None], *, announce: bool) -> None:
         self._print_line = print_line  # not under the lock: whoever draws holds locks of its own
         self._announce = announce
+        self.asks_model = False
         self._lock = threading.Lock()
         self._work: _Work | None = None
         self._run: _Run | None = None
@@ -137,7 +173,7 @@ class ProgressDisplay:
         """Begin a run of some steps."""
         with self._lock:
             line = self._end_work()
-            self._run = _Run(tuple(steps), time.monotonic())
+            self._run = _Run(tuple(steps), time.monotonic(), asks_model=self.asks_model)
         self._print(line)
 
     def begin_step(self, key: str) -> None:
@@ -278,10 +314,6 @@ def _standard_error() -> Iterator[TextIO]:
         return
     with open(descriptor, "w", encoding=sys.stderr.encoding, errors="backslashreplace") as stream:  # noqa: PTH123
         yield stream
-
-
-def _share(step: str) -> int:
-    return _STEP_SHARES.get(step, _OTHER_SHARE)
 
 
 def _number(value: float) -> str:

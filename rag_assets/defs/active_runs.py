@@ -35,10 +35,10 @@ def active_runs(instance: dg.DagsterInstance, home: Home) -> list[dg.DagsterRun]
             _end_dead_runs(instance, home)
     except StoreError:
         pass  # `rag-assets index` is running: its run is alive
-    return [run for run in instance.get_runs(dg.RunsFilter(statuses=_ACTIVE)) if _writes_our_tables(run)]
+    return [run for run in instance.get_runs(dg.RunsFilter(statuses=_ACTIVE)) if writes_our_tables(run)]
 
 
-def _writes_our_tables(run: dg.DagsterRun) -> bool:
+def writes_our_tables(run: dg.DagsterRun) -> bool:
     """Whether it is a run of the index job, or one that the UI launched over some of its assets."""
     selected = {key.to_user_string() for key in run.asset_selection or ()}
     return run.job_name == INDEX_JOB.name or not selected.isdisjoint(TABLES)

@@ -23,6 +23,7 @@ from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource, RunProgress
+from rag_assets.defs.retention import drop_old_runs
 from rag_assets.home import Home
 from rag_assets.instance import instance_environment
 
@@ -77,6 +78,8 @@ def _run(home: Home, shards: tuple[str, ...], progress: RunProgress, *, allow_em
                 )
             except dg.DagsterExecutionInterruptedError:  # between two steps
                 raise KeyboardInterrupt from None
+        if not result.success:  # a run that publishes has done so
+            drop_old_runs(instance, home.settings.operation.kept_runs)
         if _interrupted(result):
             raise KeyboardInterrupt
         if not result.success:

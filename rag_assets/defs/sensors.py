@@ -12,6 +12,7 @@ from rag_assets.defs.checks import report_sources
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource
+from rag_assets.defs.retention import drop_old_runs
 from rag_assets.sources.changes import Changes
 
 _FIRST_WAIT_SECONDS = 60
@@ -45,6 +46,7 @@ def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
             return dg.SkipReason(f"{len(changes.shards)} shards changed; a run of {INDEX_JOB.name} is still active")
         seen = [f"{name} {listing.files[name].fingerprint}" for name in (*changes.new, *changes.changed)]
         state = digest(*seen, "", *changes.gone, "", *changes.unfinished_shards)
+        drop_old_runs(context.instance, base.settings.operation.kept_runs)  # here too: a run that fails drops none
         before = json.loads(context.cursor or "{}")
         attempt = before["attempt"] + 1 if before.get("state") == state else 1
         if attempt > 1 and time.time() < before["not_before"]:

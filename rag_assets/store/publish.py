@@ -5,7 +5,7 @@ in use and more than 10,000.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
@@ -20,6 +20,7 @@ from rag_assets.store.vectors import VectorStore
 _SHOWN = 20
 _SPARE_FACTOR = 2
 _SPARE_VECTORS = 10_000
+_INTERNAL_GRACE = timedelta(minutes=1)  # versions that no reader sees are read for moments
 
 
 def unfinished_syncs(lake: Lake, vectors: VectorStore, embedder_name: str) -> list[str]:
@@ -48,6 +49,7 @@ def publish(
     embedder: Embedder,
     kept_snapshots: int,
     unfinished: Callable[[], Sequence[str]],
+    grace: timedelta = timedelta(hours=1),
 ) -> Snapshot:
     """Publish what is stored now, if it holds together.
 
@@ -62,6 +64,7 @@ def publish(
         embedder: Embedder of the vectors.
         kept_snapshots: Snapshots kept for rollback; files that none of them names are removed.
         unfinished: Names what was not computed from what the step before it stored last.
+        grace: Age below which vectors of versions that are not kept stay, for readers in the middle of something.
 
     Returns:
         The new snapshot, or the newest one where it names the same versions.
@@ -75,7 +78,9 @@ def publish(
     pinned = [*kept, *([current] if current else [])]
     for name, vector_table in VECTOR_TABLES.items():
         vectors.open(vector_table, embedder.dimension)
-        vectors.optimize(vector_table, [each.vector_tables[name] for each in pinned if name in each.vector_tables])
+        vectors.optimize(
+            vector_table, [each.vector_tables[name] for each in pinned if name in each.vector_tables], grace
+        )
     state = _state(lake, vectors)
     steps = dict.fromkeys([*unfinished(), *unfinished_syncs(lake, vectors, embedder.name)])
     if problems := [*(f"{name} is unfinished" for name in steps), *all_problems(lake, vectors)]:
@@ -105,7 +110,7 @@ def publish(
     if vectors.cached(embedder.dimension) > max(_SPARE_VECTORS, _SPARE_FACTOR * sum(map(vectors.count, VECTOR_TABLES))):
         used = {embedding_key(embedder.name, EmbeddingKind.PASSAGE, text) for text in served_texts(lake)}
         vectors.prune(embedder.dimension, used)
-    vectors.optimize_cache(embedder.dimension)
+    vectors.optimize_cache(embedder.dimension, min(grace, _INTERNAL_GRACE))
     return snapshot
 
 

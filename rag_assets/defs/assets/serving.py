@@ -1,6 +1,7 @@
 """Assets that readers see: the ledger `model_calls`, the serving tables, and the published `snapshot`."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import dagster as dg
 import pyarrow as pa
@@ -29,6 +30,7 @@ from rag_assets.contracts.tables import (
 from rag_assets.defs.io import serving_spec, table_spec
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
 from rag_assets.defs.resources import HomeResource, Progress, retried
+from rag_assets.defs.retention import drop_old_runs
 from rag_assets.freshness import unfinished_steps
 from rag_assets.home import Home
 from rag_assets.store.lake import WHOLE, Lake
@@ -205,9 +207,10 @@ def record_model_calls(context: dg.AssetExecutionContext, home: dg.ResourceParam
     description="The version that readers see; they move to it once the blocking checks have passed.",
     pool="lancedb_write",
 )
-def snapshot(home: dg.ResourceParam[HomeResource]) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Compacts the serving tables and publishes what is stored now."""
+def snapshot(context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource]) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Compacts the serving tables, publishes what is stored now, and drops what is kept no longer."""
     base = home.open()
+    operation = base.settings.operation
     with retried():
         published = publish(
             base.lake,
@@ -215,9 +218,11 @@ def snapshot(home: dg.ResourceParam[HomeResource]) -> dg.MaterializeResult:  # t
             base.snapshots,
             base.pipeline,
             base.embedder,
-            base.settings.operation.kept_snapshots,
+            operation.kept_snapshots,
             lambda: unfinished_steps(base),
+            timedelta(seconds=operation.version_grace_seconds),
         )
+    drop_old_runs(context.instance, operation.kept_runs)
     return dg.MaterializeResult(
         metadata={"snapshot": published.number, "published_at": published.published_at, **published.row_counts}
     )
