@@ -35,8 +35,9 @@ def indexing(home: Home, more: Mapping[str, str] | None = None) -> Iterator[tupl
         text=True,
         start_new_session=True,
     )
-    assert process.stdout is not None
-    reader = threading.Thread(target=lambda: lines.extend(iter(process.stdout.readline, "")))
+    output = process.stdout
+    assert output is not None
+    reader = threading.Thread(target=lambda: lines.extend(iter(output.readline, "")))
     reader.start()
     try:
         yield process, lines
@@ -46,7 +47,7 @@ def indexing(home: Home, more: Mapping[str, str] | None = None) -> Iterator[tupl
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         reader.join()
-        process.stdout.close()
+        output.close()
 
 
 def await_true(process: subprocess.Popen[str], condition: Callable[[], bool]) -> None:

@@ -35,7 +35,6 @@ def test_many_runs_leave_a_home_of_bounded_size(home: Home, count: int) -> None:
         (folder / "changes.md").write_text(f"# 料金表\n\n月額は {number} 円。\n", encoding="utf-8")
         index(bounded)
         sizes.append({name: size(home.path / name) for name in ("dagster_home", "vectors", "lake", "snapshots")})
-    print(sizes[::10], sizes[-1])
     settled = sizes[KEPT_RUNS + 2]
     for name, bytes_now in sizes[-1].items():
         assert bytes_now < 1.5 * settled[name], (name, [each[name] for each in sizes])
