@@ -20,8 +20,9 @@ def data_model() -> str:
     lines = [
         "# Data model",
         "",
-        "Stored tables are Parquet, one file for each shard, and the system of record; `rag-assets sql` and the",
-        "views of `sql/` read them. Serving tables are LanceDB, derived from them, with vectors and indices.",
+        "Stored tables are Parquet, one file for each shard, and the system of record; `rag-assets sql`, the views of",
+        "`sql/` and [other programs](operations.md#reading-the-tables-from-other-programs) read them. Serving tables",
+        "are LanceDB, derived from them, with vectors and indices.",
         "",
     ]
     for table in TABLES.values():

@@ -5,6 +5,7 @@
   lake/          stored tables, Parquet            (rag_assets.store.lake)
   vectors/       serving tables, LanceDB           (rag_assets.store.vectors)
   snapshots/     published versions                (rag_assets.store.snapshots)
+  published/     their tables, for other programs  (rag_assets.store.published_tables)
   models/        the embedder, exported once; answers of language models, their journals, batches, limits and budget
   sources.json   sources named on the command line
 ```
@@ -49,6 +50,7 @@ from rag_assets.sources.changes import (
 from rag_assets.sources.listing import Source
 from rag_assets.store.incremental import StandIns, stand_ins
 from rag_assets.store.lake import SHARDS, WHOLE, Lake
+from rag_assets.store.published_tables import PublishedTables
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ class Home:
     @cached_property
     def snapshots(self) -> Snapshots:
         """The published versions."""
-        return Snapshots(self.path / "snapshots")
+        return Snapshots(self.path / "snapshots", PublishedTables(self.path / "published", self.lake))
 
     @cached_property
     def vectors(self) -> "VectorStore":

@@ -114,6 +114,8 @@ def _index(home: "Home", progress: ProgressDisplay, *, allow_empty: bool) -> _In
                 progress.phase("recording calls")
                 home.ledger().compact()  # so that SQL shows the calls of a run that did not end
             raise
+    else:
+        home.snapshots.settle()
     return _Indexing(changes, planned, time.monotonic() - started)
 
 

@@ -35,8 +35,9 @@ WHOLE = "all"  # the one shard, and the one input, of a table that is made as a 
 
 _INPUTS = b"rag_assets:inputs"
 _FILE_NAME = re.compile(r"([0-9]{8,})\.parquet")
-_LEFTOVER_SECONDS = 3600.0  # a temporary file that nobody has written to for so long is of a killed process
-_NO_LINKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.ENOSYS, errno.EMLINK})
+LEFTOVER_SECONDS = 3600.0  # a temporary file that nobody has written to for so long is of a killed process
+# of file systems without links, or without one from here to there
+NO_LINKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _log = logging.getLogger(__name__)
 
 Versions = Mapping[str, int]
@@ -200,7 +201,7 @@ class Lake:
                     removed += 1
             for leftover in (self.root / table.name / shard).glob("*.tmp"):
                 with suppress(FileNotFoundError):
-                    if time.time() - leftover.stat().st_mtime > _LEFTOVER_SECONDS:
+                    if time.time() - leftover.stat().st_mtime > LEFTOVER_SECONDS:
                         leftover.unlink()
         return removed
 
@@ -320,7 +321,7 @@ def _commit_new(aside: Path, path: Path) -> None:
     except FileExistsError:
         raise
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in NO_LINKS:
             raise
         with FileLock(path.with_name(".commit.lock")):
             if path.exists():

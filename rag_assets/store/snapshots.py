@@ -2,12 +2,14 @@
 
 `<root>/<number>.json` is a manifest and is never changed; `<root>/CURRENT` holds the number that readers see and is
 replaced atomically. Any number of processes may publish at once: each gets a number of its own, and the one that comes
-late does not move readers back.
+late does not move readers back. The stable place of other programs (`rag_assets.store.published_tables`) moves with
+`CURRENT`, under one lock; where a process is killed in between, the next one that looks moves it on.
 """
 
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from filelock import FileLock
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.store.lake import write_atomically, write_new
+from rag_assets.store.published_tables import PublishedTables
 
 _FILE_NAME = re.compile(r"([0-9]{8,})\.json")
 
@@ -56,10 +59,12 @@ class Snapshots:
 
     Args:
         root: Folder of the manifests; made at the first publication.
+        tables: The published tables for other programs, which show what readers see; None for none.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, tables: PublishedTables | None = None) -> None:
         self.root = root
+        self._tables = tables
 
     def numbers(self) -> list[int]:
         """Numbers of the snapshots that are kept, rising."""
@@ -69,7 +74,13 @@ class Snapshots:
     def current(self) -> Snapshot | None:
         """The snapshot that readers see, or None before the first publication."""
         number = self._current_number()
-        return None if number is None else self.load(number)
+        if number is None:
+            return None
+        snapshot = self.load(number)
+        if self._tables is not None and not self._tables.shows(number):
+            with suppress(StoreError, OSError), self._pointer_lock().acquire(timeout=0):  # a reader may not write here
+                self._show(snapshot)
+        return snapshot
 
     def load(self, number: int) -> Snapshot:
         """A snapshot by number.
@@ -105,8 +116,18 @@ class Snapshots:
         """Move the readers to a snapshot, unless they are at a later one."""
         with self._pointer_lock():
             current = self._current_number()
-            if current is None or current < number:
-                self._point_to(number)
+            self._point_to(number if current is None else max(current, number))
+
+    def settle(self) -> None:
+        """Bring the published tables to what readers see, where a process was killed or the folder has moved.
+
+        Raises:
+            StoreError: They cannot be written.
+        """
+        number = self._current_number()
+        if number is not None:
+            with self._pointer_lock():
+                self._show(self.load(self._current_number() or number))
 
     def roll_back(self, number: int) -> Snapshot:
         """Move the readers to a kept snapshot, until the next change is published."""
@@ -123,6 +144,8 @@ class Snapshots:
         for number in numbers:
             if number not in keep:
                 self._path(number).unlink(missing_ok=True)
+        if self._tables is not None:  # those of the version before stay, for who is in the middle of reading them
+            self._tables.prune(keep | set(numbers[-2:]))
         return [self.load(number) for number in sorted(keep)]
 
     def next_number(self) -> int:
@@ -145,4 +168,15 @@ class Snapshots:
         return FileLock(self.root / ".CURRENT.lock")
 
     def _point_to(self, number: int) -> None:
-        write_atomically(self.root / "CURRENT", str(number).encode())
+        snapshot = self.load(number)
+        if self._tables is not None:
+            self._tables.make(number, snapshot.published_at, snapshot.tables)
+        if self._current_number() != number:
+            write_atomically(self.root / "CURRENT", str(number).encode())
+        self._show(snapshot)
+
+    def _show(self, snapshot: Snapshot) -> None:
+        if self._tables is not None:
+            self._tables.make(snapshot.number, snapshot.published_at, snapshot.tables)
+            if not self._tables.shows(snapshot.number):
+                self._tables.show(snapshot.number)

@@ -1,0 +1,195 @@
+"""The published tables as files for other programs: DuckDB, pandas, polars, BI tools, dbt.
+
+```
+<root>/current                        the version that readers see: a link to its folder
+<root>/<number>/<table>/<shard>.parquet
+<root>/<number>/rag_assets.duckdb     views of all tables and of the queries of `sql/`
+```
+
+A version's folder holds hard links to the files of the lake, so it takes no space of its own and outlives their removal
+from the lake. It is made aside and never changed; the views name its files, so that a query reads one version. What
+stays out: which version readers see (`rag_assets.store.snapshots`), and SQL for strangers (`rag_assets.store.sql`).
+"""
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.tables import TABLES, Table
+from rag_assets.store.lake import LEFTOVER_SECONDS, NO_LINKS, Lake, Versions, sync_folder, write_atomically
+
+CURRENT = "current"
+DATABASE = "rag_assets.duckdb"
+_LOCATION = ".location"  # where the folder was when its views were made: DuckDB has no paths relative to a database
+_STORAGE_VERSION = "v1.0.0"  # of DuckDB files: BI tools bring DuckDB versions of their own
+
+
+class PublishedTables:
+    """The folders of the published versions below one folder.
+
+    Args:
+        root: The folder; made with the first version.
+        lake: The stored tables.
+    """
+
+    def __init__(self, root: Path, lake: Lake) -> None:
+        self.root = root
+        self._lake = lake
+
+    def make(self, number: int, published_at: str, tables: Mapping[str, Versions]) -> None:
+        """Make the folder of a version, or what is missing of it; nothing is written where it is there.
+
+        Args:
+            number: Number of the version.
+            published_at: Time of publishing, ISO 8601, UTC.
+            tables: Version of each shard, by table name and shard.
+
+        Raises:
+            StoreError: A file cannot be made.
+        """
+        folder = self.root / str(number)
+        try:
+            if not folder.is_dir():
+                with _aside(folder) as aside:
+                    for table in TABLES.values():
+                        versions = tables.get(table.name, {}) if table.published else None
+                        self._link(table, versions, aside / table.name)
+                    aside.rename(folder)
+            location = folder / _LOCATION
+            if not (location.exists() and location.read_text("utf-8") == str(folder)):
+                _make_database(folder, number, published_at)
+                write_atomically(location, str(folder).encode())
+                sync_folder(folder.parent)
+        except OSError as error:
+            raise StoreError(f"{folder}: the tables of version {number} cannot be put there: {error}") from error
+
+    def shows(self, number: int) -> bool:
+        """Whether the stable place leads to a version."""
+        current = self.root / CURRENT
+        try:
+            return str(current.readlink()) == str(number)
+        except FileNotFoundError:
+            return False
+        except OSError:  # no link: a file where there are no links, or a folder that a copy of the home made of it
+            return current.is_file() and current.read_text().strip() == str(number)
+
+    def show(self, number: int) -> None:
+        """Lead the stable place to a version, at once.
+
+        Raises:
+            StoreError: It cannot be replaced.
+        """
+        current = self.root / CURRENT
+        try:
+            if current.is_dir() and not current.is_symlink():
+                _remove(current)
+            with _aside(current) as aside:
+                try:
+                    aside.symlink_to(str(number), target_is_directory=True)
+                except OSError as error:
+                    if error.errno not in NO_LINKS:
+                        raise
+                    write_atomically(current, f"{number}\n".encode())
+                else:
+                    aside.replace(current)
+            sync_folder(self.root)
+        except OSError as error:
+            raise StoreError(f"{current}: cannot be moved to version {number}: {error}") from error
+
+    def prune(self, kept: Collection[int]) -> None:
+        """Remove the folders of all other versions, and what killed runs left."""
+        if not self.root.is_dir():
+            return
+        for entry in list(os.scandir(self.root)):
+            if entry.name.isdecimal() and int(entry.name) not in kept:
+                _remove(Path(entry.path))
+            elif entry.name.endswith(".tmp"):
+                with suppress(FileNotFoundError):
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > LEFTOVER_SECONDS:
+                        _remove(Path(entry.path))
+
+    def _link(self, table: Table, versions: Versions | None, folder: Path) -> None:
+        """Give a table's files the names of their shards; a table without rows gets one empty file, for its columns."""
+        folder.mkdir(parents=True)
+        chosen = self._lake.latest(table) if versions is None else versions
+        for shard, path in zip(sorted(chosen), self._lake.paths(table, chosen), strict=True):
+            try:
+                os.link(path, folder / f"{shard}.parquet")
+            except OSError as error:
+                if error.errno not in NO_LINKS:
+                    raise
+                shutil.copyfile(path, folder / f"{shard}.parquet")
+        if not chosen:
+            pq.write_table(table.schema.empty_table(), folder / "empty.parquet")
+
+
+def _make_database(folder: Path, number: int, published_at: str) -> None:
+    """Make the DuckDB file of a version: views only, over the files of its folder."""
+    import duckdb
+
+    from rag_assets.store.sql import read_queries, sql_folder, strip_comments
+
+    with _aside(folder / DATABASE) as aside, duckdb.connect() as connection:
+        try:
+            connection.execute(f"ATTACH {_literal(str(aside))} AS made (STORAGE_VERSION '{_STORAGE_VERSION}')")
+            connection.execute("USE made; BEGIN")
+            for table in TABLES.values():
+                files = _literal(f"{_escaped(str(folder / table.name))}/*.parquet")
+                connection.execute(
+                    f"CREATE VIEW {table.name} AS SELECT * FROM read_parquet({files}, hive_partitioning = false);"  # noqa: S608 - declared names
+                    f"COMMENT ON VIEW {table.name} IS {_literal(table.description)};"
+                )
+                for field in table.fields:
+                    comment = _literal(table.describe(field.name))
+                    connection.execute(f'COMMENT ON COLUMN {table.name}."{field.name}" IS {comment}')
+            for name, query in read_queries(sql_folder()).items():
+                purpose = _literal(query.partition("\n")[0].removeprefix("--").strip())
+                connection.execute(
+                    f"CREATE VIEW {name} AS {strip_comments(query)}; COMMENT ON VIEW {name} IS {purpose}"
+                )
+            connection.execute(
+                f"CREATE VIEW snapshot AS SELECT {number} AS number, "
+                f"TIMESTAMPTZ {_literal(published_at)} AS published_at;"
+                "COMMENT ON VIEW snapshot IS 'The version that this file shows.'"
+            )
+            connection.execute("COMMIT; USE memory; DETACH made")
+        except duckdb.Error as error:
+            raise StoreError(f"{folder / DATABASE}: the views cannot be made: {error}") from error
+        aside.replace(folder / DATABASE)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _escaped(path: str) -> str:
+    """A path in which nothing is a wildcard."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+
+
+@contextmanager
+def _aside(path: Path) -> Iterator[Path]:
+    """A name beside a file or folder to make it under; what is left of it afterwards is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        yield aside
+    finally:
+        _remove(aside)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or folder; a folder is renamed first, so that nobody takes a part of it for the whole."""
+    with suppress(FileNotFoundError):
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+            return
+        aside = path if path.suffix == ".tmp" else path.rename(path.with_name(f".{uuid.uuid4().hex}.tmp"))
+        shutil.rmtree(aside, ignore_errors=True)
