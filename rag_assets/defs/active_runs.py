@@ -10,7 +10,9 @@ import dagster as dg
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES
 from rag_assets.defs.jobs import INDEX_JOB
+from rag_assets.defs.partitions import shards_of_tags
 from rag_assets.home import Home
+from rag_assets.store.lake import SHARDS
 
 IN_PROCESS_TAG = "rag_assets/in_process"  # on runs inside `rag-assets index`: the folder of the home
 
@@ -36,6 +38,12 @@ def active_runs(instance: dg.DagsterInstance, home: Home) -> list[dg.DagsterRun]
     except StoreError:
         pass  # `rag-assets index` is running: its run is alive
     return [run for run in instance.get_runs(dg.RunsFilter(statuses=_ACTIVE)) if writes_our_tables(run)]
+
+
+def shards_of_other_runs(instance: dg.DagsterInstance, run_id: str) -> frozenset[str]:
+    """Shards that the active runs beside one work on."""
+    others = [run for run in instance.get_runs(dg.RunsFilter(statuses=_ACTIVE)) if run.run_id != run_id]
+    return frozenset(shard for run in others if writes_our_tables(run) for shard in shards_of_tags(run.tags) or SHARDS)
 
 
 def writes_our_tables(run: dg.DagsterRun) -> bool:

@@ -49,9 +49,7 @@ def _structure_check(table_name: str) -> dg.AssetChecksDefinition:
     ) -> Iterator[dg.AssetCheckResult]:
         lake, table = home.open().lake, TABLES[table_name]
         for name, find in zip(names, (schema_problems, key_problems, reference_problems), strict=True):
-            yield _result(
-                table_name, name, find(lake, table, shards_of_run(context.run.tags)), dg.AssetCheckSeverity.ERROR
-            )
+            yield _result(table_name, name, find(lake, table, shards_of_run(context)), dg.AssetCheckSeverity.ERROR)
 
     return structure
 
@@ -64,7 +62,7 @@ def every_chunk_indexed(
 ) -> dg.AssetCheckResult:
     """Compares stored and served passages."""
     base = home.open()
-    problems = indexing_problems(base.lake, base.vectors, CHUNK_INDEX.name, shards_of_run(context.run.tags))
+    problems = indexing_problems(base.lake, base.vectors, CHUNK_INDEX.name, shards_of_run(context))
     return _result("chunk_index", "every_chunk_indexed", problems, dg.AssetCheckSeverity.ERROR)
 
 
@@ -74,7 +72,7 @@ def every_summary_indexed(
 ) -> dg.AssetCheckResult:
     """Compares stored and served summaries."""
     base = home.open()
-    problems = indexing_problems(base.lake, base.vectors, SUMMARY_INDEX.name, shards_of_run(context.run.tags))
+    problems = indexing_problems(base.lake, base.vectors, SUMMARY_INDEX.name, shards_of_run(context))
     return _result("summary_index", "every_summary_indexed", problems, dg.AssetCheckSeverity.ERROR)
 
 
@@ -84,7 +82,7 @@ def every_question_indexed(
 ) -> dg.AssetCheckResult:
     """Compares stored and served questions."""
     base = home.open()
-    problems = indexing_problems(base.lake, base.vectors, QUESTION_INDEX.name, shards_of_run(context.run.tags))
+    problems = indexing_problems(base.lake, base.vectors, QUESTION_INDEX.name, shards_of_run(context))
     return _result("question_index", "every_question_indexed", problems, dg.AssetCheckSeverity.ERROR)
 
 

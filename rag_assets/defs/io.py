@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rag_assets.contracts.tables import Table, VectorTable
+from rag_assets.defs.partitions import shards_of_step
 from rag_assets.home import Home
 from rag_assets.models.ledger import NOTES
 from rag_assets.plan import plan_step
@@ -124,21 +125,30 @@ def materialized(
     """
     facts = facts or StepFacts()
     counts = report.row_counts.get(table.name, {})
-    for shard in context.partition_keys:
+    shards = shards_of_step(context)
+    for shard in shards:
         figures = {"dagster/partition_row_count": counts.get(shard, 0), **_figures(report.of(shard))}
         figures |= facts.shards.get((table.name, shard), {})
-        context.add_asset_metadata(figures, asset_key=table.name, partition_key=shard)
+        show_partition(context, table.name, shard, figures)
     totals = {**_figures(report.total()), **facts.run.get(table.name, {})}
     return dg.MaterializeResult(
         asset_key=table.name,
         metadata={
             "dagster/row_count": sum(lake.row_count(table, shard) for shard in lake.latest(table)),
-            "run_totals": dg.MetadataValue.json({"partitions": len(context.partition_keys), **totals}),
+            "run_totals": dg.MetadataValue.json({"partitions": len(shards), **totals}),
             **facts.texts,
-            "preview": dg.MetadataValue.md(preview(lake, table, context.partition_keys, list(shown))),
+            "preview": dg.MetadataValue.md(preview(lake, table, shards, list(shown))),
             **({"dagster/column_lineage": lineage(columns)} if columns else {}),
         },
     )
+
+
+def show_partition(context: dg.AssetExecutionContext, asset: str, shard: str, figures: Figures) -> None:
+    """Show figures of one partition; of one that the run took on, in an event of its own."""
+    if shard in context.partition_keys:
+        context.add_asset_metadata(figures, asset_key=asset, partition_key=shard)
+    else:
+        context.log_event(dg.AssetMaterialization(asset, metadata=figures, partition=shard))
 
 
 def _figures(report: ShardReport) -> Figures:

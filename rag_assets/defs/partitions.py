@@ -1,6 +1,11 @@
-"""How assets are partitioned: a fixed number of hash shards of documents."""
+"""How assets are partitioned: a fixed number of hash shards of documents; and which of them a run works on.
 
-from collections.abc import Mapping
+A run starts with a range of shards. Its first steps may take on others, so that it publishes one change as a whole:
+what the sources hold by then, files that moved between shards, and lines that have become common. Dagster fixes the
+partitions of a run beforehand: what was taken on is a tag of the run.
+"""
+
+from collections.abc import Collection, Mapping
 
 import dagster as dg
 
@@ -10,8 +15,10 @@ SHARD_PARTITIONS = dg.StaticPartitionsDefinition(list(SHARDS))
 BACKFILL_POLICY = dg.BackfillPolicy.multi_run(max_partitions_per_run=16)
 
 PARTITION_TAG = "dagster/partition"
+BACKFILL_TAG = "dagster/backfill"
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
+TAKEN_ON_TAG = "rag_assets/shards_taken_on"
 
 
 def shard_range_tags(shards: tuple[str, ...]) -> dict[str, str]:
@@ -19,11 +26,41 @@ def shard_range_tags(shards: tuple[str, ...]) -> dict[str, str]:
     return {RANGE_START_TAG: min(shards), RANGE_END_TAG: max(shards)}
 
 
-def shards_of_run(tags: Mapping[str, str]) -> list[str] | None:
+def shards_of_tags(tags: Mapping[str, str]) -> list[str] | None:
     """Shards that the tags of a run name; None where they name none, which means all."""
+    taken_on = set(filter(None, tags.get(TAKEN_ON_TAG, "").split(",")))
     if only := tags.get(PARTITION_TAG):
-        return [only]
+        return sorted({only, *taken_on})
     if RANGE_START_TAG not in tags:
         return None
     span = dg.PartitionKeyRange(tags[RANGE_START_TAG], tags[RANGE_END_TAG])
-    return list(SHARD_PARTITIONS.get_partition_keys_in_range(span))
+    return sorted({*SHARD_PARTITIONS.get_partition_keys_in_range(span), *taken_on})
+
+
+def shards_of_run(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[str] | None:
+    """Shards that the run works on by now; None for all."""
+    return shards_of_tags(_tags_by_now(context))
+
+
+def shards_of_step(context: dg.AssetExecutionContext) -> list[str]:
+    """Shards that a step works on: its partitions, and those that an earlier step of the run took on."""
+    taken_on = set(filter(None, _tags_by_now(context).get(TAKEN_ON_TAG, "").split(",")))
+    return sorted({*context.partition_keys, *taken_on})
+
+
+def take_on(context: dg.AssetExecutionContext, shards: Collection[str]) -> list[str]:
+    """Have this step and the later ones of the run work on further shards.
+
+    Returns:
+        The shards that the step works on now.
+    """
+    known = shards_of_step(context)
+    if not set(shards) <= set(known):
+        taken_on = sorted({*known, *shards} - {*context.partition_keys})
+        context.instance.add_run_tags(context.run.run_id, {TAKEN_ON_TAG: ",".join(taken_on)})
+    return sorted({*known, *shards})
+
+
+def _tags_by_now(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> Mapping[str, str]:
+    run = context.instance.get_run_by_id(context.run.run_id)  # an earlier step may have added to its tags
+    return context.run.tags if run is None else run.tags

@@ -39,9 +39,6 @@ _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 def index_in_process(home: Home, shards: tuple[str, ...], progress: RunProgress, *, allow_empty: bool = False) -> None:
     """Materialize all assets over some shards, recorded in the Dagster instance of the knowledge base.
 
-    Where that made lines of other documents boilerplate, a second run over their shards makes their summaries and
-    questions anew.
-
     Args:
         home: The knowledge base.
         shards: Shards to bring in step.
@@ -53,12 +50,6 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: RunProgress,
         StoreError: Another run is active, or a step or a blocking check failed; what was computed is kept, nothing is
             published.
     """
-    _run(home, shards, progress, allow_empty=allow_empty)
-    if again := home.shards_to_weigh_again():
-        _run(home, tuple(sorted(again)), progress, allow_empty=allow_empty)
-
-
-def _run(home: Home, shards: tuple[str, ...], progress: RunProgress, *, allow_empty: bool) -> None:
     os.environ.update(instance_environment(home))
     resource = HomeResource(home.settings, allow_empty=allow_empty)
     job = build_definitions(home=resource, progress=progress).resolve_job_def(INDEX_JOB.name)

@@ -266,6 +266,32 @@ def find_changes(lake: Lake, listing: Listing, newest: Snapshot | None, pipeline
     )
 
 
+def shards_of_one_change(lake: Lake, listing: Listing, shards: Collection[str], *, every: bool) -> set[str]:
+    """Shards to bring in step with those given, so that a version shows one change as a whole.
+
+    A file that moved has left one shard and come to another. Of two shards of which one is left out, either both names
+    would be published or neither.
+
+    Args:
+        lake: The stored tables.
+        listing: What the sources hold.
+        shards: Shards that are brought in step.
+        every: Whether all that the listing changes is one change; else each file that moved is.
+    """
+    found = find_changes(lake, listing, None, "")
+    if every:
+        return {shard_of(name) for name in (*found.new, *found.changed, *found.gone)} - {*shards}
+    stored = stored_documents(lake)
+    came: dict[str, set[str]] = {}
+    for name in found.new:
+        came.setdefault(listing.files[name].fingerprint, set()).add(shard_of(name))
+    moves = [{shard_of(name), *came.get(str(stored[name]["fingerprint"]), ())} for name in found.gone]
+    joined = {*shards}
+    while more := {shard for move in moves if move & joined for shard in move - joined}:
+        joined |= more
+    return joined - {*shards}
+
+
 def _can_be_read(file: SourceFile) -> bool:
     """Whether reading a file that could not be read before is worth another try, though it did not change.
 

@@ -1,5 +1,6 @@
 """Runs the index job as the sensor, the schedule and the command line do, on an instance in memory."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,17 @@ def run_index(home: Home, *, succeeds: bool = True) -> Changes:
     fresh = Home(home.settings)
     changes = fresh.changes(fresh.listing())
     if changes.shards:
-        _materialize(home, changes.shards, succeeds=succeeds)
-        if succeeds and (again := fresh.shards_to_weigh_again()):
-            _materialize(home, tuple(sorted(again)), succeeds=True)
+        run_tags(home, shard_range_tags(changes.shards), succeeds=succeeds)
     return changes
 
 
-def _materialize(home: Home, shards: tuple[str, ...], *, succeeds: bool) -> None:
+def run_tags(home: Home, tags: Mapping[str, str], *, succeeds: bool = True) -> None:
+    """Run the job with the tags of a request."""
     job = build_definitions(home=HomeResource(home.settings)).resolve_job_def(INDEX_JOB.name)
     with dg.DagsterInstance.ephemeral() as instance:
         result = job.execute_in_process(
             instance=instance,
-            tags=shard_range_tags(shards),
+            tags=dict(tags),
             raise_on_error=False,
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
         )

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from indexing import run_index
+from indexing import published, run_index, run_tags
 
 from rag_assets.contracts.errors import SourceError
+from rag_assets.contracts.tables import PAGE_SUMMARIES
 from rag_assets.definitions import build_definitions
 from rag_assets.defs.active_runs import active_runs
 from rag_assets.defs.checks import sources_reachable
@@ -107,6 +108,81 @@ def test_every_edit_of_a_file_is_requested_at_once(
             assert isinstance(result, dg.SensorResult)
             cursor, requested = result.cursor, requested + len(result.run_requests or [])
     assert requested == 4
+
+
+def shards_apart(*taken: str) -> str:
+    """Name of a file in a shard of its own."""
+    used = {shard_of(f"specs/{name}") for name in taken}
+    return next(f"{n}.md" for n in range(1000) if shard_of(f"specs/{n}.md") not in used)
+
+
+@pytest.mark.parametrize("requested", ["new", "old", "other"])
+def test_a_file_renamed_between_request_and_run_has_one_name(
+    home: Home, resource: HomeResource, requested: str
+) -> None:
+    root = Path(home.settings.sources[0])
+    old = "a.md"
+    new = shards_apart(old)
+    other = shards_apart(old, new)
+    (root / old).write_text("# one\n\nsome text", encoding="utf-8")
+    (root / other).write_text("# two\n\nother text", encoding="utf-8")
+    run_index(home)
+    touched = {"new": new, "old": old, "other": other}[requested]
+    (root / touched).write_text("# three\n\nfurther text", encoding="utf-8")
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = build_sensor(60)(dg.build_sensor_context(instance=instance, resources={"home": resource}))
+    assert isinstance(result, dg.SensorResult)
+    [request] = result.run_requests or []
+    assert request.tags["dagster/asset_partition_range_start"] == request.tags["dagster/asset_partition_range_end"]
+    (root / old).rename(root / new)
+    run_tags(home, request.tags)
+    assert {row["file_name"] for row in published(home)["documents"]} == {new, other}
+    assert {row["document_id"] for row in published(home)["lancedb.chunks"]} == {f"specs/{new}", f"specs/{other}"}
+    assert home.snapshots.numbers() == [1, 2]
+    assert run_index(home).shards == ()
+
+
+def test_a_backfill_takes_on_the_other_name_of_a_file_and_nothing_else(home: Home) -> None:
+    root = Path(home.settings.sources[0])
+    old = "a.md"
+    new = shards_apart(old)
+    other = shards_apart(old, new)
+    for name in (old, other):
+        (root / name).write_text(f"# {name}\n\nsome text", encoding="utf-8")
+    run_index(home)
+    (root / old).rename(root / new)
+    (root / other).write_text("# changed\n\nfurther text", encoding="utf-8")
+    run_tags(home, {**shard_range_tags((shard_of(f"specs/{new}"),)), "dagster/backfill": "one"})
+    texts = {row["document_id"]: row["text"].split()[-3] for row in published(home)["pages"]}
+    assert texts == {f"specs/{new}": old, f"specs/{other}": other}
+    assert run_index(home).changed == (f"specs/{other}",)
+
+
+def test_three_edits_make_three_versions(home: Home) -> None:
+    root = Path(home.settings.sources[0])
+    form = "# Form\n\n| Item | Value of the item |\n| --- | --- |\n"
+    least = home.settings.enrichment.boilerplate_documents
+    for n in range(least - 1):
+        (root / f"{n}.md").write_text(f"{form}| name | customer {n} |\n", encoding="utf-8")
+    run_index(home)
+    before = home.lake.latest(PAGE_SUMMARIES)
+    for n in range(least - 1, least + 2):  # the first of them makes the lines of the form boilerplate
+        (root / f"{n}.md").write_text(f"{form}| name | customer {n} |\n", encoding="utf-8")
+        assert run_index(home).new == (f"specs/{n}.md",)
+        assert not home.shards_to_weigh_again()
+        assert run_index(home).shards == ()
+    assert home.lake.latest(PAGE_SUMMARIES)[shard_of("specs/0.md")] > before[shard_of("specs/0.md")]
+    assert home.snapshots.numbers() == [1, 2, 3, 4]
+
+
+def test_a_run_with_nothing_to_do_publishes_nothing(home: Home) -> None:
+    (Path(home.settings.sources[0]) / "a.md").write_text("# one\n\nsome text", encoding="utf-8")
+    run_index(home)
+    before = home.snapshots.current()
+    for _ in range(2):
+        run_tags(home, shard_range_tags(("00", "3f")))
+        assert home.snapshots.current() == before
+    assert home.snapshots.numbers() == [1]
 
 
 def test_a_run_of_the_ui_counts_as_active(home: Home, resource: HomeResource) -> None:

@@ -21,6 +21,7 @@ from rag_assets.sources.changes import (
     forgotten_sources,
     list_sources,
     read_sources,
+    shards_of_one_change,
     update_sources,
 )
 from rag_assets.sources.listing import Source, SourceFile, list_source, parse_source
@@ -143,6 +144,22 @@ def test_a_moved_file_is_changed(tmp_path: Path) -> None:
     store(lake, file)
     assert compare(lake, file).changed == ()
     assert compare(lake, replace(file, uri="/new/specs/a.md")).changed == (file.document_id,)
+
+
+@pytest.mark.parametrize("begun", ["old", "new"])
+def test_both_names_of_a_moved_file_are_one_change(tmp_path: Path, begun: str) -> None:
+    lake, file = Lake(tmp_path / "lake"), only_file(folder(tmp_path / "specs"))
+    changed = replace(file, document_id="specs/changed.md", fingerprint="changed")
+    store(lake, file)
+    store(lake, replace(changed, fingerprint="as it was"))
+    moved = replace(file, document_id="specs/moved.md")
+    listing = Listing({each.document_id: each for each in (moved, changed)})
+    shards = {"old": shard_of("specs/a.md"), "new": shard_of("specs/moved.md"), "other": shard_of("specs/changed.md")}
+    assert len(set(shards.values())) == 3
+    rest = {shards["old"], shards["new"]} - {shards[begun]}
+    assert shards_of_one_change(lake, listing, [shards[begun]], every=False) == rest
+    assert shards_of_one_change(lake, listing, [shards["other"]], every=False) == set()
+    assert shards_of_one_change(lake, listing, [shards[begun]], every=True) == {*rest, shards["other"]}
 
 
 def test_an_unreadable_file_is_tried_again_only_when_it_can_be_read(tmp_path: Path) -> None:

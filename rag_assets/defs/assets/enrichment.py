@@ -15,9 +15,11 @@ from rag_assets.contracts.tables import (
     PAGES,
     SYNTHETIC_QA,
 )
+from rag_assets.defs.active_runs import shards_of_other_runs
 from rag_assets.defs.io import materialized, model_facts, table_spec
-from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
+from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS, shards_of_step, take_on
 from rag_assets.defs.resources import HomeResource, Progress, retried
+from rag_assets.enrich.boilerplate import update_document_lines
 from rag_assets.enrich.facet_tables import facets_fingerprint, update_facets
 from rag_assets.enrich.question_tables import questions_fingerprint, update_questions
 from rag_assets.enrich.summary_tables import summary_fingerprint, update_file_summaries, update_page_summaries
@@ -37,13 +39,18 @@ def summarize_pages(
     context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
 ) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
     """Summarizes each page: a little on its file, then what tells the page from others."""
-    base = home.open()
-    model = base.language_model(context.run.run_id)
-    with retried(), model_facts(base, [PAGE_SUMMARIES], context.run.run_id, context.partition_keys) as facts:
+    base, run_id = home.open(), context.run.run_id
+    model = base.language_model(run_id)
+    with retried():
+        lines = update_document_lines(base.lake, shards_of_step(context), summary_fingerprint())
+    again = base.shards_to_weigh_again()
+    shards = take_on(context, again - shards_of_other_runs(context.instance, run_id) if again else ())
+    with retried(), model_facts(base, [PAGE_SUMMARIES], run_id, shards) as facts:
         report = update_page_summaries(
-            base.lake, context.partition_keys, model, base.options.summaries, progress.step("summarize pages")
+            base.lake, shards, model, base.options.summaries, progress.step("summarize pages")
         )
-    yield materialized(context, base.lake, DOCUMENT_LINES, report, ("document_id",), {})
+    lines.row_counts |= report.row_counts
+    yield materialized(context, base.lake, DOCUMENT_LINES, lines, ("document_id",), {})
     columns = {"page_id": ("pages", "page_id"), "text": ("blocks", "text")}
     yield materialized(context, base.lake, PAGE_SUMMARIES, report, _SHOWN, columns, facts)
 
@@ -60,9 +67,9 @@ def summarize_files(
     """Summarizes each document: from its text, or from the summaries of its pages where it is long."""
     base = home.open()
     model = base.language_model(context.run.run_id)
-    with retried(), model_facts(base, [FILE_SUMMARIES], context.run.run_id, context.partition_keys) as facts:
+    with retried(), model_facts(base, [FILE_SUMMARIES], context.run.run_id, shards_of_step(context)) as facts:
         report = update_file_summaries(
-            base.lake, context.partition_keys, model, base.options.summaries, progress.step("summarize files")
+            base.lake, shards_of_step(context), model, base.options.summaries, progress.step("summarize files")
         )
     columns = {"document_id": ("documents", "document_id"), "text": ("blocks", "text")}
     return materialized(context, base.lake, FILE_SUMMARIES, report, _SHOWN, columns, facts)
@@ -79,10 +86,10 @@ def classify_documents(
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Tells what kind of document each one is, by the facets of the taxonomy."""
     base = home.open()
-    with retried(), model_facts(base, [DOCUMENT_FACETS], context.run.run_id, context.partition_keys) as facts:
+    with retried(), model_facts(base, [DOCUMENT_FACETS], context.run.run_id, shards_of_step(context)) as facts:
         report = update_facets(
             base.lake,
-            context.partition_keys,
+            shards_of_step(context),
             base.language_model(context.run.run_id),
             base.cached_embedder,
             base.taxonomy,
@@ -112,9 +119,9 @@ def ask_questions(
     """Makes questions that each document answers, with the passages that their answers rest on."""
     base = home.open()
     model = base.language_model(context.run.run_id)
-    with retried(), model_facts(base, [SYNTHETIC_QA], context.run.run_id, context.partition_keys) as facts:
+    with retried(), model_facts(base, [SYNTHETIC_QA], context.run.run_id, shards_of_step(context)) as facts:
         report = update_questions(
-            base.lake, context.partition_keys, model, base.options.questions, progress.step("ask questions")
+            base.lake, shards_of_step(context), model, base.options.questions, progress.step("ask questions")
         )
     columns = {"chunk_ids": ("chunks", "chunk_id")}
     shown = ("document_id", "question", "answer", "grade")

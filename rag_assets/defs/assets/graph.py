@@ -22,7 +22,7 @@ from rag_assets.contracts.tables import (
     Table,
 )
 from rag_assets.defs.io import StepFacts, materialized, model_facts, table_spec, whole_materialized
-from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
+from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS, shards_of_step
 from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.graph.communities import communities_fingerprint, update_communities
 from rag_assets.graph.entities import entities_fingerprint, update_entities
@@ -70,13 +70,13 @@ def extract_mentions(
         if base.settings.graph.enabled:
             model, options, types = base.language_model(run_id), base.options.mentions, base.entity_types
             bar = progress.step("extract mentions")
-            with base.recognizer() as recognizer, model_facts(base, tables, run_id, context.partition_keys) as facts:
-                update = update_mentions(base.lake, context.partition_keys, model, options, types, bar, recognizer)
+            with base.recognizer() as recognizer, model_facts(base, tables, run_id, shards_of_step(context)) as facts:
+                update = update_mentions(base.lake, shards_of_step(context), model, options, types, bar, recognizer)
             report = update.report
             for table in tables:
                 facts.run[table.name] |= {f"dropped: {reason}": count for reason, count in update.dropped.items()}
         else:
-            report, facts = clear_shard(base.lake, tables, context.partition_keys), StepFacts(_OFF)
+            report, facts = clear_shard(base.lake, tables, shards_of_step(context)), StepFacts(_OFF)
     for table, shown in _MENTIONS:
         yield materialized(context, base.lake, table, report, shown, {}, facts)
 

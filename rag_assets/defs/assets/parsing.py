@@ -6,10 +6,18 @@ import dagster as dg
 
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES, Table
 from rag_assets.defs.io import materialized, table_spec
-from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
+from rag_assets.defs.partitions import (
+    BACKFILL_POLICY,
+    BACKFILL_TAG,
+    PARTITION_TAG,
+    SHARD_PARTITIONS,
+    shards_of_step,
+    take_on,
+)
 from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.parsing.chunks import chunking_code, update_chunks
 from rag_assets.parsing.documents import parsing_fingerprint, update_documents
+from rag_assets.sources.changes import shards_of_one_change
 
 _GROUP = "parsing"
 # columns shown in the preview, and where columns come from
@@ -37,11 +45,13 @@ def parse(
     listing = base.listing(allow_empty=home.allow_empty)
     for problem in listing.unreachable.values():
         context.log.warning(problem)
+    chosen = {BACKFILL_TAG, PARTITION_TAG} & context.run.tags.keys()  # by a person: shards, not all that changed
+    shards = take_on(context, shards_of_one_change(base.lake, listing, context.partition_keys, every=not chosen))
     with retried():
         report = update_documents(
             base.lake,
             listing,
-            context.partition_keys,
+            shards,
             base.options.parsing,
             base.parsing_workers,
             progress.step("parse"),
@@ -66,7 +76,7 @@ def chunk(
     with retried():
         report = update_chunks(
             base.lake,
-            context.partition_keys,
+            shards_of_step(context),
             base.embedder,
             base.chunking_fingerprint,
             chosen.size_tokens,

@@ -27,8 +27,8 @@ from rag_assets.contracts.tables import (
     TABLES,
     VectorTable,
 )
-from rag_assets.defs.io import serving_spec, table_spec
-from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS
+from rag_assets.defs.io import serving_spec, show_partition, table_spec
+from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS, shards_of_step
 from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.defs.retention import drop_old_runs
 from rag_assets.freshness import unfinished_steps
@@ -159,12 +159,11 @@ def _sync(
     progress: Callable[[int, int], None],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     states = serving_states(base.lake, table.name, base.embedder.name)  # before the rows are read
-    shards = {shard: make_rows(base.lake, shard) for shard in context.partition_keys}
+    shards = {shard: make_rows(base.lake, shard) for shard in shards_of_step(context)}
     with retried():
         result = base.vectors.sync(table, shards, base.embedder, progress, states)
     for shard, rows in shards.items():
-        metadata = {"dagster/partition_row_count": rows.num_rows}
-        context.add_asset_metadata(metadata, asset_key=asset, partition_key=shard)
+        show_partition(context, asset, shard, {"dagster/partition_row_count": rows.num_rows})
     return _synced(base, asset, table, result)
 
 
