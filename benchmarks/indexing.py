@@ -45,10 +45,10 @@ def index_once(home_folder: Path, source: Path) -> dict[str, Any]:
     if changes.shards:
         import dagster as dg
 
-        from rag_assets.defs.resources import LogProgress
+        from rag_assets.cli.progress import ProgressDisplay
         from rag_assets.defs.runs import index_in_process
 
-        index_in_process(home, changes.shards, LogProgress())
+        index_in_process(home, changes.shards, ProgressDisplay(lambda _line: None, announce=False))
         with dg.DagsterInstance.get() as instance:
             [run] = instance.get_runs(limit=1)
             for step in instance.get_run_step_stats(run.run_id):

@@ -32,9 +32,12 @@ class _Commands(click.Group):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(1)
-        except click.ClickException as error:
-            error.message = printable_line(error.message)
+        except click.exceptions.NoArgsIsHelpError:
             raise
+        except click.UsageError as error:
+            raise click.UsageError(printable_line(error.format_message()), error.ctx) from None
+        except click.ClickException as error:
+            raise click.ClickException(printable_line(error.format_message())) from None
         except KeyboardInterrupt:
             complain("interrupted")
             ctx.exit(130)

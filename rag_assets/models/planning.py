@@ -4,6 +4,7 @@ to the same step were in the ledger; where there are none, it takes half of the 
 """
 
 import json
+import math
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -238,8 +239,8 @@ def made_up(schema: dict[str, JsonValue], most_tokens: int | None = None) -> Jso
     return _of_share(schema, shares[max(0, fitting - 1)])
 
 
-def _json_tokens(value: JsonValue) -> float:
-    return mean_tokens(json.dumps(value, ensure_ascii=False))
+def _json_tokens(value: JsonValue) -> int:
+    return math.ceil(mean_tokens(json.dumps(value, ensure_ascii=False)))
 
 
 def _of_share(schema: dict[str, JsonValue], share: float) -> JsonValue:
