@@ -7,6 +7,7 @@ with `--peer-python` they run in another interpreter, which needs `unstructured[
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import resource
@@ -201,6 +202,8 @@ class MemoryWatch:
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> "MemoryWatch":
+        if importlib.util.find_spec("psutil") is None:
+            raise SystemExit("parsing: no package psutil; this benchmark needs pip install 'rag-assets[dev]'")
         self._thread.start()
         return self
 

@@ -25,9 +25,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pptx
-from pptx.util import Cm
-
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.evaluation.metrics import (
     Interval,
@@ -42,6 +39,12 @@ from rag_assets.home import Home
 from rag_assets.query import KnowledgeBase
 from rag_assets.query.results import Hit, SearchResult
 from rag_assets.settings import load_settings
+
+try:
+    import pptx
+    from pptx.util import Cm
+except ImportError as error:
+    raise SystemExit(f"retrieval: {error}; this benchmark needs pip install 'rag-assets[dev]'") from error
 
 DEPTH = 10
 NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

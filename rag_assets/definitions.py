@@ -26,7 +26,7 @@ from rag_assets.defs.assets.serving import (
 from rag_assets.defs.checks import CHECKS
 from rag_assets.defs.jobs import INDEX_JOB, reindex_documents
 from rag_assets.defs.resources import HomeResource, LogProgress, Progress, resources
-from rag_assets.defs.sensors import build_schedule, build_sensor
+from rag_assets.defs.sensors import build_full_check, build_schedule, build_sensor
 
 _STEPS = (
     parse,
@@ -73,7 +73,7 @@ def build_definitions(home: HomeResource | None = None, progress: Progress | Non
         asset_checks=[check for check in CHECKS if {each.asset_key for each in check.check_specs} <= keys],
         jobs=[INDEX_JOB, reindex_documents],
         sensors=[build_sensor(operation.sensor_seconds)],
-        schedules=[build_schedule(operation.schedule_cron)],
+        schedules=[build_schedule(operation.schedule_cron), build_full_check(operation.full_check_cron)],
         resources=resources(chosen, progress or LogProgress()),
         executor=dg.in_process_executor,
     )

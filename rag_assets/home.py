@@ -225,10 +225,12 @@ class Home:
         from rag_assets.enrich.question_tables import questions_fingerprint
         from rag_assets.enrich.summary_tables import summary_fingerprint
         from rag_assets.parsing.documents import parsing_fingerprint
+        from rag_assets.parsing.parse import installed_readers
         from rag_assets.store.serving import serving_fingerprint
 
         return digest(
             parsing_fingerprint(),
+            installed_readers() if self.settings.parsing.unstructured_formats else "",
             *astuple(self.options.parsing),
             self.chunking_fingerprint,
             summary_fingerprint(),

@@ -374,9 +374,15 @@ class OperationSettings(_Section):
     """How the Dagster side runs."""
 
     schedule_cron: str = Field("0 * * * *", description="When the schedule looks for changed files.")
+    full_check_cron: str = Field(
+        "0 3 * * 0", description="When the schedule compares the bytes of every file with what is stored."
+    )
     sensor_seconds: int = Field(60, ge=10, description="Seconds between two looks of the sensor.")
     failed_share: float = Field(
         0.2, ge=0, le=1, description="Share of failed documents, calls or stand-ins above which a check warns."
+    )
+    unread_share: float = Field(
+        0.0, ge=0, le=1, description="Share of unread pages of a document above which a check warns."
     )
     kept_snapshots: int = Field(5, ge=1, le=1000, description="Published snapshots kept for rollback.")
     kept_runs: int = Field(

@@ -1,4 +1,4 @@
--- Each document with its state: what it is, whether it was parsed, what it gave, and why it failed if it did.
+-- Each document with its state: what it is, whether it was parsed, how much of it was not read, what it gave, and why it failed if it did.
 SELECT
     d.document_id,
     d.source_name,
@@ -12,6 +12,9 @@ SELECT
     d.title,
     d.language,
     d.page_count,
+    d.unread_page_count,
+    d.partly_read_page_count,
+    round(least(1, d.unread_page_count / greatest(1, d.page_count)), 4) AS unread_share,
     coalesce(c.chunk_count, 0) AS chunk_count,
     d.length_chars,
     d.size_bytes,

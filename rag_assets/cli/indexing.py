@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,15 @@ import click
 from rag_assets.cli.console import NAMES_SHOWN, complain, open_home, print_json, print_table, say
 from rag_assets.cli.interruption import interruptible
 from rag_assets.cli.progress import ProgressDisplay, progress_display
+from rag_assets.contracts.causes import DocumentStatus
 
 if TYPE_CHECKING:
     from rag_assets.home import Home
+    from rag_assets.parsing.incomplete import IncompleteDocument
     from rag_assets.plan import Plan
     from rag_assets.sources.changes import Changes, Listing
+
+    Stored = dict[str, dict[str, str | None]]
 
 _KEPT = "finished steps and model answers are kept; the next `rag-assets index` goes on from there"
 
@@ -25,6 +29,7 @@ _KEPT = "finished steps and model answers are kept; the next `rag-assets index` 
 @click.option("--forget", metavar="NAME", multiple=True, help="Take out a source named earlier, with its documents.")
 @click.option("--force", metavar="GLOB", multiple=True, help="Compute documents anew, as in 'specs/**/*.xlsx'.")
 @click.option("--allow-empty", is_flag=True, help="Believe a source that suddenly holds no file.")
+@click.option("--full-check", is_flag=True, help="Compare the bytes of every file, whatever size and times say.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
 def index(
@@ -34,6 +39,7 @@ def index(
     force: tuple[str, ...],
     *,
     allow_empty: bool,
+    full_check: bool,
     as_json: bool,
 ) -> None:
     """Bring the knowledge base in step with its sources.
@@ -53,8 +59,9 @@ def index(
 
                     forced = force_documents(home.lake, force, list(STEPS))
                     home.forget_unusable_answers(forced.documents)
-                indexing = _index(home, progress, allow_empty=allow_empty)
+                indexing = _index(home, progress, allow_empty=allow_empty, full_check=full_check)
         _print_index_summary(home, indexing, begun, as_json=as_json)
+    _print_source_notes(home, indexing.listing)
     for problem in indexing.changes.unreachable.values():
         complain(problem)
     if indexing.changes.unreachable:
@@ -66,11 +73,13 @@ class _Indexing:
     """What a run of `index` had to do.
 
     Attributes:
+        listing: What the sources hold.
         changes: What had changed in the sources.
         planned: Calls of the language model, tokens and price that were expected; None without a language model.
         seconds: How long it took.
     """
 
+    listing: "Listing"
     changes: "Changes"
     planned: dict[str, float] | None
     seconds: float
@@ -93,14 +102,17 @@ def _register(
         raise click.UsageError("no source: name a folder, or set RAG_SOURCES", ctx=context)
 
 
-def _index(home: "Home", progress: ProgressDisplay, *, allow_empty: bool) -> _Indexing:
+def _index(home: "Home", progress: ProgressDisplay, *, allow_empty: bool, full_check: bool) -> _Indexing:
+    from rag_assets.sources.changes import stored_documents
+
     started = time.monotonic()
     listing = home.listing(progress.phase("listing files"), allow_empty=allow_empty)
     progress.phase("comparing with what is indexed")
     changes = home.changes(listing)
-    shards = _shards_to_index(home, changes)
+    shards = _shards_to_index(home, changes, full_check=full_check)
     planned = _planned(home, listing, changes) if shards else None
-    if changes.new or changes.changed or changes.unfinished_shards:
+    before = stored_documents(home.lake)
+    if changes.new or changes.changed or changes.touched or changes.unfinished_shards or full_check:
         home.check_language_model()
     if shards:
         progress.asks_model = home.language_model_name != "extractive"
@@ -108,7 +120,7 @@ def _index(home: "Home", progress: ProgressDisplay, *, allow_empty: bool) -> _In
         from rag_assets.defs.runs import index_in_process
 
         try:
-            index_in_process(home, shards, progress, allow_empty=allow_empty)
+            index_in_process(home, shards, progress, allow_empty=allow_empty, full_check=full_check)
         except BaseException:
             if home.language_model_name != "extractive":
                 progress.phase("recording calls")
@@ -116,11 +128,24 @@ def _index(home: "Home", progress: ProgressDisplay, *, allow_empty: bool) -> _In
             raise
     else:
         home.snapshots.settle()
-    return _Indexing(changes, planned, time.monotonic() - started)
+    changes = replace(changes, changed=_changed(before, stored_documents(home.lake), changes))
+    return _Indexing(listing, changes, planned, time.monotonic() - started)
 
 
-def _shards_to_index(home: "Home", changes: "Changes") -> tuple[str, ...]:
-    """The shards that changed, and those of encrypted documents where there are passwords to try."""
+def _changed(before: "Stored", after: "Stored", changes: "Changes") -> tuple[str, ...]:
+    """Documents that changed, those among them that only their bytes told."""
+    stored = before.keys() & after.keys()
+    others = {name for name in stored if before[name]["content_sha256"] != after[name]["content_sha256"]}
+    return tuple(sorted({*changes.changed, *others}))
+
+
+def _shards_to_index(home: "Home", changes: "Changes", *, full_check: bool) -> tuple[str, ...]:
+    """The shards that changed, those of encrypted documents where there are passwords; all for a full check."""
+    if full_check:
+        from rag_assets.sources.changes import stored_documents
+        from rag_assets.store.lake import shard_of
+
+        return tuple(sorted({*changes.shards, *map(shard_of, stored_documents(home.lake))}))
     if not home.settings.parsing.passwords:
         return changes.shards
     from rag_assets.parsing.documents import encrypted_documents
@@ -130,10 +155,13 @@ def _shards_to_index(home: "Home", changes: "Changes") -> tuple[str, ...]:
 
 
 def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, as_json: bool) -> None:
+    from rag_assets.parsing.incomplete import incomplete_documents
+
     changes = indexing.changes
     snapshot = home.snapshots.current()
     counts = dict(snapshot.row_counts) if snapshot else {}
-    failed = _failures(home)
+    failed, lost = _failures(home)
+    incomplete = incomplete_documents(home.lake)
     if as_json:
         summary = {
             "new": list(changes.new),
@@ -141,6 +169,9 @@ def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, 
             "gone": list(changes.gone),
             "unchanged": changes.unchanged,
             "failed": failed,
+            "no_longer_readable": lost,
+            "read_in_part": _read_in_part(incomplete),
+            "omitted": list(indexing.listing.omissions),
             "shards": list(changes.shards),
             "snapshot": snapshot.number if snapshot else None,
             "rows": counts,
@@ -151,20 +182,23 @@ def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, 
         print_json(summary)
         return
     print_table(
-        ["new", "changed", "gone", "failed", "documents", "pages", "chunks", "snapshot", "seconds"],
+        ["new", "changed", "gone", "failed", "documents", "pages", "unread", "chunks", "snapshot", "seconds"],
         [
             [
                 len(changes.new),
                 len(changes.changed),
                 len(changes.gone),
                 len(failed),
-                *(counts.get(name, 0) for name in ("documents", "pages", "chunks")),
+                *(counts.get(name, 0) for name in ("documents", "pages")),
+                sum(each.unread_page_count for each in incomplete),
+                counts.get("chunks", 0),
                 snapshot.number if snapshot else "-",
                 f"{indexing.seconds:.1f}",
             ]
         ],
     )
-    _print_failures(failed)
+    _print_failures(failed, lost)
+    _print_read_in_part(incomplete)
     _print_stand_ins(_model_steps(home, begun))
     _print_model_costs(home, indexing.planned, begun)
 
@@ -255,8 +289,6 @@ def _error(planned: float, spent: float) -> str:
 @click.pass_context
 def plan(context: click.Context, *, as_json: bool) -> None:
     """What indexing now would cost in calls of the language model, without making any."""
-    from dataclasses import asdict
-
     from rag_assets.plan import make_plan, save_plan
 
     home = open_home(context)
@@ -294,19 +326,52 @@ def _print_plan(made: "Plan") -> None:
         say(made.note)
 
 
-def _failures(home: "Home") -> list[dict[str, object]]:
-    from rag_assets.contracts.tables import PARSE_FAILURES
+def _failures(home: "Home") -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """Documents that are not indexed, and those that are kept as they were because they can no longer be read."""
+    from rag_assets.parsing.incomplete import document_failures
 
-    columns = ["document_id", "page_number", "cause", "message"]
-    rows: list[dict[str, object]] = home.lake.read(PARSE_FAILURES, columns=columns).to_pylist()
-    return [row for row in rows if row["page_number"] is None]
+    failures = document_failures(home.lake)
+    lost = [row for row in failures if row["status"] == DocumentStatus.UNREADABLE]
+    return [row for row in failures if row["status"] == DocumentStatus.FAILED], lost
 
 
-def _print_failures(failed: list[dict[str, object]]) -> None:
-    for row in failed[:NAMES_SHOWN]:
-        say(f"  not indexed: {row['document_id']}: {row['cause']}: {row['message']}")
-    if len(failed) > NAMES_SHOWN:
-        say(f"  and {len(failed) - NAMES_SHOWN} more; see the table parse_failures")
+def _print_failures(failed: list[dict[str, object]], lost: list[dict[str, object]]) -> None:
+    lines = [f"not indexed: {row['document_id']}: {row['cause']}: {row['message']}" for row in failed]
+    _print_lines(lines, "more; see the table parse_failures")
+    _print_lines([f"{row['document_id']}: {row['message']}" for row in lost], "more that can no longer be read")
+
+
+def _print_read_in_part(incomplete: "list[IncompleteDocument]") -> None:
+    """Documents with pages that were not read; those of which nothing was read are named as failures."""
+    lines = [f"read in part: {each}" for each in incomplete if each.unread_page_count < each.page_count]
+    _print_lines(lines, "more read in part; see the view document_status")
+
+
+def _read_in_part(incomplete: "list[IncompleteDocument]") -> list[dict[str, object]]:
+    return [{**asdict(each), "unread_share": round(each.unread_share, 4)} for each in incomplete]
+
+
+def _print_lines(lines: "list[str]", rest: str) -> None:
+    for line in lines[:NAMES_SHOWN]:
+        say(f"  {line}")
+    if len(lines) > NAMES_SHOWN:
+        say(f"  and {len(lines) - NAMES_SHOWN} {rest}")
+
+
+def _print_source_notes(home: "Home", listing: "Listing") -> None:
+    """On standard error, what was found that is no file, and which sources hold nothing to index."""
+    for line in listing.omissions[:NAMES_SHOWN]:
+        complain(f"left out: {line}")
+    if len(listing.omissions) > NAMES_SHOWN:
+        complain(f"and {len(listing.omissions) - NAMES_SHOWN} more left out")
+    filled = {file.source_name for file in listing.files.values()} | listing.unreachable.keys()
+    chosen = home.settings.source
+    for source in home.sources():
+        if source.name not in filled:
+            complain(
+                f"source {source.name}: no file in {source.location} to index; what counts: "
+                f"{' '.join(chosen.include)} without {' '.join(chosen.exclude)} (source.include, source.exclude)"
+            )
 
 
 @click.command()
@@ -314,10 +379,14 @@ def _print_failures(failed: list[dict[str, object]]) -> None:
 @click.pass_context
 def status(context: click.Context, *, as_json: bool) -> None:
     """What is new, changed, gone and failed, without doing anything about it."""
+    from rag_assets.parsing.incomplete import incomplete_documents
+
     home = open_home(context)
-    changes = home.changes(home.listing())
+    listing = home.listing()
+    changes = home.changes(listing)
     snapshot = home.snapshots.current()
-    failed = [row for row in _failures(home) if row["document_id"] not in changes.gone]
+    failed, lost = ([row for row in rows if row["document_id"] not in changes.gone] for rows in _failures(home))
+    incomplete = [each for each in incomplete_documents(home.lake) if each.document_id not in changes.gone]
     if as_json:
         facts = {
             "home": str(home.path),
@@ -326,7 +395,11 @@ def status(context: click.Context, *, as_json: bool) -> None:
             "changed": list(changes.changed),
             "gone": list(changes.gone),
             "unchanged": changes.unchanged,
+            "touched": list(changes.touched),
             "failed": failed,
+            "no_longer_readable": lost,
+            "read_in_part": _read_in_part(incomplete),
+            "omitted": list(listing.omissions),
             "unfinished_shards": list(changes.unfinished_shards),
             "unreachable": dict(changes.unreachable),
             "snapshot": snapshot.number if snapshot else None,
@@ -353,12 +426,15 @@ def status(context: click.Context, *, as_json: bool) -> None:
             ]
         ],
     )
-    for label, names in (("new", changes.new), ("changed", changes.changed), ("gone", changes.gone)):
+    named = (("new", changes.new), ("changed", changes.changed), ("touched", changes.touched), ("gone", changes.gone))
+    for label, names in named:
         for name in names[:NAMES_SHOWN]:
             say(f"  {label}: {name}")
         if len(names) > NAMES_SHOWN:
             say(f"  and {len(names) - NAMES_SHOWN} more {label}")
-    _print_failures(failed)
+    _print_failures(failed, lost)
+    _print_read_in_part(incomplete)
+    _print_source_notes(home, listing)
     _print_stand_ins(_model_steps(home, None))
     for problem in changes.unreachable.values():
         say(f"  {problem}")

@@ -23,6 +23,7 @@ class DocumentStatus(StrEnum):
 
     PARSED = "parsed"
     FAILED = "failed"
+    UNREADABLE = "unreadable"  # its file can no longer be read; what was read of it before stays
 
 
 class PageKind(StrEnum):

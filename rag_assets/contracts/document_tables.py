@@ -32,11 +32,23 @@ DOCUMENTS = Table(
         column("content_sha256", TEXT, "SHA-256 of the bytes, hexadecimal; null where unreadable.", nullable=True),
         column("size_bytes", pa.int64(), "Size of the file in bytes."),
         column("modified_at", pa.timestamp("us", tz="UTC"), "Last change of the file, UTC.", nullable=True),
-        column("fingerprint", TEXT, "Size and time of change (or entity tag) at which `content_sha256` was taken."),
-        column("status", TEXT, "`parsed` or `failed`."),
+        column(
+            "fingerprint",
+            TEXT,
+            "Size, times of modification and of status change, and inode (or size and entity tag) of the file when it "
+            "was looked at last.",
+        ),
+        column(
+            "status",
+            TEXT,
+            "`parsed`; `failed`: nothing was read of it; `unreadable`: its file can no longer be read, and its rows "
+            "are those of before.",
+        ),
         column("title", TEXT, "Title stated in the file, else the file name without extension."),
         LANGUAGE,
         column("page_count", pa.int32(), "Pages, sheets or slides."),
+        column("unread_page_count", pa.int32(), "Pages with failures of which nothing was read."),
+        column("partly_read_page_count", pa.int32(), "Pages with failures of which something was read."),
         column("length_chars", pa.int64(), "Characters of text in all its pages."),
     ),
 )

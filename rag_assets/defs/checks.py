@@ -22,6 +22,7 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.defs.partitions import shards_of_run
 from rag_assets.defs.resources import HomeResource
+from rag_assets.parsing.incomplete import document_failures, incomplete_documents
 from rag_assets.store.integrity import indexing_problems, key_problems, reference_problems, schema_problems
 from rag_assets.store.lake import WHOLE
 
@@ -120,6 +121,33 @@ def failed_share(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
     )
 
 
+@dg.asset_check(asset=DOCUMENTS.name, description="Every page of the documents that were parsed is read.")
+def pages_read(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
+    """Warns where a larger share of a document is unread than the settings allow, and names what is not read."""
+    base = home.open()
+    incomplete = incomplete_documents(base.lake)
+    above = [each for each in incomplete if each.unread_share > base.settings.operation.unread_share]
+    named = [str(each) for each in incomplete]
+    return dg.AssetCheckResult(
+        passed=not above,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"{len(named)} documents are not read in full: " + "; ".join(named[:_SHOWN]),
+        metadata={
+            "unread_pages": sum(each.unread_page_count for each in incomplete),
+            "partly_read_pages": sum(each.partly_read_page_count for each in incomplete),
+            "documents": named[:200],
+        },
+    )
+
+
+@dg.asset_check(asset=PARSE_FAILURES.name, description="Every file that was read once can still be read.")
+def files_readable(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
+    """Warns of documents that are kept as they were because their file can no longer be read."""
+    failures = document_failures(home.open().lake)
+    problems = [f"{each['document_id']}: {each['message']}" for each in failures if each["status"] == "unreadable"]
+    return _result(PARSE_FAILURES.name, "files_readable", problems, dg.AssetCheckSeverity.WARN)
+
+
 @dg.asset_check(
     asset=MODEL_CALLS.name, description="Few calls of the language model in this run gave no usable answer."
 )
@@ -207,6 +235,8 @@ CHECKS = [
     every_report_indexed,
     failed_share,
     sources_reachable,
+    pages_read,
+    files_readable,
     calls_answered,
     few_stand_ins,
 ]

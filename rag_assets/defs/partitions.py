@@ -19,6 +19,7 @@ BACKFILL_TAG = "dagster/backfill"
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 TAKEN_ON_TAG = "rag_assets/shards_taken_on"
+FULL_CHECK_TAG = "rag_assets/full_check"  # on runs that compare the bytes of every file
 
 
 def shard_range_tags(shards: tuple[str, ...]) -> dict[str, str]:

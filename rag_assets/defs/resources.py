@@ -36,10 +36,12 @@ class HomeResource:
     Attributes:
         settings: The settings; None for those of environment and file.
         allow_empty: Whether a source that suddenly holds no file is believed, and its documents are removed.
+        full_check: Whether the bytes of every file are compared, also where size, times and inode are the same.
     """
 
     settings: Settings | None = None
     allow_empty: bool = False
+    full_check: bool = False
 
     @cached_property
     def _home(self) -> Home:

@@ -36,7 +36,9 @@ _STEP_ENDS = {dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
-def index_in_process(home: Home, shards: tuple[str, ...], progress: RunProgress, *, allow_empty: bool = False) -> None:
+def index_in_process(
+    home: Home, shards: tuple[str, ...], progress: RunProgress, *, allow_empty: bool = False, full_check: bool = False
+) -> None:
     """Materialize all assets over some shards, recorded in the Dagster instance of the knowledge base.
 
     Args:
@@ -44,6 +46,7 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: RunProgress,
         shards: Shards to bring in step.
         progress: Told which steps there are, and how far each one is.
         allow_empty: Believe a source that suddenly holds no file.
+        full_check: Compare the bytes of every file in the shards.
 
     Raises:
         KeyboardInterrupt: The run was interrupted.
@@ -51,7 +54,7 @@ def index_in_process(home: Home, shards: tuple[str, ...], progress: RunProgress,
             published.
     """
     os.environ.update(instance_environment(home))
-    resource = HomeResource(home.settings, allow_empty=allow_empty)
+    resource = HomeResource(home.settings, allow_empty=allow_empty, full_check=full_check)
     job = build_definitions(home=resource, progress=progress).resolve_job_def(INDEX_JOB.name)
     tags = {**shard_range_tags(shards), IN_PROCESS_TAG: str(home.path)}
     with _instance() as instance:

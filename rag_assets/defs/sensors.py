@@ -10,10 +10,11 @@ from rag_assets.contracts.fingerprint import digest
 from rag_assets.defs.active_runs import active_runs
 from rag_assets.defs.checks import report_sources
 from rag_assets.defs.jobs import INDEX_JOB
-from rag_assets.defs.partitions import shard_range_tags
+from rag_assets.defs.partitions import FULL_CHECK_TAG, shard_range_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.retention import drop_old_runs
 from rag_assets.sources.changes import Changes
+from rag_assets.store.lake import SHARDS
 
 _FIRST_WAIT_SECONDS = 60
 _LONGEST_WAIT_SECONDS = 3600
@@ -44,7 +45,8 @@ def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
             return dg.SensorResult(skip_reason=dg.SkipReason(_nothing(changes)), cursor="{}")
         if active_runs(context.instance, base):
             return dg.SkipReason(f"{len(changes.shards)} shards changed; a run of {INDEX_JOB.name} is still active")
-        seen = [f"{name} {listing.files[name].fingerprint}" for name in (*changes.new, *changes.changed)]
+        looked_at = (*changes.new, *changes.changed, *changes.touched)
+        seen = [f"{name} {listing.files[name].fingerprint}" for name in looked_at]
         state = digest(*seen, "", *changes.gone, "", *changes.unfinished_shards)
         drop_old_runs(context.instance, base.settings.operation.kept_runs)  # here too: a run that fails drops none
         before = json.loads(context.cursor or "{}")
@@ -82,6 +84,24 @@ def build_schedule(cron: str) -> dg.ScheduleDefinition:
         return _request(changes, None)
 
     return look_for_changes
+
+
+def build_full_check(cron: str) -> dg.ScheduleDefinition:
+    """The schedule `compare_all_files`.
+
+    Args:
+        cron: When to compare.
+    """
+
+    @dg.schedule(
+        job=INDEX_JOB,
+        cron_schedule=cron,
+        description="Compares the bytes of every file with what is stored, for changes that kept size and times.",
+    )
+    def compare_all_files() -> dg.RunRequest:
+        return dg.RunRequest(tags={**shard_range_tags(SHARDS), FULL_CHECK_TAG: "true"})
+
+    return compare_all_files
 
 
 def _request(changes: Changes, run_key: str | None) -> dg.RunRequest:

@@ -4,26 +4,28 @@ import hashlib
 import logging
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from rag_assets.contracts.causes import FailureCause
+from rag_assets.contracts.causes import DocumentStatus, FailureCause
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
 from rag_assets.parsing.content import Failure, ParsedDocument
-from rag_assets.parsing.parse import ParsingLimits, parser_fingerprint
+from rag_assets.parsing.parse import ParsingLimits, installed_readers, parser_fingerprint
 from rag_assets.parsing.pool import ParseJob, parse_files
-from rag_assets.parsing.records import Record, document_record, file_facts, parsed_records, rows
+from rag_assets.parsing.records import Record, document_record, failure_records, file_facts, parsed_records, rows
 from rag_assets.sources.changes import Listing, stored_documents
-from rag_assets.sources.listing import SourceFile, fetch
+from rag_assets.sources.listing import SourceFile, fetch, same_state, without_inode
 from rag_assets.store.incremental import StepReport, replace_documents, stale_documents
 from rag_assets.store.lake import Lake
 
 TABLES_WRITTEN = (DOCUMENTS, PAGES, BLOCKS, PARSE_FAILURES)
 
 _CONTENT_TABLES = (PAGES, BLOCKS, PARSE_FAILURES)
+_READ = (DocumentStatus.PARSED, DocumentStatus.UNREADABLE)
 _log = logging.getLogger(__name__)
 
 
@@ -41,7 +43,8 @@ class _Shard:
     """Work on one shard: what its documents are to be computed from, and what has been parsed so far.
 
     Those `retried` are encrypted and up to date: they are parsed again for the passwords given now, of which nothing is
-    stored that could tell whether they are new, and stay as they are where none fits.
+    stored that could tell whether they are new, and stay as they are where none fits. Those `lost` were parsed and can
+    no longer be read: their rows stay, because a share that is away for a while looks the same, and say so.
     """
 
     name: str
@@ -49,7 +52,10 @@ class _Shard:
     contents: dict[str, _Content]
     content_keys: dict[str, str]
     gone: set[str]
+    stored: dict[str, dict[str, str | None]]
+    keys_before: dict[str, str]
     retried: set[str] = field(default_factory=set)
+    lost: dict[str, str] = field(default_factory=dict)
     to_parse: list[str] = field(default_factory=list)
     parsed: dict[str, ParsedDocument] = field(default_factory=dict)
 
@@ -58,8 +64,23 @@ class _Shard:
         return len(self.parsed) == len(self.to_parse)
 
     def document_keys(self) -> dict[str, str]:
-        keys = self.content_keys.items()
-        return {name: digest(key, self.files[name].fingerprint, self.files[name].uri) for name, key in keys}
+        return {
+            name: digest(
+                key, self.files[name].fingerprint, self.files[name].uri, *(["lost"] if name in self.lost else [])
+            )
+            for name, key in self.content_keys.items()
+        }
+
+    def can_keep(self, document_id: str) -> bool:
+        """Whether there are rows of an earlier reading to keep."""
+        known = self.stored.get(document_id)
+        return known is not None and known["status"] in _READ and document_id in self.keys_before
+
+    def lose(self, document_id: str, problem: str) -> None:
+        """Keep what was read of a document before, since it cannot be read now."""
+        self.lost[document_id] = problem
+        self.content_keys[document_id] = self.keys_before[document_id]
+        self.contents[document_id] = _Content(self.stored[document_id]["content_sha256"], "")
 
 
 def update_documents(
@@ -70,6 +91,8 @@ def update_documents(
     workers: int,
     progress: Callable[[int, int], None],
     passwords: tuple[str, ...] = (),
+    *,
+    full_check: bool = False,
 ) -> StepReport:
     """Parse the files of some shards that are new or changed, and drop documents whose file is gone.
 
@@ -81,17 +104,22 @@ def update_documents(
         workers: Parsing processes.
         progress: Told documents parsed, and documents to parse in the shards looked at so far.
         passwords: Tried on encrypted files, also on those that could not be opened before.
+        full_check: Compare the bytes of every file, whatever its size and times say; files that their listing gives a
+            checksum or an entity tag of are told by that.
     """
     report = StepReport()
     pending: dict[str, _Shard] = {}
     shard_of_job: dict[str, _Shard] = {}
     total = 0
+    readers = installed_readers() if limits.unstructured_formats else ""
 
     def jobs(scratch: Path) -> Iterator[ParseJob]:
         """Compare shard by shard and hand out what has to be parsed; a shard without such work is written at once."""
         nonlocal total
         for name in shards:
-            shard = _compare(lake, listing, name, limits, scratch, retry_encrypted=bool(passwords))
+            shard = _compare(
+                lake, listing, name, limits, scratch, readers, retry_encrypted=bool(passwords), full_check=full_check
+            )
             total += len(shard.to_parse)
             pending[name] = shard
             for document_id in shard.to_parse:
@@ -100,7 +128,7 @@ def update_documents(
                     failure = Failure(FailureCause.UNREADABLE, content.problem)
                     shard.parsed[document_id] = ParsedDocument(_extension(document_id), failures=(failure,))
             if shard.is_complete:
-                _write(lake, pending.pop(name), report)
+                _write(lake, pending.pop(name), readers, report)
             for document_id in shard.to_parse:
                 if document_id not in shard.parsed:
                     shard_of_job[document_id] = shard
@@ -118,7 +146,7 @@ def update_documents(
                 done += 1
                 progress(done, total)
                 if shard.is_complete:
-                    _write(lake, pending.pop(shard.name), report)
+                    _write(lake, pending.pop(shard.name), readers, report)
     return report
 
 
@@ -137,39 +165,107 @@ def content_key(content: _Content, file: SourceFile, limits: ParsingLimits) -> s
 
 def encrypted_documents(lake: Lake, shards: Iterable[str] | None = None) -> set[str]:
     """Stored documents of some shards, or of all, that ask for a password."""
+    return _failed_by(lake, FailureCause.ENCRYPTED, shards)
+
+
+def _failed_by(lake: Lake, cause: FailureCause, shards: Iterable[str] | None) -> set[str]:
     failures = lake.read(PARSE_FAILURES, shards, ["document_id", "cause"]).to_pylist()
-    return {row["document_id"] for row in failures if row["cause"] == FailureCause.ENCRYPTED}
+    return {row["document_id"] for row in failures if row["cause"] == cause}
 
 
 def _compare(
-    lake: Lake, listing: Listing, name: str, limits: ParsingLimits, scratch: Path, *, retry_encrypted: bool
+    lake: Lake,
+    listing: Listing,
+    name: str,
+    limits: ParsingLimits,
+    scratch: Path,
+    readers: str,
+    *,
+    retry_encrypted: bool,
+    full_check: bool,
 ) -> _Shard:
     stored = stored_documents(lake, [name])
     files = {file.document_id: file for file in listing.in_shard(name)}
-    contents: dict[str, _Content] = {}
-    for document_id, file in files.items():
-        known = stored.get(document_id)
-        same = known and (known["fingerprint"], known["uri"]) == (file.fingerprint, file.uri)
-        if known and same and known["content_sha256"]:
-            contents[document_id] = _Content(known["content_sha256"], file.path if file.local else "")
-        else:
-            contents[document_id] = _read_content(file, scratch)
+    contents, unread = _look_at_files(files, stored, scratch, full_check=full_check)
     before = lake.inputs(BLOCKS, name)
     keys = {document_id: content_key(contents[document_id], file, limits) for document_id, file in files.items()}
     keys = {n: _opened(key) if before.get(n) == _opened(key) else key for n, key in keys.items()}
+    plain = dict(keys)
+    if readers:
+        for document_id in _failed_by(lake, FailureCause.UNSUPPORTED_FORMAT, [name]) & keys.keys():
+            keys[document_id] = _lacking(keys[document_id], readers)
     written = {n for table in TABLES_WRITTEN for n in lake.inputs(table, name)}
     gone = {n for n in written - files.keys() if n.partition("/")[0] not in listing.unreachable}
-    shard = _Shard(name, files, contents, keys, gone)
+    shard = _Shard(name, files, contents, keys, gone, stored, before)
+    for document_id, content in list(contents.items()):
+        if content.sha256 is None and shard.can_keep(document_id):
+            shard.lose(document_id, content.problem)
     unknown = keys.keys() - stored.keys()
-    stale = {*stale_documents(lake, _CONTENT_TABLES, name, keys), *unknown}
-    shard.retried = (encrypted_documents(lake, [name]) & keys.keys()) - stale if retry_encrypted else set()
-    shard.to_parse = sorted(stale | shard.retried)
-    for document_id in shard.to_parse:
-        if not contents[document_id].path:  # known, but not at hand
-            contents[document_id] = _read_content(files[document_id], scratch)
+    stale = {*stale_documents(lake, _CONTENT_TABLES, name, keys), *unknown} - shard.lost.keys()
+    if retry_encrypted:
+        shard.retried = (encrypted_documents(lake, [name]) & keys.keys()) - stale - shard.lost.keys()
+    for document_id in sorted(stale | shard.retried):
+        keys[document_id] = plain[document_id]
+        content = contents[document_id]
+        if document_id in unread:  # the bytes may be others than those of which the hash is stored
+            content = _read_content(files[document_id], scratch)
+        if content.sha256 is None and shard.can_keep(document_id):
+            shard.lose(document_id, content.problem)
+            continue
+        if content.sha256 != contents[document_id].sha256:
+            keys[document_id] = content_key(content, files[document_id], limits)
+        contents[document_id] = content
+        shard.to_parse.append(document_id)
     for document_id in files.keys() - set(shard.to_parse):
         _discard(contents[document_id].path, scratch)
     return shard
+
+
+def _look_at_files(
+    files: dict[str, SourceFile], stored: Mapping[str, Mapping[str, str | None]], scratch: Path, *, full_check: bool
+) -> tuple[dict[str, _Content], set[str]]:
+    """Contents of files, and those among them that are as stored and were not read.
+
+    Files of the bytes that are stored get the fingerprint to store.
+    """
+    contents: dict[str, _Content] = {}
+    unread: set[str] = set()
+    for document_id, file in list(files.items()):
+        known = stored.get(document_id)
+        if known and _is_as_stored(known, file) and not (full_check and not file.has_content_tag):
+            contents[document_id] = _Content(known["content_sha256"], "")
+            unread.add(document_id)
+        else:
+            contents[document_id] = _read_content(file, scratch)
+        if known and contents[document_id].sha256 == known["content_sha256"]:
+            files[document_id] = replace(file, fingerprint=_settled(known["fingerprint"] or "", file.fingerprint))
+    return contents, unread
+
+
+def _is_as_stored(known: Mapping[str, str | None], file: SourceFile) -> bool:
+    """Whether a file need not be read to know what is in it."""
+    return (
+        known["uri"] == file.uri
+        and known["content_sha256"] is not None
+        and known["status"] != DocumentStatus.UNREADABLE
+        and file.problem is None
+        and same_state(known["fingerprint"] or "", file.fingerprint)
+    )
+
+
+def _settled(stored: str, listed: str) -> str:
+    """Fingerprint to store of a file whose bytes are as stored.
+
+    Where nothing but the inode changed, as on network shares that number files anew, it is not compared any more.
+    """
+    if same_state(stored, listed):
+        return stored
+    return without_inode(listed) if same_state(without_inode(stored), listed) else listed
+
+
+def _lacking(key: str, readers: str) -> str:
+    """Key of the content of a file that the installed packages could not read: other ones may."""
+    return digest(key, "readers", readers)
 
 
 def _opened(key: str) -> str:
@@ -204,25 +300,62 @@ def _extension(document_id: str) -> str:
     return PurePosixPath(document_id).suffix.lower().lstrip(".")
 
 
-def _write(lake: Lake, shard: _Shard, report: StepReport) -> None:
+def _write(lake: Lake, shard: _Shard, readers: str, report: StepReport) -> None:
     for name in shard.retried:
-        if any(failure.cause is FailureCause.ENCRYPTED for failure in shard.parsed[name].failures):
+        if name in shard.parsed and any(f.cause is FailureCause.ENCRYPTED for f in shard.parsed[name].failures):
             del shard.parsed[name]
         else:
             shard.content_keys[name] = _opened(shard.content_keys[name])
+    for name in list(shard.parsed):
+        failures = {failure.cause: failure for failure in shard.parsed[name].failures}
+        if FailureCause.UNREADABLE in failures and shard.can_keep(name):  # between hashing and parsing
+            del shard.parsed[name]
+            shard.lose(name, failures[FailureCause.UNREADABLE].message)
+        elif FailureCause.UNSUPPORTED_FORMAT in failures and readers:
+            shard.content_keys[name] = _lacking(shard.content_keys[name], readers)
+    restated = _restated_failures(lake, shard)
     _write_documents(lake, shard, report)  # first, so that a run killed in between leaves nothing that looks done
     records: dict[str, list[Record]] = defaultdict(list)
     for document_id, parsed in shard.parsed.items():
         for table_name, found in parsed_records(document_id, parsed).items():
             records[table_name] += found
-    inputs = {name: shard.content_keys[name] for name in shard.parsed}
+    records[PARSE_FAILURES.name] += [record for own in restated.values() for record in own]
     for table in _CONTENT_TABLES:
+        changed = [*shard.parsed, *(restated if table is PARSE_FAILURES else ())]
+        inputs = {name: shard.content_keys[name] for name in changed}
         new_rows = rows(table.schema, records[table.name])
         replace_documents(lake, table, shard.name, new_rows, inputs, shard.gone, report)
     done = report.of(shard.name)
     done.computed += len(shard.parsed)
     done.removed += len(shard.gone)
     done.kept += len(shard.files) - len(shard.parsed)
+
+
+def _restated_failures(lake: Lake, shard: _Shard) -> dict[str, list[Record]]:
+    """Failures of the documents that can no longer be read, or can be again, and are not parsed."""
+    stated = lake.read(PARSE_FAILURES, [shard.name]).to_pylist()
+    were_lost = {row["document_id"] for row in stated if _is_loss(row)}
+    back = {name for name in were_lost & shard.files.keys() if shard.stored[name]["status"] in _READ}
+    lost = shard.lost.keys() - were_lost
+    records: dict[str, list[Record]] = {name: [] for name in (lost | back - shard.lost.keys()) - shard.parsed.keys()}
+    if not records:
+        return records
+    read_at = {row["document_id"]: row["modified_at"] for row in lake.read(DOCUMENTS, [shard.name]).to_pylist()}
+    for name in lost:
+        state = f"as of {read_at[name]:%Y-%m-%d %H:%M} UTC" if read_at.get(name) else "as read before"
+        since = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        failure = Failure(
+            FailureCause.UNREADABLE, f"no longer readable since {since}: {shard.lost[name]}; kept {state}"
+        )
+        records[name] += failure_records(name, ParsedDocument("", failures=(failure,)))
+    for row in stated:
+        if row["document_id"] in records and not _is_loss(row):
+            records[row["document_id"]].append(row)
+    return {name: [{**row, "failure_index": index} for index, row in enumerate(own)] for name, own in records.items()}
+
+
+def _is_loss(failure: Record) -> bool:
+    return bool(failure["cause"] == FailureCause.UNREADABLE and failure["page_number"] is None)
 
 
 def _write_documents(lake: Lake, shard: _Shard, report: StepReport) -> None:
@@ -233,7 +366,12 @@ def _write_documents(lake: Lake, shard: _Shard, report: StepReport) -> None:
         file, sha256 = shard.files[name], shard.contents[name].sha256
         if name in shard.parsed:
             documents.append(document_record(file, sha256, shard.parsed[name]))
+        elif name in shard.lost:
+            state = {"fingerprint": file.fingerprint, "uri": file.uri, "status": DocumentStatus.UNREADABLE}
+            documents.append({**old[name], **state})
         else:  # touched, but of the same content
-            documents.append({**old[name], **file_facts(file, sha256)})
+            is_back = old[name]["status"] == DocumentStatus.UNREADABLE
+            state = {"status": DocumentStatus.PARSED} if is_back else {}
+            documents.append({**old[name], **file_facts(file, sha256), **state})
     inputs = {record["document_id"]: keys[record["document_id"]] for record in documents}
     replace_documents(lake, DOCUMENTS, shard.name, rows(DOCUMENTS.schema, documents), inputs, shard.gone, report)

@@ -8,6 +8,7 @@ import importlib.metadata
 import logging
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -68,10 +69,22 @@ def parse_bytes(
         return ParsedDocument(detection.name, failures=(Failure(FailureCause.MEMORY, "memory ran out"),))
     except Exception as error:  # noqa: BLE001 - third-party parsers raise anything on damaged files; it becomes a row
         return ParsedDocument(detection.name, failures=(_unexpected(error, file_name),))
-    failures = document.failures
-    if not failures and not any(block.text.strip() for page in document.pages for block in page.blocks):
-        failures = (Failure(FailureCause.NO_TEXT, "the file holds no text"),)
-    return replace(document, format=detection.name, failures=failures)
+    return replace(document, format=detection.name, failures=(*_nothing_read(document), *document.failures))
+
+
+def _nothing_read(document: ParsedDocument) -> tuple[Failure, ...]:
+    """The failure of a document of which nothing was read, though some of its pages may say why by themselves."""
+    if any(block.text.strip() for page in document.pages for block in page.blocks):
+        return ()
+    if not document.failures:
+        return (Failure(FailureCause.NO_TEXT, "the file holds no text"),)
+    if any(failure.page_number is None for failure in document.failures):
+        return ()
+    [(cause, _)] = Counter(failure.cause for failure in document.failures).most_common(1)
+    first = next(failure for failure in document.failures if failure.cause is cause)
+    count = len(document.pages)
+    pages = f"{count} pages" if count > 1 else "the only page"
+    return (Failure(cause, _one_line(f"nothing was read of {pages}: {first.message}")),)
 
 
 def _detect(data: bytes, file_name: str, unstructured_formats: Sequence[str]) -> Detection:
@@ -173,6 +186,22 @@ def _unexpected(error: Exception, file_name: str) -> Failure:
 def _one_line(message: str) -> str:
     line = " ".join(message.split())
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
+
+
+def installed_readers() -> str:
+    """Identity of the packages by which Unstructured reads formats; a file that lacked one is tried again."""
+    try:
+        required = importlib.metadata.requires("unstructured") or []
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    names = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in required}
+    versions = []
+    for name in sorted(names):
+        try:
+            versions.append(f"{name}=={importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return hashlib.sha256("\0".join(versions).encode()).hexdigest()[:16]
 
 
 @cache

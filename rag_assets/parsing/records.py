@@ -21,6 +21,8 @@ def document_record(file: SourceFile, content_sha256: str | None, parsed: Parsed
     """Row of `documents`."""
     texts = [page_text(page) for page in parsed.pages]
     failed = any(failure.page_number is None for failure in parsed.failures)
+    incomplete = {failure.page_number for failure in parsed.failures if failure.page_number is not None}
+    read = {page.number for page, text in zip(parsed.pages, texts, strict=True) if text.strip()}
     return {
         **file_facts(file, content_sha256),
         "format": parsed.format,
@@ -28,6 +30,8 @@ def document_record(file: SourceFile, content_sha256: str | None, parsed: Parsed
         "title": parsed.title or PurePosixPath(file.document_id).stem,
         "language": _main_language(texts),
         "page_count": len(parsed.pages),
+        "unread_page_count": len(incomplete - read),
+        "partly_read_page_count": len(incomplete & read),
         "length_chars": sum(map(len, texts)),
     }
 

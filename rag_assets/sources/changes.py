@@ -11,9 +11,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from rag_assets.contracts.causes import DocumentStatus
 from rag_assets.contracts.errors import SettingsError, SourceError
 from rag_assets.contracts.tables import DOCUMENTS, TABLES
-from rag_assets.sources.listing import Source, SourceFile, parse_source, scan_source
+from rag_assets.sources.listing import (
+    Source,
+    SourceFile,
+    parse_source,
+    same_state,
+    scan_source,
+    size_and_time,
+)
 from rag_assets.store.lake import Lake, shard_of, write_atomically
 from rag_assets.store.snapshots import Snapshot
 
@@ -26,10 +34,12 @@ class Listing:
         files: Files by `document_id`.
         unreachable: Why a source could not be listed, or only in part, by source name. None of its documents is
             removed.
+        omissions: What was found that is no file to read, and why.
     """
 
     files: Mapping[str, SourceFile]
     unreachable: Mapping[str, str] = field(default_factory=dict)
+    omissions: tuple[str, ...] = ()
 
     def in_shard(self, shard: str) -> list[SourceFile]:
         """Files whose documents belong to a shard, in order of `document_id`."""
@@ -46,6 +56,8 @@ class Changes:
         gone: Stored documents whose file is no more.
         failed: Stored documents that could not be parsed and have not changed.
         unchanged: Number of documents that are as stored.
+        touched: Documents whose file has the size and time that it had, but another inode or time of status change: it
+            may have been replaced, moved or given other rights, and an index run compares its bytes.
         unfinished_shards: Shards whose stored state is not published, or was computed by other code or settings.
         unreachable: Why a source could not be listed, by source name.
     """
@@ -57,11 +69,12 @@ class Changes:
     unchanged: int
     unfinished_shards: tuple[str, ...]
     unreachable: Mapping[str, str]
+    touched: tuple[str, ...] = ()
 
     @property
     def shards(self) -> tuple[str, ...]:
         """Shards that an index run has to look at, rising."""
-        touched = {shard_of(name) for name in (*self.new, *self.changed, *self.gone)}
+        touched = {shard_of(name) for name in (*self.new, *self.changed, *self.touched, *self.gone)}
         return tuple(sorted(touched | set(self.unfinished_shards)))
 
 
@@ -191,6 +204,7 @@ def list_sources(
     """
     files: dict[str, SourceFile] = {}
     chosen = tuple(sources)
+    omissions: list[str] = []
     unreachable = {
         name: f"source {name} is not among the sources now; its documents are kept; `rag-assets index --forget {name}` "
         "removes them"
@@ -203,6 +217,7 @@ def list_sources(
             unreachable[source.name] = str(error)
             continue
         files.update((file.document_id, file) for file in found.files)
+        omissions += found.omissions
         if found.unreadable:
             more = f" and {len(found.unreadable) - 1} more" if len(found.unreadable) > 1 else ""
             unreachable[source.name] = (
@@ -215,7 +230,7 @@ def list_sources(
                 f"source {source.name}: {source.location} holds no file now but {stored_counts[source.name]} documents "
                 "are indexed from it; if they are really gone, run `rag-assets index --allow-empty`"
             )
-    return Listing(files, unreachable)
+    return Listing(files, unreachable, tuple(omissions))
 
 
 def _counted_from(start: int, progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
@@ -239,15 +254,15 @@ def find_changes(lake: Lake, listing: Listing, newest: Snapshot | None, pipeline
         pipeline: Digest of the code and settings in force.
     """
     stored = stored_documents(lake)
-    new, changed, failed, unchanged = [], [], [], 0
+    new, failed, unchanged = [], [], 0
+    changed: list[str] = []
+    touched: list[str] = []
     for name, file in listing.files.items():
         state = stored.get(name)
         if state is None:
             new.append(name)
-        elif (state["fingerprint"], state["uri"]) != (file.fingerprint, file.uri) or (
-            state["content_sha256"] is None and _can_be_read(file)
-        ):
-            changed.append(name)
+        elif state["uri"] != file.uri or _may_have_changed(state, file):
+            (touched if _is_touched(state, file) else changed).append(name)
         elif state["status"] == "failed":
             failed.append(name)
         else:
@@ -263,7 +278,24 @@ def find_changes(lake: Lake, listing: Listing, newest: Snapshot | None, pipeline
         unchanged,
         _unfinished_shards(lake, newest, pipeline),
         listing.unreachable,
+        tuple(sorted(touched)),
     )
+
+
+def _is_touched(state: Mapping[str, str | None], file: SourceFile) -> bool:
+    """Whether a file that could be read before and can be now is as large and as old as then."""
+    was_read = state["content_sha256"] is not None and state["status"] != DocumentStatus.UNREADABLE
+    at_hand = file.local and not file.problem and state["uri"] == file.uri
+    return was_read and at_hand and size_and_time(state["fingerprint"] or "") == size_and_time(file.fingerprint)
+
+
+def _may_have_changed(state: Mapping[str, str | None], file: SourceFile) -> bool:
+    """Whether a file of the place that is stored is worth reading."""
+    if not same_state(state["fingerprint"] or "", file.fingerprint):
+        return True
+    if state["content_sha256"] is None or state["status"] == DocumentStatus.UNREADABLE:
+        return _can_be_read(file)
+    return file.problem is not None
 
 
 def shards_of_one_change(lake: Lake, listing: Listing, shards: Collection[str], *, every: bool) -> set[str]:
@@ -280,12 +312,12 @@ def shards_of_one_change(lake: Lake, listing: Listing, shards: Collection[str], 
     """
     found = find_changes(lake, listing, None, "")
     if every:
-        return {shard_of(name) for name in (*found.new, *found.changed, *found.gone)} - {*shards}
+        return {shard_of(name) for name in (*found.new, *found.changed, *found.touched, *found.gone)} - {*shards}
     stored = stored_documents(lake)
     came: dict[str, set[str]] = {}
     for name in found.new:
-        came.setdefault(listing.files[name].fingerprint, set()).add(shard_of(name))
-    moves = [{shard_of(name), *came.get(str(stored[name]["fingerprint"]), ())} for name in found.gone]
+        came.setdefault(size_and_time(listing.files[name].fingerprint), set()).add(shard_of(name))
+    moves = [{shard_of(name), *came.get(size_and_time(str(stored[name]["fingerprint"])), ())} for name in found.gone]
     joined = {*shards}
     while more := {shard for move in moves if move & joined for shard in move - joined}:
         joined |= more

@@ -1,7 +1,6 @@
 """Lists the files of a source: a local folder or an fsspec URI. Reads no file content."""
 
 import errno
-import logging
 import os
 import re
 import stat
@@ -16,8 +15,10 @@ from typing import Any
 from rag_assets.contracts.errors import SettingsError, SourceError
 from rag_assets.contracts.fingerprint import digest
 
-_log = logging.getLogger(__name__)
 _NAMED = re.compile(r"(?P<name>[^/\\=:]+)=(?P<location>.+)", re.DOTALL)
+_NO_INODE = "-"
+# what listings of fsspec call a value that follows the bytes: S3, Azure, GCS, GitHub, Git, zip
+_CONTENT_TAGS = ("ETag", "etag", "md5Hash", "content_md5", "sha", "hex", "CRC")
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,11 @@ class SourceFile:
         uri: The location as shown to people.
         size_bytes: Size in bytes.
         modified_at: Time of the last change, UTC; None where the file system does not tell.
-        fingerprint: Changes whenever the file's size, time of change or entity tag does.
+        fingerprint: Changes whenever the file's size, times of change, inode or entity tag does; see `same_state`.
         local: Whether `path` is a path of this machine.
         problem: Why the file cannot be read, or None.
         source_location: Location of the source; names the file system that `path` lies in.
+        has_content_tag: Whether the fingerprint holds a checksum or entity tag, which follows the bytes.
     """
 
     document_id: str
@@ -65,6 +67,7 @@ class SourceFile:
     local: bool
     problem: str | None = None
     source_location: str = ""
+    has_content_tag: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,31 @@ class SourceListing:
     Attributes:
         files: Its files in order of `document_id`.
         unreadable: Places below its root that could not be looked at, and why; files there are not among `files`.
+        omissions: What is no file to read, and why, as in `specs/pipe: a named pipe`; never opened.
     """
 
     files: list[SourceFile]
     unreadable: tuple[str, ...] = ()
+    omissions: tuple[str, ...] = ()
+
+
+def same_state(stored: str, listed: str) -> bool:
+    """Whether two fingerprints are those of a file that nobody touched in between.
+
+    Inodes are not compared where the stored fingerprint has none: see `without_inode`.
+    """
+    facts, _, inode = stored.rpartition(":")
+    return stored == listed or (inode == _NO_INODE and listed.rpartition(":")[0] == facts)
+
+
+def without_inode(fingerprint: str) -> str:
+    """Fingerprint of a file whose inode changed while all else stayed: it tells nothing on that file system."""
+    return f"{fingerprint.rpartition(':')[0]}:{_NO_INODE}"
+
+
+def size_and_time(fingerprint: str) -> str:
+    """The part of the fingerprint of a local file that stays when it is moved, linked or given other rights."""
+    return ":".join(fingerprint.split(":")[:2])
 
 
 def parse_source(text: str) -> Source:
@@ -124,8 +148,10 @@ def scan_source(
 ) -> SourceListing:
     """List a source.
 
-    A symbolic link is followed where its target lies below the source's root; others are left out with a warning, and
-    so are those that lead nowhere. Folders of which everything is excluded are not looked into.
+    A symbolic link is followed where its target lies below the source's root. Others are omitted, and so are those that
+    lead nowhere, pipes, sockets and devices. Of files whose names differ in their Unicode form only, the one whose name
+    is composed (NFC) has the plain id, whichever came first. Folders of which everything is excluded are not looked
+    into.
 
     Args:
         source: The source.
@@ -143,20 +169,28 @@ def scan_source(
         return wanted(relative) and not unwanted(relative)
 
     unreadable: list[str] = []
+    omissions: list[str] = []
     if source.is_local:
         whole_folders = tuple(glob for glob in exclude if f"/{glob}".endswith(("/**", "/**/*")))
-        found = _local_files(source, taken, _matcher(whole_folders), excluded_paths, unreadable)
+        found = _local_files(source, taken, _matcher(whole_folders), excluded_paths, unreadable, omissions)
     else:
         found = ((relative, file) for relative, file in _remote_files(source) if taken(relative))
-    files: dict[str, SourceFile] = {}
+    named: dict[str, list[tuple[str, SourceFile]]] = {}
     for relative, file in found:
-        if file.document_id in files:  # two names that differ in their Unicode form only
-            path = PurePosixPath(file.document_id)
-            name = path.with_name(f"{path.stem}~{digest(_printable(relative))[:8]}{path.suffix}")
-            file = replace(file, document_id=str(name))  # noqa: PLW2901
-        files[file.document_id] = file
-        progress(len(files), 0)
-    return SourceListing([files[name] for name in sorted(files)], tuple(unreadable))
+        named.setdefault(file.document_id, []).append((relative, file))
+        progress(len(named), 0)
+    files = {name: min(twins, key=_name_rank)[1] for name, twins in named.items()}
+    for name, twins in named.items():
+        path = PurePosixPath(name)
+        for relative, file in sorted(twins, key=_name_rank)[1:]:
+            own = str(path.with_name(f"{path.stem}~{digest(_printable(relative))[:8]}{path.suffix}"))
+            files[own] = replace(file, document_id=own)
+    return SourceListing([files[name] for name in sorted(files)], tuple(unreadable), tuple(omissions))
+
+
+def _name_rank(named: tuple[str, SourceFile]) -> tuple[bool, bytes]:
+    relative = named[0]
+    return not unicodedata.is_normalized("NFC", relative), os.fsencode(relative)
 
 
 def fetch(file: SourceFile, target: str) -> None:
@@ -178,6 +212,7 @@ def _local_files(
     excludes_folder: Callable[[str], bool],
     excluded_paths: Collection[str],
     unreadable: list[str],
+    omissions: list[str],
 ) -> Iterator[tuple[str, SourceFile]]:
     if not os.path.isdir(source.location):  # noqa: PTH112 - never raises
         raise SourceError(f"source {source.name}: no such folder: {source.location}")
@@ -185,7 +220,7 @@ def _local_files(
     if real_root in excluded_paths:
         raise SourceError(f"source {source.name}: {source.location} is the folder of the knowledge base itself")
     below_root = tuple(path for path in excluded_paths if _inside(path, real_root))
-    walk = _Walk(source, real_root, taken, excludes_folder, below_root, unreadable)
+    walk = _Walk(source, real_root, taken, excludes_folder, below_root, unreadable, omissions)
     try:
         yield from walk.files(source.location, "", (real_root,))
     except OSError as error:
@@ -203,6 +238,7 @@ class _Walk:
         excludes_folder: Whether all that a folder can hold is excluded; takes its relative path with a `/` at the end.
         excluded_paths: Real paths of folders to leave out.
         unreadable: Told what could not be looked at.
+        omissions: Told what is no file to read.
     """
 
     source: Source
@@ -211,6 +247,7 @@ class _Walk:
     excludes_folder: Callable[[str], bool]
     excluded_paths: tuple[str, ...]
     unreadable: list[str]
+    omissions: list[str]
 
     def files(self, folder: str, prefix: str, above: tuple[str, ...]) -> Iterator[tuple[str, SourceFile]]:
         """Files below a folder, whose real path and those of the folders above it are given.
@@ -224,12 +261,15 @@ class _Walk:
             relative = prefix + entry.name
             try:
                 is_folder = self._is_folder(entry, relative)
-                if is_folder is False and self.taken(relative) and entry.is_file():
-                    yield relative, _local_file(self.source, entry, relative)
+                if is_folder is False and self.taken(relative):
+                    if entry.is_file():
+                        yield relative, _local_file(self.source, entry, relative)
+                    else:
+                        self._omit(_kind(entry.stat().st_mode), relative)
                 elif is_folder and not self.excludes_folder(relative + "/"):
                     real = os.path.realpath(entry.path)
                     if real in above:
-                        self._warn("it leads to a folder above itself", relative)
+                        self._omit("a link to a folder above itself", relative)
                     elif real not in self.excluded_paths:
                         yield from self.files(entry.path, relative + "/", (*above, real))
             except (FileNotFoundError, NotADirectoryError):  # deleted since the folder was listed
@@ -246,19 +286,26 @@ class _Walk:
         if any(_inside(target, path) for path in self.excluded_paths):
             return None
         if not _inside(target, self.root):
-            self._warn("its target lies outside the source", relative)
+            self._omit("a link out of the source", relative)
             return None
         try:
             return stat.S_ISDIR(os.stat(entry.path).st_mode)  # noqa: PTH116 - names that are no UTF-8
         except OSError as error:
             if error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}:
                 raise
-            self._warn(f"it leads nowhere ({error.strerror})", relative)
+            self._omit(f"a link that leads nowhere ({error.strerror})", relative)
             return None
 
-    def _warn(self, reason: str, relative: str) -> None:
+    def _omit(self, reason: str, relative: str) -> None:
         if self.taken(relative) and not self.excludes_folder(relative + "/"):
-            _log.warning("source %s: link left out, %s: %r", self.source.name, reason, relative)
+            self.omissions.append(f"{self.source.name}/{_printable(relative)}: {reason}")
+
+
+def _kind(mode: int) -> str:
+    """What an entry is that is neither a file nor a folder."""
+    if stat.S_ISFIFO(mode):
+        return "a named pipe"
+    return "a socket" if stat.S_ISSOCK(mode) else "a device"
 
 
 def _local_file(source: Source, entry: os.DirEntry[str], relative: str) -> SourceFile:
@@ -270,7 +317,7 @@ def _local_file(source: Source, entry: os.DirEntry[str], relative: str) -> Sourc
         uri=_printable(entry.path),
         size_bytes=status.st_size,
         modified_at=_as_time(status.st_mtime_ns // 1000 / 1e6),
-        fingerprint=f"{status.st_size}:{status.st_mtime_ns}",
+        fingerprint=f"{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}:{status.st_ino}",
         local=True,
         problem=None if os.access(entry.path, os.R_OK) else "no permission to read the file",
         source_location=source.location,
@@ -296,7 +343,7 @@ def _remote_files(source: Source) -> Iterator[tuple[str, SourceFile]]:
             (facts[key] for key in ("LastModified", "last_modified", "mtime", "updated", "created") if facts.get(key)),
             None,
         )
-        tag = facts.get("ETag") or facts.get("etag") or facts.get("md5Hash") or changed
+        tag = next((facts[key] for key in _CONTENT_TAGS if facts.get(key)), None)
         yield (
             relative,
             SourceFile(
@@ -306,9 +353,10 @@ def _remote_files(source: Source) -> Iterator[tuple[str, SourceFile]]:
                 uri=f"{source.location}/{_printable(relative)}",
                 size_bytes=int(facts.get("size") or 0),
                 modified_at=_as_time(changed),
-                fingerprint=f"{facts.get('size')}:{tag}",
+                fingerprint=f"{facts.get('size')}:{tag or changed}",
                 local=False,
                 source_location=source.location,
+                has_content_tag=tag is not None,
             ),
         )
 

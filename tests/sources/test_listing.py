@@ -1,8 +1,10 @@
 """Listing sources: what is taken, what is left out, and what documents are called."""
 
-import logging
 import os
+import socket
 import unicodedata
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -116,7 +118,21 @@ def test_the_fingerprint_follows_size_and_time(tmp_path: Path) -> None:
     first = fingerprint()
     assert fingerprint() == first
     os.utime(tmp_path / "specs/a.txt", ns=(1, 1))
-    assert fingerprint() != first
+    second = fingerprint()
+    assert second != first
+    (tmp_path / "specs/a.txt").write_bytes(b"y")
+    os.utime(tmp_path / "specs/a.txt", ns=(1, 1))
+    assert fingerprint() != second, "the same size and time, but other content"
+
+
+def test_a_tag_of_the_content_is_told_from_a_time(tmp_path: Path) -> None:
+    write(tmp_path / "specs", "a.txt")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.write(tmp_path / "specs/a.txt", "specs/a.txt")
+    [zipped] = list_source(parse_source(f"zip://specs::{tmp_path / 'a.zip'}"), ("**",), ())
+    [local] = list_source(parse_source(str(tmp_path / "specs")), ("**",), ())
+    assert (zipped.has_content_tag, local.has_content_tag) == (True, False)
+    assert zipped.fingerprint == f"1:{zlib.crc32(b'x')}"
 
 
 def test_a_missing_root_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -162,14 +178,41 @@ def test_a_remote_name_that_looks_like_a_uri_is_fetched(tmp_path: Path) -> None:
         memory.rm("/odd", recursive=True)
 
 
-def test_links_that_lead_nowhere_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write(tmp_path / "specs", "a.txt")
+def test_what_is_no_file_is_omitted_and_named(tmp_path: Path) -> None:
+    write(tmp_path / "specs", "a.txt", "deep/b.txt")
     (tmp_path / "specs/self").symlink_to(tmp_path / "specs/self")
     (tmp_path / "specs/broken.txt").symlink_to(tmp_path / "specs/nowhere.txt")
-    with caplog.at_level(logging.WARNING):
-        assert ids(str(tmp_path / "specs")) == ["specs/a.txt"]
-    assert [record.args[-1] for record in caplog.records if isinstance(record.args, tuple)] == ["broken.txt", "self"]
-    assert scan_source(parse_source(str(tmp_path / "specs")), ("**",), ()).unreadable == ()
+    (tmp_path / "specs/out").symlink_to(tmp_path)
+    (tmp_path / "specs/deep/up").symlink_to(tmp_path / "specs")
+    os.mkfifo(tmp_path / "specs/pipe.txt")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(tmp_path / "specs/socket"))
+        found = scan_source(parse_source(str(tmp_path / "specs")), DEFAULTS.include, DEFAULTS.exclude)
+    assert [file.document_id for file in found.files] == ["specs/a.txt", "specs/deep/b.txt"]
+    assert found.unreadable == ()
+    assert found.omissions == (
+        "specs/broken.txt: a link that leads nowhere (No such file or directory)",
+        "specs/deep/up: a link to a folder above itself",
+        "specs/out: a link out of the source",
+        "specs/pipe.txt: a named pipe",
+        "specs/self: a link that leads nowhere (Too many levels of symbolic links)",
+        "specs/socket: a socket",
+    )
+    assert scan_source(parse_source(str(tmp_path / "specs")), ("**",), ("**",)).omissions == ()
+
+
+@pytest.mark.parametrize("names", [("ガ.txt",), ("ガ/ギ.txt", "ガ/a.txt")])
+def test_the_file_of_a_composed_name_has_the_plain_id_whichever_came_first(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    decomposed = [unicodedata.normalize("NFD", name) for name in names]
+    write(tmp_path / "specs", *names)
+    alone = {file.path: file.document_id for file in list_source(parse_source(str(tmp_path / "specs")), ("**",), ())}
+    write(tmp_path / "specs", *decomposed)
+    both = {file.path: file.document_id for file in list_source(parse_source(str(tmp_path / "specs")), ("**",), ())}
+    assert both.items() >= alone.items()
+    assert len({*both.values()}) == 2 * len(names)
+    assert list(alone.values()) == sorted(f"specs/{name}" for name in names)
 
 
 @pytest.fixture
@@ -218,7 +261,7 @@ class Dated:
         return getattr(self._entry, name)
 
     def stat(self) -> SimpleNamespace:
-        return SimpleNamespace(st_size=1, st_mtime_ns=self._nanoseconds)
+        return SimpleNamespace(st_size=1, st_mtime_ns=self._nanoseconds, st_ctime_ns=2, st_ino=3)
 
 
 @pytest.mark.parametrize("seconds", [10**12, -(10**11), 10**18])
@@ -228,7 +271,7 @@ def test_a_time_out_of_range_is_no_time(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "scandir", lambda _: nullcontext(entries))
     [file] = list_source(parse_source(str(tmp_path / "specs")), ("**",), ())
     assert file.modified_at is None
-    assert file.fingerprint == f"1:{seconds * 10**9}"
+    assert file.fingerprint == f"1:{seconds * 10**9}:2:3"
 
 
 def test_excluded_paths_are_left_out_also_behind_links(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Naming, moving and forgetting sources on the command line."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -67,3 +68,22 @@ def test_a_folder_of_an_odd_name_is_indexed_again_and_again(root: Path) -> None:
         assert json.loads(result.stdout)["unchanged"] == 1
         assert run(root, "index", "--forget", name).exit_code == 0
         (root / name).rename(root / "a")
+
+
+def test_a_run_names_what_it_did_not_read(root: Path) -> None:
+    (root / "empty").mkdir()
+    os.mkfifo(root / "a" / "pipe.md")
+    shutil.copy(root / "a" / "note.md", root / "a" / "other.md")
+    result = run(root, "index", str(root / "a"), str(root / "empty"))
+    assert result.exit_code == 0, result.output
+    assert "left out: a/pipe.md: a named pipe" in result.stderr
+    assert f"source empty: no file in {root / 'empty'} to index; what counts: ** without" in result.stderr
+    times = (root / "a" / "note.md").stat()
+    (root / "a" / "note.md").write_text("# a\n\ntent of a", encoding="utf-8")
+    os.utime(root / "a" / "note.md", ns=(times.st_atime_ns, times.st_mtime_ns))
+    (root / "a" / "other.md").chmod(0o600)
+    state = json.loads(run(root, "status", "--json").stdout)
+    assert (state["touched"], state["changed"]) == (["a/note.md", "a/other.md"], [])
+    summary = json.loads(run(root, "index", "--full-check", "--json").stdout)
+    assert (summary["changed"], summary["read_in_part"], summary["no_longer_readable"]) == (["a/note.md"], [], [])
+    assert "tent of a" in run(root, "search", "tent").stdout

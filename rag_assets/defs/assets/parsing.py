@@ -9,6 +9,7 @@ from rag_assets.defs.io import materialized, table_spec
 from rag_assets.defs.partitions import (
     BACKFILL_POLICY,
     BACKFILL_TAG,
+    FULL_CHECK_TAG,
     PARTITION_TAG,
     SHARD_PARTITIONS,
     shards_of_step,
@@ -43,7 +44,7 @@ def parse(
     base = home.open()
     base.lake.check_shard_count()
     listing = base.listing(allow_empty=home.allow_empty)
-    for problem in listing.unreachable.values():
+    for problem in (*listing.unreachable.values(), *listing.omissions):
         context.log.warning(problem)
     chosen = {BACKFILL_TAG, PARTITION_TAG} & context.run.tags.keys()  # by a person: shards, not all that changed
     shards = take_on(context, shards_of_one_change(base.lake, listing, context.partition_keys, every=not chosen))
@@ -56,6 +57,7 @@ def parse(
             base.parsing_workers,
             progress.step("parse"),
             base.parsing_passwords,
+            full_check=home.full_check or FULL_CHECK_TAG in context.run.tags,
         )
     for table, shown, columns in _PARSED:
         yield materialized(context, base.lake, table, report, shown, columns)

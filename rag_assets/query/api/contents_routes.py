@@ -65,7 +65,7 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         text: Text = "",
         folder: Text = "",
         format: Annotated[str, Query(max_length=32)] = "",  # noqa: A002 - as the column is named
-        status: Annotated[Literal["", "parsed", "failed"], Query()] = "",
+        status: Annotated[Literal["", "parsed", "failed", "unreadable"], Query()] = "",
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Response:

@@ -79,7 +79,9 @@ class ListDocumentsArguments(Arguments):
     text: str = Field("", max_length=1000, description="Words that the id or title holds, all of them.")
     folder: str = Field("", max_length=4000, description="A folder, as in `specs/api`; with all below it.")
     format: str = Field("", max_length=32, description="A format, as in `xlsx` or `pdf`.")
-    status: Literal["", "parsed", "failed"] = Field("", description="`failed`: those that could not be read.")
+    status: Literal["", "parsed", "failed", "unreadable"] = Field(
+        "", description="`failed`: those that could not be read."
+    )
     limit: int = Field(50, ge=1, le=100, description="Documents wanted.")
     cursor: Cursor = None
 

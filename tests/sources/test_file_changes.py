@@ -1,0 +1,247 @@
+"""What happens to stored documents when files change unseen, change in their rights only, or can no longer be read."""
+
+import ctypes
+import multiprocessing
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
+from rag_assets.options import StepOptions
+from rag_assets.parsing import documents
+from rag_assets.parsing.documents import update_documents
+from rag_assets.parsing.incomplete import document_failures, incomplete_documents
+from rag_assets.settings import load_settings
+from rag_assets.sources.changes import Changes, Listing, find_changes, list_sources
+from rag_assets.sources.listing import Source, SourceFile
+from rag_assets.store.lake import SHARDS, Lake
+
+ID = "specs/a.md"
+
+
+def ignore(done: int, total: int) -> None:
+    """No progress is shown."""
+
+
+class Base:
+    """A folder with one file, and the lake of its documents."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder = path / "specs"
+        self.folder.mkdir(exist_ok=True, parents=True)
+        self.file = self.folder / "a.md"
+        self.lake = Lake(path / "lake")
+        self.limits = StepOptions(load_settings()).parsing
+
+    def listing(self) -> Listing:
+        return list_sources([Source("specs", str(self.folder))], ("**",), (), {})
+
+    def changes(self, listing: Listing | None = None) -> Changes:
+        return find_changes(self.lake, listing or self.listing(), None, "pipeline")
+
+    def index(self, listing: Listing | None = None, *, full_check: bool = False) -> tuple[int, int]:
+        """Documents parsed and files written."""
+        shards = self.changes(listing).shards if not full_check else SHARDS
+        used = listing or self.listing()
+        report = update_documents(self.lake, used, shards, self.limits, 1, ignore, full_check=full_check)
+        return report.total().computed, report.total().written
+
+    def write(self, text: str) -> None:
+        """Write the file, keeping its times."""
+        times = (self.file.stat().st_atime_ns, self.file.stat().st_mtime_ns) if self.file.exists() else (10**18, 10**18)
+        self.file.write_text(text)
+        os.utime(self.file, ns=times)
+
+    def text(self) -> list[str]:
+        texts: list[str] = self.lake.read(PAGES)["text"].to_pylist()
+        return texts
+
+    def document(self) -> dict[str, object]:
+        [row] = self.lake.read(DOCUMENTS).to_pylist()
+        return dict(row)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Base:
+    made = Base(tmp_path)
+    made.write("one")
+    made.index()
+    return made
+
+
+def changed_file(listing: Listing, **facts: object) -> Listing:
+    files: Mapping[str, SourceFile] = {name: replace(file, **facts) for name, file in listing.files.items()}  # type: ignore[arg-type]
+    return replace(listing, files=files)
+
+
+def test_other_content_of_the_same_size_and_time_is_seen(base: Base) -> None:
+    base.write("two")
+    assert base.changes().touched == (ID,)
+    assert base.index()[0] == 1
+    assert base.text() == ["two"]
+    assert base.changes().unchanged == 1
+
+
+def test_a_file_put_in_place_of_another_is_seen(base: Base) -> None:
+    other = base.folder.parent / "other.md"
+    other.write_text("two")
+    os.utime(other, ns=(10**18, 10**18))
+    other.replace(base.file)
+    base.index()
+    assert base.text() == ["two"]
+
+
+@pytest.mark.parametrize("touch", ["chmod", "rename", "copy", "utime"])
+def test_a_touched_file_is_hashed_and_not_parsed(base: Base, touch: str) -> None:
+    if touch == "chmod":
+        base.file.chmod(0o600)
+    elif touch == "rename":
+        base.file.rename(base.folder / "b.md").rename(base.file)
+    elif touch == "copy":
+        base.write("one")
+    else:
+        os.utime(base.file, ns=(2 * 10**18, 2 * 10**18))
+    changes = base.changes()
+    assert (changes.touched, changes.changed) == (((), (ID,)) if touch == "utime" else ((ID,), ()))
+    assert base.index() == (0, 1), "the new fingerprint only"
+    assert base.changes().unchanged == 1
+    assert base.index() == (0, 0)
+
+
+def test_a_share_that_numbers_files_anew_costs_one_hash_a_file(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+    read: Callable[..., object] = documents._read_content
+
+    def counted(file: SourceFile, scratch: Path) -> object:
+        hashed.append(file.document_id)
+        return read(file, scratch)
+
+    monkeypatch.setattr(documents, "_read_content", counted)
+    facts = base.listing().files[ID].fingerprint.rpartition(":")[0]
+    for number in range(3):
+        listing = changed_file(base.listing(), fingerprint=f"{facts}:{number}")
+        assert base.changes(listing).touched == ((ID,) if number == 0 else ())
+        base.index(listing)
+        assert hashed == [ID]
+    base.write("two")
+    base.index()
+    assert base.text() == ["two"]
+
+
+def test_a_full_check_reads_every_file_and_writes_nothing_where_nothing_changed(base: Base) -> None:
+    assert base.index(full_check=True) == (0, 0)
+    known = base.listing().files[ID].fingerprint
+    base.write("two")
+    listing = changed_file(base.listing(), fingerprint=known)  # as of a file system that tells nothing else
+    assert base.index(listing) == (0, 0)
+    update_documents(base.lake, listing, SHARDS, base.limits, 1, ignore)
+    assert base.text() == ["one"]
+    tagged = changed_file(listing, has_content_tag=True)
+    assert base.index(tagged, full_check=True) == (0, 0), "told by its tag"
+    assert base.index(listing, full_check=True)[0] == 1
+    assert base.text() == ["two"]
+
+
+def without_override(act: Callable[[Path], object], path: Path) -> None:
+    """Run in a process to which the rights of files apply also where it is root, who may otherwise read everything."""
+    parents, theirs = multiprocessing.get_context("fork").Pipe()
+    process = multiprocessing.get_context("fork").Process(target=_drop_and_run, args=(act, path, theirs))
+    process.start()
+    process.join(120)
+    assert parents.poll(), "the process ended without an answer"
+    problem = parents.recv()
+    assert problem is None, problem
+
+
+def _drop_and_run(act: Callable[[Path], object], path: Path, answer: Connection) -> None:
+    try:
+        if os.geteuid() == 0:
+            _drop_override()
+        act(path)
+        answer.send(None)
+    except BaseException:  # noqa: BLE001 - told to the parent
+        answer.send(traceback.format_exc())
+
+
+def _drop_override() -> None:
+    """Give up CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, capabilities 1 and 2, for good."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in (1, 2):
+        libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    sets = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, twice 32 bits of each
+    assert libc.capget(header, sets) == 0
+    for index in range(3):
+        sets[index] &= ~0b110
+    assert libc.capset(header, sets) == 0
+
+
+def _lose_and_regain(path: Path) -> None:
+    base = Base(path)
+    base.write("one")
+    base.index()
+    blocks, modified_at = base.lake.read(BLOCKS).to_pylist(), base.document()["modified_at"]
+    base.file.chmod(0)
+    assert base.changes().changed == (ID,)
+    assert base.index()[0] == 0
+    assert base.lake.read(BLOCKS).to_pylist() == blocks, "still searched"
+    assert (base.document()["status"], base.document()["modified_at"]) == ("unreadable", modified_at)
+    [failure] = document_failures(base.lake)
+    assert failure["cause"] == "unreadable"
+    assert str(failure["message"]).startswith("no longer readable since 20")
+    assert "no permission" in str(failure["message"])
+    assert "kept as of 2001-09-09 01:46 UTC" in str(failure["message"])
+    assert (base.changes().changed, base.changes().unchanged) == ((), 1)
+    assert base.index(full_check=True) == (0, 0), "told once"
+    base.file.chmod(0o600)
+    assert base.changes().changed == (ID,)
+    assert base.index()[0] == 0, "the bytes are those that were read"
+    assert (base.document()["status"], document_failures(base.lake)) == ("parsed", [])
+    assert base.changes().unchanged == 1
+
+
+def _change_while_lost(path: Path) -> None:
+    base = Base(path)
+    base.write("one")
+    base.index()
+    base.file.write_text("three")
+    base.file.chmod(0)
+    base.index()
+    assert base.text() == ["one"]
+    base.limits = replace(base.limits, cells=7)  # computed anew by other limits
+    update_documents(base.lake, base.listing(), SHARDS, base.limits, 1, ignore)
+    assert base.text() == ["one"]
+    base.file.chmod(0o600)
+    assert base.index()[0] == 1
+    assert base.text() == ["three"]
+    base.file.unlink()
+    assert base.changes().gone == (ID,)
+
+
+def _never_read(path: Path) -> None:
+    base = Base(path)
+    base.write("one")
+    base.file.chmod(0)
+    base.index()
+    assert base.document()["status"] == "failed"
+    assert base.changes().failed == (ID,)
+    base.file.chmod(0o600)
+    assert base.index()[0] == 1
+    assert (base.document()["status"], base.text()) == ("parsed", ["one"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="gives up capabilities of Linux")
+@pytest.mark.parametrize("act", [_lose_and_regain, _change_while_lost, _never_read])
+def test_a_file_that_may_no_longer_be_read(act: Callable[[Path], None], tmp_path: Path) -> None:
+    without_override(act, tmp_path)
+
+
+def test_nothing_to_report_of_a_document_that_was_read(base: Base) -> None:
+    assert incomplete_documents(base.lake) == []
+    assert base.lake.read(PARSE_FAILURES).num_rows == 0
