@@ -43,7 +43,7 @@ _STEPS = (
     index_questions,
     snapshot,
 )
-_GRAPH_STEPS = (
+GRAPH_STEPS = (
     extract_mentions,
     resolve_entities,
     detect_communities,
@@ -61,8 +61,8 @@ def build_definitions(home: HomeResource | None = None, progress: Progress | Non
         progress: Where steps report how far they are; None for the log.
     """
     chosen = home or HomeResource()
-    base = replace(chosen).open()
-    steps = (*_STEPS, *(_GRAPH_STEPS if graph_in_use(base) else ()))
+    base = replace(chosen).look()
+    steps = (*_STEPS, *(GRAPH_STEPS if graph_in_use(base) else ()))
     keys = {key for each in steps for key in each.keys}
     assets = dg.map_asset_specs(
         lambda spec: spec.replace_attributes(deps=[each for each in spec.deps if each.asset_key in keys]), steps

@@ -8,6 +8,7 @@
   published/     their tables, for other programs  (rag_assets.store.published_tables)
   models/        the embedder, exported once; answers of language models, their journals, batches, limits and budget
   sources.json   sources named on the command line
+  settings.json  settings that it was built with   (rag_assets.stored_settings)
 ```
 """
 
@@ -26,6 +27,7 @@ from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.tables import (
     COMMUNITY_REPORTS,
     DOCUMENT_FACETS,
+    DOCUMENTS,
     ENTITIES,
     ENTITY_MENTIONS,
     ENTITY_MERGES,
@@ -52,6 +54,16 @@ from rag_assets.store.incremental import StandIns, stand_ins
 from rag_assets.store.lake import SHARDS, WHOLE, Lake
 from rag_assets.store.published_tables import PublishedTables
 from rag_assets.store.snapshots import Snapshot, Snapshots
+from rag_assets.stored_settings import (
+    GRAPH_ENABLED,
+    Contradiction,
+    Values,
+    contradiction_error,
+    find_contradictions,
+    read_stored,
+    settings_in_force,
+    store_settings,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,13 +89,62 @@ class Home:
 
     Args:
         settings: All settings; `settings.home` is its folder.
+
+    Attributes:
+        path: Its folder.
+        stated: The settings as they were given.
+        settings: The settings in force: what is not stated is as it was when the knowledge base was built.
+
+    Raises:
+        SettingsError: The stored settings are damaged.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        self.stated = settings
         self.path = settings.home.expanduser().absolute()
-        self.options = StepOptions(settings)
+        self.settings = settings_in_force(settings, self._built_with(), self._settings_file)
+        self.options = StepOptions(self.settings)
         self._schemas_fit = False
+
+    @property
+    def _settings_file(self) -> Path:
+        return self.path / "settings.json"
+
+    def _built_with(self) -> Values:
+        """The stored settings; where they are missing, what the stored tables tell of them."""
+        stored = read_stored(self._settings_file)
+        return ({"graph": {"enabled": True}} if self.holds_graph else {}) if stored is None else stored
+
+    @property
+    def holds_graph(self) -> bool:
+        """Whether an entity graph is stored, whole or in part."""
+        tables = (ENTITIES, ENTITY_MENTIONS)
+        return any(self.lake.row_count(table, shard) for table in tables for shard in self.lake.latest(table))
+
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """Stated settings that would delete or compute anew what is stored; none before anything is."""
+        if not self.lake.latest(DOCUMENTS):
+            return ()
+        found = find_contradictions(self.stated, self.settings, self._built_with())
+        return tuple(each for each in found if each.setting != GRAPH_ENABLED or self.holds_graph)
+
+    def check_settings(self) -> None:
+        """Refuse settings that contradict what is stored, before anything is destroyed.
+
+        Raises:
+            SettingsError: They do; the message names both values and what to say if that is meant.
+        """
+        if found := self.contradictions():
+            raise contradiction_error(found)
+
+    def store_settings(self) -> None:
+        """Store the settings in force as those that the knowledge base is built with."""
+        store_settings(self._settings_file, self.settings)
+
+    def without_graph(self) -> "Home":
+        """The same knowledge base with the entity graph switched off."""
+        graph = self.settings.graph.model_copy(update={"enabled": False})
+        return Home(self.settings.model_copy(update={"graph": graph}))
 
     @cached_property
     def lake(self) -> Lake:

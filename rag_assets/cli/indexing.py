@@ -1,5 +1,6 @@
 """Commands that bring the knowledge base in step: `index`, `plan`, `status`, `snapshots`, `ui`."""
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -30,6 +31,7 @@ _KEPT = "finished steps and model answers are kept; the next `rag-assets index` 
 @click.option("--force", metavar="GLOB", multiple=True, help="Compute documents anew, as in 'specs/**/*.xlsx'.")
 @click.option("--allow-empty", is_flag=True, help="Believe a source that suddenly holds no file.")
 @click.option("--full-check", is_flag=True, help="Compare the bytes of every file, whatever size and times say.")
+@click.option("--accept-settings", is_flag=True, help="Compute anew what was built with other settings.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.pass_context
 def index(
@@ -40,6 +42,7 @@ def index(
     *,
     allow_empty: bool,
     full_check: bool,
+    accept_settings: bool,
     as_json: bool,
 ) -> None:
     """Bring the knowledge base in step with its sources.
@@ -49,9 +52,11 @@ def index(
     """
     with interruptible(_KEPT):
         begun = datetime.now(UTC)
+        home = open_home(context)
+        with home.lock():
+            settle_settings(home, accept=accept_settings)
         with progress_display() as progress:
             progress.phase("starting")
-            home = open_home(context)
             with home.lock():
                 _register(context, home, sources, forget, progress)
                 if force:
@@ -100,6 +105,26 @@ def _register(
     update_sources(home.registered_sources, given, forget, home.settings.sources, home.stored_counts())
     if not home.sources() and not home.forgotten_sources():
         raise click.UsageError("no source: name a folder, or set RAG_SOURCES", ctx=context)
+
+
+def settle_settings(home: "Home", *, accept: bool) -> None:
+    """Store the settings of a run; those that contradict what is stored are asked about, or refused without a terminal.
+
+    Args:
+        home: The knowledge base.
+        accept: Compute anew what was built with other settings. To delete what was built takes its own command.
+
+    Raises:
+        SettingsError: Settings contradict what is stored, and nobody said that they are meant.
+    """
+    from rag_assets.stored_settings import contradiction_error
+
+    open_questions = tuple(each for each in home.contradictions() if not (accept and each.accepted_by_option))
+    if open_questions:
+        lines = "\n".join(each.difference for each in open_questions)
+        if not (sys.stdin.isatty() and click.confirm(f"{lines}\nGo on?", default=False, err=True)):
+            raise contradiction_error(open_questions)
+    home.store_settings()
 
 
 def _index(home: "Home", progress: ProgressDisplay, *, allow_empty: bool, full_check: bool) -> _Indexing:
@@ -402,6 +427,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
             "omitted": list(listing.omissions),
             "unfinished_shards": list(changes.unfinished_shards),
             "unreachable": dict(changes.unreachable),
+            "contradictions": [each.difference for each in home.contradictions()],
             "snapshot": snapshot.number if snapshot else None,
             "published_at": snapshot.published_at if snapshot else None,
             "rows": dict(snapshot.row_counts) if snapshot else {},
@@ -438,6 +464,8 @@ def status(context: click.Context, *, as_json: bool) -> None:
     _print_stand_ins(_model_steps(home, None))
     for problem in changes.unreachable.values():
         say(f"  {problem}")
+    for contradiction in home.contradictions():
+        say(f"  {contradiction.difference}; {contradiction.remedy}")
 
 
 @click.command()

@@ -1,10 +1,12 @@
 """Commands on what is made from the documents: `taxonomy`, `graph`."""
 
+import sys
 from pathlib import Path
 
 import click
 
 from rag_assets.cli.console import open_home, print_table, say
+from rag_assets.cli.progress import progress_display
 
 
 @click.group()
@@ -59,3 +61,30 @@ def graph_export(context: click.Context, path: Path, format_name: str | None) ->
     chosen = format_name or ("graphml" if path.suffix == ".graphml" else "json")
     nodes, edges = export_graph(home.lake, path, GraphFormat(chosen), snapshot.tables)
     say(f"{path}: {nodes} entities, {edges} relationships")
+
+
+@graph.command("drop")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def graph_drop(context: click.Context, *, yes: bool) -> None:
+    """Delete the entity graph with its communities and reports; later runs do without it.
+
+    That is published as a version of its own: `rag-assets snapshots` leads back to the one before.
+    """
+    from rag_assets.defs.runs import drop_graph_in_process
+
+    home = open_home(context)
+    with home.lock():
+        if not home.holds_graph:
+            home.without_graph().store_settings()
+            say(f"there is no entity graph in {home.path}; later runs make none")
+            return
+        if not yes:
+            if not sys.stdin.isatty():
+                raise click.UsageError("not a terminal, so nobody can be asked: say --yes", ctx=context)
+            click.confirm(f"Delete the entity graph of {home.path}?", default=False, abort=True, err=True)
+        with progress_display() as progress:
+            drop_graph_in_process(home, progress)
+    say(f"the entity graph of {home.path} is deleted; later runs make none")
+    if home.stated.graph.enabled:
+        say("the settings state graph.enabled = true: take that out, or the next run makes it again")

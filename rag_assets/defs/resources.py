@@ -48,7 +48,17 @@ class HomeResource:
         return Home(self.settings or load_settings())
 
     def open(self) -> Home:
-        """The knowledge base."""
+        """The knowledge base, for a step that writes; its settings are stored with it.
+
+        Raises:
+            SettingsError: The settings contradict those that it was built with.
+        """
+        self._home.check_settings()
+        self._home.store_settings()
+        return self._home
+
+    def look(self) -> Home:
+        """The knowledge base, for reading."""
         return self._home
 
 
@@ -64,7 +74,7 @@ class KnowledgeBaseResource:
 
     def open(self) -> "KnowledgeBase":
         """The version that is published now."""
-        return self.home.open().knowledge_base()
+        return self.home.look().knowledge_base()
 
 
 def resources(home: HomeResource, progress: "Progress") -> dict[str, dg.ResourceDefinition]:

@@ -7,7 +7,7 @@ import sqlite3
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,17 @@ from sqlalchemy.engine import Engine
 
 from rag_assets.contracts import errors
 from rag_assets.contracts.errors import StoreError
-from rag_assets.definitions import build_definitions
+from rag_assets.contracts.tables import ENTITY_MENTIONS
+from rag_assets.definitions import GRAPH_STEPS, build_definitions
 from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
+from rag_assets.defs.assets.serving import snapshot
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_range_tags
 from rag_assets.defs.resources import HomeResource, RunProgress
 from rag_assets.defs.retention import drop_old_runs
 from rag_assets.home import Home
 from rag_assets.instance import instance_environment
+from rag_assets.store.lake import SHARDS
 
 _WITHOUT_COMPUTE_LOGS = """
 compute_logs:
@@ -53,9 +56,35 @@ def index_in_process(
         StoreError: Another run is active, or a step or a blocking check failed; what was computed is kept, nothing is
             published.
     """
+    _run(home, shards, progress, allow_empty=allow_empty)
+
+
+def drop_graph_in_process(home: Home, progress: RunProgress) -> None:
+    """Empty the tables of the entity graph, publish that as a version, and store that the graph is switched off.
+
+    Raises:
+        StoreError: Another run is active, or a step or a blocking check failed; nothing is published.
+    """
+    without = home.without_graph()
+    without.store_settings()
+    shards = tuple(home.lake.latest(ENTITY_MENTIONS)) or SHARDS[:1]
+    assets = [key for step in (*GRAPH_STEPS, snapshot) for key in step.keys]
+    _run(without, shards, progress, assets=assets)
+
+
+def _run(
+    home: Home,
+    shards: tuple[str, ...],
+    progress: RunProgress,
+    *,
+    allow_empty: bool = False,
+    assets: Sequence[dg.AssetKey] | None = None,
+) -> None:
     os.environ.update(instance_environment(home))
     resource = HomeResource(home.settings, allow_empty=allow_empty, full_check=full_check)
     job = build_definitions(home=resource, progress=progress).resolve_job_def(INDEX_JOB.name)
+    if assets is not None:
+        job = job.get_subset(asset_selection=frozenset(assets))
     tags = {**shard_range_tags(shards), IN_PROCESS_TAG: str(home.path)}
     with _instance() as instance:
         if active := active_runs(instance, home):

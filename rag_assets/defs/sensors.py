@@ -36,7 +36,8 @@ def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
     def changed_files(
         context: dg.SensorEvaluationContext, home: dg.ResourceParam[HomeResource]
     ) -> dg.SensorResult | dg.SkipReason:
-        base = home.open()
+        base = home.look()
+        base.check_settings()
         listing = base.listing()
         changes = base.changes(listing)
         report_sources(context.instance, changes.unreachable)
@@ -75,7 +76,8 @@ def build_schedule(cron: str) -> dg.ScheduleDefinition:
     def look_for_changes(
         context: dg.ScheduleEvaluationContext, home: dg.ResourceParam[HomeResource]
     ) -> dg.RunRequest | dg.SkipReason:
-        base = home.open()
+        base = home.look()
+        base.check_settings()
         changes = base.changes(base.listing())
         report_sources(context.instance, changes.unreachable)
         if not changes.shards:

@@ -44,7 +44,8 @@ def rebuilt(home: Home, folder: Path) -> Home:
     """A second knowledge base, indexed from nothing on the same sources."""
     folder.mkdir()
     (folder / "models").symlink_to((home.path / "models").resolve())
-    other = Home(load_settings(home=folder, sources=home.settings.sources))
+    graph = {"enabled": home.settings.graph.enabled}
+    other = Home(load_settings(home=folder, sources=home.settings.sources, graph=graph))
     run_index(other)
     return other
 

@@ -9,8 +9,8 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
-from indexing import run_index
+from click.testing import CliRunner, Result
+from indexing import published, rebuilt, run_index
 
 from rag_assets.cli import main
 from rag_assets.contracts.tables import (
@@ -36,7 +36,6 @@ from rag_assets.store.lake import Lake
 from rag_assets.store.sql import open_database
 
 GRAPH = ("entity_mentions", "relationship_mentions", "entities", "relationships", "communities", "community_members")
-HISTORY = {"number", "origin", "community_id", "parent_id", "content_sha256"}  # tells of versions before
 
 ORDERS = """# 受注管理機能
 
@@ -85,34 +84,27 @@ def copied(indexed: Home, tmp_path: Path) -> Home:
 def stored(home: Home) -> dict[str, list[Any]]:
     snapshot = home.snapshots.current()
     assert snapshot is not None
-    rows = {}
-    for name in GRAPH:
-        records = home.lake.read(TABLES[name], versions=snapshot.tables[name]).to_pylist()
-        kept = [{key: value for key, value in row.items() if key not in HISTORY} for row in records]
-        rows[name] = sorted(kept, key=repr)
-    return rows
+    return {name: home.lake.read(TABLES[name], versions=snapshot.tables[name]).to_pylist() for name in GRAPH}
 
 
-def test_the_graph_stays_in_step_and_equals_a_rebuild(copied: Home, tmp_path: Path) -> None:
+def test_after_any_changes_all_tables_equal_those_of_a_rebuild(copied: Home, tmp_path: Path) -> None:
     first = stored(copied)
     assert all(first[name] for name in GRAPH)
-    names = {row["name"] for row in first["entities"]}
-    assert {"API-ORDER-01", "E0004"} <= names
+    assert {"API-ORDER-01", "E0004"} <= {row["name"] for row in first["entities"]}
     folder = Path(copied.settings.sources[0])
     (folder / "customers.md").write_text(CUSTOMERS.replace("E0004", "E0005"), "utf-8")
     (folder / "more.md").write_text("# 在庫管理機能\n\n「在庫画面」は API-STOCK-01 を呼び出す。\n", "utf-8")
-    run_index(copied)
     (folder / "orders.md").unlink()
     run_index(copied)
-    changed = stored(copied)
-    assert {"E0005", "API-STOCK-01"} <= {row["name"] for row in changed["entities"]}
-    assert not {"E0004", "API-ORDER-01"} & {row["name"] for row in changed["entities"]}
-    other = tmp_path / "rebuilt"
-    other.mkdir()
-    (other / "models").symlink_to((copied.path / "models").resolve())
-    rebuilt = Home(load_settings(home=other, sources=copied.settings.sources, graph={"enabled": True}))
-    run_index(rebuilt)
-    assert stored(rebuilt) == changed
+    changed = {row["name"] for row in stored(copied)["entities"]}
+    assert {"E0005", "API-STOCK-01"} <= changed
+    assert not {"E0004", "API-ORDER-01"} & changed
+    (folder / "orders.md").write_text(ORDERS, "utf-8")
+    (folder / "more.md").rename(folder / "stock.md")
+    run_index(copied)
+    full = published(rebuilt(copied, tmp_path / "full"))
+    assert len(full["community_reports"]) == len(full["lancedb.reports"]) > 1
+    assert published(copied) == full
 
 
 def test_nothing_changed_makes_no_version(indexed: Home) -> None:
@@ -137,18 +129,40 @@ def test_views_show_the_published_graph(indexed: Home) -> None:
     assert sorted(names("orphan_entities", "name")) == sorted(lonely)
 
 
-def test_switched_off_the_graph_is_gone(copied: Home, tmp_path: Path) -> None:
+def test_a_run_that_does_not_state_the_graph_keeps_it(copied: Home) -> None:
+    unstated = Home(load_settings(home=copied.path, sources=copied.settings.sources))
+    (Path(copied.settings.sources[0]) / "customers.md").write_text(CUSTOMERS.replace("E0004", "E0005"), "utf-8")
+    run_index(unstated)
+    assert "E0005" in {row["name"] for row in stored(copied)["entities"]}
+    before = copied.snapshots.current()
+    off = Home(load_settings(home=copied.path, sources=copied.settings.sources, graph={"enabled": False}))
+    run_index(off, succeeds=False)
+    assert copied.snapshots.current() == before
+    assert copied.holds_graph
+
+
+def test_a_dropped_graph_is_gone_until_it_is_asked_for_and_can_be_brought_back(copied: Home, tmp_path: Path) -> None:
+    def command(*arguments: str) -> Result:
+        environment = {"RAG_SOURCES": copied.settings.sources[0]}
+        return CliRunner().invoke(main, ["--home", str(copied.path), *arguments], env=environment)
+
     exported = tmp_path / "graph.graphml"
-    arguments = ["--home", str(copied.path), "graph", "export", str(exported)]
-    result = CliRunner().invoke(main, arguments, env={"RAG_GRAPH__ENABLED": "true"})
-    assert result.exit_code == 0, result.output
+    assert command("graph", "export", str(exported)).exit_code == 0
     assert "API-ORDER-01" in exported.read_text("utf-8")
-    run_index(Home(load_settings(home=copied.path, sources=copied.settings.sources)))
+    before = stored(copied)
+    result = command("graph", "drop", "--yes")
+    assert result.exit_code == 0, result.output
     assert not any(stored(copied).values())
-    result = CliRunner().invoke(main, ["--home", str(copied.path), "search", "受注", "--mode", "graph_local"])
+    result = command("search", "受注", "--mode", "graph_local")
     assert result.exit_code == 1
     assert len(result.output.splitlines()) == 1
     assert "RAG_GRAPH__ENABLED=true" in result.output
+    dropped = copied.snapshots.current()
+    result = command("index")
+    assert result.exit_code == 0, result.output
+    assert copied.snapshots.current() == dropped
+    assert command("snapshots", "1").exit_code == 0
+    assert stored(copied) == before
 
 
 def emptied(lake: Lake, table: Table) -> None:
