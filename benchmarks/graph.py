@@ -3,8 +3,8 @@
 Transcripts of earnings calls are parsed, cut, and made into a graph with communities and reports by the steps of the
 product, for a quarter, a half and all of them, spread over the years; every measurement is a process of its own. Then
 single transcripts are revised (every tenth paragraph goes), removed and put back, each from the same published state:
-reports that are rewritten, the agreement of the communities with those before (adjusted Rand index over the entities
-of both versions), and both for Leiden from scratch with another seed. Beside the modularity of the coarsest level
+reports that are rewritten, and the agreement of the communities with those before (adjusted Rand index over the
+entities of both versions). Beside the modularity of the coarsest level
 stands that of leidenalg and of NetworkX on the same graph. At last the sample and the workbooks are indexed by the
 product with the graph and without, for what it adds. Run it with `python -m benchmarks.graph --data FOLDER`; `--part`
 runs one part.
@@ -22,7 +22,6 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import comb
 from pathlib import Path
 from statistics import mean
@@ -32,7 +31,6 @@ from benchmarks import indexing
 from rag_assets.contracts.tables import (
     CHUNKS,
     COMMUNITIES,
-    COMMUNITY_MEMBERS,
     COMMUNITY_REPORTS,
     ENTITIES,
     ENTITY_INDEX,
@@ -189,19 +187,10 @@ def agreement(before: Sequence[Community], after: Sequence[Community]) -> list[f
 
 
 def changed(home: Home) -> dict[str, Any]:
-    """Bring the graph in step with a change; then its communities again, from scratch with another seed."""
-    before, reports = load_communities(home.lake), home.lake.read(COMMUNITY_REPORTS)
-    kept_inputs = home.lake.inputs(COMMUNITY_REPORTS, WHOLE)
+    """Bring the graph in step with a change."""
+    before = load_communities(home.lake)
     done = update(home)
     done["ari"] = agreement(before, load_communities(home.lake))
-    home.lake.write(COMMUNITY_REPORTS, WHOLE, reports, kept_inputs)
-    options = replace(home.options.leiden, seed=home.options.leiden.seed + 1)
-    for table in (COMMUNITIES, COMMUNITY_MEMBERS):
-        home.lake.write(table, WHOLE, table.schema.empty_table(), {WHOLE: "none"})
-    update_communities(home.lake, options)
-    scratch = update_reports(home.lake, ExtractiveModel(), home.options.reports, silent)
-    done["scratch_ari"] = agreement(before, load_communities(home.lake))
-    done["scratch_share"] = scratch.rewritten / (scratch.rewritten + scratch.kept)
     return done
 
 
@@ -267,9 +256,7 @@ def changes(work: Path, texts: Mapping[str, str]) -> None:
     """Change single transcripts, each time from the state that was built."""
     home, names = work / "home-1", sorted(texts)
     chosen = [names[(2 * each + 1) * len(names) // (2 * CHANGED)] for each in range(CHANGED)]
-    print(
-        "one transcript: reports, rewritten, share, seconds, ARI by level | from scratch with another seed: share, ARI"
-    )
+    print("one transcript: reports, rewritten, share, seconds, ARI by level")
     shares: dict[str, list[float]] = {}
     for name in chosen:
         fewer = {key: text for key, text in texts.items() if key != name}
@@ -290,10 +277,9 @@ def changes(work: Path, texts: Mapping[str, str]) -> None:
 
 def print_change(name: str, done: Mapping[str, Any], shares: list[float]) -> None:
     shares.append(done["rewritten"] / done["reports"])
-    ari, other = (" ".join(f"{each:.3f}" for each in done[key]) for key in ("ari", "scratch_ari"))
+    ari = " ".join(f"{each:.3f}" for each in done["ari"])
     seconds = sum(done["seconds"].values())
-    print(f"{name:24}{done['reports']:>8}{done['rewritten']:>10}{shares[-1]:>7.1%}{seconds:>8.1f}  {ari}", end="")
-    print(f"  |  {done['scratch_share']:.1%}, {other}")
+    print(f"{name:24}{done['reports']:>8}{done['rewritten']:>10}{shares[-1]:>7.1%}{seconds:>8.1f}  {ari}")
 
 
 def costs(work: Path, data: Path) -> None:

@@ -113,7 +113,7 @@ class StepOptions:
 
         chosen = self._settings.graph
         return LeidenOptions(
-            Quality(chosen.quality), chosen.resolution, chosen.community_size, chosen.seed, seeded_from=300, drift=0.02
+            Quality(chosen.quality), chosen.resolution, chosen.community_size, chosen.seed, joined_from=300, drift=0.02
         )
 
     @property

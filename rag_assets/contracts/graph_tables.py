@@ -109,7 +109,7 @@ ENTITIES = Table(
     ("entity_id",),
     (
         ENTITY_ID,
-        column("number", pa.int32(), "Number by which reports cite it, from 1; kept while the entity exists."),
+        column("number", pa.int32(), "Number by which reports cite it: a short digest of `entity_id`."),
         column("name", TEXT, "Its most frequent name."),
         column("name_key", TEXT, "Its key: the folded name that the others were merged into."),
         column("type", TEXT, "Its most frequent type."),
@@ -137,7 +137,7 @@ RELATIONSHIPS = Table(
     (
         column("source_id", TEXT, "`entity_id` of one end, the smaller of the two."),
         column("target_id", TEXT, "`entity_id` of the other end."),
-        column("number", pa.int32(), "Number by which reports cite it, from 1; kept while the relationship exists."),
+        column("number", pa.int32(), "Number by which reports cite it: a short digest of both ends."),
         column("description", TEXT, "How the two are related; empty where only that they occur together is known."),
         column(
             "content_sha256",
@@ -158,13 +158,12 @@ COMMUNITIES = Table(
     "Groups of closely related entities, level by level; every level holds every entity once.",
     ("community_id",),
     (
-        column("community_id", TEXT, "Identifies the community; kept from version to version while most members stay."),
+        column("community_id", TEXT, "Identifies the community: a digest of its level and members."),
         column("level", pa.int32(), "0 for the coarsest level."),
         column("parent_id", TEXT, "Community of the level above that holds it; null at level 0.", nullable=True),
         column("size", pa.int32(), "Entities in it."),
         column("relationship_count", pa.int32(), "Relationships between its entities."),
         column("is_leaf", pa.bool_(), "Whether it is not split any further."),
-        column("origin", TEXT, "`kept` from the version before, or `new`."),
     ),
     sharded=False,
 )

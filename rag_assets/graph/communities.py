@@ -1,14 +1,6 @@
-"""The step that brings `communities` and `community_members` in step with the entity graph, and their identity from one
-version to the next.
+"""The step that brings `communities` and `community_members` in step with the entity graph.
 
-Communities are stable: they start from the published ones, and only as much changes as the graph asks for (see
-`rag_assets.graph.leiden`). Ids are carried over to the community of the same level that overlaps most.
-
-Deviation: incremental does not always equal full. Of the connected components up to `LeidenOptions.seeded_from` nodes
-the sets of communities depend on nothing but the graph, so that any sequence of changes gives those of a full rebuild.
-Of larger ones they also depend on the communities before: they are as good as those of a rebuild, but for
-`LeidenOptions.drift`, and may be other sets. That is the price of not writing every report anew after every change.
-Ids and `origin` tell about the history of a version, so a rebuild may have others.
+Communities and their ids are a function of the graph: any sequence of changes gives those of a full rebuild.
 
 What stays out: how a graph is divided (`rag_assets.graph.leiden`), and what is written on a community.
 """
@@ -24,11 +16,8 @@ import pyarrow as pa
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.tables import COMMUNITIES, COMMUNITY_MEMBERS, ENTITIES, RELATIONSHIPS
-from rag_assets.graph.leiden import UNKNOWN, Group, Integers, LeidenOptions, Part, find_groups
+from rag_assets.graph.leiden import LeidenOptions, Part, find_groups
 from rag_assets.store.lake import WHOLE, Lake, Versions
-
-KEPT = "kept"
-NEW = "new"
 
 _ID_DIGITS = 16
 
@@ -45,7 +34,6 @@ class Community:
         members: Ids of its entities, rising.
         relationship_count: Relationships between its entities.
         is_leaf: Whether it is not split any further.
-        origin: `kept` from the version before, or `new`.
     """
 
     community_id: str
@@ -54,7 +42,6 @@ class Community:
     members: tuple[str, ...]
     relationship_count: int
     is_leaf: bool
-    origin: str
 
 
 @dataclass(frozen=True)
@@ -80,7 +67,7 @@ class CommunityUpdate:
 
     Attributes:
         written: Files written; 0 where the graph is what it was.
-        kept_count: Communities whose id was carried over.
+        kept_count: Communities that there were before.
         new_ids: Ids of new communities, by level.
         dissolved: Communities that are no more, by level.
         sizes: Communities and, among them, those of a single entity, for each level with what is carried down to it.
@@ -98,16 +85,12 @@ def communities_fingerprint() -> str:
     return code_fingerprint(__name__, "rag_assets.graph.leiden")
 
 
-def update_communities(
-    lake: Lake, options: LeidenOptions, published: Mapping[str, Versions] | None = None
-) -> CommunityUpdate:
+def update_communities(lake: Lake, options: LeidenOptions) -> CommunityUpdate:
     """Bring the communities in step with `entities` and `relationships`.
 
     Args:
         lake: Where the tables are.
         options: How communities are found.
-        published: Versions of the tables that readers see, by table name: the communities to start from. The latest
-            ones where None; from scratch where they are not among them.
 
     Raises:
         StoreError: A relationship has an end that is no entity.
@@ -117,16 +100,16 @@ def update_communities(
     facts = (communities_fingerprint(), *astuple(options), rows_digest(entities), rows_digest(relationships))
     inputs = {WHOLE: digest(*facts)}
     tables = (COMMUNITIES, COMMUNITY_MEMBERS)
+    previous = load_communities(lake)
     if all(lake.inputs(table, WHOLE) == inputs for table in tables):
-        current = load_communities(lake)
-        return CommunityUpdate(0, len(current), (), (), _sizes(current))
-    previous = load_communities(lake, published)
-    found = detect_communities(entities, relationships, options, previous)
+        return CommunityUpdate(0, len(previous), (), (), _sizes(previous))
+    found = detect_communities(entities, relationships, options)
     written = [
         lake.write(COMMUNITIES, WHOLE, _community_rows(found), inputs).written,
         lake.write(COMMUNITY_MEMBERS, WHOLE, _member_rows(found), inputs).written,
     ]
-    new_ids = tuple(each.community_id for each in found if each.origin == NEW)
+    known = {each.community_id for each in previous}
+    new_ids = tuple(each.community_id for each in found if each.community_id not in known)
     return CommunityUpdate(sum(written), len(found) - len(new_ids), new_ids, _dissolved(previous, found), _sizes(found))
 
 
@@ -156,7 +139,6 @@ def load_communities(lake: Lake, published: Mapping[str, Versions] | None = None
             tuple(members[row["community_id"]]),
             row["relationship_count"],
             row["is_leaf"],
-            row["origin"],
         )
         for row in stored
         if members[row["community_id"]]
@@ -164,9 +146,7 @@ def load_communities(lake: Lake, published: Mapping[str, Versions] | None = None
     return sorted(found, key=lambda each: (each.level, each.community_id))
 
 
-def detect_communities(
-    entities: pa.Table, relationships: pa.Table, options: LeidenOptions, previous: Sequence[Community] = ()
-) -> list[Community]:
+def detect_communities(entities: pa.Table, relationships: pa.Table, options: LeidenOptions) -> list[Community]:
     """Find the communities of an entity graph.
 
     Args:
@@ -174,7 +154,6 @@ def detect_communities(
         relationships: Rows of `relationships`; `source_id`, `target_id` and `weight` are read. One without weight, or
             from an entity to itself, does not count.
         options: How.
-        previous: Communities of the version before.
 
     Returns:
         The communities, level by level. The same for the same arguments, whatever the order of the rows.
@@ -183,15 +162,9 @@ def detect_communities(
         StoreError: A relationship has an end that is no entity.
     """
     names = sorted(entities["entity_id"].to_pylist())
-    groups = find_groups(_graph(names, relationships), options, _seeds(names, previous))
+    groups = find_groups(_graph(names, relationships), options)
     members = [tuple(names[node] for node in group.nodes) for group in groups]
-    ids = _carried_ids(groups, members, previous)
-    taken = {each.community_id for each in previous}
-    for position, group in enumerate(groups):
-        if position not in ids:
-            ids[position] = _new_id(group.level, members[position], taken)
-            taken.add(ids[position])
-    known = {each.community_id for each in previous}
+    ids = [digest(group.level, within)[:_ID_DIGITS] for group, within in zip(groups, members, strict=True)]
     return [
         Community(
             ids[position],
@@ -200,7 +173,6 @@ def detect_communities(
             members[position],
             group.edge_count,
             group.is_leaf,
-            KEPT if ids[position] in known else NEW,
         )
         for position, group in enumerate(groups)
     ]
@@ -243,63 +215,6 @@ def _graph(names: Sequence[str], relationships: pa.Table) -> Part:
     return Part(np.arange(len(names)), source[order], target[order], weight[order])
 
 
-def _seeds(names: Sequence[str], previous: Sequence[Community]) -> list[Integers]:
-    """Label of each entity at each level of the version before."""
-    numbers = {name: number for number, name in enumerate(names)}
-    labels = {each.community_id: label for label, each in enumerate(sorted(previous, key=lambda c: c.community_id))}
-    seeds = []
-    for communities in by_level(previous):
-        of_level = np.full(len(names), UNKNOWN, np.int64)
-        for community in communities:
-            nodes = [numbers[name] for name in community.members if name in numbers]
-            of_level[nodes] = labels[community.community_id]
-        seeds.append(of_level)
-    return seeds
-
-
-def _carried_ids(
-    groups: Sequence[Group], members: Sequence[tuple[str, ...]], previous: Sequence[Community]
-) -> dict[int, str]:
-    """Ids of the version before, for those communities that they are carried over to.
-
-    One to one, within a level, in order of falling Jaccard index (ties: the larger overlap, then the older id, then
-    the earlier community), as long as the community holds at least half of the members.
-    """
-    holders: dict[tuple[int, str], Community] = {}
-    for community in previous:
-        holders.update({(community.level, name): community for name in community.members})
-    pairs: list[tuple[float, int, str, int]] = []
-    for position, (group, names) in enumerate(zip(groups, members, strict=True)):
-        overlaps: dict[str, int] = defaultdict(int)
-        sizes: dict[str, int] = {}
-        for name in names:
-            if (holder := holders.get((group.level, name))) is not None:
-                overlaps[holder.community_id] += 1
-                sizes[holder.community_id] = len(holder.members)
-        for old_id, overlap in overlaps.items():
-            if 2 * overlap >= sizes[old_id]:
-                jaccard = overlap / (len(names) + sizes[old_id] - overlap)
-                pairs.append((-jaccard, -overlap, old_id, position))
-    carried: dict[int, str] = {}
-    taken: set[str] = set()
-    for _, _, old_id, position in sorted(pairs):
-        if position not in carried and old_id not in taken:
-            carried[position] = old_id
-            taken.add(old_id)
-    return carried
-
-
-def _new_id(level: int, members: tuple[str, ...], taken: set[str]) -> str:
-    """An id that follows from the members, so that a rebuild gives the same one; another where it is taken."""
-    attempt = 0
-    while True:
-        facts = (level, members, attempt) if attempt else (level, members)
-        community_id = digest(*facts)[:_ID_DIGITS]
-        if community_id not in taken:
-            return community_id
-        attempt += 1
-
-
 def _dissolved(previous: Sequence[Community], found: Sequence[Community]) -> tuple[DissolvedCommunity, ...]:
     remaining = {each.community_id for each in found}
     levels = by_level(found)
@@ -331,7 +246,6 @@ def _community_rows(communities: Sequence[Community]) -> pa.Table:
         "size": [len(each.members) for each in communities],
         "relationship_count": [each.relationship_count for each in communities],
         "is_leaf": [each.is_leaf for each in communities],
-        "origin": [each.origin for each in communities],
     }
     return pa.table(columns, COMMUNITIES.schema)
 

@@ -15,8 +15,9 @@ is not in it, by how often it is said. Neither depends on what else is said, so 
 What stays out: which names are one (`rag_assets.graph.resolution`), descriptions (`rag_assets.graph.descriptions`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 ENTITY_TABLES = (ENTITIES, RELATIONSHIPS, ENTITY_MERGES)
 
 _ID_DIGITS = 16
+_MOST_RECORDS = 9_999_999  # seven digits: short to cite, and of 10,000 records hardly any two share a digest
 _RANK_DECIMALS = 12
 _WEIGHT_DECIMALS = 3
 _NOTE_CHARS = 300
@@ -99,6 +101,23 @@ def entities_fingerprint() -> str:
 def entity_id(name_key: str) -> str:
     """Id of the entity that stands under a folded name."""
     return digest(name_key)[:_ID_DIGITS]
+
+
+def record_numbers(identities: Iterable[str]) -> dict[str, int]:
+    """Numbers by which reports cite records: short digests of what they are, so that history makes no difference.
+
+    Of two records with one digest, the one whose identity comes later has the next digest that is free.
+
+    Args:
+        identities: What each record is known by.
+    """
+    numbers: dict[str, int] = {}
+    taken: set[int] = set()
+    for identity in sorted(identities):
+        attempts = (int(digest(identity, attempt), 16) % _MOST_RECORDS + 1 for attempt in count())
+        numbers[identity] = next(number for number in attempts if number not in taken)
+        taken.add(numbers[identity])
+    return numbers
 
 
 def wanted_entities(lake: Lake, options: EntityOptions, model_name: str, embedder_name: str) -> str:
@@ -258,14 +277,14 @@ def _entities(
 ) -> pa.Table:
     """Entities without degree and rank, the most frequent first."""
     rows: list[dict[str, Any]] = connection.sql(_ENTITIES, params={"notes": MOST_NOTES}).to_arrow_table().to_pylist()
-    before = lake.read(ENTITIES, columns=["entity_id", "number", "description", "content_sha256"]).to_pylist()
-    numbers = {row["entity_id"]: row["number"] for row in before}
+    before = lake.read(ENTITIES, columns=["entity_id", "description", "content_sha256"]).to_pylist()
     known = {row["entity_id"]: Description(row["description"], row["content_sha256"]) for row in before}
     notes = (Notes(row["entity_id"], row["name"], row["type"], tuple(row["notes"]), ENTITIES.name) for row in rows)
     described = describe(notes, known, model, chars, missing)
-    _number(rows, numbers, [row["entity_id"] for row in rows])
+    numbers = record_numbers(row["entity_id"] for row in rows)
     for row in rows:
         description = described[row["entity_id"]]
+        row["number"] = numbers[row["entity_id"]]
         row |= {"description": description.text, "content_sha256": description.content_sha256, "degree": 0, "rank": 0.0}
         del row["notes"]
     return pa.Table.from_pylist(rows, ENTITIES.schema)
@@ -323,9 +342,9 @@ def _relationships(
     found = connection.sql(_RELATIONSHIPS, params={"notes": MOST_NOTES}).to_arrow_table()
     rows: list[dict[str, Any]] = [row for row in found.to_pylist() if round(row["weight"], _WEIGHT_DECIMALS) > 0]
     names = dict(connection.execute("SELECT entity_id, min(head) FROM heads GROUP BY ALL").fetchall())
-    columns = ["source_id", "target_id", "number", "description", "content_sha256"]
-    before = {_edge_id(row): row for row in lake.read(RELATIONSHIPS, columns=columns).to_pylist()}
-    known = {key: Description(row["description"], row["content_sha256"]) for key, row in before.items()}
+    columns = ["source_id", "target_id", "description", "content_sha256"]
+    before = lake.read(RELATIONSHIPS, columns=columns).to_pylist()
+    known = {_edge_id(row): Description(row["description"], row["content_sha256"]) for row in before}
     notes = (
         Notes(
             _edge_id(row),
@@ -337,11 +356,12 @@ def _relationships(
         for row in rows
     )
     described = describe(notes, known, model, chars, missing)
-    _number(rows, {key: row["number"] for key, row in before.items()}, [_edge_id(row) for row in rows])
+    numbers = record_numbers(map(_edge_id, rows))
     degrees = _degrees(rows)
     for row in rows:
         description = described[_edge_id(row)]
         row |= {
+            "number": numbers[_edge_id(row)],
             "description": description.text,
             "content_sha256": description.content_sha256,
             "weight": round(row["weight"], _WEIGHT_DECIMALS),
@@ -353,17 +373,6 @@ def _relationships(
 
 def _edge_id(row: Mapping[str, Any]) -> str:
     return f"{row['source_id']} {row['target_id']}"
-
-
-def _number(rows: list[dict[str, Any]], before: Mapping[str, int], identities: list[str]) -> None:
-    """Number rows: those that had a number keep it, the others follow in order."""
-    last = max(before.values(), default=0)
-    for row, identity in zip(rows, identities, strict=True):
-        number = before.get(identity)
-        if number is None:
-            last += 1
-            number = last
-        row["number"] = number
 
 
 def _degrees(rows: list[dict[str, Any]]) -> dict[str, int]:

@@ -1,14 +1,15 @@
 """Hierarchical Leiden: a weighted graph, divided into communities, these into smaller ones, and so on.
 
-Works on arrays: nodes are numbers, what they stand for is not known here. What stays out: identity of communities from
-one version to the next, and the stored tables (`rag_assets.graph.communities`).
+Works on arrays: nodes are numbers, what they stand for is not known here. What stays out: ids of communities, and the
+stored tables (`rag_assets.graph.communities`).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-UNKNOWN = -1  # label of a node that no earlier partition holds
 _NEGLIGIBLE = 2e-4  # gain of a round of Leiden, as a share of the weight, at which it ends
 _ROUNDS = 10  # of parting what fell apart and moving nodes again
 _FINER = 2.0  # how much finer each further attempt to split by CPM is
@@ -40,17 +40,17 @@ class LeidenOptions:
             weight that a pair within a community must have at least, in the unit of the weights.
         maximum_size: Communities of more nodes are split further, as long as a split is better than none.
         seed: Of the random order in which nodes are visited.
-        seeded_from: Connected components of more nodes start from the partition before; smaller ones are always
-            divided anew, so that what becomes of them depends on nothing but the graph.
-        drift: Quality by which a partition that started from the one before may fall behind one made anew, as a share
-            of the weight that is divided (of modularity: 0.01 is 0.01 modularity); beyond, it is made anew.
+        joined_from: Connected components of more nodes are divided by joining communities, which leaves most of them as
+            they were after a small change; smaller ones by Leiden, which is slightly better.
+        drift: Quality by which a partition by joining may fall behind the first round of Leiden, as a share of the
+            weight that is divided (of modularity: 0.01 is 0.01 modularity); beyond, Leiden goes on from there.
     """
 
     quality: Quality
     resolution: float
     maximum_size: int
     seed: int
-    seeded_from: int
+    joined_from: int
     drift: float
 
 
@@ -139,7 +139,7 @@ class Part:
         return parts
 
 
-def find_groups(whole: Part, options: LeidenOptions, seeds: Sequence[Integers] = ()) -> list[Group]:
+def find_groups(whole: Part, options: LeidenOptions) -> list[Group]:
     """Divide a graph into communities, and each into smaller ones, until they are small or cannot be split.
 
     Connected components are divided one by one, with the resolution scaled so that the quality of all of them together
@@ -147,44 +147,42 @@ def find_groups(whole: Part, options: LeidenOptions, seeds: Sequence[Integers] =
     community by itself. Communities are connected. A split is one into at least two communities, of which one at
     least has more than one node.
 
-    Where labels of an earlier partition are given, a component of more than `seeded_from` nodes starts from them:
-    new nodes join the community that they have the greatest weight with, nodes that are better off elsewhere move,
-    all others stay. If that is worse by more than `drift` than the first round of Leiden from scratch, Leiden goes
-    on from there; if it still is, it begins from scratch.
+    The best partitions of a graph are many and nearly equally good, and which one Leiden finds turns on the order in
+    which it visits the nodes: after the smallest change, another. Components of more than `joined_from` nodes are
+    therefore divided by joining communities in an order that rests on the weights between them alone, which leaves
+    most of them as they were; then nodes are moved while that makes it better. Leiden goes on where that falls short.
 
     Source: V. A. Traag, L. Waltman, N. J. van Eck, "From Louvain to Leiden: guaranteeing well-connected communities"
-    (2019), for Leiden; D. Edge et al., "From Local to Global: A GraphRAG Approach to Query-Focused Summarization"
-    (2024), section 3.1.4, for the recursion. Deviation: the start from an earlier partition, and that only nodes are
-    moved (no merging or refinement) while that is good enough.
+    (2019), for Leiden; A. Clauset, M. E. J. Newman, C. Moore, "Finding community structure in very large networks"
+    (2004), for joining; D. Edge et al., "From Local to Global: A GraphRAG Approach to Query-Focused Summarization"
+    (2024), section 3.1.4, for the recursion. Deviation: the gain of joining two communities is divided by the
+    geometric mean of their sizes, as L. Danon, A. Diaz-Guilera, A. Arenas, "Effect of size heterogeneity on community
+    identification in complex networks" (2006) divide it by one of them, so that large ones do not swallow the rest.
 
     Args:
         whole: The graph.
         options: How.
-        seeds: Label of each node in an earlier partition, for each level from the coarsest; `UNKNOWN` for new nodes.
 
     Returns:
         The communities, level by level, within a level by parent and then by first node. Every level, with the
         communities of higher levels that are not split, holds every node once.
     """
     groups: list[Group] = []
-    pending: list[tuple[Part, int, float, bool]] = []
+    pending: list[tuple[Part, int | None, float, bool]] = []
     for component in whole.divide(whole.components()):
         scale = component.total / whole.total if options.quality is Quality.MODULARITY and whole.total else 1.0
-        seeded = len(component.nodes) > options.seeded_from
-        resolution = options.resolution * scale
-        labels = _partition(component, resolution, options, _of_level(seeds, 0, component) if seeded else None)
-        pending += ((part, UNKNOWN, options.resolution, seeded) for part in component.divide(labels))
+        joined = len(component.nodes) > options.joined_from
+        labels = _partition(component, options.resolution * scale, options, joined=joined)
+        pending += ((part, None, options.resolution, joined) for part in component.divide(labels))
     pending.sort(key=lambda item: int(item[0].nodes[0]))
     level = 0
     while pending:
-        following: list[tuple[Part, int, float, bool]] = []
-        for part, parent, resolution, seeded in pending:
-            level_seeds = _of_level(seeds, level + 1, part) if seeded else None
-            children, finer = _split(part, resolution, options, level_seeds)
+        following: list[tuple[Part, int | None, float, bool]] = []
+        for part, parent, resolution, joined in pending:
+            children, finer = _split(part, resolution, options, joined=joined)
             position = len(groups)
-            above = None if parent == UNKNOWN else parent
-            groups.append(Group(level, above, part.nodes, len(part.weight), is_leaf=not children))
-            following += ((child, position, finer, seeded) for child in children)
+            groups.append(Group(level, parent, part.nodes, len(part.weight), is_leaf=not children))
+            following += ((child, position, finer, joined) for child in children)
         pending, level = following, level + 1
     return groups
 
@@ -199,16 +197,12 @@ def quality_of(part: Part, labels: Integers, quality: Quality, resolution: float
     return internal - resolution * float(sizes @ (sizes - 1)) / 2
 
 
-def _of_level(seeds: Sequence[Integers], level: int, part: Part) -> Integers | None:
-    return seeds[level][part.nodes] if level < len(seeds) else None
-
-
-def _split(part: Part, resolution: float, options: LeidenOptions, seeds: Integers | None) -> tuple[list[Part], float]:
+def _split(part: Part, resolution: float, options: LeidenOptions, *, joined: bool) -> tuple[list[Part], float]:
     """Communities of a community, none where it is small or cannot be split, and the resolution that split it."""
     if len(part.nodes) <= options.maximum_size:
         return [], resolution
     for finer in _resolutions(part, resolution, options):
-        labels = _partition(part, finer, options, seeds)
+        labels = _partition(part, finer, options, joined=joined)
         count = int(labels.max()) + 1
         if count == len(part.nodes):
             break
@@ -228,19 +222,77 @@ def _resolutions(part: Part, resolution: float, options: LeidenOptions) -> Itera
         yield resolution
 
 
-def _partition(part: Part, resolution: float, options: LeidenOptions, seeds: Integers | None) -> Integers:
+def _partition(part: Part, resolution: float, options: LeidenOptions, *, joined: bool) -> Integers:
     """Label of each node of a connected part, numbered by first node."""
     if _is_one_community(part, resolution, options.quality):
         return np.zeros(len(part.nodes), np.int64)
     leiden = _Leiden(part, resolution, options)
-    if seeds is None or len(np.unique(seeds[seeds != UNKNOWN])) < 2:
+    if not joined:
         return leiden.run(None)
+    labels = leiden.move(join_communities(part, resolution, options.quality))
     wanted = quality_of(part, leiden.first_round(), options.quality, resolution) - options.drift * part.total
-    kept = leiden.move(_with_new_nodes(part, seeds))
-    if quality_of(part, kept, options.quality, resolution) >= wanted:
-        return kept
-    settled = leiden.run(kept)
+    if quality_of(part, labels, options.quality, resolution) >= wanted:
+        return labels
+    settled = leiden.run(labels)
     return settled if quality_of(part, settled, options.quality, resolution) >= wanted else leiden.run(None)
+
+
+def join_communities(part: Part, resolution: float, quality: Quality) -> Integers:
+    """Join communities, from single nodes on, as long as two are better as one; see `find_groups`.
+
+    Joined first are those of the greatest gain for their sizes: strengths (modularity) or nodes (CPM). Ties go to the
+    lower nodes.
+
+    Returns:
+        Label of each node, numbered by first node.
+    """
+    count = len(part.nodes)
+    if quality is Quality.MODULARITY:
+        sizes, factor = part.strength.tolist(), resolution / (2 * part.total) if part.total else 0.0
+    else:
+        sizes, factor = [1.0] * count, resolution
+    between: list[dict[int, float]] = [{} for _ in range(count)]
+    for source, target, weight in zip(part.source.tolist(), part.target.tolist(), part.weight.tolist(), strict=True):
+        between[source][target] = between[target][source] = between[source].get(target, 0.0) + weight
+    joins = [0] * count  # how often each community was joined with others; -1 where another one stands for it
+    into = list(range(count))
+    queue: list[tuple[float, int, int, int, int]] = []
+
+    def offer(first: int, second: int) -> None:
+        gain = between[first][second] - factor * sizes[first] * sizes[second]
+        if gain > 0:
+            priority = gain / math.sqrt(sizes[first] * sizes[second])
+            low, high = min(first, second), max(first, second)
+            heappush(queue, (-priority, low, high, joins[low], joins[high]))
+
+    for first, others in enumerate(between):
+        for second in others:
+            if first < second:
+                offer(first, second)
+    while queue:
+        _, low, high, *seen = heappop(queue)
+        if seen != [joins[low], joins[high]]:
+            continue
+        kept, gone = (low, high) if len(between[low]) >= len(between[high]) else (high, low)
+        into[gone], joins[gone] = kept, -1
+        joins[kept] += 1
+        sizes[kept] += sizes[gone]
+        for other, weight in between[gone].items():
+            del between[other][gone]
+            if other != kept:
+                between[kept][other] = between[other][kept] = between[kept].get(other, 0.0) + weight
+        between[gone] = {}
+        for other in between[kept]:
+            offer(kept, other)
+    return _numbered(_ends(into))
+
+
+def _ends(into: list[int]) -> Integers:
+    """For each node, where following the list ends: at a node that leads to itself."""
+    for node in range(len(into)):
+        while into[into[node]] != into[node]:
+            into[node] = into[into[node]]
+    return np.array(into, np.int64)
 
 
 def _is_one_community(part: Part, resolution: float, quality: Quality) -> bool:
@@ -255,29 +307,6 @@ def _is_one_community(part: Part, resolution: float, quality: Quality) -> bool:
     if quality is Quality.MODULARITY:
         return lightest >= resolution * part.total / 2
     return lightest >= resolution * len(part.nodes) ** 2 / 4
-
-
-def _with_new_nodes(part: Part, seeds: Integers) -> Integers:
-    """Labels with new nodes in the community of their neighbours that they have the greatest weight with.
-
-    Nodes whose neighbours are all new wait for these; ties go to the lower label.
-    """
-    labels = seeds.copy()
-    ends = np.concatenate([part.source, part.target])
-    others = np.concatenate([part.target, part.source])
-    weight = np.concatenate([part.weight, part.weight])
-    while True:
-        reached = (labels[ends] == UNKNOWN) & (labels[others] != UNKNOWN)
-        if not reached.any():
-            break
-        pairs, inverse = np.unique(np.stack([ends[reached], labels[others[reached]]]), axis=1, return_inverse=True)
-        weights = np.bincount(inverse.ravel(), weight[reached])
-        best = np.lexsort((pairs[1], -weights, pairs[0]))
-        _, first = np.unique(pairs[0][best], return_index=True)
-        labels[pairs[0][best[first]]] = pairs[1][best[first]]
-    alone = labels == UNKNOWN
-    labels[alone] = labels.max() + 1 + np.arange(int(alone.sum()))
-    return _numbered(labels)
 
 
 class _Leiden:

@@ -25,7 +25,7 @@ def leiden_options(**values: Any) -> LeidenOptions:
         "resolution": 1.0,
         "maximum_size": 10,
         "seed": 0,
-        "seeded_from": 0,
+        "joined_from": 300,
         "drift": 0.02,
     }
     return LeidenOptions(**{**defaults, **values})

@@ -13,7 +13,7 @@ from scripted_model import Script
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.ports import EmbeddingKind
-from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, ENTITY_MENTIONS, PAGES, RELATIONSHIP_MENTIONS
 from rag_assets.graph.entity_types import load_types
 from rag_assets.graph.extraction_dialogues import ExtractionOptions
 from rag_assets.graph.mention_tables import MentionOptions
@@ -24,12 +24,57 @@ from rag_assets.parsing.content import Block, Page, ParsedDocument
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import parse_bytes
 from rag_assets.parsing.records import Record, block_records, chunk_records, page_records, rows
+from rag_assets.store.folding import fold_name
 from rag_assets.store.lake import SHARDS, Lake, shard_of
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "sample"
 LIMITS = ParsingLimits(60.0, 1 << 30, 1 << 29, 1 << 30, 20_000, 5_000_000, 10_000)
 TYPES = load_types()
 OPTIONS = MentionOptions(600, 100, ExtractionOptions(gleanings=1, claims=False))
+
+
+Mention = tuple[str, str, str]  # document, name, description
+Relation = tuple[str, str, str, str, str]  # document, source, target, kind, description
+
+
+def write_mentions(lake: Lake, mentions: list[Mention], relations: list[Relation], version: str = "1") -> None:
+    """Make the mentions of a lake those given."""
+    documents = sorted({mention[0] for mention in mentions})
+    for shard in sorted({*map(shard_of, documents), *lake.latest(ENTITY_MENTIONS)}):
+        inputs = {name: version + str(hash(str(mentions))) for name in documents if shard_of(name) == shard}
+        common = {"shard": shard, "page_number": 1, "chunk_id": None, "window_index": 0, "method": "extractive"}
+        rows = [
+            {
+                **common,
+                "document_id": document,
+                "page_id": f"{document}#1",
+                "mention_index": index,
+                "start_char": index,
+                "name": name,
+                "name_key": fold_name(name),
+                "type": "term",
+                "description": description,
+            }
+            for index, (document, name, description) in enumerate(mentions)
+            if shard_of(document) == shard
+        ]
+        related = [
+            {
+                **common,
+                "document_id": document,
+                "page_id": f"{document}#1",
+                "mention_index": index,
+                "source_key": fold_name(source),
+                "target_key": fold_name(target),
+                "kind": kind,
+                "strength": 1.0,
+                "description": description,
+            }
+            for index, (document, source, target, kind, description) in enumerate(relations)
+            if shard_of(document) == shard
+        ]
+        lake.write(ENTITY_MENTIONS, shard, pa.Table.from_pylist(rows, ENTITY_MENTIONS.schema), inputs)
+        lake.write(RELATIONSHIP_MENTIONS, shard, pa.Table.from_pylist(related, RELATIONSHIP_MENTIONS.schema), inputs)
 
 
 class NoRecognizer:

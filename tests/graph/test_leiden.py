@@ -13,15 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assets.graph.leiden import (
-    UNKNOWN,
     Group,
     Integers,
     LeidenOptions,
     Part,
     Quality,
     find_groups,
+    join_communities,
     quality_of,
 )
+
+UNKNOWN = -1
 
 
 def labels_by_level(groups: Sequence[Group], node_count: int) -> list[Integers]:
@@ -166,6 +168,7 @@ qualities = st.sampled_from(
     [
         leiden_options(maximum_size=4),
         leiden_options(maximum_size=1, resolution=1.7),
+        leiden_options(maximum_size=2, joined_from=0),
         leiden_options(quality=Quality.CPM, resolution=0.2, maximum_size=3),
     ]
 )
@@ -231,22 +234,25 @@ def _equally_good(part: Part, membership: list[int], options: LeidenOptions) -> 
 
 @settings(deadline=None)
 @given(graphs(), qualities)
-def test_a_start_from_the_result_gives_the_result(
+def test_joining_stops_where_no_two_communities_are_better_as_one(
     graph: tuple[int, list[tuple[int, int, float]]], options: LeidenOptions
 ) -> None:
     count, edges = graph
-    whole = part_of(count, edges)
-    groups = find_groups(whole, options)
-    again = find_groups(whole, options, labels_by_level(groups, count))
-    assert [(g.level, g.parent, g.nodes.tolist()) for g in again] == [
-        (g.level, g.parent, g.nodes.tolist()) for g in groups
-    ]
+    part = part_of(count, edges)
+    labels = join_communities(part, options.resolution, options.quality)
+    best = quality_of(part, labels, options.quality, options.resolution)
+    assert best >= quality_of(part, np.arange(count), options.quality, options.resolution) - 1e-9
+    for first, second in {(int(labels[a]), int(labels[b])) for a, b, _ in edges}:
+        joined = np.where(labels == second, first, labels)
+        assert quality_of(part, joined, options.quality, options.resolution) <= best + 1e-9
 
 
-def test_a_start_far_behind_is_given_up() -> None:
+def test_joining_that_falls_short_is_mended() -> None:
     part = from_networkx(nx.planted_partition_graph(6, 20, 0.6, 0.01, seed=3))
-    bad = np.arange(120) % 2
-    labels = labels_by_level(find_groups(part, leiden_options(), [bad]), 120)[0]
-    fresh = labels_by_level(find_groups(part, leiden_options()), 120)[0]
-    of_bad, of_labels, of_fresh = (quality_of(part, each, Quality.MODULARITY, 1.0) for each in (bad, labels, fresh))
-    assert of_labels >= of_fresh - 0.02 * part.total > of_bad
+    labels = labels_by_level(find_groups(part, leiden_options(joined_from=0, drift=0.0)), 120)[0]
+    independent = igraph.Graph(120, list(zip(part.source.tolist(), part.target.tolist(), strict=True)))
+    found = leidenalg.find_partition(independent, leidenalg.ModularityVertexPartition, n_iterations=1, seed=0)
+    of_labels, of_first = (
+        quality_of(part, np.asarray(each), Quality.MODULARITY, 1.0) for each in (labels, found.membership)
+    )
+    assert of_labels >= of_first - 1e-6 * part.total

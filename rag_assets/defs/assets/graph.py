@@ -114,13 +114,12 @@ def resolve_entities(
     pool="lancedb_write",
 )
 def detect_communities(home: dg.ResourceParam[HomeResource]) -> Iterator[dg.MaterializeResult]:  # type: ignore[type-arg]
-    """Groups the entities level by level, starting from the published groups."""
+    """Groups the entities level by level."""
     base = home.open()
-    current = base.snapshots.current()
     facts: dict[str, dg.MetadataValue] = {}
     with retried():
         if base.settings.graph.enabled:
-            update = update_communities(base.lake, base.options.leiden, current.tables if current else {})
+            update = update_communities(base.lake, base.options.leiden)
             dissolved = [f"{each.community_id} -> {each.successor_id}" for each in update.dissolved[:_DISSOLVED_SHOWN]]
             facts = {
                 "kept": dg.MetadataValue.int(update.kept_count),
