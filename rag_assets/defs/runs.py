@@ -56,7 +56,7 @@ def index_in_process(
         StoreError: Another run is active, or a step or a blocking check failed; what was computed is kept, nothing is
             published.
     """
-    _run(home, shards, progress, allow_empty=allow_empty)
+    _run(home, HomeResource(home.settings, allow_empty=allow_empty, full_check=full_check), shards, progress)
 
 
 def drop_graph_in_process(home: Home, progress: RunProgress) -> None:
@@ -69,19 +69,17 @@ def drop_graph_in_process(home: Home, progress: RunProgress) -> None:
     without.store_settings()
     shards = tuple(home.lake.latest(ENTITY_MENTIONS)) or SHARDS[:1]
     assets = [key for step in (*GRAPH_STEPS, snapshot) for key in step.keys]
-    _run(without, shards, progress, assets=assets)
+    _run(without, HomeResource(without.settings), shards, progress, assets)
 
 
 def _run(
     home: Home,
+    resource: HomeResource,
     shards: tuple[str, ...],
     progress: RunProgress,
-    *,
-    allow_empty: bool = False,
     assets: Sequence[dg.AssetKey] | None = None,
 ) -> None:
     os.environ.update(instance_environment(home))
-    resource = HomeResource(home.settings, allow_empty=allow_empty, full_check=full_check)
     job = build_definitions(home=resource, progress=progress).resolve_job_def(INDEX_JOB.name)
     if assets is not None:
         job = job.get_subset(asset_selection=frozenset(assets))
