@@ -260,7 +260,7 @@ def _print_stand_ins(steps: dict[str, dict[str, object]]) -> None:
     if any(each["stand_ins"] for each in shown.values()):
         again = any(each["documents_to_ask_again"] for each in shown.values())
         following = "the next run asks again" if again else "`index --force GLOB` asks again"
-        click.echo(f"stand-ins: an algorithm wrote what the model did not answer; {following}")
+        say(f"stand-ins: an algorithm wrote what the model did not answer; {following}")
 
 
 def _model_costs(home: "Home", begun: datetime) -> dict[str, float]:

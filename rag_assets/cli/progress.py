@@ -162,10 +162,11 @@ class ProgressDisplay:
 
     def phase(self, name: str) -> Callable[[int, int], None]:
         """Begin what comes before, between or after runs; ends what is under way."""
+        name = printable_line(name)
         with self._lock:
             line = self._end_work()
             self._run = None
-            self._work = work = _Work(printable_line(name), time.monotonic())
+            self._work = work = _Work(name, time.monotonic())
         self._print(line, name if self._announce else None)
         return self._reporter(work)
 
