@@ -9,9 +9,12 @@
   models/        the embedder, exported once; answers of language models, their journals, batches, limits and budget
   sources.json   sources named on the command line
   settings.json  settings that it was built with   (rag_assets.stored_settings)
+  verified.json  when files were last found intact (rag_assets.store.checksums)
+  damaged/       what was taken away because it was damaged (rag_assets.store.damage)
 ```
 """
 
+import logging
 import math
 import os
 from collections import Counter
@@ -79,6 +82,8 @@ if TYPE_CHECKING:
     from rag_assets.query import HydeOptions, KnowledgeBase
     from rag_assets.store.vectors import VectorStore
 
+
+_log = logging.getLogger(__name__)
 
 Progress: TypeAlias = Callable[[int, int], None]
 ModelStep: TypeAlias = Callable[[Lake, Sequence[str], Progress], object]
@@ -238,11 +243,11 @@ class Home:
         """What an index run would do."""
         from rag_assets.store.publish import stale_syncs
 
-        numbers = self.snapshots.numbers()
-        newest = self.snapshots.load(numbers[-1]) if numbers else None
-        found = find_changes(self.lake, listing, newest, self.pipeline)
+        found = find_changes(self.lake, listing, self.snapshots.newest(), self.pipeline)
         stale = {shard for _, shard in stale_syncs(self.lake, self.vectors, self.embedder.name)}
         again = {*found.unfinished_shards, *stale, *self._shards_to_ask_again(), *self.shards_to_weigh_again()}
+        if self.snapshots.unfinished() is not None:
+            again.add(WHOLE)
         if WHOLE in again:  # a run over any shard makes what is made as a whole
             again = again - {WHOLE} | {SHARDS[0]}
         return replace(found, unfinished_shards=tuple(sorted(again)))
@@ -547,6 +552,15 @@ class Home:
         """Parsing processes."""
         return self.settings.parsing.workers or len(os.sched_getaffinity(0))
 
+    def readable_snapshot(self) -> Snapshot | None:
+        """The version that readers see, or one that is intact where that is damaged, which is said; None for none."""
+        from rag_assets.store.damage import intact_version
+
+        snapshot, problem = intact_version(self.snapshots)
+        if problem:
+            _log.warning("%s", problem)
+        return snapshot
+
     def knowledge_base(
         self,
         snapshot: Snapshot | None = None,
@@ -566,7 +580,7 @@ class Home:
         """
         from rag_assets.query import KnowledgeBase, LevelChoice, StoredTables
 
-        snapshot = snapshot or self.snapshots.current()
+        snapshot = snapshot or self.readable_snapshot()
         if snapshot is None:
             raise QueryError(f"nothing is indexed in {self.path}; run `rag-assets index FOLDER` first")
         if snapshot.embedder != self.embedder.name:

@@ -18,12 +18,14 @@ DEFINITIONS = "rag_assets.definitions"
 _STOP_SECONDS = 20  # the web server gives requests under way 5 seconds, then ends its code server
 
 
-def dagster_home(home: Home) -> Path:
-    """Folder of the Dagster instance: `DAGSTER_HOME` where set, else `dagster_home` inside the knowledge base.
+def dagster_folder(home: Home) -> Path:
+    """Folder of the Dagster instance: `DAGSTER_HOME` where set, else `dagster_home` inside the knowledge base."""
+    return Path(os.environ.get("DAGSTER_HOME") or home.path / "dagster_home").absolute()
 
-    The folder and its `dagster.yaml` are made where missing.
-    """
-    folder = Path(os.environ.get("DAGSTER_HOME") or home.path / "dagster_home").absolute()
+
+def dagster_home(home: Home) -> Path:
+    """Folder of the Dagster instance; it and its `dagster.yaml` are made where missing."""
+    folder = dagster_folder(home)
     configuration = folder / "dagster.yaml"
     if not configuration.exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,7 @@ def open_version(
     from rag_assets.settings import load_settings
 
     opened = Home(load_settings(**({} if home is None else {"home": Path(home)}), **settings))
-    snapshot = opened.snapshots.current()
+    snapshot = opened.readable_snapshot()
     if snapshot is None:
         raise QueryError(f"nothing is indexed in {opened.path}; run `rag-assets index FOLDER` first")
     base = opened.knowledge_base(snapshot, hyde=hyde, rewriter=rewriter)

@@ -15,7 +15,8 @@ from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.generation import Completion, Request, request_key
 from rag_assets.models.catalogue import ModelFacts
-from rag_assets.store.lake import Lake, write_atomically
+from rag_assets.store.files import write_atomically
+from rag_assets.store.lake import Lake
 
 if TYPE_CHECKING:
     from rag_assets.graph.recognizers import Entity

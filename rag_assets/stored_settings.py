@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.settings import ChunkingSettings, EmbeddingSettings, GraphSettings, Settings
-from rag_assets.store.lake import write_atomically
+from rag_assets.store.files import write_atomically
 
 Values = Mapping[str, Mapping[str, Any]]  # by section and name, as in JSON
 

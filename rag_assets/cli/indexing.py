@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from rag_assets.home import Home
     from rag_assets.parsing.incomplete import IncompleteDocument
     from rag_assets.plan import Plan
+    from rag_assets.repair import Repair
     from rag_assets.sources.changes import Changes, Listing
+    from rag_assets.store.damage import Damage
 
     Stored = dict[str, dict[str, str | None]]
 
@@ -54,6 +56,7 @@ def index(
         begun = datetime.now(UTC)
         home = open_home(context)
         with home.lock():
+            repair = mended(home)
             settle_settings(home, accept=accept_settings)
         with progress_display() as progress:
             progress.phase("starting")
@@ -64,11 +67,22 @@ def index(
 
                     forced = force_documents(home.lake, force, list(STEPS))
                     home.forget_unusable_answers(forced.documents)
-                indexing = _index(home, progress, allow_empty=allow_empty, full_check=full_check)
+                indexing = _index(home, repair, progress, allow_empty=allow_empty, full_check=full_check)
         _print_index_summary(home, indexing, begun, as_json=as_json)
     _print_source_notes(home, indexing.listing)
     for problem in indexing.changes.unreachable.values():
         complain(problem)
+    if indexing.changes.unreachable:
+        context.exit(1)
+
+
+def repair_and_index(context: click.Context, home: "Home", found: "Sequence[Damage]", *, as_json: bool) -> None:
+    """Mend what is damaged, index what that leaves to do, and print what was done; under the lock of the home."""
+    with interruptible(_KEPT):
+        begun = datetime.now(UTC)
+        with progress_display() as progress:
+            indexing = _index(home, mended(home, found), progress, allow_empty=False, full_check=False)
+        _print_index_summary(home, indexing, begun, as_json=as_json)
     if indexing.changes.unreachable:
         context.exit(1)
 
@@ -127,10 +141,39 @@ def settle_settings(home: "Home", *, accept: bool) -> None:
     home.store_settings()
 
 
-def _index(home: "Home", progress: ProgressDisplay, *, allow_empty: bool, full_check: bool) -> _Indexing:
+def mended(home: "Home", found: "Sequence[Damage] | None" = None) -> "Repair":
+    """Take away what is damaged, so that indexing makes it anew, and say so.
+
+    Args:
+        home: The knowledge base.
+        found: What is damaged; None to look for what changed since it was found intact.
+    """
+    from rag_assets.repair import Repair
+
+    repair = Repair(home)
+    found = repair.find() if found is None else found
+    print_damage(found)
+    if found:
+        repair.mend(found)
+    return repair
+
+
+def print_damage(found: "Sequence[Damage]") -> None:
+    """Say on standard error what is damaged."""
+    for damage in found[:NAMES_SHOWN]:
+        complain(f"damaged: {damage}")
+    if len(found) > NAMES_SHOWN:
+        complain(f"and {len(found) - NAMES_SHOWN} more; `rag-assets verify` names all")
+
+
+def _index(
+    home: "Home", repair: "Repair", progress: ProgressDisplay, *, allow_empty: bool, full_check: bool
+) -> _Indexing:
     from rag_assets.sources.changes import stored_documents
 
     started = time.monotonic()
+    if (number := home.snapshots.finish()) is not None:
+        complain(f"snapshot {number} is what readers see now: the run that made it was killed before")
     listing = home.listing(progress.phase("listing files"), allow_empty=allow_empty)
     progress.phase("comparing with what is indexed")
     changes = home.changes(listing)
@@ -154,6 +197,8 @@ def _index(home: "Home", progress: ProgressDisplay, *, allow_empty: bool, full_c
     else:
         home.snapshots.settle()
     changes = replace(changes, changed=_changed(before, stored_documents(home.lake), changes))
+    for line in repair.settle():
+        complain(line)
     return _Indexing(listing, changes, planned, time.monotonic() - started)
 
 
@@ -403,13 +448,15 @@ def _print_source_notes(home: "Home", listing: "Listing") -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def status(context: click.Context, *, as_json: bool) -> None:
-    """What is new, changed, gone and failed, without doing anything about it."""
+    """What is new, changed, gone, failed and damaged, without doing anything about it."""
     from rag_assets.parsing.incomplete import incomplete_documents
+    from rag_assets.repair import Repair
 
     home = open_home(context)
+    damage = Repair(home).find()
     listing = home.listing()
     changes = home.changes(listing)
-    snapshot = home.snapshots.current()
+    snapshot, pointer, unshown = home.snapshots.current(), home.snapshots.pointer(), home.snapshots.unfinished()
     failed, lost = ([row for row in rows if row["document_id"] not in changes.gone] for rows in _failures(home))
     incomplete = [each for each in incomplete_documents(home.lake) if each.document_id not in changes.gone]
     if as_json:
@@ -428,8 +475,11 @@ def status(context: click.Context, *, as_json: bool) -> None:
             "unfinished_shards": list(changes.unfinished_shards),
             "unreachable": dict(changes.unreachable),
             "contradictions": [each.difference for each in home.contradictions()],
+            "damaged": [{"place": each.place, "cause": each.cause, "remedy": each.remedy} for each in damage],
             "snapshot": snapshot.number if snapshot else None,
             "published_at": snapshot.published_at if snapshot else None,
+            "rolled_back_from": pointer.rolled_back_from if pointer else None,
+            "not_yet_shown": unshown,
             "rows": dict(snapshot.row_counts) if snapshot else {},
             "model_steps": _model_steps(home, None),
         }
@@ -439,6 +489,10 @@ def status(context: click.Context, *, as_json: bool) -> None:
     for source in home.sources():
         say(f"source    {source.name} = {source.location}")
     say(f"snapshot  {f'{snapshot.number}, published {snapshot.published_at}' if snapshot else 'none'}")
+    if pointer and pointer.rolled_back_from:
+        say(f"          rolled back from {pointer.rolled_back_from}, until the next change is published")
+    if unshown is not None:
+        say(f"          {unshown} was made by a run that was killed before it showed it; the next index does")
     print_table(
         ["new", "changed", "gone", "failed", "unchanged", "shards to index"],
         [
@@ -462,6 +516,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
     _print_read_in_part(incomplete)
     _print_source_notes(home, listing)
     _print_stand_ins(_model_steps(home, None))
+    print_damage(damage)
     for problem in changes.unreachable.values():
         say(f"  {problem}")
     for contradiction in home.contradictions():
@@ -476,8 +531,7 @@ def snapshots(context: click.Context, number: int | None) -> None:
     home = open_home(context)
     if number is not None:
         home.snapshots.roll_back(number)
-    current = home.snapshots.current()
-    kept = [home.snapshots.load(each) for each in home.snapshots.numbers()]
+    current, kept = home.snapshots.current(), home.snapshots.readable()
     print_table(
         ["snapshot", "published at", "documents", "chunks", "current"],
         [

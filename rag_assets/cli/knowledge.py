@@ -55,7 +55,7 @@ def graph_export(context: click.Context, path: Path, format_name: str | None) ->
     from rag_assets.graph.exchange import GraphFormat, export_graph
 
     home = open_home(context)
-    snapshot = home.snapshots.current()
+    snapshot = home.readable_snapshot()
     if snapshot is None:
         raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
     chosen = format_name or ("graphml" if path.suffix == ".graphml" else "json")

@@ -19,6 +19,7 @@ from rag_assets.cli.knowledge import graph, taxonomy
 from rag_assets.cli.models import batches, cache
 from rag_assets.cli.searching import search, sql
 from rag_assets.cli.serving import serve
+from rag_assets.cli.verifying import verify
 from rag_assets.contracts.errors import RagAssetsError
 from rag_assets.contracts.plain_text import printable_line
 
@@ -56,5 +57,21 @@ def main(context: click.Context, home: Path | None) -> None:
     log_printably()
 
 
-for _command in (index, plan, status, search, ask, sql, snapshots, taxonomy, graph, cache, batches, serve, mcp, ui):
+for _command in (
+    index,
+    plan,
+    status,
+    verify,
+    search,
+    ask,
+    sql,
+    snapshots,
+    taxonomy,
+    graph,
+    cache,
+    batches,
+    serve,
+    mcp,
+    ui,
+):
     main.add_command(_command)

@@ -122,7 +122,7 @@ def sql(
     from rag_assets.store.sql_rules import one_line
 
     home = open_home(context)
-    with open_database(home.lake, home.snapshots.current()) as connection:
+    with open_database(home.lake, home.readable_snapshot()) as connection:
         try:
             cursor = connection.execute(query_file.read() if query_file else query or "")
             columns = [column[0] for column in cursor.description or []] if cursor else []

@@ -15,6 +15,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import DatabaseError
 
 from rag_assets.contracts import errors
 from rag_assets.contracts.errors import StoreError
@@ -36,6 +37,7 @@ compute_logs:
   class: NoOpComputeLogManager
 """
 _STEP_ENDS = {dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKIPPED}
+_SAID_CHARS = 300
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -116,14 +118,34 @@ def _instance() -> Iterator[dg.DagsterInstance]:
     folder = Path(os.environ["DAGSTER_HOME"])
     stated = (folder / "dagster.yaml").read_text(encoding="utf-8")
     if re.search(r"^compute_logs\s*:", stated, re.MULTILINE):
-        with dg.DagsterInstance.get() as instance:
+        with _told(folder), dg.DagsterInstance.get() as instance:
             yield instance
         return
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml") as file:
         file.write(stated + _WITHOUT_COMPUTE_LOGS)
         file.flush()
-        with dg.DagsterInstance.from_config(str(folder), file.name) as instance:
+        with _told(folder), dg.DagsterInstance.from_config(str(folder), file.name) as instance:
             yield instance
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Say in one line that an instance cannot be used.
+
+    Args:
+        folder: Its folder.
+
+    Raises:
+        StoreError: Its configuration does not fit, or its databases cannot be read or written.
+    """
+    try:
+        yield
+    except dg.DagsterError as error:
+        said = " ".join(str(error).split())[:_SAID_CHARS]
+        raise StoreError(f"{folder}: the Dagster instance cannot be used; is dagster.yaml damaged? {said}") from error
+    except (DatabaseError, sqlite3.DatabaseError) as error:
+        said = " ".join(str(error).split())[:_SAID_CHARS]
+        raise StoreError(f"{folder}: the history of runs cannot be used; see `rag-assets verify`: {said}") from error
 
 
 def _report_steps(instance: dg.DagsterInstance, run_id: str, job: dg.JobDefinition, progress: RunProgress) -> None:

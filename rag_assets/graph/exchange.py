@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from rag_assets.contracts.tables import COMMUNITY_REPORTS, ENTITIES, RELATIONSHIPS
 from rag_assets.graph.communities import Community, by_level, load_communities
-from rag_assets.store.lake import Lake, Versions, write_atomically
+from rag_assets.store.files import write_atomically
+from rag_assets.store.lake import Lake, Versions
 
 if TYPE_CHECKING:
     import networkx as nx

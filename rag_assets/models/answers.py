@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.generation import Outcome
 from rag_assets.models.calls import CallRecord, record_from
-from rag_assets.store.lake import sync_folder, write_new
+from rag_assets.store.files import sync_folder, write_new
 
 STORED_OUTCOMES = frozenset({Outcome.COMPLETED, Outcome.TRUNCATED, Outcome.REFUSED, Outcome.EMPTY})
 
@@ -181,6 +181,19 @@ class AnswerStore:
             if time.time() - path.stat().st_mtime > _TORN_SECONDS:
                 _LOG.warning("%s: an incomplete answer of a killed process is removed", path)
                 path.unlink()
+
+    def damaged(self) -> list[Path]:
+        """Entries that cannot be read; reads every entry."""
+        paths = (self._path(key) for digits in _DIGITS for key, _, _ in self._entries(digits))
+        return [path for path in paths if _read(str(path), path.stem, touch=False) is None and path.exists()]
+
+    def records(self, month: str) -> Iterator[CallRecord]:
+        """Records of the calls of a month whose answers are stored; reads every entry."""
+        for digits in _DIGITS:
+            for key, _, _ in self._entries(digits):
+                found = _read(str(self._path(key)), key, touch=False)
+                if found and found.record.month == month:
+                    yield found.record
 
     def stats(self) -> AnswerStats:
         """What is stored; reads every entry."""

@@ -92,6 +92,18 @@ def ensure_files(cache_folder: Path, precision: Precision) -> E5Files:
     return files
 
 
+def damaged_exports(cache_folder: Path) -> list[Path]:
+    """Exported files that do not agree with their manifest, and manifests that cannot be read; loading mends them."""
+    damaged = []
+    for manifest in sorted(cache_folder.glob("*.manifest.json")):
+        try:
+            expected = json.loads(manifest.read_bytes())
+            damaged += [cache_folder / name for name in expected if _sha256(cache_folder / name) != expected[name]]
+        except (OSError, ValueError, TypeError):
+            damaged.append(manifest)
+    return damaged
+
+
 def _export(files: E5Files, precision: Precision) -> None:
     from rag_assets.models.e5_export import export_model, export_tokenizer
 

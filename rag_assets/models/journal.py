@@ -150,8 +150,22 @@ def read_journal(path: Path, *, paid: bool = False) -> Iterator[CallRecord]:
                 continue
             try:
                 yield record_from(json.loads(text))
-            except ValueError as error:
+            except (ValueError, KeyError, TypeError) as error:
                 _LOG.warning("%s: a line is left out: %s", path, error)
+
+
+def damaged_journals(folder: Path) -> list[Path]:
+    """Journal files with a whole line that is no record."""
+
+    def is_record(line: bytes) -> bool:
+        try:
+            record_from(json.loads(line.decode("utf-8", "surrogatepass")))
+        except (ValueError, KeyError, TypeError):
+            return False
+        return True
+
+    lines = ((path, line) for path in journal_files(folder) for line in path.read_bytes().split(b"\n")[:-1])
+    return list(dict.fromkeys(path for path, line in lines if not is_record(line)))
 
 
 def remove_if_ended(path: Path, size_bytes: int) -> None:

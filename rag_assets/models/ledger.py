@@ -288,6 +288,20 @@ class Ledger:
 
         return dict(_until_read(read))
 
+    def restore(self, month: str) -> int:
+        """Write the records of a month whose table was lost, as far as answers that were paid for are stored.
+
+        Returns:
+            Rows that were added.
+
+        Raises:
+            StoreError: The table cannot be written.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self._folder / "compact.lock", thread_local=False):
+            records = list(self.answers.records(month))
+            return self._add_to_month(month, records) if records else 0
+
     def _record(self, model_name: str, completion: Completion) -> CallRecord:
         provider, _, model = model_name.partition(":")
         tag, usage = completion.request.tag, completion.usage

@@ -5,10 +5,10 @@ candidates are shown.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import cast
+from functools import cached_property, wraps
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,12 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX, VectorTable
 from rag_assets.query.results import TRACED, FoundQuestion, Rescored, TraceRecorder
 from rag_assets.store.terms import query_terms
+from rag_assets.store.vector_upkeep import readable
 from rag_assets.store.vectors import VectorStore, sql_in
 
 _PROBES = 32
+_Given = ParamSpec("_Given")
+_Read = TypeVar("_Read")
 SHOWN = ("page_number", "page_name", "format", "title", "text", "cell_range", "box")
 
 
@@ -60,6 +63,17 @@ def scored(found: Sequence[Candidate], lists: Sequence[Mapping[str, float]] = ()
     )
 
 
+def _readable(read: Callable[Concatenate["Index", _Given], _Read]) -> Callable[Concatenate["Index", _Given], _Read]:
+    """Let a method of an index raise `StoreError` where files of its table are missing or damaged."""
+
+    @wraps(read)
+    def checked(index: "Index", /, *arguments: _Given.args, **named: _Given.kwargs) -> _Read:
+        with readable(index.name):
+            return read(index, *arguments, **named)
+
+    return checked
+
+
 class Index:
     """A serving table at a version.
 
@@ -79,6 +93,7 @@ class Index:
         self._ids = [name for name in (declaration.key, "document_id", "page_id") if name in self.columns]
 
     @cached_property
+    @_readable
     def row_count(self) -> int:
         """Rows of the table."""
         return int(self._table.count_rows())
@@ -88,6 +103,7 @@ class Index:
         """Length of the vectors."""
         return int(self._table.schema.field("vector").type.list_size)
 
+    @_readable
     def nearest(
         self,
         vector: NDArray[np.float32],
@@ -133,6 +149,7 @@ class Index:
         self._note("nearest", began, found, where, trace)
         return found
 
+    @_readable
     def matching(
         self, text: str, where: str | None, limit: int, trace: TraceRecorder, *, show: bool = False
     ) -> list[Candidate]:
@@ -152,6 +169,7 @@ class Index:
         self._note("matching", began, found, where, trace)
         return found
 
+    @_readable
     def listed(self, where: str | None, trace: TraceRecorder) -> list[Candidate]:
         """All rows that satisfy a condition, by key, with score 0."""
         began = time.perf_counter()
@@ -172,6 +190,7 @@ class Index:
         """The columns that are shown, by row id."""
         return self.values(row_ids, SHOWN)
 
+    @_readable
     def values(self, row_ids: Sequence[int], columns: Sequence[str]) -> dict[int, Mapping[str, object]]:
         """Some columns of rows, by row id."""
         if not row_ids:
@@ -179,6 +198,7 @@ class Index:
         table = self._table.take_row_ids(list(row_ids)).select(list(columns)).with_row_id().to_arrow()
         return {row["_rowid"]: row for row in table.to_pylist()}
 
+    @_readable
     def vectors(self, row_ids: Sequence[int]) -> NDArray[np.float32]:
         """Vectors of rows, float32 of shape `(len(row_ids), dimension)`, in the order given."""
         if not row_ids:
@@ -189,6 +209,7 @@ class Index:
         found: NDArray[np.float32] = rows[[places[row_id] for row_id in row_ids]].astype(np.float32, copy=False)
         return found
 
+    @_readable
     def having(self, keys: Sequence[str], where: str | None, trace: TraceRecorder) -> dict[str, Candidate]:
         """Rows of given keys that satisfy a condition, by key, with score 0."""
         if not keys:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from rag_assets.contracts.errors import QueryError, RagAssetsError
 from rag_assets.query.contents import Contents, ReadCalls
 from rag_assets.query.knowledge_base import KnowledgeBase
+from rag_assets.store.damage import intact_version
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
@@ -65,15 +66,21 @@ class Published:
         self._check_seconds = check_seconds
         self._read_calls = read_calls
         self._version: OpenVersion | None = None
+        self._wanted: Snapshot | None = None  # the version that was published when `_version` was opened
         self._refused: tuple[Snapshot, RagAssetsError] | None = None
         self._problem: str | None = None
         self._looked = float("-inf")
+        self._suspected = False
         self._opening = threading.Lock()
 
     @property
     def problem(self) -> str | None:
-        """Why the newest version cannot be opened, where it cannot; else None. May name files of this machine."""
+        """Why the newest version is not what is open, where it is not; else None. May name files of this machine."""
         return self._problem
+
+    def suspect(self) -> None:
+        """Look at the files of the version before the next one asks: something in it could not be read."""
+        self._suspected, self._looked = True, float("-inf")
 
     def current(self) -> OpenVersion:
         """The version to ask now.
@@ -97,12 +104,17 @@ class Published:
         if version is not None and time.monotonic() - self._looked < self._check_seconds:
             return version
         try:
-            snapshot = self._snapshots.current()
-            if snapshot is None:
+            wanted = self._snapshots.current()
+            if wanted is None:
                 raise NothingPublished("nothing is indexed yet; run `rag-assets index FOLDER` first")
-            if version is None or version.snapshot != snapshot:
-                version = self._open(snapshot)
-            self._version, self._refused, self._problem = version, None, None
+            if version is None or wanted != self._wanted or self._suspected:
+                snapshot, damage = intact_version(self._snapshots)
+                if version is None or version.snapshot != snapshot:
+                    version = self._open(snapshot or wanted)
+                if damage and damage != self._problem:
+                    _log.warning("%s", damage)
+                self._version, self._wanted, self._refused, self._problem = version, wanted, None, damage
+                self._suspected = False
         except RagAssetsError as error:
             if str(error) != self._problem:
                 _log.warning("the published version cannot be opened: %s", error)

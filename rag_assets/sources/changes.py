@@ -8,11 +8,12 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from rag_assets.contracts.causes import DocumentStatus
-from rag_assets.contracts.errors import SettingsError, SourceError
+from rag_assets.contracts.errors import SettingsError, SourceError, StoreError
 from rag_assets.contracts.tables import DOCUMENTS, TABLES
 from rag_assets.sources.listing import (
     Source,
@@ -22,7 +23,8 @@ from rag_assets.sources.listing import (
     scan_source,
     size_and_time,
 )
-from rag_assets.store.lake import Lake, shard_of, write_atomically
+from rag_assets.store.lake import Lake, shard_of
+from rag_assets.store.sealed import SealedFile
 from rag_assets.store.snapshots import Snapshot
 
 
@@ -153,7 +155,7 @@ def update_sources(
             after[name] = None
     after.update((source.name, source.location) for source in given)
     if after != before:
-        write_atomically(registered, json.dumps(after, ensure_ascii=False, indent=1, sort_keys=True).encode())
+        registry_file(registered).write({"sources": after})
 
 
 def _by_name(sources: Iterable[Source]) -> dict[str, Source]:
@@ -168,10 +170,27 @@ def _by_name(sources: Iterable[Source]) -> dict[str, Source]:
     return found
 
 
+def registry_file(registered: Path) -> SealedFile:
+    """The file of the registered sources."""
+    return SealedFile(registered, _locations_alone)
+
+
 def _read_registry(registered: Path) -> dict[str, str | None]:
     """Locations by name; None where the source was forgotten."""
-    found: dict[str, str | None] = json.loads(registered.read_bytes()) if registered.exists() else {}
+    try:
+        value = registry_file(registered).read()
+    except StoreError as error:
+        raise SettingsError(f"{error}; move it away and name its sources again: `rag-assets index LOCATION`") from error
+    found: dict[str, str | None] = value["sources"] if value else {}
     return found
+
+
+def _locations_alone(content: bytes) -> dict[str, Any]:
+    """The registry as earlier releases wrote it: locations by name, without a digest."""
+    value = json.loads(content)
+    if not isinstance(value, dict) or not all(at is None or isinstance(at, str) for at in value.values()):
+        raise ValueError("expected locations by name")
+    return {"sources": value}
 
 
 def list_sources(
@@ -345,5 +364,7 @@ def _unfinished_shards(lake: Lake, newest: Snapshot | None, pipeline: str) -> tu
         if table.sharded:
             latest = lake.latest(table)
             published = newest.tables.get(table.name, {}) if newest and newest.pipeline == pipeline else {}
-            unfinished |= {shard for shard, version in latest.items() if published.get(shard) != version}
+            unfinished |= {
+                shard for shard in latest.keys() | published.keys() if published.get(shard) != latest.get(shard)
+            }
     return tuple(sorted(unfinished))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import (
     BLOCKS,
     CHUNK_INDEX,
@@ -39,7 +40,7 @@ from rag_assets.contracts.tables import (
     VECTOR_TABLES,
     Table,
 )
-from rag_assets.store.lake import Lake
+from rag_assets.store.lake import Lake, readable
 from rag_assets.store.vectors import VectorStore
 
 if TYPE_CHECKING:
@@ -143,7 +144,8 @@ def schema_problems(lake: Lake, table: Table, shards: Collection[str] | None = N
     """Files whose columns are not those declared."""
     problems = []
     for path in lake.paths(table, _versions(lake, table, shards)):
-        found = pq.read_schema(path)
+        with readable(path):
+            found = pq.read_schema(path)
         if not found.equals(table.schema):
             problems.append(f"{path}: expected {table.schema.names}, found {found.names}")
     return problems
@@ -217,10 +219,15 @@ def _versions(lake: Lake, table: Table, shards: Collection[str] | None) -> dict[
 
 
 def _fetch(query: str, **files: ds.Dataset) -> list[tuple[object, ...]]:
+    import duckdb
+
     with _database().cursor() as connection:
         for name, dataset in files.items():
             connection.register(name, dataset)
-        return connection.execute(query).fetchall()
+        try:
+            return connection.execute(query).fetchall()
+        except (duckdb.Error, OSError, pa.ArrowException) as error:
+            raise StoreError("a stored file cannot be read; `rag-assets index` makes it anew") from error
 
 
 @cache

@@ -6,28 +6,28 @@ a digest for each document, also for those that gave no row. So a shard's file s
 What stays out: which versions readers see (`rag_assets.store.snapshots`), and how rows are computed.
 """
 
-import errno
 import hashlib
 import json
 import logging
 import os
 import re
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from filelock import FileLock
 from pyarrow.fs import LocalFileSystem
 
 from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.tables import Table
+from rag_assets.store.files import commit_new, write_atomically, written_aside
+from rag_assets.store.sealed import SealedFile
 
 SHARD_COUNT = 64
 SHARDS: tuple[str, ...] = tuple(f"{index:02x}" for index in range(SHARD_COUNT))
@@ -35,9 +35,8 @@ WHOLE = "all"  # the one shard, and the one input, of a table that is made as a 
 
 _INPUTS = b"rag_assets:inputs"
 _FILE_NAME = re.compile(r"([0-9]{8,})\.parquet")
+_LOST_NAME = re.compile(r"([0-9]{8,})\.lost")  # a version whose file was damaged: its number is not given again
 LEFTOVER_SECONDS = 3600.0  # a temporary file that nobody has written to for so long is of a killed process
-# of file systems without links, or without one from here to there
-NO_LINKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _log = logging.getLogger(__name__)
 
 Versions = Mapping[str, int]
@@ -79,13 +78,19 @@ class Lake:
         Raises:
             StoreError: The stored number differs.
         """
-        path = self.root / "shards.json"
-        if not path.exists():
-            write_atomically(path, json.dumps({"shard_count": SHARD_COUNT}).encode())
-            return
-        stored = json.loads(path.read_bytes())["shard_count"]
-        if stored != SHARD_COUNT:
-            raise StoreError(f"{path}: expected {SHARD_COUNT} shards, found {stored}; index into a new home")
+        stored = self.shards_file.read()
+        if stored is None:
+            self.shards_file.write({"shard_count": SHARD_COUNT})
+        elif stored.get("shard_count") != SHARD_COUNT:
+            raise StoreError(
+                f"{self.shards_file.path}: expected {SHARD_COUNT} shards, found {stored.get('shard_count')}; "
+                "index into a new home"
+            )
+
+    @property
+    def shards_file(self) -> SealedFile:
+        """Where the number of shards stands."""
+        return SealedFile(self.root / "shards.json", _shard_count_alone)
 
     def latest(self, table: Table, shards: Iterable[str] | None = None) -> dict[str, int]:
         """Latest version of each shard that has one, among some shards or all."""
@@ -139,10 +144,8 @@ class Lake:
             StoreError: A file is missing.
         """
         paths = [str(path) for path in self.paths(table, versions)]
-        try:
+        with readable(self.root / table.name):
             return ds.dataset(paths, schema=table.schema, format="parquet", filesystem=LocalFileSystem())
-        except (OSError, pa.ArrowInvalid) as error:
-            raise StoreError(f"{table.name}: {error}") from error
 
     def inputs(self, table: Table, shard: str) -> dict[str, str]:
         """Digest of what each document of a shard was computed from, by `document_id`."""
@@ -153,13 +156,16 @@ class Lake:
         if not self._is_declared(path, table):
             return {}
         metadata = self._file_schema(path).metadata or {}
-        stored: dict[str, str] = json.loads(metadata.get(_INPUTS, b"{}"))
+        with readable(path):
+            stored: dict[str, str] = json.loads(metadata.get(_INPUTS, b"{}"))
         return stored
 
     def row_count(self, table: Table, shard: str) -> int:
         """Rows of a shard."""
         version = max(self._versions(table, shard), default=0)
-        return pq.read_metadata(self._path(table, shard, version)).num_rows if version else 0
+        path = self._path(table, shard, version)
+        with readable(path):
+            return pq.read_metadata(path).num_rows if version else 0
 
     def write(self, table: Table, shard: str, rows: pa.Table, inputs: Mapping[str, str]) -> ShardWrite:
         """Make the rows of a shard those given.
@@ -183,8 +189,26 @@ class Lake:
             path = self._path(table, shard, version)
             if _same_declaration(self._file_schema(path), schema) and self.read(table, [shard]).equals(rows):
                 return ShardWrite(version, written=False, row_count=rows.num_rows)
-        self._commit(self._path(table, shard, version + 1), rows.cast(schema))
-        return ShardWrite(version + 1, written=True, row_count=rows.num_rows)
+        number = max([version, *self._numbers(table, shard, _LOST_NAME)]) + 1
+        self._commit(self._path(table, shard, number), rows.cast(schema))
+        return ShardWrite(number, written=True, row_count=rows.num_rows)
+
+    def check(self, path: Path) -> None:
+        """Read a file, part by part.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        with readable(path), pq.ParquetFile(path) as file:
+            for _ in file.iter_batches():
+                pass
+
+    def withdraw(self, path: Path) -> None:
+        """Take note that a damaged file was taken away, or is gone: the version before it is the latest then.
+
+        Its number is not given again, so that no other rows are ever read under it.
+        """
+        write_atomically(path.with_suffix(".lost"), b"")
 
     def prune(self, table: Table, kept: Iterable[Versions]) -> int:
         """Remove the files that are neither the latest of their shard nor among kept versions.
@@ -199,6 +223,9 @@ class Lake:
                 if version != last and (shard, version) not in pinned:
                     self._path(table, shard, version).unlink(missing_ok=True)
                     removed += 1
+            for number in self._numbers(table, shard, _LOST_NAME):
+                if number < last:
+                    self._path(table, shard, number).with_suffix(".lost").unlink(missing_ok=True)
             for leftover in (self.root / table.name / shard).glob("*.tmp"):
                 with suppress(FileNotFoundError):
                     if time.time() - leftover.stat().st_mtime > LEFTOVER_SECONDS:
@@ -222,21 +249,24 @@ class Lake:
         return rows
 
     def _commit(self, path: Path, rows: pa.Table) -> None:
-        with _aside(path) as aside:
+        with written_aside(path) as aside:
             pq.write_table(rows, aside, compression="zstd")
             with aside.open("rb") as written:
                 os.fsync(written.fileno())
             try:
-                _commit_new(aside, path)
+                commit_new(aside, path)
             except FileExistsError as error:
                 raise StoreError(f"{path}: another process wrote this shard at the same time; run again") from error
 
     def _versions(self, table: Table, shard: str) -> list[int]:
+        return self._numbers(table, shard, _FILE_NAME)
+
+    def _numbers(self, table: Table, shard: str, name: re.Pattern[str]) -> list[int]:
         try:
             names = [entry.name for entry in os.scandir(f"{self.root}/{table.name}/{shard}")]
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return sorted(int(match[1]) for match in map(_FILE_NAME.fullmatch, names) if match)
+        return sorted(int(match[1]) for match in map(name.fullmatch, names) if match)
 
     def _path(self, table: Table, shard: str, version: int) -> Path:
         return self.root / table.name / shard / f"{version:08d}.parquet"
@@ -246,95 +276,50 @@ class Lake:
         return declared
 
     def _file_schema(self, path: Path) -> pa.Schema:
-        try:
+        with readable(path):
             return pq.read_schema(path)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise StoreError(f"{path}: not a readable Parquet file: {error}") from error
 
     def _read_file(
         self, path: Path, table: Table, columns: Sequence[str] | None, where: pc.Expression | None
     ) -> pa.Table | None:
         """Rows of a file; None where it was written with other columns."""
         chosen = None if columns is None else list(columns)
-        try:
+        with readable(path):
             with pq.ParquetFile(path) as file:
                 if not file.schema_arrow.equals(table.schema):
                     return None
                 if where is None:
                     return file.read(columns=chosen)
             return ds.dataset([str(path)], format="parquet", filesystem=LocalFileSystem()).to_table(chosen, where)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise StoreError(f"{path}: not a readable Parquet file: {error}") from error
+
+
+def _shard_count_alone(content: bytes) -> dict[str, Any]:
+    """The number of shards as earlier releases wrote it."""
+    value = json.loads(content)
+    if not isinstance(value, dict) or value.keys() != {"shard_count"}:
+        raise ValueError("expected a number of shards")
+    return value
+
+
+@contextmanager
+def readable(place: Path) -> Iterator[None]:
+    """Turn what Arrow says of files that it cannot read into one line.
+
+    Args:
+        place: The file or folder that is read.
+
+    Raises:
+        StoreError: A file is missing or damaged.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise StoreError(f"{place}: a file is missing; `rag-assets index` makes it anew") from error
+    except (OSError, pa.ArrowException, ValueError, EOFError) as error:
+        raise StoreError(f"{place}: not readable as Parquet; `rag-assets index` makes it anew") from error
 
 
 def _same_declaration(first: pa.Schema, second: pa.Schema) -> bool:
     """Whether schemas agree in types and metadata; Parquet names the items of lists in its own way."""
     of_fields = [[field.metadata for field in schema] for schema in (first, second)]
     return bool(first.equals(second)) and first.metadata == second.metadata and of_fields[0] == of_fields[1]
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a small file so that readers see all of it or what was there before."""
-    with _aside(path) as aside:
-        _write_through(aside, content)
-        aside.replace(path)
-        sync_folder(path.parent)
-
-
-def write_new(path: Path, content: bytes) -> None:
-    """Write a small file as a whole, unless there is one of its name.
-
-    Raises:
-        FileExistsError: There is one.
-    """
-    with _aside(path) as aside:
-        _write_through(aside, content)
-        _commit_new(aside, path)
-
-
-@contextmanager
-def _aside(path: Path) -> Iterator[Path]:
-    """A name beside a file to write it under; what is left of it afterwards is removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    try:
-        yield aside
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _write_through(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _commit_new(aside: Path, path: Path) -> None:
-    """Give a written file its name, and refuse to replace what another process wrote.
-
-    A link does both at once. Where the file system has none (SMB, exFAT), look and rename under a lock, which the
-    operating system frees when its holder dies.
-    """
-    try:
-        os.link(aside, path)
-    except FileExistsError:
-        raise
-    except OSError as error:
-        if error.errno not in NO_LINKS:
-            raise
-        with FileLock(path.with_name(".commit.lock")):
-            if path.exists():
-                raise FileExistsError(errno.EEXIST, "already written", str(path)) from error
-            aside.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder outlast a power cut, where the platform can."""
-    with suppress(OSError):
-        opened = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)

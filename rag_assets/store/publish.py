@@ -4,12 +4,13 @@ Vectors of texts that are gone are kept, so that a file that comes back costs no
 in use and more than 10,000.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
+from rag_assets.store.checksums import Checksums
 from rag_assets.store.integrity import all_problems
 from rag_assets.store.lake import Lake
 from rag_assets.store.serving import SERVING, served_texts, serving_states
@@ -72,8 +73,7 @@ def publish(
     Raises:
         StoreError: What is stored does not hold together, or another run is writing; readers stay where they are.
     """
-    numbers = snapshots.numbers()
-    kept = [snapshots.load(number) for number in numbers[-kept_snapshots:]]
+    kept = snapshots.readable()[-kept_snapshots:]
     current = snapshots.current()
     pinned = [*kept, *([current] if current else [])]
     for name, vector_table in VECTOR_TABLES.items():
@@ -98,12 +98,14 @@ def publish(
         tables=tables,
         vector_tables=vector_tables,
         row_counts=counts,
+        files=_marks(lake, vectors, tables, vector_tables, kept),
     )
     if kept and kept[-1].same_content(snapshot):
         snapshot = kept[-1]
         snapshots.move_on(snapshot.number)
     else:
-        snapshot = snapshots.publish(snapshot)
+        changed = not (kept and kept[-1].same_rows(snapshot))
+        snapshot = snapshots.publish(snapshot, moves_rollback=changed)
     remaining = snapshots.prune(kept_snapshots)
     for name, table in TABLES.items():
         lake.prune(table, [each.tables.get(name, {}) for each in remaining])
@@ -112,6 +114,24 @@ def publish(
         vectors.prune(embedder.dimension, used)
     vectors.optimize_cache(embedder.dimension, min(grace, _INTERNAL_GRACE))
     return snapshot
+
+
+def _marks(
+    lake: Lake,
+    vectors: VectorStore,
+    tables: Mapping[str, Mapping[str, int]],
+    vector_tables: Mapping[str, int],
+    kept: Sequence[Snapshot],
+) -> dict[str, str]:
+    """Size and digest of every file of a version; only files that no earlier version has are read."""
+    root = lake.root.parent
+    paths = [path for name, versions in tables.items() for path in lake.paths(TABLES[name], versions)]
+    paths += [path for name, version in vector_tables.items() for path in vectors.files(name, version)]
+    checksums = Checksums(root)
+    published = {path: mark for snapshot in kept for path, mark in snapshot.files.items()}
+    marks = checksums.marks((path.relative_to(root).as_posix() for path in paths), published)
+    checksums.save()
+    return marks
 
 
 def _state(lake: Lake, vectors: VectorStore) -> tuple[dict[str, dict[str, int]], dict[str, int]]:

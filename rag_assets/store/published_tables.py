@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES, Table
-from rag_assets.store.lake import LEFTOVER_SECONDS, NO_LINKS, Lake, Versions, sync_folder, write_atomically
+from rag_assets.store.files import NO_LINKS, sync_folder, write_atomically
+from rag_assets.store.lake import LEFTOVER_SECONDS, Lake, Versions
 
 CURRENT = "current"
 DATABASE = "rag_assets.duckdb"

@@ -2,7 +2,9 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection
+import uuid
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -66,6 +68,91 @@ def age_to_drop(opened: LanceTable, keep_versions: Collection[int], grace: timed
     return max(grace, oldest + timedelta(seconds=1) if kept else timedelta(0), timedelta(milliseconds=1))
 
 
+def version_files(folder: Path, version: int) -> list[Path]:
+    """The files that a version of a table consists of.
+
+    A version is described by its manifest, in which data files stand by name, indices by the 16 bytes of their UUIDs
+    and deletions by a random number, as a varint. Source: https://lance.org/format/table/ (manifest, index, deletion).
+
+    Args:
+        folder: Folder of the table.
+        version: The version.
+
+    Raises:
+        StoreError: There is no such version.
+    """
+    manifest = _manifest(folder, version)
+    content = manifest.read_bytes()
+    parts = (path for part in ("data", "_deletions", "_indices") for path in sorted((folder / part).rglob("*")))
+    return [manifest, *(path for path in parts if path.is_file() and _is_named(path.relative_to(folder), content))]
+
+
+def needs_file(folder: Path, version: int, path: Path) -> bool:
+    """Whether a version of a table needs a file, which may be gone.
+
+    Raises:
+        StoreError: There is no such version.
+    """
+    manifest = _manifest(folder, version)
+    return path == manifest or _is_named(path.relative_to(folder), manifest.read_bytes())
+
+
+def _manifest(folder: Path, version: int) -> Path:
+    for name in (f"{(1 << 64) - 1 - version:020d}.manifest", f"{version}.manifest"):
+        if (folder / "_versions" / name).exists():
+            return folder / "_versions" / name
+    raise StoreError(f"{folder}: version {version} is not there")
+
+
+def _is_named(path: Path, manifest: bytes) -> bool:
+    """Whether a manifest names a file.
+
+    Args:
+        path: The file, by its path below the folder of the table.
+        manifest: Content of the manifest.
+    """
+    match path.parts[0]:
+        case "data":
+            return path.name.encode() in manifest
+        case "_deletions":
+            return _deletion_id(path) in manifest
+        case "_indices":
+            return _uuid_in(path.parts[1], manifest)
+    return False
+
+
+def _uuid_in(name: str, content: bytes) -> bool:
+    with suppress(ValueError):
+        return uuid.UUID(name).bytes in content
+    return False
+
+
+def _deletion_id(path: Path) -> bytes:
+    """The last number in the name of a file of deletions, `<fragment>-<version>-<id>.<kind>`, as a varint."""
+    number, digits = int(path.stem.rpartition("-")[2]), bytearray()
+    while number >= 0x80:
+        digits.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*digits, number])
+
+
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Turn what LanceDB says of files that it cannot read into one line.
+
+    Args:
+        name: The table that is read.
+
+    Raises:
+        StoreError: Files of the table are missing or damaged.
+    """
+    try:
+        yield
+    except (RuntimeError, OSError, ValueError, pa.ArrowException) as error:
+        _LOG.info("vector table %s: %s", name, error)
+        raise StoreError(f"vector table {name}: missing or damaged; `rag-assets index` makes it anew") from error
+
+
 def retried(action: Callable[[], _Result], handle: LanceTable | None = None) -> _Result:
     """Do something again, after growing pauses, as long as it conflicts with another writer's commit.
 
@@ -82,7 +169,10 @@ def retried(action: Callable[[], _Result], handle: LanceTable | None = None) -> 
             return action()
         except (RuntimeError, OSError) as error:
             if "conflict" not in str(error).lower():
-                raise
+                if isinstance(error, OSError):
+                    raise
+                said = str(error).partition(", /")[0]
+                raise StoreError(f"vector store: {said}; `rag-assets index` mends what is damaged") from error
             if attempt == _ATTEMPTS - 1:
                 raise StoreError(f"vector store: other writers were in the way {_ATTEMPTS} times: {error}") from error
             _LOG.info("vector store: commit conflict, attempt %d", attempt + 1)

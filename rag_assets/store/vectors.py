@@ -28,7 +28,15 @@ from rag_assets.contracts.tables import COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorT
 from rag_assets.store.sync_states import SyncStates
 from rag_assets.store.terms import search_terms
 from rag_assets.store.vector_cache import VectorCache, fixed_vectors
-from rag_assets.store.vector_upkeep import age_to_drop, ensure_indices, open_or_create, retried
+from rag_assets.store.vector_upkeep import (
+    age_to_drop,
+    ensure_indices,
+    needs_file,
+    open_or_create,
+    readable,
+    retried,
+    version_files,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -108,8 +116,8 @@ class VectorStore:
         opened = self._existing(name)
         try:
             opened.checkout(version)
-        except (RuntimeError, ValueError) as error:
-            raise StoreError(f"vector table {name}: version {version} is not there: {error}") from error
+        except (RuntimeError, ValueError, OSError) as error:
+            raise StoreError(f"vector table {name}: version {version} is not there, or damaged") from error
         return opened
 
     def version(self, name: str) -> int:
@@ -119,6 +127,57 @@ class VectorStore:
             StoreError: There is no such table.
         """
         return int(self._existing(name).version)
+
+    def begin_anew(self, name: str) -> bool:
+        """Empty a damaged table in a new version, so that the next sync writes all its rows; earlier versions stay.
+
+        Returns:
+            Whether that could be done; else its folder is to be taken away.
+        """
+        try:
+            with readable(name):
+                recorded = SyncStates(self._database)
+                recorded.forget(name, list(recorded.of(name)))
+                self._database.create_table(name, schema=self._existing(name).schema, mode="overwrite")
+        except StoreError:
+            return False
+        return True
+
+    def forget_states(self, name: str) -> None:
+        """Forget what the rows of a table were made from, as it is gone."""
+        with readable("sync_states"):
+            recorded = SyncStates(self._database)
+            recorded.forget(name, list(recorded.of(name)))
+
+    def scan(self, name: str) -> None:
+        """Read all of a table.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        opened = self._existing(name)
+        with readable(name):
+            for _ in opened.search().limit(None).to_batches():
+                pass
+            opened.list_indices()
+
+    def files(self, name: str, version: int) -> list[Path]:
+        """The files that a version of a table consists of; none where the store is not on this machine.
+
+        Raises:
+            StoreError: There is no such version.
+        """
+        if "://" in self._database.uri:
+            return []
+        return version_files(Path(self._database.uri) / f"{name}.lance", version)
+
+    def needs(self, name: str, version: int, path: Path) -> bool:
+        """Whether a version of a table needs a file, which may be gone.
+
+        Raises:
+            StoreError: There is no such version.
+        """
+        return needs_file(Path(self._database.uri) / f"{name}.lance", version, path)
 
     def names(self) -> list[str]:
         """Names of the tables, sorted; vectors kept by content are among them as `embeddings_<dimension>`."""
@@ -130,7 +189,9 @@ class VectorStore:
         Raises:
             StoreError: There is no such table.
         """
-        return int(self._existing(name).count_rows(where))
+        opened = self._existing(name)
+        with readable(name):
+            return int(opened.count_rows(where))
 
     def column(
         self, name: str, column: str, version: int | None = None, shards: Collection[str] | None = None
@@ -143,7 +204,8 @@ class VectorStore:
         opened = self._existing(name) if version is None else self.open_at(name, version)
         query = opened.search().select([column]).limit(None)
         chosen = query if shards is None else query.where(sql_in("shard", shards))
-        return chosen.to_arrow()[column]
+        with readable(name):
+            return chosen.to_arrow()[column]
 
     def sync(
         self,
@@ -170,7 +232,8 @@ class VectorStore:
             StoreError: Other writers were in the way for too long.
         """
         opened = self.open(table, embedder.dimension)
-        existing = _existing_rows(opened, table, shards)
+        with readable(table.name):
+            existing = _existing_rows(opened, table, shards)
         changed, gone, total = _differences(table, shards, existing, embedder.name)
         recorded = SyncStates(self._database)
         if changed or gone:
@@ -237,7 +300,8 @@ class VectorStore:
 
     def states(self, name: str) -> dict[str, str]:
         """What the rows of each shard of a table were made from, as given to `sync`; shards half done have none."""
-        return SyncStates(self._database).of(name)
+        with readable("sync_states"):
+            return SyncStates(self._database).of(name)
 
     def cached(self, dimension: int) -> int:
         """Number of vectors kept by content."""
@@ -266,8 +330,8 @@ class VectorStore:
     def _existing(self, name: str) -> LanceTable:
         try:
             return self._database.open_table(name)
-        except ValueError as error:
-            raise StoreError(f"vector table {name} is not there") from error
+        except (ValueError, RuntimeError, OSError) as error:
+            raise StoreError(f"vector table {name} is not there, or damaged") from error
 
 
 class _Counter:

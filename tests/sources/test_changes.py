@@ -69,7 +69,7 @@ def test_forgetting_marks_what_was_registered_or_has_documents(tmp_path: Path) -
     registry = tmp_path / "sources.json"
     update_sources(registry, [Source("a", "/a")], [], [], [])
     update_sources(registry, [], ["a", "b"], [], ["a", "b"])
-    assert json.loads(registry.read_bytes()) == {"a": None, "b": None}
+    assert json.loads(registry.read_bytes())["sources"] == {"a": None, "b": None}
     assert read_sources([], registry) == ()
     assert forgotten_sources([], registry) == {"a", "b"}
     with pytest.raises(SettingsError, match="no registered source 'c'"):

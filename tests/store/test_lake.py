@@ -13,9 +13,10 @@ import pytest
 
 from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.tables import FILE_SUMMARIES, PAGES, PARSE_FAILURES
+from rag_assets.store.files import write_atomically
 from rag_assets.store.incremental import StepReport, invalidate_documents, update_shard
 from rag_assets.store.integrity import key_problems, reference_problems
-from rag_assets.store.lake import SHARD_COUNT, Lake, shard_of, write_atomically
+from rag_assets.store.lake import SHARD_COUNT, Lake, shard_of
 
 
 def summaries(shard: str, **texts: str) -> pa.Table:

@@ -1,92 +1,20 @@
 """Publishing: numbers are taken once, readers never move back, and what is out of date is refused."""
 
 import json
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
+from stores import Base
 
 from rag_assets.contracts.errors import ModelError, StoreError
-from rag_assets.contracts.ports import EmbeddingKind
-from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES, SUMMARY_INDEX, VECTOR_TABLES, Table
-from rag_assets.store.lake import Lake
-from rag_assets.store.publish import publish, unfinished_syncs
+from rag_assets.contracts.tables import SUMMARY_INDEX
+from rag_assets.store.publish import unfinished_syncs
 from rag_assets.store.serving import SERVING, serving_states
-from rag_assets.store.snapshots import Snapshot, Snapshots
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.snapshots import Pointer, Snapshot, Snapshots
 
 EMPTY = Snapshot(1, "2026-11-21T00:00:00+00:00", "code", "letters", {}, {}, {})
-
-
-class LettersEmbedder:
-    name = "letters"
-    dimension = 8
-    window_tokens = 512
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.fails = False
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(text) for text in texts]
-
-    def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:  # noqa: ARG002
-        if self.fails:
-            raise ModelError("out of order")
-        self.asked += texts
-        vectors = np.array([[text.count(chr(97 + n)) + 1 for n in range(8)] for text in texts], dtype=np.float32)
-        unit: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        return unit
-
-
-class Base:
-    """A lake with summaries only, and what is made from it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.lake, self.snapshots = Lake(root / "lake"), Snapshots(root / "snapshots")
-        self.vectors, self.embedder = VectorStore(root / "vectors"), LettersEmbedder()
-
-    def write(self, shard: str, **texts: str) -> None:
-        inputs = dict(texts)
-        for table in (DOCUMENTS, FILE_SUMMARIES):
-            records = [_record(table, document_id=name, shard=shard, text=text) for name, text in texts.items()]
-            rows = pa.Table.from_pylist([{n: r[n] for n in table.schema.names} for r in records], schema=table.schema)
-            self.lake.write(table, shard, rows, inputs)
-
-    def sync(self, *shards: str) -> None:
-        for table in VECTOR_TABLES.values():
-            states = serving_states(self.lake, table.name, self.embedder.name)
-            rows = {shard: SERVING[table.name][1](self.lake, shard) for shard in shards}
-            self.vectors.sync(table, rows, self.embedder, states=states)
-
-    def publish(self) -> Snapshot:
-        return publish(self.lake, self.vectors, self.snapshots, "code", self.embedder, 3, list)
-
-    def served(self) -> list[str]:
-        return sorted(self.vectors.column(SUMMARY_INDEX.name, "text").to_pylist())
-
-    def unfinished(self) -> list[str]:
-        return [each.partition(" (")[0] for each in unfinished_syncs(self.lake, self.vectors, self.embedder.name)]
-
-
-def _record(table: Table, **given: object) -> dict[str, object]:
-    record: dict[str, object] = {}
-    for field in table.schema:
-        if field.nullable:
-            record[field.name] = None
-        elif pa.types.is_string(field.type):
-            record[field.name] = ""
-        elif pa.types.is_list(field.type):
-            record[field.name] = []
-        else:
-            record[field.name] = 0
-    return record | given
 
 
 @pytest.fixture
@@ -178,16 +106,83 @@ def test_a_taken_number_is_left_as_it_is(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "00000002.json").read_bytes())["number"] == 2
 
 
+def published(root: Path, count: int) -> Snapshots:
+    snapshots = Snapshots(root)
+    for number in range(1, count + 1):
+        snapshots.publish(replace(EMPTY, number=number, pipeline=f"code {number}"))
+    return snapshots
+
+
 def test_only_a_roll_back_moves_readers_back(tmp_path: Path) -> None:
-    snapshots = Snapshots(tmp_path)
-    for number in (1, 2, 3):
-        snapshots.publish(replace(EMPTY, number=number))
+    snapshots = published(tmp_path, 3)
     snapshots.move_on(2)
-    assert (tmp_path / "CURRENT").read_text() == "3"
+    assert snapshots.pointer() == Pointer(3)
     snapshots.roll_back(1)
-    assert (tmp_path / "CURRENT").read_text() == "1"
-    snapshots.move_on(3)
-    assert (tmp_path / "CURRENT").read_text() == "3"
+    assert snapshots.pointer() == Pointer(1, rolled_back_from=3)
+    snapshots.roll_back(3)
+    assert snapshots.pointer() == Pointer(3)
+
+
+def test_readers_who_were_moved_back_stay_until_a_change_is_published(tmp_path: Path) -> None:
+    snapshots = published(tmp_path, 3)
+    snapshots.roll_back(1)
+    snapshots.move_on(3)  # what is stored is what was published last
+    assert (snapshots.pointer(), snapshots.unfinished(), snapshots.finish()) == (Pointer(1, 3), None, None)
+    snapshots.publish(replace(EMPTY, number=4, pipeline="code 3"), moves_rollback=False)  # mended, not changed
+    assert (snapshots.pointer(), snapshots.finish()) == (Pointer(1, 4), None)
+    snapshots.publish(replace(EMPTY, number=5))
+    assert snapshots.pointer() == Pointer(5)
+
+
+def test_a_version_whose_run_was_killed_before_it_moved_the_readers_is_finished(tmp_path: Path) -> None:
+    snapshots = published(tmp_path, 2)
+    pointer = (tmp_path / "CURRENT").read_bytes()
+    snapshots.publish(replace(EMPTY, number=3))
+    for name in ("CURRENT", "CURRENT.copy"):
+        (tmp_path / name).write_bytes(pointer)
+    assert (snapshots.pointer(), snapshots.unfinished()) == (Pointer(2), 3)
+    assert (snapshots.finish(), snapshots.pointer(), snapshots.unfinished()) == (3, Pointer(3), None)
+
+
+def test_the_pointer_of_earlier_releases_is_read(tmp_path: Path) -> None:
+    snapshots = published(tmp_path, 2)
+    (tmp_path / "CURRENT.copy").unlink()
+    (tmp_path / "CURRENT").write_text("2")
+    assert (snapshots.pointer(), snapshots.unfinished()) == (Pointer(2), None)
+    (tmp_path / "CURRENT").write_text("1")
+    assert (snapshots.pointer(), snapshots.finish()) == (Pointer(1), 2)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"null", b"\xff", None])
+def test_a_damaged_pointer_is_read_from_its_copy_and_else_readers_see_the_newest_version(
+    tmp_path: Path, damage: bytes | None
+) -> None:
+    snapshots = published(tmp_path, 3)
+    snapshots.roll_back(2)
+    for name, expected in (("CURRENT", 2), ("CURRENT.copy", 3)):
+        (tmp_path / name).unlink() if damage is None else (tmp_path / name).write_bytes(damage)
+        current = snapshots.current()
+        assert current is not None
+        assert current.number == expected
+    assert snapshots.finish() == 3
+    assert snapshots.pointer() == Pointer(3)
+
+
+def test_a_damaged_manifest_hides_one_version_and_its_number_is_not_given_again(tmp_path: Path) -> None:
+    snapshots = published(tmp_path, 3)
+    content = snapshots.path(3).read_bytes()
+    for at in range(0, len(content), 7):
+        snapshots.path(3).write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        try:
+            assert snapshots.load(3).pipeline == "code 3"
+        except StoreError:
+            current = snapshots.current()
+            assert current is not None
+            assert current.number == 2
+    snapshots.path(3).unlink()
+    assert snapshots.next_number() == 4
+    assert [each.number for each in snapshots.candidates()] == [2, 1]
+    assert [each.number for each in snapshots.prune(1)] == [2]
 
 
 def test_stray_files_are_not_snapshots(tmp_path: Path) -> None:

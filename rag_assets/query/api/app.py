@@ -107,6 +107,8 @@ def _add_handlers(app: FastAPI) -> None:
     async def of_ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, RagAssetsError)
         problem = of_error(error)
+        if isinstance(error, StoreError):
+            app.state.service.published.suspect()
         if isinstance(error, StoreError) or problem.status == 500:
             _log.error("%s: %s", type(error).__name__, error)
         app.state.service.metrics.errors.labels(type(error).__name__).inc()

@@ -193,6 +193,7 @@ class _Handlers:
             return error.detail
         self._service.metrics.errors.labels(type(error).__name__).inc()
         if isinstance(error, StoreError):
+            self._service.published.suspect()
             _log.error("%s: %s", type(error).__name__, error)
         return of_error(error).detail
 

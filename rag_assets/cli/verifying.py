@@ -1,0 +1,31 @@
+"""The command `verify`: whether the files of a knowledge base are what was written."""
+
+import click
+
+from rag_assets.cli.console import open_home, print_json, print_table, say
+from rag_assets.cli.indexing import repair_and_index
+
+
+@click.command()
+@click.option("--repair", is_flag=True, help="Mend what is damaged, as `index` does with what it notices.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def verify(context: click.Context, *, repair: bool, as_json: bool) -> None:
+    """Read all files of this knowledge base and name what is damaged; exit status 1 where something is."""
+    from rag_assets.repair import Repair
+
+    home = open_home(context)
+    with home.lock():
+        found = Repair(home).find(thorough=True)
+        if repair and found:
+            repair_and_index(context, home, found, as_json=as_json)
+            return
+    if as_json:
+        print_json([{"place": each.place, "cause": each.cause, "remedy": each.remedy} for each in found])
+    elif found:
+        print_table(["damaged", "cause", "remedy"], [[each.place, each.cause, each.remedy] for each in found])
+        say("`rag-assets index` or `rag-assets verify --repair` mends what can be mended")
+    else:
+        say("nothing is damaged")
+    if found:
+        context.exit(1)

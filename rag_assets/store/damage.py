@@ -1,0 +1,355 @@
+"""Damage to stored tables, serving tables and published versions: finding it, taking it away, and what is left to do.
+
+What is damaged is moved to `<home>/damaged/<time>/`, so that nothing is lost; the next run computes what is missing
+then. Files of the store are never changed once they are written, so that checksums tell (`rag_assets.store.checksums`).
+What stays out: what lies beside the stores in a home (`rag_assets.repair`), and computing anew, which is what indexing
+does by itself.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum, auto
+from pathlib import Path
+
+from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.tables import TABLES, VECTOR_TABLES, Table
+from rag_assets.store.checksums import Checksums, mark_of
+from rag_assets.store.lake import Lake
+from rag_assets.store.snapshots import Snapshot, Snapshots
+from rag_assets.store.vectors import VectorStore
+
+_HINT = "_versions/latest_version_hint.json"  # the only file of LanceDB that is written again
+
+
+class Kind(StrEnum):
+    """What is damaged."""
+
+    POINTER = auto()
+    MANIFEST = auto()
+    ROWS = auto()
+    EARLIER = auto()
+    SERVING = auto()
+    DERIVED = auto()
+    SEALED = auto()
+    OTHER = auto()
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Something that is damaged.
+
+    Attributes:
+        place: The file or folder, by its path below the home.
+        cause: What is wrong with it.
+        remedy: What becomes of it, or what to do.
+        kind: What it is.
+        mends: Whether `rag-assets index` mends it.
+    """
+
+    place: str
+    cause: str
+    remedy: str
+    kind: Kind = Kind.OTHER
+    mends: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.cause}; {self.remedy}"
+
+
+class Aside:
+    """Where damaged files go.
+
+    Args:
+        root: The home.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._folder = root / "damaged" / datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+
+    def take(self, place: str) -> None:
+        """Move a file or folder away; nothing where it is gone already."""
+        source, target = self._root / place, self._folder / place
+        if source.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            while target.exists():  # a part of it was taken before
+                target = target.with_name(f"{target.name}~")
+            source.rename(target)
+
+
+class StoreDamage:
+    """Finds damage in the stores of a home, and takes it away.
+
+    Args:
+        lake: The stored tables.
+        vectors: The serving tables.
+        snapshots: The published versions.
+    """
+
+    def __init__(self, lake: Lake, vectors: VectorStore, snapshots: Snapshots) -> None:
+        self._lake, self._vectors, self._snapshots = lake, vectors, snapshots
+        self._root = lake.root.parent
+        self.checksums = Checksums(self._root)
+        self._lost: dict[str, str] = {}  # mark of each damaged stored file, by path
+
+    def find(self, *, thorough: bool = False) -> list[Damage]:
+        """What is damaged.
+
+        Args:
+            thorough: Whether to read everything; else only what looks changed since it was found intact.
+        """
+        readable = self._snapshots.readable()
+        marks = {path: mark for snapshot in readable for path, mark in snapshot.files.items()}
+        broken = {
+            path: problem
+            for path, mark in marks.items()
+            if (problem := self.checksums.problem(path, mark, thorough=thorough))
+        }
+        gone = {snapshot.number for snapshot in readable} - {*self._snapshots.numbers()}  # pruned meanwhile
+        if gone:
+            return self.find(thorough=thorough)
+        found = [*self._pointer_damage(readable), *self._published_damage(readable, broken)]
+        found += self._unpublished_rows(marks, thorough=thorough)
+        found += self._vector_damage(readable, {*marks}, thorough=thorough)
+        self.checksums.save()
+        return list(dict.fromkeys(found))
+
+    def take_away(self, found: Sequence[Damage], aside: Aside) -> None:
+        """Take away what is damaged, so that what is missing is computed by the next run."""
+        files = {path: mark for snapshot in self._snapshots.readable() for path, mark in snapshot.files.items()}
+        for damage in found:
+            match damage.kind:
+                case Kind.ROWS:
+                    path = self._root / damage.place
+                    self._lost[damage.place] = files.get(damage.place, "")
+                    aside.take(damage.place)
+                    self._lake.withdraw(path)
+                case Kind.MANIFEST | Kind.EARLIER:
+                    aside.take(damage.place)
+                case Kind.SERVING:
+                    self._begin_anew(damage.place, aside)
+                case Kind.DERIVED:
+                    aside.take(damage.place)
+                    self.checksums.forget(self.checksums.known(f"{damage.place}/"))
+            self.checksums.renew([damage.place])
+        if any(damage.kind is Kind.POINTER for damage in found) and (pointer := self._snapshots.pointer()) is not None:
+            self._snapshots.point_to(pointer)
+        self._snapshots.finish()
+        self.checksums.save()
+
+    def settle(self, aside: Aside) -> list[str]:
+        """After a run: give files that came out as they were their old names, and drop versions that stay broken.
+
+        Returns:
+            What was dropped, in words.
+        """
+        for place, mark in self._lost.items():
+            self._restore(place, mark)
+        dropped = []
+        newest = self._snapshots.newest()
+        for snapshot in self._snapshots.readable():
+            if snapshot != newest and any(self.checksums.problem(path, mark) for path, mark in snapshot.files.items()):
+                place = self._place(self._snapshots.path(snapshot.number))
+                aside.take(place)
+                dropped.append(f"snapshot {snapshot.number} cannot be made whole and is no longer kept")
+        self._snapshots.finish()
+        pointer, kept = self._snapshots.pointer(), self._snapshots.numbers()
+        if pointer is not None and kept and pointer.number not in kept:
+            self._snapshots.roll_back(kept[-1])
+        self.checksums.save()
+        return dropped
+
+    def note(self) -> None:
+        """Note the files that are there now, so that later damage to them is noticed."""
+        newest = self._snapshots.newest()
+        published = newest.files if newest else {}
+        vectors = set(self._vector_files())
+        rows = {self._place(path) for table in TABLES.values() for path in self._lake.paths(table)}
+        for path in sorted(vectors | rows):
+            if self.checksums.mark(path) is None:
+                self.checksums.problem(path, published.get(path))
+        self.checksums.forget_renewed()
+        self.checksums.adopt(self.checksums.known(""))
+        self.checksums.forget(path for path in self.checksums.known("vectors/") if path not in vectors)
+        self.checksums.forget(path for path in self.checksums.known("lake/") if not (self._root / path).exists())
+        self.checksums.save()
+
+    def _place(self, path: Path) -> str:
+        return path.relative_to(self._root).as_posix()
+
+    def _pointer_damage(self, readable: Sequence[Snapshot]) -> Iterator[Damage]:
+        file = self._snapshots.pointer_file
+        place = self._place(file.path)
+        problem = file.problem()
+        if problem and self._snapshots.pointer() is not None:
+            yield Damage(place, problem, "it is restored from its copy", Kind.POINTER)
+        elif problem:
+            remedy = "readers see the newest version; a rollback is to be made again"
+            yield Damage(place, problem, remedy, Kind.POINTER)
+        kept = {each.number for each in readable}
+        pointer = self._snapshots.pointer()
+        numbers = self._snapshots.numbers()
+        missing = [] if pointer is None or pointer.number in numbers else [pointer.number]
+        for number in [*numbers, *missing]:
+            if number not in kept:
+                cause = "it is missing" if number in missing else "it is damaged"
+                remedy = f"snapshot {number} is no longer kept; what is stored is published anew"
+                yield Damage(self._place(self._snapshots.path(number)), cause, remedy, Kind.MANIFEST)
+
+    def _published_damage(self, readable: Sequence[Snapshot], broken: dict[str, str]) -> Iterator[Damage]:
+        """Damage to files that manifests name, and to those that manifests without checksums need."""
+        latest = {path for table in TABLES.values() for path in self._latest_places(table, readable)}
+        needed = readable[-1].files if readable else {}
+        serving = set()
+        for path, problem in sorted(broken.items()):
+            parts = path.split("/")
+            if parts[0] == "lake":
+                if path in latest:
+                    yield Damage(path, problem, "its rows are computed anew", Kind.ROWS)
+                else:
+                    yield Damage(path, problem, "only earlier versions need it", Kind.EARLIER)
+            elif not (self._root / "/".join(parts[:2])).exists():
+                continue  # the folder is named
+            elif path in needed:
+                serving.add("/".join(parts[:2]))
+                yield Damage(path, problem, f"{parts[1]} is written anew from the stored tables", Kind.EARLIER)
+            else:
+                yield Damage(path, problem, "only earlier versions need it", Kind.EARLIER)
+        for place in sorted(serving):
+            yield Damage(place, "files of it are damaged", "it is written anew from the stored tables", Kind.SERVING)
+
+    def _latest_places(self, table: Table, readable: Sequence[Snapshot]) -> set[str]:
+        """Files of a table that hold its latest rows, those that are missing included."""
+        latest = self._lake.latest(table)
+        newest = readable[-1].tables.get(table.name, {}) if readable else {}
+        versions = {shard: max(latest.get(shard, 0), newest.get(shard, 0)) for shard in latest.keys() | newest.keys()}
+        return {self._place(path) for path in self._lake.paths(table, versions)}
+
+    def _unpublished_rows(self, marks: dict[str, str], *, thorough: bool) -> Iterator[Damage]:
+        """Damage to the latest files that no manifest names: first sight tells what they are, if they can be read."""
+        for table in TABLES.values():
+            remedy = "its rows are computed anew" if table.published else "its records are read from stored answers"
+            if not table.published:
+                yield from self._lost_shards(table)
+            for path in self._lake.paths(table):
+                place = self._place(path)
+                if place in marks:
+                    continue
+                known = self.checksums.mark(place)
+                problem = self.checksums.problem(place, thorough=thorough) if known else None
+                if known is None or thorough:
+                    try:
+                        self._lake.check(path)
+                        self.checksums.problem(place)
+                    except StoreError:
+                        problem = problem or "it is empty or not readable as Parquet"
+                if problem:
+                    yield Damage(place, problem, remedy, Kind.ROWS)
+
+    def _lost_shards(self, table: Table) -> Iterator[Damage]:
+        """Shards of a table that no manifest names of which every file is gone."""
+        there = self._lake.latest(table)
+        for place in self.checksums.known(f"lake/{table.name}/"):
+            if Path(place).parent.name not in there:
+                yield Damage(place, "it is missing", "its records are read from stored answers", Kind.ROWS)
+
+    def _vector_damage(self, readable: Sequence[Snapshot], named: set[str], *, thorough: bool) -> Iterator[Damage]:
+        """Damage to files of LanceDB that no manifest names, and tables that cannot be opened."""
+        there, known = set(self._vector_files()), set(self.checksums.known("vectors/"))
+        newest = readable[-1] if readable else None
+        wanted = {f"{name}.lance" for name in newest.vector_tables} if newest else set()
+        for folder in sorted({path.split("/")[1] for path in there | known} | wanted):
+            name, place = folder.removesuffix(".lance"), f"vectors/{folder}"
+            yield from self._hint_damage(place)
+            cause, files = None, [path for path in sorted(known - named) if path.startswith(f"{place}/")]
+            exists = (self._root / place).exists()
+            try:
+                version = self._vectors.version(name)
+                moved = newest is None or newest.vector_tables.get(name) != version
+                strangers = any(path.startswith(f"{place}/") for path in there - known - named)
+                if thorough or (moved and strangers):
+                    self._vectors.scan(name)
+            except StoreError:
+                version, cause = 0, "it cannot be read" if exists else "it is missing"
+            for path in files:
+                problem = self.checksums.problem(path, thorough=thorough)
+                needed = bool(problem and version) and self._vectors.needs(name, version, self._root / path)
+                if problem and path in there:
+                    yield Damage(path, problem, "what needs it is written anew", Kind.EARLIER)
+                cause = cause or ("files of it are damaged" if needed else None)
+            if cause and (exists or folder in wanted):
+                kind = Kind.SERVING if name in VECTOR_TABLES else Kind.DERIVED
+                source = " from the stored tables" if kind is Kind.SERVING else ""
+                yield Damage(place, cause, f"it is written anew{source}", kind)
+
+    def _hint_damage(self, place: str) -> Iterator[Damage]:
+        """LanceDB looks for the latest version from a hint on; one that leads astray hides versions."""
+        path = self._root / place / _HINT
+        if path.exists():
+            names = (each.stem for each in path.parent.glob("*.manifest"))
+            numbers = [int(stem) for stem in names if stem.isdigit()]
+            latest = max(((1 << 64) - 1 - each if each >= 1 << 63 else each for each in numbers), default=0)
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                if json.loads(path.read_bytes())["version"] == latest:
+                    return
+            yield Damage(f"{place}/{_HINT}", "it does not name the latest version", "it is not needed", Kind.EARLIER)
+
+    def _begin_anew(self, place: str, aside: Aside) -> None:
+        name = place.removeprefix("vectors/").removesuffix(".lance")
+        known = self.checksums.known(f"{place}/")
+        if not self._vectors.begin_anew(name):
+            aside.take(place)
+            with suppress(StoreError):
+                self._vectors.forget_states(name)
+            self.checksums.forget(known)
+            for snapshot in self._snapshots.readable():  # numbers of versions begin again: none may be read under them
+                if not snapshot.files:
+                    aside.take(self._place(self._snapshots.path(snapshot.number)))
+                self.checksums.renew(path for path in snapshot.files if path.startswith(f"{place}/"))
+
+    def _restore(self, place: str, mark: str) -> None:
+        """Give the latest file of a shard the name of a damaged one as well, where it came out the same."""
+        path = self._root / place
+        table, shard = TABLES[path.parent.parent.name], path.parent.name
+        (latest,) = self._lake.paths(table, self._lake.latest(table, [shard])) or [path]
+        if mark and not path.exists() and latest != path and mark_of(latest) == mark:
+            with suppress(OSError):
+                os.link(latest, path)
+                self.checksums.adopt([self._place(latest)])
+
+    def _vector_files(self) -> Iterator[str]:
+        """Files of LanceDB that are written once."""
+        folder = self._root / "vectors"
+        for path in folder.glob("*.lance/**/*"):
+            if path.is_file() and not path.as_posix().endswith(_HINT) and path.parent.name != "_transactions":
+                yield self._place(path)
+
+
+def intact_version(snapshots: Snapshots) -> tuple[Snapshot | None, str | None]:
+    """The version that readers are to see: the current one, or where that is damaged, one that is intact.
+
+    Files that were never found intact on this machine are judged by their size, so that reading waits for no hashing.
+    Where no version is intact it is the current one: what of it is not damaged can be read.
+
+    Returns:
+        The version, None before the first publication, and what is wrong, else None.
+    """
+    checksums = Checksums(snapshots.root.parent)
+    candidates, pointer = snapshots.candidates(), snapshots.pointer()
+    problem: str | None = None
+    if candidates and pointer is not None and candidates[0].number != pointer.number:
+        problem = f"the manifest of snapshot {pointer.number} is damaged or gone"
+    for snapshot in candidates:
+        causes = ((path, checksums.problem(path, mark, unread=True)) for path, mark in snapshot.files.items())
+        first = next((f"{path}: {cause}" for path, cause in causes if cause), None)
+        if first is None:
+            instead = f"{problem}: snapshot {snapshot.number} is read instead; run `rag-assets index`"
+            return snapshot, problem and instead
+        problem = problem or f"snapshot {snapshot.number} is damaged ({first})"
+    if not candidates:
+        return None, problem
+    return candidates[0], f"{problem}, and no other is intact; run `rag-assets index`"
