@@ -148,7 +148,10 @@ def readable(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except (RuntimeError, OSError, ValueError, pa.ArrowException) as error:
+    except Exception as error:
+        expected = isinstance(error, (RuntimeError, OSError, ValueError, pa.ArrowException))
+        if not expected and not type(error).__module__.startswith("pyo3"):  # its core panics over some damage
+            raise
         _LOG.info("vector table %s: %s", name, error)
         raise StoreError(f"vector table {name}: missing or damaged; `rag-assets index` makes it anew") from error
 

@@ -114,10 +114,8 @@ class VectorStore:
             StoreError: There is no such table, or the version is gone.
         """
         opened = self._existing(name)
-        try:
+        with readable(name):
             opened.checkout(version)
-        except (RuntimeError, ValueError, OSError) as error:
-            raise StoreError(f"vector table {name}: version {version} is not there, or damaged") from error
         return opened
 
     def version(self, name: str) -> int:
@@ -328,10 +326,8 @@ class VectorStore:
         return VectorCache(self._database, dimension).prune(keep)
 
     def _existing(self, name: str) -> LanceTable:
-        try:
+        with readable(name):
             return self._database.open_table(name)
-        except (ValueError, RuntimeError, OSError) as error:
-            raise StoreError(f"vector table {name} is not there, or damaged") from error
 
 
 class _Counter:
