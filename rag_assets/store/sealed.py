@@ -63,7 +63,7 @@ class SealedFile:
             return None
         if value is None:
             raise StoreError(f"{self.path}: {problem or 'it is missing'}, and so is its copy")
-        _log.warning("%s: %s; its copy is read", self.path, problem or "it is missing")
+        _log.info("%s: %s; its copy is read", self.path, problem or "it is missing")
         return value
 
     def problem(self) -> str | None:
