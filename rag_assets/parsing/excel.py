@@ -159,16 +159,20 @@ def _document(
     if not states:
         raise ParseError(FailureCause.MALFORMED, "workbook: no sheets")
     pages, failures = [], []
+    unreadable = 0
     for index, (name, hidden) in enumerate(states):
         try:
             sheet = read(index)
         except ParseError as error:
             failures.append(Failure(error.cause, f'sheet "{name}": {error}', page_number=index + 1))
             pages.append(Page(index + 1, PageKind.SHEET, (), name, hidden))
+            unreadable += 1
             continue
         failures.extend(Failure(error.cause, f'sheet "{name}": {error}', index + 1) for error in sheet.problems)
         role = sheet_role(name, sheet.blocks)
         pages.append(Page(index + 1, PageKind.SHEET, sheet.blocks, name, hidden, role=role))
+    if unreadable == len(states):
+        raise ParseError(failures[0].cause, f"no sheet can be read: {failures[0].message}")
     return ParsedDocument(form, title, _mark_running_headers(pages), tuple(failures))
 
 

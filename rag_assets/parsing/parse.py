@@ -69,10 +69,10 @@ def parse_bytes(
         return ParsedDocument(detection.name, failures=(Failure(FailureCause.MEMORY, "memory ran out"),))
     except Exception as error:  # noqa: BLE001 - third-party parsers raise anything on damaged files; it becomes a row
         return ParsedDocument(detection.name, failures=(_unexpected(error, file_name),))
-    return replace(document, format=detection.name, failures=(*_nothing_read(document), *document.failures))
+    return replace(document, format=detection.name, failures=(*nothing_read(document), *document.failures))
 
 
-def _nothing_read(document: ParsedDocument) -> tuple[Failure, ...]:
+def nothing_read(document: ParsedDocument) -> tuple[Failure, ...]:
     """The failure of a document of which nothing was read, though some of its pages may say why by themselves."""
     if any(block.text.strip() for page in document.pages for block in page.blocks):
         return ()

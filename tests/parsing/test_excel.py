@@ -254,7 +254,7 @@ def test_one_damaged_sheet_is_a_failure_of_its_page() -> None:
     buffer = BytesIO()
     workbook.save(buffer)
     document = parse_excel(with_parts(buffer.getvalue(), {SHEET: "<worksheet><sheetData>"}), LIMITS)
-    assert [page.name for page in document.pages] == ["good"]
+    assert [(page.name, bool(page.blocks)) for page in document.pages] == [("Sheet", False), ("good", True)]
     (failure,) = document.failures
     assert (failure.cause, failure.page_number) == (FailureCause.MALFORMED, 1)
     assert failure.message.startswith('sheet "Sheet": ')

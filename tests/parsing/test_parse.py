@@ -9,9 +9,11 @@ import pytest
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.parsing import parse
-from rag_assets.parsing.content import ParsedDocument
-from rag_assets.parsing.parse import ParsingLimits, parse_bytes, parser_fingerprint
+from rag_assets.parsing.content import Block, Failure, Page, ParsedDocument
+from rag_assets.parsing.parse import ParsingLimits, nothing_read, parse_bytes, parser_fingerprint
 from rag_assets.parsing.pool import ParseJob, parse_files
+from rag_assets.parsing.records import document_record
+from rag_assets.sources.listing import SourceFile
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing"
 LIMITS = ParsingLimits(
@@ -162,3 +164,17 @@ def test_fingerprint_follows_the_source(tmp_path: Path, monkeypatch: pytest.Monk
             before = fingerprint()
     finally:
         parser_fingerprint.cache_clear()
+
+
+def test_a_document_of_which_no_page_is_read_has_failed() -> None:
+    reasons = [Failure(FailureCause.NO_TEXT, f"page {number}: a picture", number) for number in (1, 2, 3)]
+    pages = tuple(Page(number, PageKind.PAGE, ()) for number in (1, 2, 3))
+    [whole] = nothing_read(ParsedDocument("pdf", pages=pages, failures=tuple(reasons)))
+    assert (whole.page_number, whole.cause) == (None, FailureCause.NO_TEXT)
+    assert whole.message == "nothing was read of 3 pages: page 1: a picture"
+    read = replace(pages[0], blocks=(Block(BlockKind.PARAGRAPH, "text"),))
+    in_part = ParsedDocument("pdf", pages=(read, *pages[1:]), failures=tuple(reasons[1:]))
+    assert nothing_read(in_part) == ()
+    file = SourceFile("s/a.pdf", "s", "/a.pdf", "/a.pdf", 1, None, "1:1", local=True)
+    record = document_record(file, "0" * 64, in_part)
+    assert (record["status"], record["unread_page_count"], record["partly_read_page_count"]) == ("parsed", 2, 0)
