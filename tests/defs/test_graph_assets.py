@@ -103,7 +103,7 @@ def test_after_any_changes_all_tables_equal_those_of_a_rebuild(copied: Home, tmp
     (folder / "more.md").rename(folder / "stock.md")
     run_index(copied)
     full = published(rebuilt(copied, tmp_path / "full"))
-    assert len(full["community_reports"]) == len(full["lancedb.reports"]) > 1
+    assert len(full["community_reports"]) == len(full["lancedb.reports"]) > 0
     assert published(copied) == full
 
 
@@ -157,10 +157,9 @@ def test_a_dropped_graph_is_gone_until_it_is_asked_for_and_can_be_brought_back(c
     assert result.exit_code == 1
     assert len(result.output.splitlines()) == 1
     assert "RAG_GRAPH__ENABLED=true" in result.output
-    dropped = copied.snapshots.current()
     result = command("index")
     assert result.exit_code == 0, result.output
-    assert copied.snapshots.current() == dropped
+    assert not any(stored(copied).values())
     assert command("snapshots", "1").exit_code == 0
     assert stored(copied) == before
 
