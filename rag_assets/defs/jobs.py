@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from rag_assets.defs.partitions import shard_range_tags
+from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.reindex import STEPS, force_documents
 
@@ -38,7 +38,7 @@ def force_and_index(context: dg.OpExecutionContext, home: dg.ResourceParam[HomeR
     context.log.info("%d documents in %d shards", len(forced.documents), len(forced.shards))
     if forced.shards:
         job = build_definitions(home).resolve_job_def(INDEX_JOB.name)
-        job.execute_in_process(instance=context.instance, tags=shard_range_tags(forced.shards))
+        job.execute_in_process(instance=context.instance, tags=shard_tags(forced.shards))
     return list(forced.documents)
 
 

@@ -1,8 +1,8 @@
 """How assets are partitioned: a fixed number of hash shards of documents; and which of them a run works on.
 
-A run starts with a range of shards. Its first steps may take on others, so that it publishes one change as a whole:
-what the sources hold by then, files that moved between shards, and lines that have become common. Dagster fixes the
-partitions of a run beforehand: what was taken on is a tag of the run.
+A run starts with a range of shards and takes on others: those that changed outside of the range, and in its first steps
+what the sources hold by then, files that moved between shards, and lines that have become common, so that it publishes
+one change as a whole. Dagster fixes the partitions of a run beforehand: what was taken on is a tag of the run.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,9 +22,22 @@ TAKEN_ON_TAG = "rag_assets/shards_taken_on"
 FULL_CHECK_TAG = "rag_assets/full_check"  # on runs that compare the bytes of every file
 
 
-def shard_range_tags(shards: tuple[str, ...]) -> dict[str, str]:
-    """Run tags that span some shards; unchanged ones in between cost nothing."""
-    return {RANGE_START_TAG: min(shards), RANGE_END_TAG: max(shards)}
+def shard_tags(shards: Collection[str]) -> dict[str, str]:
+    """Tags of a run over some shards, at least one.
+
+    Dagster records events for every partition of a range, so the range is the longest stretch without a gap, the first
+    of those as long; the run takes on the others.
+    """
+    stretches: list[list[str]] = []
+    for shard in sorted(shards):
+        if stretches and SHARDS.index(shard) == SHARDS.index(stretches[-1][-1]) + 1:
+            stretches[-1].append(shard)
+        else:
+            stretches.append([shard])
+    longest = max(stretches, key=len)
+    others = sorted({*shards} - {*longest})
+    taken_on = {TAKEN_ON_TAG: ",".join(others)} if others else {}
+    return {RANGE_START_TAG: longest[0], RANGE_END_TAG: longest[-1], **taken_on}
 
 
 def shards_of_tags(tags: Mapping[str, str]) -> list[str] | None:

@@ -24,7 +24,7 @@ from rag_assets.definitions import GRAPH_STEPS, build_definitions
 from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
 from rag_assets.defs.assets.serving import snapshot
 from rag_assets.defs.jobs import INDEX_JOB
-from rag_assets.defs.partitions import shard_range_tags
+from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource, RunProgress
 from rag_assets.defs.retention import drop_old_runs
 from rag_assets.home import Home
@@ -85,7 +85,7 @@ def _run(
     job = build_definitions(home=resource, progress=progress).resolve_job_def(INDEX_JOB.name)
     if assets is not None:
         job = job.get_subset(asset_selection=frozenset(assets))
-    tags = {**shard_range_tags(shards), IN_PROCESS_TAG: str(home.path)}
+    tags = {**shard_tags(shards), IN_PROCESS_TAG: str(home.path)}
     with _instance() as instance:
         if active := active_runs(instance, home):
             raise StoreError(

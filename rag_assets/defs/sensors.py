@@ -10,7 +10,7 @@ from rag_assets.contracts.fingerprint import digest
 from rag_assets.defs.active_runs import active_runs
 from rag_assets.defs.checks import report_sources
 from rag_assets.defs.jobs import INDEX_JOB
-from rag_assets.defs.partitions import FULL_CHECK_TAG, shard_range_tags
+from rag_assets.defs.partitions import FULL_CHECK_TAG, shard_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.retention import drop_old_runs
 from rag_assets.sources.changes import Changes
@@ -101,14 +101,14 @@ def build_full_check(cron: str) -> dg.ScheduleDefinition:
         description="Compares the bytes of every file with what is stored, for changes that kept size and times.",
     )
     def compare_all_files() -> dg.RunRequest:
-        return dg.RunRequest(tags={**shard_range_tags(SHARDS), FULL_CHECK_TAG: "true"})
+        return dg.RunRequest(tags={**shard_tags(SHARDS), FULL_CHECK_TAG: "true"})
 
     return compare_all_files
 
 
 def _request(changes: Changes, run_key: str | None) -> dg.RunRequest:
     tags = {
-        **shard_range_tags(changes.shards),
+        **shard_tags(changes.shards),
         "rag_assets/new": str(len(changes.new)),
         "rag_assets/changed": str(len(changes.changed)),
         "rag_assets/gone": str(len(changes.gone)),

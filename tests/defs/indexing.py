@@ -9,7 +9,7 @@ import dagster as dg
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
 from rag_assets.definitions import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
-from rag_assets.defs.partitions import shard_range_tags
+from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.home import Home
 from rag_assets.settings import load_settings
@@ -23,7 +23,7 @@ def run_index(home: Home, *, succeeds: bool = True) -> Changes:
     fresh = Home(home.settings)
     changes = fresh.changes(fresh.listing())
     if changes.shards:
-        run_tags(home, shard_range_tags(changes.shards), succeeds=succeeds)
+        run_tags(home, shard_tags(changes.shards), succeeds=succeeds)
     return changes
 
 

@@ -14,11 +14,11 @@ from rag_assets.definitions import build_definitions
 from rag_assets.defs.active_runs import active_runs
 from rag_assets.defs.checks import sources_reachable
 from rag_assets.defs.jobs import INDEX_JOB
-from rag_assets.defs.partitions import shard_range_tags
+from rag_assets.defs.partitions import shard_tags, shards_of_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.sensors import build_schedule, build_sensor
 from rag_assets.home import Home
-from rag_assets.store.lake import shard_of
+from rag_assets.store.lake import SHARDS, shard_of
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def evaluations(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> list[tup
 def index_run(home: Home, instance: dg.DagsterInstance) -> list[tuple[dg.AssetCheckKey, bool]]:
     """Run the index job over what changed; checks that failed."""
     fresh = Home(home.settings)
-    tags = shard_range_tags(fresh.changes(fresh.listing()).shards)
+    tags = shard_tags(fresh.changes(fresh.listing()).shards)
     job = build_definitions(HomeResource(home.settings)).resolve_job_def(INDEX_JOB.name)
     config = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     result = job.execute_in_process(instance=instance, tags=tags, run_config=config)
@@ -56,8 +56,7 @@ def test_the_sensor_requests_one_run_over_the_changed_shards(home: Home, resourc
     assert isinstance(result, dg.SensorResult)
     [request] = result.run_requests or []
     shards = sorted({shard_of("specs/a.md"), shard_of("specs/b.md")})
-    assert request.tags["dagster/asset_partition_range_start"] == shards[0]
-    assert request.tags["dagster/asset_partition_range_end"] == shards[-1]
+    assert shards_of_tags(request.tags) == shards
     assert request.tags["rag_assets/new"] == "2"
 
 
@@ -152,7 +151,7 @@ def test_a_backfill_takes_on_the_other_name_of_a_file_and_nothing_else(home: Hom
     run_index(home)
     (root / old).rename(root / new)
     (root / other).write_text("# changed\n\nfurther text", encoding="utf-8")
-    run_tags(home, {**shard_range_tags((shard_of(f"specs/{new}"),)), "dagster/backfill": "one"})
+    run_tags(home, {**shard_tags((shard_of(f"specs/{new}"),)), "dagster/backfill": "one"})
     texts = {row["document_id"]: row["text"].split()[-3] for row in published(home)["pages"]}
     assert texts == {f"specs/{new}": old, f"specs/{other}": other}
     assert run_index(home).changed == (f"specs/{other}",)
@@ -180,7 +179,7 @@ def test_a_run_with_nothing_to_do_publishes_nothing(home: Home) -> None:
     run_index(home)
     before = home.snapshots.current()
     for _ in range(2):
-        run_tags(home, shard_range_tags(("00", "3f")))
+        run_tags(home, shard_tags(SHARDS))
         assert home.snapshots.current() == before
     assert home.snapshots.numbers() == [1]
 
