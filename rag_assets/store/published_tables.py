@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
 
@@ -137,9 +138,10 @@ def _make_database(folder: Path, number: int, published_at: str) -> None:
 
     from rag_assets.store.sql import read_queries, sql_folder, strip_comments
 
-    with _aside(folder / DATABASE) as aside, duckdb.connect() as connection:
+    with TemporaryDirectory(prefix="rag-assets-") as scratch, duckdb.connect() as connection:
+        made = Path(scratch) / DATABASE  # not in the home: DuckDB cannot write where a path holds a question mark
         try:
-            connection.execute(f"ATTACH {_literal(str(aside))} AS made (STORAGE_VERSION '{_STORAGE_VERSION}')")
+            connection.execute(f"ATTACH {_literal(str(made))} AS made (STORAGE_VERSION '{_STORAGE_VERSION}')")
             connection.execute("USE made; BEGIN")
             for table in TABLES.values():
                 files = _literal(f"{_escaped(str(folder / table.name))}/*.parquet")
@@ -163,7 +165,9 @@ def _make_database(folder: Path, number: int, published_at: str) -> None:
             connection.execute("COMMIT; USE memory; DETACH made")
         except duckdb.Error as error:
             raise StoreError(f"{folder / DATABASE}: the views cannot be made: {error}") from error
-        aside.replace(folder / DATABASE)
+        with _aside(folder / DATABASE) as aside:
+            shutil.copyfile(made, aside)
+            aside.replace(folder / DATABASE)
 
 
 def _literal(text: str) -> str:
