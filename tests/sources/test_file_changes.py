@@ -245,3 +245,14 @@ def test_a_file_that_may_no_longer_be_read(act: Callable[[Path], None], tmp_path
 def test_nothing_to_report_of_a_document_that_was_read(base: Base) -> None:
     assert incomplete_documents(base.lake) == []
     assert base.lake.read(PARSE_FAILURES).num_rows == 0
+
+
+def test_what_lacked_a_package_is_tried_again_with_other_packages(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    (base.folder / "b.rtf").write_bytes(b"{\\rtf1 text}")
+    base.limits = replace(base.limits, unstructured_formats=("rtf",))
+    parsed: list[int] = []
+    for packages in ("first", "first", "second", "second"):
+        monkeypatch.setattr(documents, "installed_readers", lambda packages=packages: packages)
+        report = update_documents(base.lake, base.listing(), SHARDS, base.limits, 1, ignore)
+        parsed.append(report.total().computed)
+    assert parsed == [2, 0, 1, 0], "both for the setting, then the one that lacks a package"
