@@ -52,8 +52,16 @@ def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
         _check_node(node, tables, named)
 
 
+def damaged_table(error: duckdb.Error) -> str | None:
+    """Name of the table whose files could not be read; None where the query failed for another reason."""
+    broken = re.search(r"stream registered as '(\w+)' failed", str(error))
+    return broken[1] if broken else None
+
+
 def one_line(error: Exception) -> str:
     """What DuckDB says of an error, without the advice that follows; cut, as it may repeat a value of any length."""
+    if table := damaged_table(error):
+        return f"table {table}: a stored file is missing or damaged; `rag-assets index` makes it anew"
     return message_of(str(error).partition("\n\n")[0])
 
 

@@ -16,13 +16,13 @@ from uuid import UUID
 
 import duckdb
 
-from rag_assets.contracts.errors import QueryError, RagAssetsError
+from rag_assets.contracts.errors import QueryError, RagAssetsError, StoreError
 from rag_assets.contracts.plain_text import message_of
 from rag_assets.contracts.tables import TABLES
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot
 from rag_assets.store.sql import open_database, read_queries, sql_folder
-from rag_assets.store.sql_rules import check_select, one_line
+from rag_assets.store.sql_rules import check_select, damaged_table, one_line
 from rag_assets.store.workers import limit_memory, serve
 
 _OVERHEAD_BYTES = 256 << 20  # of Python and Arrow beside what DuckDB counts
@@ -83,7 +83,8 @@ def answer(request: dict[str, Any], database: _Database) -> dict[str, Any]:
         database.out_of_memory = True
         raise QueryError("the query took more memory than it may") from error
     except duckdb.Error as error:
-        raise QueryError(one_line(error)) from error
+        kind = StoreError if damaged_table(error) else QueryError
+        raise kind(one_line(error)) from error
     except (ValueError, OverflowError) as error:  # a value that Python has no type for
         raise QueryError(message_of(f"a value of the result cannot be told: {error}")) from error
     finally:
