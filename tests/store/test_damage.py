@@ -14,6 +14,7 @@ from rag_assets.contracts.tables import TABLES
 from rag_assets.store.checksums import RECORD
 from rag_assets.store.damage import Aside, Damage, StoreDamage, intact_version
 from rag_assets.store.snapshots import Snapshot
+from rag_assets.store.vector_upkeep import readable
 
 TEXTS = {"00": {"a": "abc", "b": "bcd"}, "01": {"c": "cde"}}
 
@@ -71,13 +72,12 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(base: Base, snapshot: Snapshot) -> dict[str, list[str]]:
-    """All rows of a version, by table; texts say what they are, as serving rows have no order."""
-    stored = {n: base.lake.read(TABLES[n], versions=v).to_pylist() for n, v in snapshot.tables.items()}
-    served = {n: base.vectors.open_at(n, v).to_arrow().to_pylist() for n, v in snapshot.vector_tables.items()}
-    return {
-        name: sorted(map(str, each))
-        for name, each in {**stored, **{f"lancedb.{n}": r for n, r in served.items()}}.items()
-    }
+    """All rows of a version, by table, read as readers do; serving rows have no order."""
+    found = {n: base.lake.read(TABLES[n], versions=v).to_pylist() for n, v in snapshot.tables.items()}
+    for name, version in snapshot.vector_tables.items():
+        with readable(name):
+            found[f"lancedb.{name}"] = base.vectors.open_at(name, version).to_arrow().to_pylist()
+    return {name: sorted(map(str, each)) for name, each in found.items()}
 
 
 def current(base: Base) -> Snapshot:
@@ -137,9 +137,9 @@ def mended_rows(root: Path) -> dict[str, list[str]]:
     """All rows that readers see after indexing; before it, they see a version that can be read, or one line."""
     base = Base(root)
     with suppress(StoreError):
-        readable, _ = intact_version(base.snapshots)
-        assert readable is not None
-        rows(base, readable)
+        version, _ = intact_version(base.snapshots)
+        assert version is not None
+        rows(base, version)
     mend(base)
     again = Base(root)
     return rows(again, current(again))
