@@ -142,7 +142,9 @@ def _told(folder: Path) -> Iterator[None]:
         yield
     except dg.DagsterError as error:
         said = " ".join(str(error).split())[:_SAID_CHARS]
-        raise StoreError(f"{folder}: the Dagster instance cannot be used; is dagster.yaml damaged? {said}") from error
+        raise StoreError(
+            f"{folder}: the Dagster instance cannot be used; is dagster.yaml damaged? Correct or remove it: {said}"
+        ) from error
     except (DatabaseError, sqlite3.DatabaseError) as error:
         said = " ".join(str(error).split())[:_SAID_CHARS]
         raise StoreError(f"{folder}: the history of runs cannot be used; see `rag-assets verify`: {said}") from error
