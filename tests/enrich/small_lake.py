@@ -200,6 +200,8 @@ def _document(document_id: str, title: str, pages: Sequence[Page]) -> dict[str, 
         "title": title,
         "language": detect_language(text),
         "page_count": len(pages),
+        "unread_page_count": 0,
+        "partly_read_page_count": 0,
         "length_chars": len(text),
     }
 

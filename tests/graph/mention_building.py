@@ -169,6 +169,8 @@ def _document_record(name: str, parsed: ParsedDocument) -> Record:
         "title": parsed.title or name,
         "language": "ja",
         "page_count": len(parsed.pages),
+        "unread_page_count": 0,
+        "partly_read_page_count": 0,
         "length_chars": 0,
     }
 
