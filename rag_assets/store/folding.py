@@ -37,9 +37,8 @@ def fold_name(name: str) -> str:
     """
     text = _DASHES.sub("-", unicodedata.normalize("NFKC", name).translate(_QUOTES)).casefold()
     text = " ".join(unicodedata.normalize("NFKC", text).split())
-    text = _stripped(text)
-    text = _WIDE_BLANK.sub("", text)
-    return _LAST_LONG_VOWEL.sub("", _LETTER_HYPHEN.sub(" ", text))
+    text = _WIDE_BLANK.sub("", _LETTER_HYPHEN.sub(" ", _stripped(text)))
+    return _LAST_LONG_VOWEL.sub("", text)
 
 
 def clean_name(name: str) -> str:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mention_building import (
     OPTIONS,
@@ -94,6 +94,7 @@ def test_folding_keeps_apart(first: str, second: str) -> None:
 
 
 @settings(deadline=None)
+@example("A-一")
 @given(st.text(max_size=40))
 def test_folding_twice_changes_nothing(text: str) -> None:
     assert fold_name(fold_name(text)) == fold_name(text)
