@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rag_assets.contracts.errors import SettingsError
 
 _AUTHORITY = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[^\s:/?#\\@\[\]%,]+))(?::(?P<port>[0-9]{0,5}))?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -71,6 +72,11 @@ def check_exposure(host: str, token: str | None) -> None:
             f"{host} can be reached from other machines: set RAG_API_TOKEN to a secret of 16 characters or more, or "
             "serve on 127.0.0.1"
         )
+
+
+def is_plain_path(path: str) -> bool:
+    """Whether a decoded path holds no control character, by which rules on paths and routes may read it differently."""
+    return _CONTROL.search(path) is None
 
 
 def is_own_name(host: str, names: Collection[str], *, loopback: bool) -> bool:

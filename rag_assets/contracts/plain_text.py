@@ -12,7 +12,7 @@ MESSAGE_CHARS = 1000  # of a message to people, in which the text of a query or 
 # Controls but tab and line feed, controls of direction, line and paragraph separators, invisible marks, halves of
 # surrogate pairs, and tags. Joiners and variation selectors stay, as emoji and Japanese names are written with them.
 _UNSAFE = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     r"\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e007f"
 )
 _FLAG = r"\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"  # of England, Scotland and the like

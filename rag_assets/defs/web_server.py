@@ -4,6 +4,7 @@ Dagster's web server asks nobody who they are, and starts runs for every page th
 is asked before. By which names a server may be called, and which pages are its own, is said in `contracts.exposure`.
 """
 
+import asyncio
 import hmac
 import secrets
 import signal
@@ -23,17 +24,20 @@ from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rag_assets.contracts.exposure import is_loopback, is_own_name, is_own_page
+from rag_assets.contracts.exposure import is_loopback, is_own_name, is_own_page, is_plain_path
 from rag_assets.instance import DEFINITIONS
+from rag_assets.query.api.connections import ConnectionLimits, limited_protocol
 from rag_assets.query.api.limits import RateLimit
 from rag_assets.query.api.problems import Problem
 from rag_assets.query.api.server import address_of
 from rag_assets.settings import load_settings
 
 _GRAPHQL = "/graphql"
+_NO_LINKS = (_GRAPHQL, "/notebook")  # no pages that other sites may link to
 _QUERY_TYPES = ("application/json", "application/graphql")  # which no page sends elsewhere without asking first
 _WRONG_TOKENS_PER_MINUTE = 30  # of one client
 _FORM_BYTES = 4096
+_FORM_SECONDS = 10.0  # for each part of the form
 _POLL_MILLISECONDS = 2000  # between two looks of the UI for new runs, as in `dagster-webserver`
 _STATEMENT_MILLISECONDS, _RECYCLE_SECONDS, _OVERFLOW = 15_000, 3600, 20  # of database connections, as there
 _GRACE_SECONDS = 5
@@ -116,6 +120,8 @@ class UiGuard:
         """
         headers = Headers(scope=scope)
         host = headers.get("host", "")
+        if not is_plain_path(scope["path"]):
+            raise _Refusal(400, "The path holds control characters.")
         if not is_own_name(host, self._options.hosts, loopback=self._options.loopback):
             raise _Refusal(403, "The UI is not called by this name; see the setting serve.hosts.")
         site = None if _is_link(scope, headers) else headers.get("sec-fetch-site")
@@ -175,7 +181,7 @@ def _is_link(scope: Scope, headers: Headers) -> bool:
     return (
         scope["type"] == "http"
         and scope["method"] == "GET"
-        and scope["path"] != _GRAPHQL
+        and not scope["path"].startswith(_NO_LINKS)
         and headers.get("sec-fetch-mode") == "navigate"
         and headers.get("sec-fetch-dest") == "document"
     )
@@ -208,7 +214,10 @@ async def _read(receive: Receive) -> bytes:
     """
     body, more = b"", True
     while more:
-        message = await receive()
+        try:
+            message = await asyncio.wait_for(receive(), _FORM_SECONDS)
+        except TimeoutError as error:
+            raise _Refusal(408, f"Expected the form in {_FORM_SECONDS:g} seconds.") from error
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > _FORM_BYTES:
@@ -221,6 +230,7 @@ def main() -> None:
     opened = socket.socket(fileno=int(sys.argv[1]))
     chosen = load_settings().serve
     token = chosen.token.get_secret_value() if chosen.token else None
+    limits = ConnectionLimits(chosen.connections, chosen.header_bytes, chosen.header_seconds)
     options = UiOptions(token, is_loopback(opened.getsockname()[0]), chosen.hosts)
     target = ModuleTarget(DEFINITIONS, None, None, None)
     with dg.DagsterInstance.get() as instance:
@@ -232,6 +242,8 @@ def main() -> None:
                 log_level="warning",
                 server_header=False,
                 forwarded_allow_ips=chosen.proxies,
+                http=limited_protocol(limits),
+                h11_max_incomplete_event_size=limits.header_bytes,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
             # uvicorn raises a signal again when it is done, which would leave the code server behind

@@ -12,17 +12,18 @@ from rag_assets.contracts.plain_text import without_controls
 from rag_assets.query.answers import Sentence, Source
 
 _REMOVED = "(link removed)"
-# an address as programs make links of it: all of ASCII that may stand in one
+# an address with all of ASCII up to the next blank, since some programs take all of that into a link; also right behind
+# Japanese text. Schemes are at most 30 letters long, so that the search takes linear time.
 _ADDRESS = re.compile(
-    r"(?:\b[a-z][a-z0-9+.-]+://|\bwww\.|\b(?:javascript|vbscript|mailto|tel):|\bdata:[a-z]+/)[!#-;=?-Z_a-z~]*"
-    r"(?<![.,;:!?)\]])",
+    r"(?:[a-z][a-z0-9+.-]{1,30}://|(?<![a-z])(?:www\.|(?:javascript|vbscript|mailto|tel):|data:[a-z]+/))[!-~]*"
+    r"(?<![.,;:!?)\]}>*_'\"|])",
     re.IGNORECASE,
 )
 _IMAGE_OR_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]+\])")
 _MARK = re.compile(r"\d+(?:\s*[,、，]\s*\d+)*")
 _TAG = re.compile(r"<(?=[a-z/!?])", re.IGNORECASE)
 _LINK_JOINT = re.compile(r"\](?=[(\[:])")
-_UNSETTLED_END = re.compile(r"[!-~]+\Z")
+_WORD_CHARACTERS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
 
 
 def without_markup(text: str, evidence: str) -> str:
@@ -45,7 +46,7 @@ def settled(text: str) -> str:
     """The beginning of a text that is still being written, as far as its markup cannot change by what follows."""
     before = ""
     while text != before:
-        before, text = text, _without_open_brackets(_UNSETTLED_END.sub("", text))
+        before, text = text, _without_open_brackets(text.rstrip(_WORD_CHARACTERS))
     return text
 
 

@@ -7,6 +7,7 @@ import http.client
 import http.server
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -176,7 +177,17 @@ def test_queries_that_no_page_needs_to_ask_for_are_refused_from_anywhere(server:
     assert server.asked("POST", query, PLAIN, "")[0] == 415
     assert server.asked("POST", query)[0] == 415
     assert server.asked("GET", query)[0] == 415
+    other = query.replace("/graphql", "/graphql%0a")
+    for headers in ({"Accept": "image/*"}, PLAIN):
+        assert server.asked("GET", other, headers)[0] == 400
+        assert server.asked("POST", other, headers, "")[0] == 400
     assert server.run_ids() == before
+
+
+def test_half_sent_requests_are_cut_off(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
+        client.sendall(b"GET /runs HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+        assert client.recv(1) == b""
 
 
 def test_the_ui_itself_and_links_to_it_are_served(server: Server) -> None:

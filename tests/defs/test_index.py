@@ -197,7 +197,7 @@ def test_an_interrupt_ends_the_run_and_the_next_goes_on(home: Home, delay: float
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=30)
-    assert process.returncode == 1, output
+    assert process.returncode == 130, output
     assert run_index(home).unfinished_shards or unfinished_steps(home) == []
     assert unfinished_steps(home) == []
 

@@ -87,12 +87,22 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._owes_since is not None and len(data) > self._limits.header_bytes and not self._holds_head(data):
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+            return
         before = self.cycle
         super().data_received(data)
         if self.cycle is not before:
             self._owes_since = None
         elif not self.serves and self._owes_since is None:
             self._owes_since = self.loop.time()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._open.pop(self, None)
+        if self._look is not None:
+            self._look.cancel()
+        super().handle_websocket_upgrade(event)
 
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:  # a response is under way
@@ -102,6 +112,11 @@ class _Connection(H11Protocol):
             self.transport.close()
         else:
             super().send_400_response(msg)
+
+    def _holds_head(self, data: bytes) -> bool:
+        """Whether the head of a request ends within its limit; h11 looks only at heads that are not complete."""
+        start = data[: self._limits.header_bytes]
+        return b"\r\n\r\n" in start or b"\n\n" in start
 
     def _make_room(self) -> bool:
         """Cut off the oldest other connection that serves no request."""

@@ -15,7 +15,7 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rag_assets.contracts.exposure import is_own_name, is_own_page
+from rag_assets.contracts.exposure import is_own_name, is_own_page, is_plain_path
 from rag_assets.query.api.limits import RateLimit
 from rag_assets.query.api.logs import REQUESTS
 from rag_assets.query.api.metrics import Metrics
@@ -91,7 +91,7 @@ class Guard:
         answering = self._answering(scope, send, passing)
         try:
             self._check(scope, headers)
-            if scope["method"] in _WITH_BODY:
+            if scope["method"] in _WITH_BODY and is_protected(scope["path"]):  # nothing else reads one
                 receive = await self._with_body(receive, headers)
             await self._app(scope, receive, answering)
         except Problem as problem:
@@ -107,6 +107,8 @@ class Guard:
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         self._check_host(headers.get("host", ""))
+        if not is_plain_path(scope["path"]):
+            raise Problem(400, "the path holds control characters")
         scope["state"]["known"] = self._token is None or self._shows(headers, self._token)
         if not is_protected(scope["path"]):
             return

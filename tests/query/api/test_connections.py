@@ -110,6 +110,26 @@ def test_who_sends_a_body_without_a_token_is_answered_and_cut_off(guarded: Runni
         assert time.monotonic() - began < 20
 
 
+def test_a_body_that_nobody_reads_is_not_waited_for(guarded: RunningServer) -> None:
+    with connected(httpx.URL(guarded.url).port or 0) as client:
+        began = time.monotonic()
+        client.sendall(b"POST /nope HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nab")
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 40")
+        assert time.monotonic() - began < 10
+
+
+def test_a_long_head_that_comes_at_once_is_refused(guarded: RunningServer) -> None:
+    with connected(httpx.URL(guarded.url).port or 0) as client:
+        client.sendall(BEGUN + b"x" * 100_000 + b"\r\n\r\n")
+        assert client.recv(1 << 16).startswith(b"HTTP/1.1 431")
+
+
+@pytest.mark.parametrize("path", ["/mcp%0a", "/metrics%0A", "/api/v1/documents%0a", "/%00", "/mcp%7f"])
+def test_paths_that_routes_read_otherwise_than_the_guard_are_refused(guarded: RunningServer, path: str) -> None:
+    for method in ("GET", "POST"):
+        assert httpx.request(method, f"{guarded.url}{path}", json={}).status_code == 400
+
+
 @pytest.mark.parametrize(
     ("request_bytes", "answer"),
     [
