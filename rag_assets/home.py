@@ -107,17 +107,18 @@ class Home:
     def __init__(self, settings: Settings) -> None:
         self.stated = settings
         self.path = settings.home.expanduser().absolute()
-        self.settings = settings_in_force(settings, self._built_with(), self._settings_file)
+        self.settings = settings_in_force(settings, self._built_with(), self.settings_path)
         self.options = StepOptions(self.settings)
         self._schemas_fit = False
 
     @property
-    def _settings_file(self) -> Path:
+    def settings_path(self) -> Path:
+        """File of the settings that it was built with."""
         return self.path / "settings.json"
 
     def _built_with(self) -> Values:
         """The stored settings; where they are missing, what the stored tables tell of them."""
-        stored = read_stored(self._settings_file)
+        stored = read_stored(self.settings_path)
         return ({"graph": {"enabled": True}} if self.holds_graph else {}) if stored is None else stored
 
     @property
@@ -144,7 +145,7 @@ class Home:
 
     def store_settings(self) -> None:
         """Store the settings in force as those that the knowledge base is built with."""
-        store_settings(self._settings_file, self.settings)
+        store_settings(self.settings_path, self.settings)
 
     def without_graph(self) -> "Home":
         """The same knowledge base with the entity graph switched off."""

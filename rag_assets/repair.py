@@ -16,6 +16,7 @@ from rag_assets.instance import dagster_folder
 from rag_assets.sources.changes import registry_file
 from rag_assets.store.damage import Aside, Damage, Kind, StoreDamage
 from rag_assets.store.lake import SHARD_COUNT
+from rag_assets.stored_settings import settings_file
 
 if TYPE_CHECKING:
     from rag_assets.home import Home
@@ -88,6 +89,8 @@ class Repair:
             except StoreError:
                 remedy = "its copy is damaged as well: name its sources again, `rag-assets index LOCATION`"
                 yield Damage("sources.json", problem, remedy, Kind.SEALED)
+        if problem := settings_file(self._home.settings_path).problem():
+            yield Damage("settings.json", problem, "it is restored from its copy", Kind.SEALED)
         if problem := self._home.lake.shards_file.problem():
             yield Damage("lake/shards.json", problem, "it is written anew", Kind.SEALED)
 
@@ -99,6 +102,9 @@ class Repair:
             except StoreError:
                 for path in (registry.path, registry.copy):
                     self._aside.take(self._place(path))
+        stored = settings_file(self._home.settings_path)
+        if stored.problem() and (values := stored.read()) is not None:
+            stored.write(values)
         if shards.problem():
             shards.write({"shard_count": SHARD_COUNT})
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.errors import SettingsError, StoreError
 from rag_assets.settings import ChunkingSettings, EmbeddingSettings, GraphSettings, Settings
-from rag_assets.store.files import write_atomically
+from rag_assets.store.sealed import SealedFile
 
 Values = Mapping[str, Mapping[str, Any]]  # by section and name, as in JSON
 
@@ -82,21 +82,24 @@ def read_stored(path: Path) -> Values | None:
         SettingsError: The file is damaged.
     """
     try:
-        found = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise _damaged(path) from error
-    if not (isinstance(found, dict) and all(isinstance(each, dict) for each in found.values())):
-        raise _damaged(path)
-    return found
+        return settings_file(path).read()
+    except StoreError as error:
+        raise SettingsError(
+            f"{error}; it holds the settings that the knowledge base was built with: remove both, state these in the "
+            "environment or rag_assets.toml if they are not the defaults, and run `rag-assets index`"
+        ) from error
+
+
+def settings_file(path: Path) -> SealedFile:
+    """The file of the stored settings and its copy."""
+    return SealedFile(path, _unsealed)
 
 
 def store_settings(path: Path, settings: Settings) -> None:
     """Store the settings in force; nothing is written where they are stored already."""
     values = _values(settings)
-    if read_stored(path) != values:
-        write_atomically(path, json.dumps(values, ensure_ascii=False, indent=1, sort_keys=True).encode())
+    if read_stored(path) != values or settings_file(path).problem():
+        settings_file(path).write(values)
 
 
 def settings_in_force(stated: Settings, stored: Values, path: Path) -> Settings:
@@ -172,8 +175,5 @@ def _shown(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _damaged(path: Path) -> SettingsError:
-    return SettingsError(
-        f"{path}: damaged; it holds the settings that the knowledge base was built with: remove it, state these in the "
-        "environment or rag_assets.toml if they are not the defaults, and run `rag-assets index`"
-    )
+def _unsealed(_content: bytes) -> dict[str, Any]:
+    raise ValueError("it has no digest")

@@ -21,6 +21,7 @@ from rag_assets.defs.sensors import build_schedule, build_sensor
 from rag_assets.home import Home
 from rag_assets.settings import load_settings
 from rag_assets.store.lake import WHOLE
+from rag_assets.store.sealed import sealed
 
 ENTITY: dict[str, Any] = {
     "entity_id": "e1",
@@ -122,24 +123,36 @@ def test_before_anything_is_stored_there_is_none(tmp_path: Path) -> None:
 
 def test_a_stored_graph_is_kept_without_the_file(tmp_path: Path) -> None:
     built(tmp_path, graph={"enabled": True})
-    (tmp_path / "settings.json").unlink()
-    assert opened(tmp_path).settings.graph.enabled
+    for name in ("settings.json", "settings.json.copy"):
+        (tmp_path / name).unlink()
+        assert opened(tmp_path).settings.graph.enabled
     assert [each.setting for each in opened(tmp_path, graph={"enabled": False}).contradictions()] == ["graph.enabled"]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"graph": 1}', b"\xff\xfe"])
-def test_a_damaged_file_is_told_in_one_line(tmp_path: Path, content: bytes) -> None:
-    built(tmp_path)
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"graph": 1}', b"\xff\xfe"])
+def test_a_damaged_file_is_read_from_its_copy_and_told_where_both_are(tmp_path: Path, content: bytes) -> None:
+    built(tmp_path, graph={"enabled": True})
     (tmp_path / "settings.json").write_bytes(content)
+    assert opened(tmp_path).settings.graph.enabled
+    (tmp_path / "settings.json.copy").write_bytes(content)
     status, output = command(tmp_path, "status")
     assert (status, len(output.splitlines())) == (1, 1)
-    assert output.startswith(f"rag-assets: {tmp_path / 'settings.json'}: damaged")
-    assert "remove it" in output
+    assert output.startswith(f"rag-assets: {tmp_path / 'settings.json'}: it is ")
+    assert "remove both" in output
+
+
+def test_a_value_that_was_changed_in_the_file_is_not_obeyed(tmp_path: Path) -> None:
+    built(tmp_path, chunking={"size_tokens": 200})
+    path = tmp_path / "settings.json"
+    path.write_bytes(path.read_bytes().replace(b"200", b"100"))
+    assert opened(tmp_path).settings.chunking.size_tokens == 200
+    opened(tmp_path).store_settings()
+    assert b"200" in path.read_bytes()
 
 
 def test_a_stored_value_out_of_range_is_named(tmp_path: Path) -> None:
     built(tmp_path)
-    (tmp_path / "settings.json").write_text(json.dumps({"chunking": {"size_tokens": "many"}}), "utf-8")
+    (tmp_path / "settings.json").write_bytes(sealed({"chunking": {"size_tokens": "many"}}))
     with pytest.raises(SettingsError, match=r"settings\.json.*chunking\.size_tokens"):
         opened(tmp_path)
 

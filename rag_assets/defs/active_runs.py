@@ -12,6 +12,7 @@ from rag_assets.contracts.tables import TABLES
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shards_of_tags
 from rag_assets.home import Home
+from rag_assets.instance import dagster_folder
 from rag_assets.store.lake import SHARDS
 
 IN_PROCESS_TAG = "rag_assets/in_process"  # on runs inside `rag-assets index`: the folder of the home
@@ -53,7 +54,10 @@ def writes_our_tables(run: dg.DagsterRun) -> bool:
 
 
 def _end_dead_runs(instance: dg.DagsterInstance, home: Home) -> None:
-    tags = {IN_PROCESS_TAG: str(home.path)}
-    for run in instance.get_runs(dg.RunsFilter(job_name=INDEX_JOB.name, statuses=_ACTIVE, tags=tags)):
+    own = dagster_folder(home).is_relative_to(home.path)  # else other homes may have runs there
+    for run in instance.get_runs(dg.RunsFilter(job_name=INDEX_JOB.name, statuses=_ACTIVE)):
+        of_home = run.tags.get(IN_PROCESS_TAG)
+        if of_home is None or (of_home != str(home.path) and not own):  # a home that was copied has another path
+            continue
         instance.report_run_failed(run, "The process of this run was killed.")
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)

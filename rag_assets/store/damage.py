@@ -121,6 +121,8 @@ class StoreDamage:
     def take_away(self, found: Sequence[Damage], aside: Aside) -> None:
         """Take away what is damaged, so that what is missing is computed by the next run."""
         files = {path: mark for snapshot in self._snapshots.readable() for path, mark in snapshot.files.items()}
+        serving = self.checksums.known("vectors/")
+        self.checksums.forget(path for path in serving if not (self._root / "/".join(path.split("/")[:2])).exists())
         for damage in found:
             match damage.kind:
                 case Kind.ROWS:

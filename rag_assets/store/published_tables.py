@@ -58,7 +58,8 @@ class PublishedTables:
         """
         folder = self.root / str(number)
         try:
-            if not folder.is_dir():
+            if not self._is_whole(folder, tables):
+                _remove(folder)
                 with _aside(folder) as aside:
                     for table in TABLES.values():
                         versions = tables.get(table.name, {}) if table.published else None
@@ -71,6 +72,27 @@ class PublishedTables:
                 sync_folder(folder.parent)
         except OSError as error:
             raise StoreError(f"{folder}: the tables of version {number} cannot be put there: {error}") from error
+
+    def _is_whole(self, folder: Path, tables: Mapping[str, Versions]) -> bool:
+        """Whether the folder holds the files of the version: links to them, or copies of their size."""
+        linked = True
+        for table in TABLES.values():
+            if not table.published:  # it grows without new versions
+                continue
+            versions = tables.get(table.name, {})
+            paths = dict(zip(sorted(versions), self._lake.paths(table, versions), strict=True))
+            try:
+                found = {entry.name: entry.stat() for entry in os.scandir(folder / table.name)}
+            except OSError:
+                return False
+            if found.keys() != {f"{shard}.parquet" for shard in paths} and (paths or [*found] != ["empty.parquet"]):
+                return False
+            for shard, path in paths.items():
+                stored, shown = path.stat(), found[f"{shard}.parquet"]
+                linked = linked and shown.st_nlink > 1
+                if stored.st_size != shown.st_size or (linked and not os.path.samestat(stored, shown)):
+                    return False
+        return True
 
     def shows(self, number: int) -> bool:
         """Whether the stable place leads to a version."""

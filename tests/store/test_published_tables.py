@@ -266,3 +266,23 @@ def test_recipes_of_the_documentation_work(
     names: dict[str, object] = {}
     exec(recipe, names)
     assert names["count"] == 9
+
+
+@pytest.mark.parametrize("damage", ["removed", "cut", "folder"])
+def test_a_damaged_place_is_made_anew(sample_home: Path, tmp_path: Path, damage: str) -> None:
+    home = copied(sample_home, tmp_path / "home")
+    shown = place(home) / "chunks"
+    before = asked(place(home), "SELECT count(*) FROM chunks")
+    file = min(shown.iterdir())
+    match damage:
+        case "folder":
+            shutil.rmtree(shown)
+        case "removed":
+            file.unlink()
+        case _:
+            content = file.read_bytes()
+            file.unlink()
+            file.write_bytes(content[:100])
+    home.snapshots.settle()
+    assert asked(place(home), "SELECT count(*) FROM chunks") == before
+    assert [path.stat().st_nlink > 1 for path in shown.iterdir()].count(False) == 0
