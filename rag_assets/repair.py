@@ -43,6 +43,9 @@ class Repair:
             thorough: Whether to read everything; else only what looks changed since it was found intact.
         """
         found = [*self._sealed_damage(), *self._stores.find(thorough=thorough), *self._instance_damage(thorough)]
+        if (folder := self._home.snapshots.shown_damage()) and not found:  # links follow what they lead to
+            remedy = "it is made anew from the lake"
+            found.append(Damage(self._place(Path(folder)), "files are missing or other ones", remedy, Kind.PLACE))
         if thorough:
             found += self._model_damage()
         return found
@@ -50,7 +53,7 @@ class Repair:
     def mend(self, found: Sequence[Damage]) -> None:
         """Restore what there are copies of and take away what is damaged; indexing computes it anew."""
         self._mend_sealed()
-        self._stores.take_away([each for each in found if each.kind is not Kind.OTHER], self._aside)
+        self._stores.take_away([each for each in found if each.kind not in {Kind.OTHER, Kind.PLACE}], self._aside)
         history = dagster_folder(self._home) / "history"
         for each in found:
             path = self._home.path / each.place

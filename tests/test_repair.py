@@ -122,3 +122,13 @@ def test_a_version_that_was_not_shown_is_and_a_rollback_stays(copied: Path) -> N
     assert run(copied, "index").exit_code == 0
     assert snapshots.pointer() == Pointer(1, rolled_back_from=2)
     assert "rolled back from 2, until the next change is published" in run(copied, "status").stdout
+
+
+def test_published_tables_that_miss_a_file_are_named_and_made_anew(copied: Path) -> None:
+    place = copied / "home" / "published" / "current"
+    next((place / "chunks").iterdir()).unlink()
+    named = run(copied, "verify", "--json")
+    assert (named.exit_code, [each["place"] for each in json.loads(named.stdout)]) == (1, ["published/1"])
+    assert run(copied, "index").exit_code == 0
+    assert list((place / "chunks").iterdir())
+    assert run(copied, "verify").exit_code == 0

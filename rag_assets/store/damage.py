@@ -35,6 +35,7 @@ class Kind(StrEnum):
     SERVING = auto()
     DERIVED = auto()
     SEALED = auto()
+    PLACE = auto()
     OTHER = auto()
 
 

@@ -58,7 +58,7 @@ class PublishedTables:
         """
         folder = self.root / str(number)
         try:
-            if not self._is_whole(folder, tables):
+            if not folder.is_dir() or not self.is_whole(number, tables):
                 _remove(folder)
                 with _aside(folder) as aside:
                     for table in TABLES.values():
@@ -73,9 +73,9 @@ class PublishedTables:
         except OSError as error:
             raise StoreError(f"{folder}: the tables of version {number} cannot be put there: {error}") from error
 
-    def _is_whole(self, folder: Path, tables: Mapping[str, Versions]) -> bool:
-        """Whether the folder holds the files of the version: links to them, or copies of their size."""
-        linked = True
+    def is_whole(self, number: int, tables: Mapping[str, Versions]) -> bool:
+        """Whether the folder of a version holds its files: links to those of the lake, or copies of their size."""
+        folder, linked = self.root / str(number), True
         for table in TABLES.values():
             if not table.published:  # it grows without new versions
                 continue
@@ -88,6 +88,8 @@ class PublishedTables:
             if found.keys() != {f"{shard}.parquet" for shard in paths} and (paths or [*found] != ["empty.parquet"]):
                 return False
             for shard, path in paths.items():
+                if not path.exists():  # it could not be linked again
+                    continue
                 stored, shown = path.stat(), found[f"{shard}.parquet"]
                 linked = linked and shown.st_nlink > 1
                 if stored.st_size != shown.st_size or (linked and not os.path.samestat(stored, shown)):

@@ -197,6 +197,13 @@ class Snapshots:
                 stays = pointer is not None and pointer.rolled_back_from is not None and not moves_rollback
                 self._point_to(replace(pointer, rolled_back_from=number) if pointer and stays else Pointer(number))
 
+    def shown_damage(self) -> str | None:
+        """Folder of the published tables that readers see, where files in it are missing or other ones; else None."""
+        snapshot = next(iter(self.candidates()), None)
+        if snapshot is None or self._tables is None or self._tables.is_whole(snapshot.number, snapshot.tables):
+            return None
+        return str(self._tables.root / str(snapshot.number))
+
     def settle(self) -> None:
         """Bring the published tables to what readers see, where a process was killed or the folder has moved.
 
