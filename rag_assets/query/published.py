@@ -107,14 +107,15 @@ class Published:
             wanted = self._snapshots.current()
             if wanted is None:
                 raise NothingPublished("nothing is indexed yet; run `rag-assets index FOLDER` first")
+            unread = self._unread(wanted)
             if version is None or wanted != self._wanted or self._suspected:
                 snapshot, damage = intact_version(self._snapshots)
                 if version is None or version.snapshot != snapshot:
                     version = self._open(snapshot or wanted)
-                if damage and damage != self._problem:
-                    _log.warning("%s", damage)
-                self._version, self._wanted, self._refused, self._problem = version, wanted, None, damage
-                self._suspected = False
+                self._version, self._wanted, self._refused, self._suspected = version, wanted, None, False
+                self._note(damage or unread)
+            elif unread:
+                self._note(unread)
         except RagAssetsError as error:
             if str(error) != self._problem:
                 _log.warning("the published version cannot be opened: %s", error)
@@ -123,6 +124,18 @@ class Published:
                 raise NothingPublished(str(error)) from error
         self._looked = time.monotonic()
         return version
+
+    def _unread(self, current: Snapshot) -> str | None:
+        """Why readers see another version than they should; None where they do not."""
+        pointer = self._snapshots.pointer()
+        if pointer is None or pointer.number == current.number:
+            return None
+        return f"{self._snapshots.path(pointer.number)}: damaged manifest; snapshot {current.number} is read instead"
+
+    def _note(self, problem: str | None) -> None:
+        if problem and problem != self._problem:
+            _log.warning("%s", problem)
+        self._problem = problem
 
     def _open(self, snapshot: Snapshot) -> OpenVersion:
         if self._version is not None and self._refused is not None and self._refused[0] == snapshot:

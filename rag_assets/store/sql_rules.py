@@ -52,7 +52,7 @@ def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
         _check_node(node, tables, named)
 
 
-def damaged_table(error: duckdb.Error) -> str | None:
+def damaged_table(error: Exception) -> str | None:
     """Name of the table whose files could not be read; None where the query failed for another reason."""
     broken = re.search(r"stream registered as '(\w+)' failed", str(error))
     return broken[1] if broken else None
