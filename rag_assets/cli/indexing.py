@@ -55,19 +55,20 @@ def index(
     with interruptible(_KEPT):
         begun = datetime.now(UTC)
         home = open_home(context)
-        with home.lock():
-            repair = mended(home)
-            settle_settings(home, accept=accept_settings)
         with progress_display() as progress:
             progress.phase("starting")
             with home.lock():
-                _register(context, home, sources, forget, progress)
-                if force:
-                    from rag_assets.reindex import STEPS, force_documents
+                repair = mended(home)
+        with home.lock():  # not while something is drawn: it may ask a question
+            settle_settings(home, accept=accept_settings)
+        with progress_display() as progress, home.lock():
+            _register(context, home, sources, forget, progress)
+            if force:
+                from rag_assets.reindex import STEPS, force_documents
 
-                    forced = force_documents(home.lake, force, list(STEPS))
-                    home.forget_unusable_answers(forced.documents)
-                indexing = _index(home, repair, progress, allow_empty=allow_empty, full_check=full_check)
+                forced = force_documents(home.lake, force, list(STEPS))
+                home.forget_unusable_answers(forced.documents)
+            indexing = _index(home, repair, progress, allow_empty=allow_empty, full_check=full_check)
         _print_index_summary(home, indexing, begun, as_json=as_json)
     _print_source_notes(home, indexing.listing)
     for problem in indexing.changes.unreachable.values():
