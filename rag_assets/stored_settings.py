@@ -7,7 +7,7 @@ somebody has to accept it first.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_assets.contracts.errors import SettingsError, StoreError
+from rag_assets.enrich.taxonomy import is_shipped
 from rag_assets.settings import ChunkingSettings, EmbeddingSettings, GraphSettings, Settings
 from rag_assets.store.sealed import SealedFile
 
@@ -27,7 +28,6 @@ _STORED: Mapping[str, frozenset[str]] = {
     "enrichment": frozenset({"taxonomy"}),
     "graph": frozenset(GraphSettings.model_fields) - {"workers"},
 }
-_PATHS = frozenset({"embedding.model", "enrichment.taxonomy", "graph.types_toml", "graph.merges_csv"})
 _CONSEQUENCES = {
     "embedding": "embeds everything anew",
     "chunking": "cuts and embeds everything anew",
@@ -163,12 +163,20 @@ def _values(settings: Settings) -> dict[str, dict[str, Any]]:
         section: getattr(settings, section).model_dump(mode="json", include=set(names))
         for section, names in _STORED.items()
     }
-    for setting in _PATHS:
-        section, name = setting.split(".")
+    for section, name in _paths(settings):
         value = values[section][name]
         if value and Path(value).exists():
             values[section][name] = str(Path(value).resolve())
     return values
+
+
+def _paths(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Section and name of the settings whose value may be a path, and is no name of something else."""
+    yield from (("graph", "types_toml"), ("graph", "merges_csv"))
+    if settings.embedding.provider == "sentence-transformers":
+        yield "embedding", "model"
+    if not is_shipped(settings.enrichment.taxonomy):
+        yield "enrichment", "taxonomy"
 
 
 def _shown(value: object) -> str:

@@ -68,6 +68,35 @@ def test_what_is_not_stated_is_as_it_was_built(tmp_path: Path) -> None:
     assert opened(tmp_path / "new").settings == load_settings(home=tmp_path / "new")
 
 
+def test_a_folder_with_the_name_of_a_taxonomy_or_of_a_served_model_is_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("office", "m"):
+        (tmp_path / name).mkdir()
+    served = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+    built(tmp_path / "home", embedding=served)
+    home = opened(tmp_path / "home")
+    assert (home.settings.enrichment.taxonomy, home.settings.embedding.model) == ("office", "m")
+    assert home.taxonomy.facets
+
+
+def test_a_folder_of_ones_own_model_or_taxonomy_holds_in_any_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "own.toml").write_text("", "utf-8")
+    built(
+        tmp_path / "home",
+        embedding={"provider": "sentence-transformers", "model": "tuned"},
+        enrichment={"taxonomy": "own.toml"},
+    )
+    settings = opened(tmp_path / "home").settings
+    assert settings.embedding.model == str(tmp_path / "tuned")
+    assert settings.enrichment.taxonomy == str(tmp_path / "own.toml")
+
+
 def test_a_model_belongs_to_its_provider(tmp_path: Path) -> None:
     built(tmp_path, embedding={"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"})
     same = opened(tmp_path, embedding={"threads": 3}).settings.embedding

@@ -116,6 +116,11 @@ class Taxonomy:
         return digest(*facts)
 
 
+def is_shipped(name: str) -> bool:
+    """Whether a taxonomy of this name ships with the package; a file or folder of the same name is none."""
+    return NAME.fullmatch(name) is not None and (_shipped() / f"{name}.toml").is_file()
+
+
 def load_taxonomy(name_or_path: str) -> Taxonomy:
     """Read a taxonomy.
 
@@ -125,9 +130,9 @@ def load_taxonomy(name_or_path: str) -> Taxonomy:
     Raises:
         SettingsError: There is no such taxonomy, or the file is not one; the message says where and why.
     """
-    path = _shipped() / f"{name_or_path}.toml"
-    if not (NAME.fullmatch(name_or_path) and path.is_file()):
-        path = Path(name_or_path)
+    path = Path(name_or_path)
+    if is_shipped(name_or_path):
+        path = _shipped() / f"{name_or_path}.toml"
     if not path.is_file():
         known = ", ".join(sorted(each.stem for each in _shipped().glob("*.toml")))
         raise SettingsError(f"taxonomy {name_or_path!r}: expected one of {known}, or the path of a TOML file")

@@ -99,8 +99,18 @@ class Served:
         return {hit["document_id"]: hit["text"] for hit in reversed(hits)}
 
     def diagnosis(self) -> str:
-        """What a failure message should show."""
-        return f"{json.dumps(self.runs(), indent=1)}\n{self.log.read_text(errors='replace')[-6000:]}"
+        """What a failure message should show: the runs, the errors of their steps and the end of the log."""
+        query = """query($id: ID!) {logsForRun(runId: $id) {... on EventConnection {events {
+            ... on ErrorEvent {error {message causes: errorChain {error {message}}}}}}}}"""
+        runs = self.runs()
+        for run in runs:
+            if run["status"] == "FAILURE":
+                run["errors"] = [
+                    event["error"]
+                    for event in self.graphql(query, id=run["runId"])["logsForRun"]["events"]
+                    if event.get("error")
+                ]
+        return f"{json.dumps(runs, indent=1)}\n{self.log.read_text(errors='replace')[-6000:]}"
 
 
 def rag_assets() -> str:

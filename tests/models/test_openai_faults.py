@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -305,7 +306,10 @@ def test_names_and_limits_need_no_server_where_they_are_given(tmp_path: Path, mo
     assert OpenAIModel(Endpoint(), "unheard-of", unopened).facts.context_tokens == 8192
 
 
-def test_tokens_are_estimated_where_there_is_no_tokenizer(server: ScriptedServer) -> None:
+def test_tokens_are_estimated_where_there_is_no_tokenizer(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "bpe_openai", None)
     server.replies("/v1/models", Reply(json={"data": [{"id": "m", "owned_by": "someone"}]}))
     for endpoint in (Endpoint(), Endpoint(f"{server.url}/v1")):
         japanese, english = OpenAIModel(endpoint, "m", unopened).count_tokens(
