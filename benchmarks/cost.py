@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rag_assets.contracts.generation import Usage
-from rag_assets.home import Home
-from rag_assets.models.token_estimate import cut_to_tokens
-from rag_assets.plan import Plan, make_plan
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.plan import Plan, make_plan
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.text.tokens import cut_to_tokens
 
 PAPER_TOKENS = 17_500
 PAPERS = 2_000

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.ports import EmbeddingKind
-from rag_assets.models.e5_files import Precision
-from rag_assets.models.embedders import E5Embedder, processors
+from rag_assets.models.embedding.e5_weights import Precision
+from rag_assets.models.embedding.embedders import E5Embedder, processors
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str], EmbeddingKind], Vectors]

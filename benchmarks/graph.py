@@ -38,16 +38,22 @@ from rag_assets.contracts.tables import (
     RELATIONSHIPS,
     REPORT_INDEX,
 )
-from rag_assets.graph.communities import Community, by_level, detect_communities, load_communities, update_communities
-from rag_assets.graph.entities import update_entities
+from rag_assets.graph.communities.tables import (
+    Community,
+    by_level,
+    detect_communities,
+    load_communities,
+    update_communities,
+)
+from rag_assets.graph.entities.tables import update_entities
 from rag_assets.graph.exchange import level_metrics
-from rag_assets.graph.mention_tables import update_mentions
-from rag_assets.graph.report_tables import update_reports
-from rag_assets.home import Home
+from rag_assets.graph.mentions.tables import update_mentions
+from rag_assets.graph.reports.tables import update_reports
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import SHARDS, WHOLE
 from rag_assets.store.serving import entity_rows, report_rows
 

@@ -23,9 +23,9 @@ def index_once(home_folder: Path, source: Path) -> dict[str, Any]:
     """Index in this process; wall seconds of the whole, of each step and of the embedder, and peak memory."""
     started = time.perf_counter()
     os.environ["DAGSTER_HOME"] = str(home_folder / "dagster_home")
-    from rag_assets.home import Home
-    from rag_assets.models.embedders import E5Embedder
-    from rag_assets.settings import load_settings
+    from rag_assets.models.embedding.embedders import E5Embedder
+    from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.settings import load_settings
 
     spent = {"seconds": 0.0, "texts": 0}
     embed = E5Embedder.embed

@@ -26,13 +26,13 @@ from typing import TypeVar
 
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
 from rag_assets.contracts.ports import LanguageModel, Session
-from rag_assets.models.answers import AnswerStore
+from rag_assets.models.accounts.answers import AnswerStore
+from rag_assets.models.accounts.budget import Budget
+from rag_assets.models.accounts.ledger import Ledger
 from rag_assets.models.attempts import Pacing
-from rag_assets.models.budget import Budget
 from rag_assets.models.catalogue import ModelFacts
 from rag_assets.models.dispatch import ConcurrentSession, answers
 from rag_assets.models.language_models import ModelChoice, load_language_model, open_session
-from rag_assets.models.ledger import Ledger
 from rag_assets.models.metered import MeteredModel
 from rag_assets.models.providers import Keep, Purse
 from rag_assets.store.lake import Lake

@@ -31,11 +31,11 @@ from rag_assets.contracts.tables import (
     SUMMARY_INDEX,
     VectorTable,
 )
-from rag_assets.models.embedders import load_embedder
+from rag_assets.models.embedding.embedders import load_embedder
 from rag_assets.query import KnowledgeBase
 from rag_assets.store.lake import SHARDS, shard_of
-from rag_assets.store.terms import search_terms
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
+from rag_assets.text.terms import search_terms
 
 SEED = 7
 WINDOW_CHARS = 400

@@ -35,10 +35,10 @@ from rag_assets.evaluation.metrics import (
     recall_at,
     reciprocal_rank_at,
 )
-from rag_assets.home import Home
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import KnowledgeBase
 from rag_assets.query.results import Hit, SearchResult
-from rag_assets.settings import load_settings
 
 try:
     import pptx

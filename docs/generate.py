@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
-from rag_assets.settings import Settings
+from rag_assets.pipeline.settings import Settings
 
 FOLDER = Path(__file__).parent
 

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from rag_assets.cli import main
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 
 pytest_plugins = ["query_fixtures", "api_fixtures", "llama"]
 

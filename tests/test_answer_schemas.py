@@ -18,16 +18,17 @@ from scripted_model import ScriptedModel
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Message, Request, Tag
-from rag_assets.enrich import taxonomy_suggestion
-from rag_assets.graph import type_suggestions
-from rag_assets.home import Home
+from rag_assets.enrich.facets import taxonomy_suggestion
+from rag_assets.graph.entities import type_suggestions
 from rag_assets.models.language_models import check_schemas
-from rag_assets.models.openai_model import response_format
-from rag_assets.query import graph_global, reader, rewriting, sub_queries, text_map_reduce
-from rag_assets.query.knowledge import Selection
-from rag_assets.query.reader import Asked
-from rag_assets.rehearsal import rehearsed_requests
-from rag_assets.settings import load_settings
+from rag_assets.models.openai.model import response_format
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.rehearsal import rehearsed_requests
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.query.ask import graph_global, reader, text_map_reduce
+from rag_assets.query.ask.reader import Asked
+from rag_assets.query.search import rewriting, sub_queries
+from rag_assets.query.search.knowledge import Selection
 
 PROMPTS = Path(reader.__file__).parents[1] / "prompts"
 WITHOUT_SCHEMA = {"hypothetical_passage", "reduce_answers"}
@@ -45,7 +46,8 @@ def indexing() -> Iterator[Request]:
     for taxonomy in ("office", "papers"):
         for graph in GRAPHS:
             enrichment: dict[str, Any] = {"taxonomy": taxonomy}
-            yield from rehearsed_requests(Home(load_settings(graph=graph, enrichment=enrichment)))
+            home = Home(load_settings(graph=graph, enrichment=enrichment))
+            yield from rehearsed_requests(home.options, home.taxonomy, home.entity_types)
 
 
 def queries() -> Iterator[Request]:

@@ -248,8 +248,8 @@ def test_wrong_usage_is_status_2(tmp_path: Path) -> None:
 
 
 def test_two_runs_at_once_do_not_race(knowledge_base: tuple[Path, Path]) -> None:
-    from rag_assets.home import Home
-    from rag_assets.settings import load_settings
+    from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.settings import load_settings
 
     with Home(load_settings(home=knowledge_base[0])).lock():
         result = run(knowledge_base, "index")

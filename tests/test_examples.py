@@ -10,7 +10,7 @@ from scripted_model import ScriptedModel
 
 import rag_assets
 from rag_assets.contracts.errors import QueryError
-from rag_assets.home import Home
+from rag_assets.pipeline.home import Home
 from rag_assets.query import Generator, HydeOptions, KnowledgeBase, Rewrite, Turn
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"

@@ -1,8 +1,10 @@
 """The structure that the design states: who may import whom, and what start-up may cost."""
 
 import ast
+import graphlib
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,39 +12,67 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "rag_assets"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
-# a part of the package, and the parts it may import
-ALLOWED = {
-    "contracts": {"contracts"},
-    "store": {"contracts", "store"},
-    "models": {"contracts", "store", "models"},
-    "sources": {"contracts", "store", "sources"},
-    "parsing": {"contracts", "store", "sources", "parsing"},
-    "enrich": {"contracts", "store", "models", "parsing", "enrich"},
-    "graph": {"contracts", "store", "models", "parsing", "enrich", "graph"},
-    "evaluation": {"contracts", "evaluation"},
-    "query": {"contracts", "store", "models", "query"},
-}
+# rooms of the package, each of which may import those before it; `rag_assets/__init__.py` is the door
+ROOMS = (
+    ("text",),
+    ("contracts",),
+    ("processes",),
+    ("store",),
+    ("sources",),
+    ("parsing", "models"),
+    ("enrich",),
+    ("graph",),
+    ("query",),
+    ("evaluation",),
+    ("serve",),
+    ("pipeline",),
+    ("defs",),
+    ("definitions",),
+    ("cli",),
+)
+RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
+MOST_SIBLINGS = 25
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {module_name(path) for path in MODULES}
 
 
 def imports(path: Path) -> set[str]:
+    """Full names of the modules that a module imports anywhere in it; of this package, those that hold the names."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
+            members = {f"{node.module}.{alias.name}" for alias in node.names}
+            names |= (members & NAMES) or {node.module}
     return names
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_dependencies_point_one_way(path: Path) -> None:
-    part = path.relative_to(PACKAGE).parts[0]
+def test_rooms_import_those_before_them(path: Path) -> None:
+    room = path.relative_to(PACKAGE).with_suffix("").parts[0]
     found = imports(path)
-    if part not in {"defs", "definitions.py"}:
+    if room not in {"defs", "definitions"}:
         assert not {name for name in found if name.split(".")[0] == "dagster"}
-    if part in ALLOWED:
-        parts = {name.split(".")[1] for name in found if name.startswith("rag_assets.")}
-        assert parts <= ALLOWED[part]
+    if room != "__init__":
+        rooms = {name.split(".")[1] for name in found if name.startswith("rag_assets.")}
+        assert not {each for each in rooms - {room} if RANK[each] >= RANK[room]}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {module_name(path): imports(path) & NAMES for path in MODULES if path.name != "__init__.py"}
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_folders_are_small() -> None:
+    folders = Counter(path.parent for path in MODULES)
+    assert {folder.name: count for folder, count in folders.items() if count > MOST_SIBLINGS} == {}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -15,7 +15,7 @@ from scripted import Reply, ScriptedServer
 from rag_assets.cli import main
 from rag_assets.cli.console import print_csv
 from rag_assets.cli.progress import ProgressDisplay
-from rag_assets.contracts.plain_text import json_text, message_of, printable, printable_line
+from rag_assets.text.plain import json_text, message_of, printable, printable_line
 
 CLI = Path(__file__).parents[1] / "rag_assets" / "cli"
 STEERING = "\x1b]0;owned\x07\x1b[2J\x9b31m\x9d52;c;QQ==\x9c\x85\u2028\u202e\u2066\u200b\U000e0041\x7f"

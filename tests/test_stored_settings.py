@@ -18,8 +18,8 @@ from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.tables import DOCUMENTS, ENTITIES
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.sensors import build_schedule, build_sensor
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import WHOLE
 from rag_assets.store.sealed import sealed
 

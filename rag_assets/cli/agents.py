@@ -18,13 +18,13 @@ def mcp(context: click.Context, host: str | None, port: int | None, *, http: boo
     home = open_home(context)
     if http:
         from rag_assets.cli.serving import serve_home
-        from rag_assets.query.mcp.http import PATH, attach
+        from rag_assets.serve.mcp.http import PATH, attach
 
         serve_home(home, host, port, attach, PATH)
         return
-    from rag_assets.query.api.service import Service
-    from rag_assets.query.mcp.stdio import serve_stdio
-    from rag_assets.store.page_images import PageImages
+    from rag_assets.query.contents.page_images import PageImages
+    from rag_assets.serve.mcp.stdio import serve_stdio
+    from rag_assets.serve.service import Service
 
     images = PageImages(lambda: source_folders(home))
     serve_stdio(Service(published(home), images, api_options(home, "127.0.0.1")))

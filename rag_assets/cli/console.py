@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_assets.contracts.plain_text import json_text, message_of, printable, printable_line
+from rag_assets.text.plain import json_text, message_of, printable, printable_line
 
 if TYPE_CHECKING:
-    from rag_assets.home import Home
+    from rag_assets.pipeline.home import Home
 
 NAMES_SHOWN = 20
 _ERROR_CHARS = 4000
@@ -62,8 +62,8 @@ def log_printably() -> None:
 
 def open_home(context: click.Context) -> "Home":
     """The knowledge base that the options and settings name."""
-    from rag_assets.home import Home
-    from rag_assets.settings import load_settings
+    from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.settings import load_settings
 
     home: Path | None = context.find_root().obj
     if home is not None:

@@ -15,10 +15,10 @@ from rag_assets.cli.progress import ProgressDisplay, progress_display
 from rag_assets.contracts.causes import DocumentStatus
 
 if TYPE_CHECKING:
-    from rag_assets.home import Home
     from rag_assets.parsing.incomplete import IncompleteDocument
-    from rag_assets.plan import Plan
-    from rag_assets.repair import Repair
+    from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.plan import Plan
+    from rag_assets.pipeline.repair import Repair
     from rag_assets.sources.changes import Changes, Listing
     from rag_assets.store.damage import Damage
 
@@ -64,7 +64,7 @@ def index(
         with progress_display() as progress, home.lock():
             _register(context, home, sources, forget, progress)
             if force:
-                from rag_assets.reindex import STEPS, force_documents
+                from rag_assets.pipeline.reindex import STEPS, force_documents
 
                 forced = force_documents(home.lake, force, list(STEPS))
                 home.forget_unusable_answers(forced.documents)
@@ -132,7 +132,7 @@ def settle_settings(home: "Home", *, accept: bool) -> None:
     Raises:
         SettingsError: Settings contradict what is stored, and nobody said that they are meant.
     """
-    from rag_assets.stored_settings import contradiction_error
+    from rag_assets.pipeline.stored_settings import contradiction_error
 
     open_questions = tuple(each for each in home.contradictions() if not (accept and each.accepted_by_option))
     if open_questions:
@@ -149,7 +149,7 @@ def mended(home: "Home", found: "Sequence[Damage] | None" = None) -> "Repair":
         home: The knowledge base.
         found: What is damaged; None to look for what changed since it was found intact.
     """
-    from rag_assets.repair import Repair
+    from rag_assets.pipeline.repair import Repair
 
     repair = Repair(home)
     found = repair.find() if found is None else found
@@ -316,7 +316,7 @@ def _model_costs(home: "Home", begun: datetime) -> dict[str, float]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from rag_assets.models.ledger import NOTES
+    from rag_assets.models.accounts.ledger import NOTES
 
     kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
     rows = home.ledger().rows(since=begun, columns=["cache_hit", "outcome", "cost_usd", *kinds])
@@ -333,7 +333,7 @@ def _model_costs(home: "Home", begun: datetime) -> dict[str, float]:
 def _planned(home: "Home", listing: "Listing", changes: "Changes") -> dict[str, float] | None:
     if home.language_model_name == "extractive":
         return None
-    from rag_assets.plan import take_plan
+    from rag_assets.pipeline.plan import take_plan
 
     return take_plan(home, listing, changes)
 
@@ -360,7 +360,7 @@ def _error(planned: float, spent: float) -> str:
 @click.pass_context
 def plan(context: click.Context, *, as_json: bool) -> None:
     """What indexing now would cost in calls of the language model, without making any."""
-    from rag_assets.plan import make_plan, save_plan
+    from rag_assets.pipeline.plan import make_plan, save_plan
 
     home = open_home(context)
     with home.lock():
@@ -451,7 +451,7 @@ def _print_source_notes(home: "Home", listing: "Listing") -> None:
 def status(context: click.Context, *, as_json: bool) -> None:
     """What is new, changed, gone, failed and damaged, without doing anything about it."""
     from rag_assets.parsing.incomplete import incomplete_documents
-    from rag_assets.repair import Repair
+    from rag_assets.pipeline.repair import Repair
 
     home = open_home(context)
     damage = Repair(home).find()
@@ -554,6 +554,6 @@ def snapshots(context: click.Context, number: int | None) -> None:
 @click.pass_context
 def ui(context: click.Context, port: int, host: str) -> None:
     """Start the Dagster UI and daemon on this knowledge base."""
-    from rag_assets.instance import serve_ui
+    from rag_assets.pipeline.instance import serve_ui
 
     context.exit(serve_ui(open_home(context), host, port))

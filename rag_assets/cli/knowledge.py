@@ -25,13 +25,13 @@ def taxonomy_suggest(context: click.Context, values: int, output: Path | None, *
     """Propose a taxonomy, or types of entities, from the documents that are indexed."""
     home = open_home(context)
     if entity_types:
-        from rag_assets.graph.type_suggestions import suggest_types
+        from rag_assets.graph.entities.type_suggestions import suggest_types
 
         found = suggest_types(home.lake, home.language_model(), home.embedder, home.entity_types, values)
         rows = [[each.name, each.ja, each.en, each.name_count, "、".join(each.examples)] for each in found]
         print_table(["type", "ja", "en", "names", "examples"], rows)
         return
-    from rag_assets.enrich.taxonomy_suggestion import suggest_taxonomy
+    from rag_assets.enrich.facets.taxonomy_suggestion import suggest_taxonomy
 
     text = suggest_taxonomy(home.lake, home.embedder, home.language_model(), values)
     if output is None:

@@ -21,7 +21,7 @@ from rag_assets.cli.searching import search, sql
 from rag_assets.cli.serving import serve
 from rag_assets.cli.verifying import verify
 from rag_assets.contracts.errors import RagAssetsError
-from rag_assets.contracts.plain_text import printable_line
+from rag_assets.text.plain import printable_line
 
 
 class _Commands(click.Group):

@@ -98,7 +98,7 @@ def cache_prune(
 @click.pass_context
 def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> None:
     """List the batches of calls under way at the provider, or cancel one."""
-    from rag_assets.models.anthropic_batch_client import cancel_batch, open_batches
+    from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
 
     home = open_home(context)
     folder = home.path / "models" / "batches"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from io import UnsupportedOperation
 from typing import TYPE_CHECKING, TextIO
 
-from rag_assets.contracts.plain_text import printable_line
+from rag_assets.text.plain import printable_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,8 +8,8 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
+    from rag_assets.pipeline.settings import SearchSettings
     from rag_assets.query import LevelChoice
-    from rag_assets.settings import SearchSettings
 
 RETRIEVERS = (
     "vector",

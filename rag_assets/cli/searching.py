@@ -49,8 +49,8 @@ def search(
         raise click.UsageError("give either TEXT or --queries", ctx=context)
     if run_file is not None and queries is None:
         raise click.UsageError("--run goes with --queries", ctx=context)
+    from rag_assets.evaluation.trec import read_queries, run_lines, write_run
     from rag_assets.query.filters import parse_filters
-    from rag_assets.query.trec import read_queries, run_lines, write_run
 
     home = open_home(context)
     chosen = home.settings.search
@@ -118,8 +118,8 @@ def sql(
         raise click.UsageError("--raw goes with --csv", ctx=context)
     import duckdb
 
-    from rag_assets.store.sql import open_database
-    from rag_assets.store.sql_rules import one_line
+    from rag_assets.serve.sql.database import open_database
+    from rag_assets.serve.sql.rules import one_line
 
     home = open_home(context)
     with open_database(home.lake, home.readable_snapshot()) as connection:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from rag_assets.contracts.ports import Embedder
-    from rag_assets.home import Home
-    from rag_assets.query.api import ApiOptions
-    from rag_assets.query.api.service import Service
+    from rag_assets.pipeline.home import Home
     from rag_assets.query.published import Published
+    from rag_assets.serve.api import ApiOptions
+    from rag_assets.serve.service import Service
 
 
 @click.command()
@@ -55,9 +55,9 @@ def serve_home(
 
     check_exposure(address, token)
     threading.Thread(target=_load_embedder, args=(home.embedder,), name="load-embedder", daemon=True).start()
-    from rag_assets.query.api.app import create_app
-    from rag_assets.query.api.connections import ConnectionLimits
-    from rag_assets.query.api.server import announce, open_socket, serve_app
+    from rag_assets.serve.api.app import create_app
+    from rag_assets.serve.api.connections import ConnectionLimits
+    from rag_assets.serve.api.server import announce, open_socket, serve_app
 
     with open_socket(address, chosen.port if port is None else port) as opened:
         ready = announce(opened, say, path)
@@ -87,9 +87,9 @@ def api_options(home: "Home", host: str) -> "ApiOptions":
     import os
 
     from rag_assets.contracts.exposure import is_loopback
-    from rag_assets.query.api.options import ApiOptions
-    from rag_assets.query.report_levels import LevelChoice
-    from rag_assets.store.sql_reader import SqlLimits
+    from rag_assets.query.ask.report_levels import LevelChoice
+    from rag_assets.serve.api.options import ApiOptions
+    from rag_assets.serve.sql.reader import SqlLimits
 
     chosen, search = home.settings.serve, home.settings.search
     return ApiOptions(

@@ -12,7 +12,7 @@ from rag_assets.cli.indexing import repair_and_index
 @click.pass_context
 def verify(context: click.Context, *, repair: bool, as_json: bool) -> None:
     """Read all files of this knowledge base and name what is damaged; exit status 1 where something is."""
-    from rag_assets.repair import Repair
+    from rag_assets.pipeline.repair import Repair
 
     home = open_home(context)
     with home.lock():

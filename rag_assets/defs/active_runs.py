@@ -11,8 +11,8 @@ from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shards_of_tags
-from rag_assets.home import Home
-from rag_assets.instance import dagster_folder
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.instance import dagster_folder
 from rag_assets.store.lake import SHARDS
 
 IN_PROCESS_TAG = "rag_assets/in_process"  # on runs inside `rag-assets index`: the folder of the home

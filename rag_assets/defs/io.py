@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from rag_assets.contracts.tables import Table, VectorTable
 from rag_assets.defs.partitions import shards_of_step
-from rag_assets.home import Home
-from rag_assets.models.ledger import NOTES
-from rag_assets.plan import plan_step
+from rag_assets.models.accounts.ledger import NOTES
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.plan import plan_step
 from rag_assets.store.incremental import ShardReport, StepReport, stand_ins
 from rag_assets.store.lake import WHOLE, Lake
 

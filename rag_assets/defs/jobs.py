@@ -1,11 +1,14 @@
 """The jobs: indexing what changed, and reindexing chosen documents."""
 
+from collections.abc import Callable
+
 import dagster as dg
 
 from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource
-from rag_assets.reindex import STEPS, force_documents
+from rag_assets.pipeline.reindex import STEPS, force_documents
 
+REINDEX_JOB_NAME = "reindex_documents"
 INDEX_JOB = dg.define_asset_job(
     "index_sources",
     selection=dg.AssetSelection.all(),
@@ -25,24 +28,32 @@ _REINDEX_CONFIG = {
 }
 
 
-@dg.op(
-    config_schema=_REINDEX_CONFIG,
-    description="Forgets what the chosen documents were computed from and runs `index_sources` over their shards.",
-)
-def force_and_index(context: dg.OpExecutionContext, home: dg.ResourceParam[HomeResource]) -> list[str]:
-    """Returns the ids of the documents."""
-    from rag_assets.definitions import build_definitions
+def build_reindex_job(index_job: Callable[[HomeResource], dg.JobDefinition]) -> dg.JobDefinition:
+    """The job that computes chosen documents anew.
 
-    forced = force_documents(home.open().lake, context.op_config["documents"], context.op_config["steps"])
-    home.open().forget_unusable_answers(forced.documents)
-    context.log.info("%d documents in %d shards", len(forced.documents), len(forced.shards))
-    if forced.shards:
-        job = build_definitions(home).resolve_job_def(INDEX_JOB.name)
-        job.execute_in_process(instance=context.instance, tags=shard_tags(forced.shards))
-    return list(forced.documents)
+    Args:
+        index_job: Resolves the job that indexes a knowledge base.
+    """
 
+    @dg.op(
+        config_schema=_REINDEX_CONFIG,
+        description="Forgets what the chosen documents were computed from and runs `index_sources` over their shards.",
+    )
+    def force_and_index(context: dg.OpExecutionContext, home: dg.ResourceParam[HomeResource]) -> list[str]:
+        """Returns the ids of the documents."""
+        forced = force_documents(home.open().lake, context.op_config["documents"], context.op_config["steps"])
+        home.open().forget_unusable_answers(forced.documents)
+        context.log.info("%d documents in %d shards", len(forced.documents), len(forced.shards))
+        if forced.shards:
+            index_job(home).execute_in_process(instance=context.instance, tags=shard_tags(forced.shards))
+        return list(forced.documents)
 
-@dg.job(description="Computes chosen documents anew, whether they changed or not, and publishes the result.")
-def reindex_documents() -> None:
-    """One op; see its config."""
-    force_and_index()
+    @dg.job(
+        name=REINDEX_JOB_NAME,
+        description="Computes chosen documents anew, whether they changed or not, and publishes the result.",
+    )
+    def reindex() -> None:
+        """One op; see its config."""
+        force_and_index()
+
+    return reindex

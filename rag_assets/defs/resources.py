@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 import dagster as dg
 
 from rag_assets.contracts.errors import StoreError
-from rag_assets.home import Home
-from rag_assets.settings import Settings, load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from rag_assets.query import KnowledgeBase

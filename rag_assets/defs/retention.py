@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag_assets.defs.active_runs import writes_our_tables
-from rag_assets.defs.jobs import reindex_documents
+from rag_assets.defs.jobs import REINDEX_JOB_NAME
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def drop_old_runs(instance: dg.DagsterInstance, kept_runs: int) -> int:
     """
     try:
         finished = instance.get_runs(dg.RunsFilter(statuses=_FINISHED))
-        runs = [run for run in finished if run.job_name == reindex_documents.name or writes_our_tables(run)]
+        runs = [run for run in finished if run.job_name == REINDEX_JOB_NAME or writes_our_tables(run)]
         old = runs[kept_runs:]
         needed = _runs_shown(instance) if old else frozenset()
         dropped = [run.run_id for run in old if run.run_id not in needed]

@@ -20,15 +20,15 @@ from sqlalchemy.exc import DatabaseError
 from rag_assets.contracts import errors
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import ENTITY_MENTIONS
-from rag_assets.definitions import GRAPH_STEPS, build_definitions
 from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
 from rag_assets.defs.assets.serving import snapshot
+from rag_assets.defs.code_location import GRAPH_STEPS, build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource, RunProgress
 from rag_assets.defs.retention import drop_old_runs
-from rag_assets.home import Home
-from rag_assets.instance import instance_environment
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.instance import instance_environment
 from rag_assets.store.lake import SHARDS
 
 _WITHOUT_COMPUTE_LOGS = """

@@ -25,12 +25,12 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_assets.contracts.exposure import is_loopback, is_own_name, is_own_page, is_plain_path
-from rag_assets.instance import DEFINITIONS
-from rag_assets.query.api.connections import ConnectionLimits, limited_protocol
-from rag_assets.query.api.limits import RateLimit
-from rag_assets.query.api.problems import Problem
-from rag_assets.query.api.server import address_of
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.instance import DEFINITIONS
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.serve.api.connections import ConnectionLimits, limited_protocol
+from rag_assets.serve.api.limits import RateLimit
+from rag_assets.serve.api.problems import Problem
+from rag_assets.serve.api.server import address_of
 
 _GRAPHQL = "/graphql"
 _NO_LINKS = (_GRAPHQL, "/notebook")  # no pages that other sites may link to

@@ -1,6 +1,6 @@
 """Names that a text declares to be other names: `以下「…」という`, `X（以下、Yと略す）`, `X (Y)` with Y an acronym.
 
-What stays out: whether two names are taken for one, which is `rag_assets.graph.resolution`.
+What stays out: whether two names are taken for one, which is `rag_assets.graph.entities.resolution`.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rag_assets.graph.names import is_acronym_of, is_name
-from rag_assets.store.folding import clean_name, fold_name
+from rag_assets.text.folding import clean_name, fold_name
 
 _FULL = r"(?P<full>[^\s、。，．,.;；:：「」『』()（）\n]{2,40})"
 _BEGIN = r"以下[、,\s]*(?:単に)?"

@@ -1,6 +1,6 @@
 """The closed list of entity types: what they are, in words for a model and in head nouns for the extractive algorithm.
 
-What stays out: proposing types for a domain (`rag_assets.graph.type_suggestions`).
+What stays out: proposing types for a domain (`rag_assets.graph.entities.type_suggestions`).
 """
 
 import re
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.store.folding import fold_name
+from rag_assets.text.folding import fold_name
 
 TERM = "term"
 IDENTIFIER = "identifier"

@@ -1,7 +1,7 @@
 """The entity graph for other programs and for people: NetworkX, GraphML and JSON, metrics of its communities, a table
 of its first entities.
 
-What stays out: the picture (`rag_assets.graph.picture`).
+What stays out: the picture (`rag_assets.graph.communities.picture`).
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.tables import COMMUNITY_REPORTS, ENTITIES, RELATIONSHIPS
-from rag_assets.graph.communities import Community, by_level, load_communities
+from rag_assets.graph.communities.tables import Community, by_level, load_communities
 from rag_assets.store.files import write_atomically
 from rag_assets.store.lake import Lake, Versions
 

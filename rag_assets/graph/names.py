@@ -1,7 +1,7 @@
 """Names: what cannot be one, and what keeps two of them apart.
 
-What stays out: how names are folded (`rag_assets.store.folding`), finding them in documents
-(`rag_assets.graph.extraction`) and deciding that two are one (`rag_assets.graph.resolution`).
+What stays out: how names are folded (`rag_assets.text.folding`), finding them in documents
+(`rag_assets.graph.mentions.extraction`) and deciding that two are one (`rag_assets.graph.entities.resolution`).
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from rag_assets.graph.plain_words import plain_words
-from rag_assets.store.folding import clean_name, fold_name
+from rag_assets.text.folding import clean_name, fold_name
 
 LONGEST_CHARS = 60
 _LONGEST_WIDE_CHARS = 32

@@ -19,7 +19,7 @@ from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.models.congestion import CongestionWindow
 from rag_assets.models.providers import Caller, CallError, CallProblem, late
 from rag_assets.models.rate_limit import RateLimit
-from rag_assets.models.token_estimate import estimate_tokens
+from rag_assets.text.tokens import estimate_tokens
 
 Answer = TypeVar("Answer")
 

@@ -18,8 +18,8 @@ from rag_assets.models.providers import CallError
 from rag_assets.models.structured import NO_REPEATS, Repeats
 
 if TYPE_CHECKING:
-    from rag_assets.models.budget import Budget
-    from rag_assets.models.ledger import Ledger
+    from rag_assets.models.accounts.budget import Budget
+    from rag_assets.models.accounts.ledger import Ledger
     from rag_assets.models.providers import Caller, Keep, Provider, Purse
 
 BATCHES_FOLDER = "batches"
@@ -132,11 +132,11 @@ def check_reachable(choice: ModelChoice) -> None:
     """
     try:
         if choice.provider == "anthropic":
-            from rag_assets.models import anthropic_messages
+            from rag_assets.models.anthropic import messages as anthropic_messages
 
             anthropic_messages.check_reachable(choice.api_key, choice.base_url, _CHECK_SECONDS)
         elif choice.provider == "openai":
-            from rag_assets.models.openai_endpoint import Endpoint
+            from rag_assets.models.openai.endpoint import Endpoint
 
             Endpoint(choice.base_url, choice.api_key).check(_CHECK_SECONDS)
     except ModelError as error:
@@ -164,11 +164,11 @@ def _converted(choice: ModelChoice, schema: str) -> object:
     """A schema as it is sent; vLLM takes it as it is."""
     match choice.provider:
         case "anthropic":
-            from rag_assets.models.anthropic_messages import answer_schema
+            from rag_assets.models.anthropic.messages import answer_schema
 
             return answer_schema(choice.model, schema)
         case "openai":
-            from rag_assets.models.openai_model import response_format
+            from rag_assets.models.openai.model import response_format
 
             return response_format(schema)
         case _:
@@ -193,14 +193,14 @@ def load_provider(choice: ModelChoice, folder: Path, known: Callable[[], bool] =
         case "openai":
             return _openai(choice, folder, pacing)
         case _:
-            from rag_assets.models.vllm_model import VllmModel
+            from rag_assets.models.vllm import VllmModel
 
             return VllmModel(choice.model, choice.catalogue, choice.context_tokens)
 
 
 def _anthropic(choice: ModelChoice, folder: Path, pacing: Pacing) -> "Provider":
-    from rag_assets.models.anthropic_model import AnthropicCaller, AnthropicModel
-    from rag_assets.models.anthropic_open_batches import BatchSettings
+    from rag_assets.models.anthropic.model import AnthropicCaller, AnthropicModel
+    from rag_assets.models.anthropic.open_batches import BatchSettings
 
     facts = choice.facts or ModelFacts(choice.context_tokens or ModelFacts().context_tokens)
 
@@ -228,8 +228,8 @@ def _anthropic(choice: ModelChoice, folder: Path, pacing: Pacing) -> "Provider":
 
 
 def _openai(choice: ModelChoice, folder: Path, pacing: Pacing) -> "Provider":
-    from rag_assets.models.openai_endpoint import Endpoint
-    from rag_assets.models.openai_model import OpenAIModel
+    from rag_assets.models.openai.endpoint import Endpoint
+    from rag_assets.models.openai.model import OpenAIModel
     from rag_assets.models.providers import TIMEOUT_SETTING
 
     def open_calls(

@@ -19,11 +19,11 @@ from dataclasses import dataclass, field, replace
 from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Completion, Request, Tag, Usage, request_key
 from rag_assets.contracts.ports import Session
-from rag_assets.models.answers import STORED_OUTCOMES, StoredAnswer
-from rag_assets.models.budget import Budget, Refusal, Reservation
+from rag_assets.models.accounts.answers import STORED_OUTCOMES, StoredAnswer
+from rag_assets.models.accounts.budget import Budget, Refusal, Reservation
+from rag_assets.models.accounts.ledger import Ledger, hit_of
+from rag_assets.models.accounts.price_bounds import upper_price_usd
 from rag_assets.models.dispatch import answers
-from rag_assets.models.ledger import Ledger, hit_of
-from rag_assets.models.price_bounds import upper_price_usd
 from rag_assets.models.providers import Provider
 
 _PATIENCE_SECONDS = 60.0  # for calls of other processes to leave what they have reserved but did not cost

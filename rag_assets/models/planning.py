@@ -15,7 +15,7 @@ from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Requ
 from rag_assets.contracts.ports import LanguageModel, Session
 from rag_assets.models.catalogue import ModelFacts
 from rag_assets.models.dispatch import answers
-from rag_assets.models.token_estimate import mean_tokens
+from rag_assets.text.tokens import mean_tokens
 
 _TYPICAL_SHARE = 0.5  # of the tokens that an answer may take: steps allow twice the length that they ask for
 _SAMPLE = 16  # requests of a step whose tokens are counted by the model itself, at most

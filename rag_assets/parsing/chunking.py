@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Block, Box, Page, Row
 from rag_assets.contracts.ports import Tokenizer
-from rag_assets.parsing.cells import cover
-from rag_assets.parsing.content import Block, Box, Page, Row
-from rag_assets.parsing.language import detect_language, split_sentences
+from rag_assets.text.cells import cover
+from rag_assets.text.language import detect_language, split_sentences
 
 _CONTEXT_SHARE = 0.25  # of a passage, at most, for title, page name and section
 _HEADER_SHARE = 0.35  # of a passage, at most, for a table header; wider tables name the column at each cell

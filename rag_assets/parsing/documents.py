@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from rag_assets.contracts.causes import DocumentStatus, FailureCause
+from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
-from rag_assets.parsing.content import Failure, ParsedDocument
 from rag_assets.parsing.parse import ParsingLimits, installed_readers, parser_fingerprint
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.parsing.records import Record, document_record, failure_records, file_facts, parsed_records, rows
@@ -152,7 +152,7 @@ def update_documents(
 
 def parsing_fingerprint() -> str:
     """Digest of the code that the tables of this step depend on."""
-    code = code_fingerprint(__name__, "rag_assets.parsing.records", "rag_assets.parsing.language")
+    code = code_fingerprint(__name__, "rag_assets.parsing.records", "rag_assets.text.language")
     return digest(parser_fingerprint(), code)
 
 

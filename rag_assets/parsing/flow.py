@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
+from rag_assets.contracts.content import Block, Box, Row
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.content import Block, Box, Row
 from rag_assets.parsing.limits import current_limits
 
 CJK = (

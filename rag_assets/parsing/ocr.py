@@ -17,7 +17,7 @@ from typing import Any
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.parsing.flow import is_cjk
 from rag_assets.parsing.limits import ParsingLimits
-from rag_assets.parsing.pdf_runs import Run
+from rag_assets.parsing.pdf.runs import Run
 
 _DOTS_PER_INCH = 200
 _LARGEST_PIXELS = 6_000_000

@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from rag_assets.contracts.causes import FailureCause
+from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.content import Failure, ParsedDocument
+from rag_assets.contracts.fingerprint import closure_fingerprint
 from rag_assets.parsing.detect import Detection, DocumentFormat, detect_format
 from rag_assets.parsing.limits import ParsingLimits, limited
 
@@ -30,7 +31,6 @@ _MESSAGE_CHARS = 300
 _EXTRAS = ("rapidocr", "unstructured")
 # Text formats that have no reader of their own, told by the extension where Unstructured is to read them.
 _TEXT_EXTENSIONS = {".org": "org", ".rst": "rst", ".xml": "xml"}
-_IMPORT = re.compile(rb"^\s*from rag_assets\.parsing\.(\w+) import", re.MULTILINE)
 
 
 def parse_bytes(
@@ -58,7 +58,7 @@ def parse_bytes(
         with limited(limits):
             data = _plain_bytes(data, detection, limits, passwords)
             if detection.name in limits.unstructured_formats:
-                from rag_assets.parsing.unstructured_reader import parse_by_unstructured
+                from rag_assets.parsing.unstructured import parse_by_unstructured
 
                 document = parse_by_unstructured(data, detection.name)
             else:
@@ -103,7 +103,7 @@ def _dispatch(
 ) -> ParsedDocument:
     match detection.format:
         case DocumentFormat.XLSX | DocumentFormat.XLSM | DocumentFormat.XLSB | DocumentFormat.XLS | DocumentFormat.ODS:
-            from rag_assets.parsing.excel import ExcelLimits, parse_excel
+            from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
 
             excel_limits = ExcelLimits(
                 cells=limits.cells,
@@ -114,32 +114,32 @@ def _dispatch(
             return parse_excel(data, excel_limits, passwords)
         case DocumentFormat.PDF:
             from rag_assets.parsing.ocr import OcrTime
-            from rag_assets.parsing.pdf import parse_pdf
+            from rag_assets.parsing.pdf.reader import parse_pdf
 
             return parse_pdf(data, limits.pages, passwords, OcrTime(limits, announce))
         case DocumentFormat.DOCX:
-            from rag_assets.parsing.word import parse_docx
+            from rag_assets.parsing.office.word import parse_docx
 
             return _bounded(parse_docx(data, limits.archive_entries, limits.expanded_bytes), limits.pages)
         case DocumentFormat.PPTX:
-            from rag_assets.parsing.slides import parse_pptx
+            from rag_assets.parsing.office.slides import parse_pptx
 
             return parse_pptx(data, limits.archive_entries, limits.expanded_bytes, limits.pages)
         case DocumentFormat.EML | DocumentFormat.MSG:
-            from rag_assets.parsing.mail import parse_message
+            from rag_assets.parsing.mail.reader import parse_message
 
             return parse_message(data, detection.format)
         case DocumentFormat.HTML | DocumentFormat.MD:
-            from rag_assets.parsing.markdown import parse_markdown
-            from rag_assets.parsing.markup import parse_html
+            from rag_assets.parsing.markup.markdown import parse_markdown
+            from rag_assets.parsing.markup.reader import parse_html
 
             return parse_html(data) if detection.format is DocumentFormat.HTML else parse_markdown(data)
         case DocumentFormat.CSV | DocumentFormat.TSV:
-            from rag_assets.parsing.text import parse_delimited
+            from rag_assets.parsing.plain.text import parse_delimited
 
             return parse_delimited(data, detection.format, limits.cells)
         case DocumentFormat.TXT:
-            from rag_assets.parsing.text import parse_text
+            from rag_assets.parsing.plain.text import parse_text
 
             return parse_text(data)
         case None:
@@ -168,7 +168,7 @@ def _plain_bytes(data: bytes, detection: Detection, limits: ParsingLimits, passw
     if not data:
         raise ParseError(FailureCause.NO_TEXT, "the file is empty")
     if detection.encrypted:
-        from rag_assets.parsing.excel_encryption import decrypt_package
+        from rag_assets.parsing.excel.encryption import decrypt_package
 
         data = decrypt_package(data, detection.name, passwords)
         if len(data) > limits.file_bytes:
@@ -211,17 +211,7 @@ def parser_fingerprint() -> str:
     Returns:
         16 hexadecimal digits.
     """
-    folder = Path(__file__).parent
-    sources: dict[str, bytes] = {}
-    waiting = ["parse"]
-    while waiting:
-        name = waiting.pop()
-        if name not in sources:
-            sources[name] = (folder / f"{name}.py").read_bytes()
-            waiting.extend(imported.decode() for imported in _IMPORT.findall(sources[name]))
-    digest = hashlib.sha256()
-    for name, source in sorted(sources.items()):
-        digest.update(f"{name}\0".encode() + source + b"\0")
+    digest = hashlib.sha256(closure_fingerprint(__name__, "rag_assets.parsing").encode())
     for library in _LIBRARIES:
         digest.update(f"{library}=={importlib.metadata.version(library)}\0".encode())
     for library in _EXTRAS:

@@ -20,7 +20,7 @@ from multiprocessing.connection import Pipe, wait
 from pathlib import Path
 
 from rag_assets.contracts.causes import FailureCause
-from rag_assets.parsing.content import Failure, ParsedDocument
+from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.worker import ANSWER_BYTES, CRASH_OUTPUT_BYTES, OCR_PAGES, ParseJob, decode_answer
 

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 
 from rag_assets.contracts.causes import BlockKind, DocumentStatus, PageKind, PageRole
+from rag_assets.contracts.content import Block, Formula, Page, ParsedDocument, Row
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
 from rag_assets.parsing.chunking import Chunk
-from rag_assets.parsing.content import Block, Formula, Page, ParsedDocument, Row
-from rag_assets.parsing.language import detect_language
 from rag_assets.sources.listing import SourceFile
 from rag_assets.store.lake import Lake, shard_of
+from rag_assets.text.language import detect_language
 
 Record = dict[str, Any]
 

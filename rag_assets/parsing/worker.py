@@ -23,10 +23,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageRole
-from rag_assets.parsing.confinement import confine
-from rag_assets.parsing.content import Block, Failure, Formula, Page, ParsedDocument, Row
+from rag_assets.contracts.content import Block, Failure, Formula, Page, ParsedDocument, Row
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import parse_bytes
+from rag_assets.processes.confinement import confine
 
 ANSWER_BYTES = 256 << 20
 CRASH_OUTPUT_BYTES = 1 << 16

@@ -1,7 +1,7 @@
 """Search over a published knowledge base, and answers from it; knows nothing of Dagster."""
 
 from rag_assets.contracts.ports import Rewrite, Rewriter, Turn
-from rag_assets.query.answers import (
+from rag_assets.query.ask.answers import (
     Answer,
     Answered,
     AnswerEvent,
@@ -11,15 +11,15 @@ from rag_assets.query.answers import (
     Source,
     TextPiece,
 )
+from rag_assets.query.ask.graph_global import GlobalOptions
+from rag_assets.query.ask.reader import ReaderOptions
+from rag_assets.query.ask.report_levels import LevelChoice
 from rag_assets.query.filters import NO_FILTERS, Filters, parse_filters
-from rag_assets.query.graph_global import GlobalOptions
-from rag_assets.query.grouping import Granularity
-from rag_assets.query.hyde import Fusion, Generator, HydeOptions
 from rag_assets.query.knowledge_base import KnowledgeBase
-from rag_assets.query.modes import MODES, RETRIEVERS
-from rag_assets.query.reader import ReaderOptions
-from rag_assets.query.report_levels import LevelChoice
 from rag_assets.query.results import Citation, FoundQuestion, Hit, ModelCall, Rescored, SearchResult, Step, Trace
+from rag_assets.query.search.grouping import Granularity
+from rag_assets.query.search.hyde import Fusion, Generator, HydeOptions
+from rag_assets.query.search.modes import MODES, RETRIEVERS
 from rag_assets.query.stored import StoredTables
 
 __all__ = [

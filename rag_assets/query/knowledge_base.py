@@ -21,28 +21,28 @@ from rag_assets.contracts.tables import (
     SUMMARY_INDEX,
     VectorTable,
 )
-from rag_assets.query.answers import Answer, Answered, AnswerEvent
-from rag_assets.query.asking import Asking, Found
-from rag_assets.query.auto import Offered, chosen_how
+from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent
+from rag_assets.query.ask.asking import Asking, Found
+from rag_assets.query.ask.graph_global import GlobalOptions
+from rag_assets.query.ask.reader import ReaderOptions
+from rag_assets.query.ask.report_levels import LevelChoice, ReportTree
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import NO_FILTERS, Filters, check_known
-from rag_assets.query.graph_global import GlobalOptions
-from rag_assets.query.grouping import Granularity, grouped
-from rag_assets.query.hyde import HydeOptions
-from rag_assets.query.index import Candidate, Index
-from rag_assets.query.knowledge import Knowledge
-from rag_assets.query.modes import AUTO_MODE, NEEDS_NO_VECTOR, REWRITE_MODE, How, Modes, check_mode
-from rag_assets.query.passage_graph import PassageGraphs
-from rag_assets.query.reader import ReaderOptions
-from rag_assets.query.report_levels import LevelChoice, ReportTree
-from rag_assets.query.request import Indexes, Mode, Request, clean_text
-from rag_assets.query.reranking import Reranking
 from rag_assets.query.results import Citation, Hit, SearchResult, TraceRecorder
-from rag_assets.query.rewriting import RewriteSearch
-from rag_assets.query.rewriting_rules import with_history
+from rag_assets.query.search.auto import Offered, chosen_how
+from rag_assets.query.search.grouping import Granularity, grouped
+from rag_assets.query.search.hyde import HydeOptions
+from rag_assets.query.search.index import Candidate, Index
+from rag_assets.query.search.knowledge import Knowledge
+from rag_assets.query.search.modes import AUTO_MODE, NEEDS_NO_VECTOR, REWRITE_MODE, How, Modes, check_mode
+from rag_assets.query.search.passage_graph import PassageGraphs
+from rag_assets.query.search.request import Indexes, Mode, Request, clean_text
+from rag_assets.query.search.reranking import Reranking
+from rag_assets.query.search.rewriting import RewriteSearch
+from rag_assets.query.search.rewriting_rules import with_history
+from rag_assets.query.search.sub_queries import Planner
 from rag_assets.query.stored import StoredTables
-from rag_assets.query.sub_queries import Planner
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 MAX_K = 1000
 _QUERY_BATCH = 256

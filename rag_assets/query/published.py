@@ -1,6 +1,7 @@
 """The version that readers see, opened once for all who ask, and opened anew when another one is published.
 
-What stays out: how a version is searched (`rag_assets.query.knowledge_base`) and read (`rag_assets.query.contents`).
+What stays out: how a version is searched (`rag_assets.query.knowledge_base`) and read
+(`rag_assets.query.contents.contents`).
 """
 
 import logging
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_assets.contracts.errors import QueryError, RagAssetsError
-from rag_assets.query.contents import Contents, ReadCalls
+from rag_assets.query.contents.contents import Contents, ReadCalls
 from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.store.damage import intact_version
 from rag_assets.store.lake import Lake

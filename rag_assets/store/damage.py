@@ -2,8 +2,8 @@
 
 What is damaged is moved to `<home>/damaged/<time>/`, so that nothing is lost; the next run computes what is missing
 then. Files of the store are never changed once they are written, so that checksums tell (`rag_assets.store.checksums`).
-What stays out: what lies beside the stores in a home (`rag_assets.repair`), and computing anew, which is what indexing
-does by itself.
+What stays out: what lies beside the stores in a home (`rag_assets.pipeline.repair`), and computing anew, which is what
+indexing does by itself.
 """
 
 import json
@@ -20,7 +20,7 @@ from rag_assets.contracts.tables import TABLES, VECTOR_TABLES, Table
 from rag_assets.store.checksums import Checksums, mark_of
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot, Snapshots
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 _HINT = "_versions/latest_version_hint.json"  # the only file of LanceDB that is written again
 

@@ -41,7 +41,7 @@ from rag_assets.contracts.tables import (
     Table,
 )
 from rag_assets.store.lake import Lake, readable
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 if TYPE_CHECKING:
     import duckdb

@@ -15,8 +15,8 @@ from rag_assets.store.integrity import all_problems
 from rag_assets.store.lake import Lake
 from rag_assets.store.serving import SERVING, served_texts, serving_states
 from rag_assets.store.snapshots import Snapshot, Snapshots
-from rag_assets.store.vector_cache import embedding_key
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.cache import embedding_key
+from rag_assets.store.vectors.store import VectorStore
 
 _SHOWN = 20
 _SPARE_FACTOR = 2

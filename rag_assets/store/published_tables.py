@@ -8,7 +8,8 @@
 
 A version's folder holds hard links to the files of the lake, so it takes no space of its own and outlives their removal
 from the lake. It is made aside and never changed; the views name its files, so that a query reads one version. What
-stays out: which version readers see (`rag_assets.store.snapshots`), and SQL for strangers (`rag_assets.store.sql`).
+stays out: which version readers see (`rag_assets.store.snapshots`), and SQL for strangers
+(`rag_assets.serve.sql.database`).
 """
 
 import os
@@ -160,7 +161,7 @@ def _make_database(folder: Path, number: int, published_at: str) -> None:
     """Make the DuckDB file of a version: views only, over the files of its folder."""
     import duckdb
 
-    from rag_assets.store.sql import read_queries, sql_folder, strip_comments
+    from rag_assets.store.queries import read_queries, sql_folder, strip_comments
 
     with TemporaryDirectory(prefix="rag-assets-") as scratch, duckdb.connect() as connection:
         made = Path(scratch) / DATABASE  # not in the home: DuckDB cannot write where a path holds a question mark

@@ -33,7 +33,7 @@ _FACTS = ["document_id", "folder", "format", "modified_at", "title"]
 
 def serving_fingerprint() -> str:
     """Digest of the code that serving rows depend on."""
-    modules = ("rag_assets.store.vectors", "rag_assets.store.vector_cache", "rag_assets.store.terms")
+    modules = ("rag_assets.store.vectors.store", "rag_assets.store.vectors.cache", "rag_assets.text.terms")
     return code_fingerprint(__name__, *modules)
 
 

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rag_assets.contracts.errors import SettingsError
-from rag_assets.home import Home
-from rag_assets.instance import instance_environment, serve_ui
-from rag_assets.query.api.server import open_socket
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.instance import instance_environment, serve_ui
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.serve.api.server import open_socket
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -15,7 +15,7 @@ from api_server import TOKEN, RunningServer, running
 from click.testing import CliRunner
 
 from rag_assets.cli import main
-from rag_assets.query.answers import Answer, Sentence, SentenceCitation, Source
+from rag_assets.query.ask.answers import Answer, Sentence, SentenceCitation, Source
 from rag_assets.query.results import Citation, Hit, Trace
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.freshness import unfinished_steps
-from rag_assets.home import Home
+from rag_assets.pipeline.freshness import unfinished_steps
+from rag_assets.pipeline.home import Home
 
 HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # also in the background
 COMMAND = [sys.executable, "-c", f"{HEEDING}; from rag_assets.cli import main; main()", "index"]

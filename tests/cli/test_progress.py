@@ -13,7 +13,7 @@ import pytest
 
 from rag_assets.cli import progress
 from rag_assets.cli.progress import ProgressDisplay
-from rag_assets.home import Home
+from rag_assets.pipeline.home import Home
 
 COMMAND = [sys.executable, "-m", "rag_assets.cli", "index"]
 

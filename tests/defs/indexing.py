@@ -7,12 +7,12 @@ from typing import Any
 import dagster as dg
 
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
-from rag_assets.definitions import build_definitions
+from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.sources.changes import Changes
 
 Rows = dict[str, list[dict[str, Any]]]

@@ -14,9 +14,9 @@ from llama import LlamaServer
 
 from rag_assets.cli import main
 from rag_assets.contracts.tables import MODEL_CALLS, TABLES
-from rag_assets.enrich.taxonomy import load_taxonomy
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
+from rag_assets.enrich.facets.taxonomy import load_taxonomy
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "sample"
 STEPS = {

@@ -26,14 +26,14 @@ from rag_assets.contracts.tables import (
     TABLES,
     Table,
 )
-from rag_assets.definitions import build_definitions
+from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.resources import HomeResource
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.serve.sql.database import open_database
 from rag_assets.store.integrity import all_problems, reference_problems
 from rag_assets.store.lake import Lake
-from rag_assets.store.sql import open_database
 
 GRAPH = ("entity_mentions", "relationship_mentions", "entities", "relationships", "communities", "community_members")
 

@@ -7,8 +7,8 @@ import pytest
 
 from rag_assets.cli.progress import ProgressDisplay
 from rag_assets.defs.runs import index_in_process
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import shard_of
 
 KEPT_RUNS = 3

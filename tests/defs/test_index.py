@@ -19,12 +19,12 @@ from indexing import published, rebuilt, run_index
 from msoffcrypto.format.ooxml import OOXMLFile
 
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, PARSE_FAILURES, TABLES
-from rag_assets.definitions import build_definitions
+from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.resources import HomeResource, LogProgress
-from rag_assets.freshness import unfinished_steps
-from rag_assets.home import Home
 from rag_assets.parsing.documents import update_documents
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.freshness import unfinished_steps
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import Lake, shard_of
 
 INDEXES = {"chunk_index", "summary_index", "question_index", "entity_index", "report_index"}

@@ -19,17 +19,17 @@ from scripted import Reply, ScriptedServer
 
 from rag_assets.cli import main
 from rag_assets.contracts.tables import MODEL_CALLS
-from rag_assets.definitions import build_definitions
+from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource
-from rag_assets.home import Home
 from rag_assets.models.planning import made_up
 from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
-from rag_assets.plan import make_plan
-from rag_assets.reindex import STEPS, force_documents
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.plan import make_plan
+from rag_assets.pipeline.reindex import STEPS, force_documents
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import SHARDS
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

@@ -7,9 +7,9 @@ import dagster as dg
 import pytest
 from dagster._config import ConfigTypeKind
 
-from rag_assets.definitions import build_definitions
+from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.resources import HomeResource
-from rag_assets.home import Home
+from rag_assets.pipeline.home import Home
 
 HARMLESS = {
     "execution.config.marker_to_close",  # of a file that Dagster no longer writes

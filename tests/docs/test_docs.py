@@ -9,7 +9,7 @@ import pytest
 from rag_assets.cli import main
 from rag_assets.contracts.tables import TABLES
 from rag_assets.query import MODES
-from rag_assets.store.sql import read_queries, sql_folder
+from rag_assets.store.queries import read_queries, sql_folder
 
 PROJECT = Path(__file__).parents[2]
 GENERATED = runpy.run_path(str(PROJECT / "docs" / "generate.py"))["PAGES"]

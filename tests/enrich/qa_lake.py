@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.tables import DOCUMENT_FACETS, SYNTHETIC_QA
-from rag_assets.parsing.language import detect_language
 from rag_assets.parsing.records import rows
 from rag_assets.store.lake import SHARDS, Lake, shard_of
+from rag_assets.text.language import detect_language
 
 Pairs = Sequence[tuple[str, str]]
 

@@ -6,18 +6,18 @@ from pathlib import Path
 from query_data import BagOfWordsEmbedder
 
 from rag_assets.contracts.causes import BlockKind, PageKind
+from rag_assets.contracts.content import Block, Page, ParsedDocument, Row
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, FILE_SUMMARIES, PAGES
-from rag_assets.enrich.taxonomy import parse_taxonomy
-from rag_assets.home import Home
+from rag_assets.enrich.facets.taxonomy import parse_taxonomy
 from rag_assets.parsing.chunks import update_chunks
-from rag_assets.parsing.content import Block, Page, ParsedDocument, Row
 from rag_assets.parsing.documents import update_documents
-from rag_assets.parsing.language import detect_language
 from rag_assets.parsing.records import block_records, page_records, page_text, rows
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import SHARDS, Lake, shard_of
+from rag_assets.text.language import detect_language
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "sample"
 TAXONOMY = parse_taxonomy(

@@ -7,13 +7,13 @@ from scripted_model import ScriptedModel
 from small_lake import extractive, ignore, labelled, page, store
 
 from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Block, Page
 from rag_assets.contracts.generation import JsonValue, Request
 from rag_assets.contracts.tables import PAGE_SUMMARIES
-from rag_assets.enrich.boilerplate import common_lines, line_key, shards_to_weigh_again
-from rag_assets.enrich.summary_dialogues import SummaryOptions
-from rag_assets.enrich.summary_tables import update_page_summaries
+from rag_assets.enrich.summaries.boilerplate import common_lines, line_key, shards_to_weigh_again
+from rag_assets.enrich.summaries.dialogues import SummaryOptions
+from rag_assets.enrich.summaries.tables import update_page_summaries
 from rag_assets.models.structured import StructuredModel
-from rag_assets.parsing.content import Block, Page
 from rag_assets.store.lake import SHARDS, Lake, shard_of
 
 NOTE = "本書の内容は予告なく変更することがあるため、最新版は文書管理室に確認してください。"

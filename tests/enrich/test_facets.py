@@ -13,21 +13,21 @@ from scripted_model import ScriptedModel
 from small_lake import DOCUMENTS_BY_ID, ERRORS, GUIDE, TAXONOMY, extractive, ignore, page, parsed_sample, store
 
 from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Block
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import DOCUMENT_FACETS, DOCUMENTS
-from rag_assets.enrich.facet_dialogues import FacetAttempt, context_needed, document_text, facet_dialogue
-from rag_assets.enrich.facet_tables import update_facets, wanted_facets
-from rag_assets.enrich.facets import Classifier, confidences, profile
-from rag_assets.enrich.summary_dialogues import Subject
-from rag_assets.enrich.taxonomy import Taxonomy, load_taxonomy
-from rag_assets.models.embedders import E5Embedder
+from rag_assets.enrich.facets.dialogues import FacetAttempt, context_needed, document_text, facet_dialogue
+from rag_assets.enrich.facets.extraction import Classifier, confidences, profile
+from rag_assets.enrich.facets.tables import update_facets, wanted_facets
+from rag_assets.enrich.facets.taxonomy import Taxonomy, load_taxonomy
+from rag_assets.enrich.summaries.dialogues import Subject
+from rag_assets.models.embedding.embedders import E5Embedder
 from rag_assets.models.structured import StructuredModel
-from rag_assets.models.token_estimate import estimate_tokens
-from rag_assets.parsing.content import Block
 from rag_assets.parsing.records import load_pages
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import SHARDS, Lake, shard_of
+from rag_assets.text.tokens import estimate_tokens
 
 SPEC, MANUAL, EMPTY = DOCUMENTS_BY_ID
 Script = Callable[[Request], "Completion | JsonValue"]

@@ -14,7 +14,8 @@ from small_lake import TAXONOMY, extractive, ignore
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import META_KNOWLEDGE, QUESTION_CLUSTERS
-from rag_assets.enrich.meta_knowledge import (
+from rag_assets.enrich.knowledge.dialogues import knowledge_dialogue, question_parts
+from rag_assets.enrich.knowledge.extraction import (
     Question,
     Selection,
     TermCounts,
@@ -24,11 +25,10 @@ from rag_assets.enrich.meta_knowledge import (
     readable_terms,
     select,
 )
-from rag_assets.enrich.meta_knowledge_dialogues import knowledge_dialogue, question_parts
-from rag_assets.enrich.meta_knowledge_tables import KnowledgeOptions, KnowledgeUpdate, update_meta_knowledge
+from rag_assets.enrich.knowledge.tables import KnowledgeOptions, KnowledgeUpdate, update_meta_knowledge
 from rag_assets.models.structured import StructuredModel
-from rag_assets.models.token_estimate import estimate_tokens
 from rag_assets.store.lake import WHOLE, Lake
+from rag_assets.text.tokens import estimate_tokens
 
 OPTIONS = KnowledgeOptions(
     least_documents=2,

@@ -18,18 +18,18 @@ from small_lake import ignore
 
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import QUESTION_CLUSTERS
-from rag_assets.enrich import question_clusters
-from rag_assets.enrich.cluster_picture import redundancy_picture
-from rag_assets.enrich.question_clusters import (
+from rag_assets.enrich.knowledge import clusters as question_clusters
+from rag_assets.enrich.knowledge.cluster_picture import redundancy_picture
+from rag_assets.enrich.knowledge.clusters import (
     ClusterUpdate,
     cluster_texts,
     condensed_distances,
     redundancy_report,
     update_question_clusters,
 )
-from rag_assets.models.embedders import E5Embedder
+from rag_assets.models.embedding.embedders import E5Embedder
 from rag_assets.store.lake import Lake
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 CUT = 0.02
 

@@ -31,6 +31,7 @@ from small_lake import (
 )
 
 from rag_assets.contracts.causes import BlockKind, PageRole
+from rag_assets.contracts.content import Block, Page
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
@@ -44,24 +45,23 @@ from rag_assets.contracts.tables import (
     QUESTION_INDEX,
     SYNTHETIC_QA,
 )
-from rag_assets.enrich.boilerplate import shards_to_weigh_again, update_document_lines
-from rag_assets.enrich.facet_tables import update_facets
-from rag_assets.enrich.question_candidates import Candidate, candidates
-from rag_assets.enrich.question_dialogues import question_dialogue, split_windows
-from rag_assets.enrich.question_phrases import CandidateKind, document_subject
-from rag_assets.enrich.question_tables import QuestionRules, update_questions, wanted_questions
-from rag_assets.enrich.questions import Passage, QuestionCounts, extract_questions, grade
-from rag_assets.enrich.summary_dialogues import Subject
+from rag_assets.enrich.facets.tables import update_facets
+from rag_assets.enrich.questions.candidates import Candidate, candidates
+from rag_assets.enrich.questions.dialogues import question_dialogue, split_windows
+from rag_assets.enrich.questions.extraction import Passage, QuestionCounts, extract_questions, grade
+from rag_assets.enrich.questions.phrases import CandidateKind, document_subject
+from rag_assets.enrich.questions.tables import QuestionRules, update_questions, wanted_questions
+from rag_assets.enrich.summaries.boilerplate import shards_to_weigh_again, update_document_lines
+from rag_assets.enrich.summaries.dialogues import Subject
 from rag_assets.models.structured import StructuredModel
-from rag_assets.models.token_estimate import estimate_tokens
-from rag_assets.parsing.content import Block, Page
 from rag_assets.parsing.records import load_pages
-from rag_assets.settings import EnrichmentSettings
+from rag_assets.pipeline.settings import EnrichmentSettings
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.integrity import reference_problems
 from rag_assets.store.lake import SHARDS, Lake, shard_of
+from rag_assets.store.queries import sql_folder, strip_comments
 from rag_assets.store.serving import question_rows
-from rag_assets.store.sql import sql_folder, strip_comments
+from rag_assets.text.tokens import estimate_tokens
 
 SPEC, MANUAL, EMPTY = DOCUMENTS_BY_ID
 COUNTS = QuestionCounts(2, 24, 500)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from rag_assets.contracts.causes import BlockKind, PageKind, PageRole
+from rag_assets.contracts.content import Block, Page, Row
 from rag_assets.enrich.centrality import lexrank, select_diverse, terms, tf_idf
-from rag_assets.enrich.summaries import content_pages, summarize_file, summarize_page, summarize_role
-from rag_assets.parsing.content import Block, Page, Row
+from rag_assets.enrich.summaries.extraction import content_pages, summarize_file, summarize_page, summarize_role
 
 HEADER = Row(("項目名", "型", "説明"))
 

@@ -11,12 +11,12 @@ from scripted_model import ScriptedModel
 from small_lake import extractive, page, store
 
 from rag_assets.contracts.causes import BlockKind, PageRole
+from rag_assets.contracts.content import Block
 from rag_assets.contracts.errors import QueryError, SettingsError
 from rag_assets.contracts.generation import JsonValue, Request
-from rag_assets.enrich.taxonomy import LANGUAGES, load_taxonomy, parse_taxonomy, taxonomy_text
-from rag_assets.enrich.taxonomy_suggestion import cluster, suggest_taxonomy
+from rag_assets.enrich.facets.taxonomy import LANGUAGES, load_taxonomy, parse_taxonomy, taxonomy_text
+from rag_assets.enrich.facets.taxonomy_suggestion import cluster, suggest_taxonomy
 from rag_assets.models.structured import StructuredModel
-from rag_assets.parsing.content import Block
 from rag_assets.store.lake import Lake
 
 GOOD = """

@@ -12,8 +12,8 @@ import pyarrow as pa
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.contracts.ports import Session
 from rag_assets.contracts.tables import CLAIMS, ENTITIES, RELATIONSHIPS
-from rag_assets.graph.communities import Community, by_level
-from rag_assets.graph.leiden import LeidenOptions, Part, Quality
+from rag_assets.graph.communities.leiden import LeidenOptions, Part, Quality
+from rag_assets.graph.communities.tables import Community, by_level
 from rag_assets.store.lake import WHOLE, Lake, shard_of
 
 Edge = tuple[str, str, float]

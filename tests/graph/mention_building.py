@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 from scripted_model import Script
 
 from rag_assets.contracts.causes import BlockKind, PageKind
+from rag_assets.contracts.content import Block, Page, ParsedDocument
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, ENTITY_MENTIONS, PAGES, RELATIONSHIP_MENTIONS
 from rag_assets.graph.entity_types import load_types
-from rag_assets.graph.extraction_dialogues import ExtractionOptions
-from rag_assets.graph.mention_tables import MentionOptions
-from rag_assets.graph.recognizers import Entity
-from rag_assets.models.token_estimate import estimate_tokens
+from rag_assets.graph.mentions.dialogues import ExtractionOptions
+from rag_assets.graph.mentions.recognizers import Entity
+from rag_assets.graph.mentions.tables import MentionOptions
 from rag_assets.parsing.chunking import chunk_page
-from rag_assets.parsing.content import Block, Page, ParsedDocument
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import parse_bytes
 from rag_assets.parsing.records import Record, block_records, chunk_records, page_records, rows
-from rag_assets.store.folding import fold_name
 from rag_assets.store.lake import SHARDS, Lake, shard_of
+from rag_assets.text.folding import fold_name
+from rag_assets.text.tokens import estimate_tokens
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "sample"
 LIMITS = ParsingLimits(60.0, 1 << 30, 1 << 29, 1 << 30, 20_000, 5_000_000, 10_000)

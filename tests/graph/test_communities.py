@@ -19,14 +19,14 @@ from graph_building import (
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import COMMUNITIES, COMMUNITY_MEMBERS
-from rag_assets.graph.communities import (
+from rag_assets.graph.communities.leiden import LeidenOptions
+from rag_assets.graph.communities.tables import (
     Community,
     CommunityUpdate,
     detect_communities,
     load_communities,
     update_communities,
 )
-from rag_assets.graph.leiden import LeidenOptions
 from rag_assets.store.lake import WHOLE, Lake
 
 

@@ -2,16 +2,7 @@
 
 import pytest
 
-from rag_assets.graph.community_reports import (
-    Finding,
-    Report,
-    checked_report,
-    compose_report,
-    report_subject,
-    size_rating,
-)
-from rag_assets.graph.references import Records, check_references, cited
-from rag_assets.graph.report_context import (
+from rag_assets.graph.reports.context import (
     Claim,
     Elements,
     Entity,
@@ -20,7 +11,16 @@ from rag_assets.graph.report_context import (
     Relationship,
     pack_report,
 )
-from rag_assets.models.token_estimate import estimate_tokens
+from rag_assets.graph.reports.extraction import (
+    Finding,
+    Report,
+    checked_report,
+    compose_report,
+    report_subject,
+    size_rating,
+)
+from rag_assets.graph.reports.references import Records, check_references, cited
+from rag_assets.text.tokens import estimate_tokens
 
 AZURE = Entity("a", 5, "Azure", "product", "Azure is the cloud of Microsoft. It grew by 31 percent. It has regions.")
 OPENAI = Entity("o", 7, "OpenAI", "organization", "OpenAI trains its models on Azure")

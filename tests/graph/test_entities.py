@@ -27,6 +27,7 @@ from mention_building import (
 from numpy.typing import NDArray
 from scripted_model import ScriptedModel
 
+from rag_assets.contracts.content import ParsedDocument
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import JsonValue, Request
 from rag_assets.contracts.ports import EmbeddingKind
@@ -36,8 +37,9 @@ from rag_assets.contracts.tables import (
     ENTITY_MERGES,
     RELATIONSHIPS,
 )
-from rag_assets.graph.descriptions import gathered
-from rag_assets.graph.entities import (
+from rag_assets.graph.entities.descriptions import gathered
+from rag_assets.graph.entities.resolution import ResolutionOptions
+from rag_assets.graph.entities.tables import (
     ENTITY_TABLES,
     EntityOptions,
     EntityUpdate,
@@ -45,12 +47,10 @@ from rag_assets.graph.entities import (
     record_numbers,
     update_entities,
 )
-from rag_assets.graph.mention_tables import update_mentions
-from rag_assets.graph.resolution import ResolutionOptions
-from rag_assets.graph.type_suggestions import grouped, suggest_types
+from rag_assets.graph.entities.type_suggestions import grouped, suggest_types
+from rag_assets.graph.mentions.tables import update_mentions
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
-from rag_assets.parsing.content import ParsedDocument
 from rag_assets.store.lake import SHARDS, WHOLE, Lake
 
 SETTINGS = EntityOptions(200, ResolutionOptions(0.9, 100))

@@ -21,7 +21,8 @@ from graph_building import (
 )
 
 from rag_assets.contracts.tables import COMMUNITIES, COMMUNITY_MEMBERS, ENTITIES, RELATIONSHIPS, Table
-from rag_assets.graph.communities import load_communities, update_communities
+from rag_assets.graph.communities.picture import community_picture, draw_communities
+from rag_assets.graph.communities.tables import load_communities, update_communities
 from rag_assets.graph.exchange import (
     GraphFormat,
     export_graph,
@@ -29,9 +30,8 @@ from rag_assets.graph.exchange import (
     load_graph,
     top_entities_markdown,
 )
-from rag_assets.graph.picture import community_picture, draw_communities
-from rag_assets.graph.report_dialogues import ReportOptions
-from rag_assets.graph.report_tables import update_reports
+from rag_assets.graph.reports.dialogues import ReportOptions
+from rag_assets.graph.reports.tables import update_reports
 from rag_assets.store.lake import Lake
 
 EDGES = groups_of_cliques(5, 5)

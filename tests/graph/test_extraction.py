@@ -26,29 +26,29 @@ from mention_building import (
 from scripted_model import ScriptedModel
 
 from rag_assets.contracts.causes import BlockKind, PageKind
+from rag_assets.contracts.content import Block, Page, Row
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import CHUNKS, CLAIMS, ENTITY_MENTIONS, PAGES, RELATIONSHIP_MENTIONS
-from rag_assets.graph import recognizer_processes, recognizers
 from rag_assets.graph.aliases import declared_aliases
 from rag_assets.graph.entity_types import load_types
-from rag_assets.graph.extraction import Extraction, Extractor
-from rag_assets.graph.extraction_dialogues import ExtractionOptions
-from rag_assets.graph.locating import FoldedText
-from rag_assets.graph.mention_tables import MentionOptions, MentionUpdate, update_mentions
+from rag_assets.graph.mentions import recognizer_processes, recognizers
+from rag_assets.graph.mentions.dialogues import ExtractionOptions
+from rag_assets.graph.mentions.extraction import Extraction, Extractor
+from rag_assets.graph.mentions.locating import FoldedText
+from rag_assets.graph.mentions.recognizer_processes import RecognizerProcesses
+from rag_assets.graph.mentions.recognizers import SpacyRecognizer
+from rag_assets.graph.mentions.spans import KnownNames, capitalised_names, identifiers
+from rag_assets.graph.mentions.tables import MentionOptions, MentionUpdate, update_mentions
+from rag_assets.graph.mentions.windows import page_units, page_windows
 from rag_assets.graph.names import is_code, is_name
-from rag_assets.graph.recognizer_processes import RecognizerProcesses
-from rag_assets.graph.recognizers import SpacyRecognizer
-from rag_assets.graph.spans import KnownNames, capitalised_names, identifiers
-from rag_assets.graph.windows import page_units, page_windows
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
-from rag_assets.models.token_estimate import estimate_tokens
-from rag_assets.parsing.content import Block, Page, Row
 from rag_assets.parsing.records import page_text
-from rag_assets.store.folding import fold_name
 from rag_assets.store.incremental import finished
 from rag_assets.store.lake import SHARDS, Lake, shard_of
+from rag_assets.text.folding import fold_name
+from rag_assets.text.tokens import estimate_tokens
 
 RULES = Extractor(NoRecognizer(), TYPES)
 READING = Extractor(SpacyRecognizer(), TYPES)

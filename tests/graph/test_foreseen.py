@@ -9,16 +9,16 @@ import pytest
 
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request
 from rag_assets.graph.entity_types import load_types
-from rag_assets.graph.extraction_dialogues import (
+from rag_assets.graph.mentions.dialogues import (
     Answer,
     ExtractionOptions,
     WindowSubject,
     check_windows,
     window_dialogue,
 )
-from rag_assets.graph.foreseen import foreseen_findings
-from rag_assets.graph.windows import Window
-from rag_assets.models.token_estimate import mean_tokens
+from rag_assets.graph.mentions.foreseen import foreseen_findings
+from rag_assets.graph.mentions.windows import Window
+from rag_assets.text.tokens import mean_tokens
 
 ENGLISH = """The Order Service of Contoso Ltd stores orders in T_ORDER and reports E0004 to Mr. Sato.
 T_STOCK | holds what the Stock Service of Fabrikam Works counts

@@ -23,11 +23,11 @@ from rag_assets.contracts.tables import (
     ENTITY_MERGES,
     RELATIONSHIPS,
 )
-from rag_assets.graph.communities import update_communities
-from rag_assets.graph.entities import EntityOptions, update_entities
-from rag_assets.graph.report_dialogues import STEP, ReportOptions
-from rag_assets.graph.report_tables import update_reports
-from rag_assets.graph.resolution import ResolutionOptions
+from rag_assets.graph.communities.tables import update_communities
+from rag_assets.graph.entities.resolution import ResolutionOptions
+from rag_assets.graph.entities.tables import EntityOptions, update_entities
+from rag_assets.graph.reports.dialogues import STEP, ReportOptions
+from rag_assets.graph.reports.tables import update_reports
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import WHOLE, Lake

@@ -21,11 +21,11 @@ from rag_assets.contracts.tables import (
     TABLES,
     Table,
 )
-from rag_assets.graph.references import cited
-from rag_assets.home import Home
+from rag_assets.graph.reports.references import cited
 from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.integrity import key_problems, reference_problems, schema_problems
 from rag_assets.store.lake import SHARDS
 

@@ -12,7 +12,7 @@ from graph_building import adjusted_rand_index, leiden_options, part_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.graph.leiden import (
+from rag_assets.graph.communities.leiden import (
     Group,
     Integers,
     LeidenOptions,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assets.graph.references import Records, check_references, cited, reference
+from rag_assets.graph.reports.references import Records, check_references, cited, reference
 
 EXISTING = Records(frozenset(range(1, 20)), frozenset({23, 24}))
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.graph import report_context
-from rag_assets.graph.references import Records
-from rag_assets.graph.report_context import (
+from rag_assets.graph.reports import context as report_context
+from rag_assets.graph.reports.context import (
     HEADING_TOKENS,
     Claim,
     Elements,
@@ -20,6 +19,7 @@ from rag_assets.graph.report_context import (
     ReportContext,
     pack_report,
 )
+from rag_assets.graph.reports.references import Records
 
 # A community drawn by hand; beside each entity stands its degree in the whole graph, which has more:
 #

@@ -26,9 +26,9 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import CLAIMS, COMMUNITIES, COMMUNITY_REPORTS, ENTITIES
-from rag_assets.graph.communities import load_communities, update_communities
-from rag_assets.graph.report_dialogues import STEP, ReportOptions
-from rag_assets.graph.report_tables import ReportUpdate, update_reports
+from rag_assets.graph.communities.tables import load_communities, update_communities
+from rag_assets.graph.reports.dialogues import STEP, ReportOptions
+from rag_assets.graph.reports.tables import ReportUpdate, update_reports
 from rag_assets.models.prompts import LANGUAGES, load_prompt
 from rag_assets.models.structured import StructuredModel
 from rag_assets.store.lake import WHOLE, Lake, shard_of

@@ -12,8 +12,7 @@ from scripted_model import ScriptedModel
 
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.generation import JsonValue, Request
-from rag_assets.graph.names import distinguishing_marks, is_acronym_of, is_part_of_name, may_be_one
-from rag_assets.graph.resolution import (
+from rag_assets.graph.entities.resolution import (
     Declaration,
     NameFacts,
     Overrides,
@@ -24,10 +23,11 @@ from rag_assets.graph.resolution import (
     resolve_names,
     skeleton,
 )
+from rag_assets.graph.names import distinguishing_marks, is_acronym_of, is_part_of_name, may_be_one
 from rag_assets.models.dialogue import Missing
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.models.structured import StructuredModel
-from rag_assets.store.folding import fold_name
+from rag_assets.text.folding import fold_name
 
 OPTIONS = ResolutionOptions(similarity=0.9, questions=100)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from rag_assets.contracts.generation import Completion, Message, Request, Tag
 from rag_assets.contracts.ports import Session
-from rag_assets.models.anthropic_model import AnthropicModel
-from rag_assets.models.anthropic_open_batches import BatchSettings
+from rag_assets.models.anthropic.model import AnthropicModel
+from rag_assets.models.anthropic.open_batches import BatchSettings
 from rag_assets.models.catalogue import model_facts
 from rag_assets.models.providers import Keep, Purse
 

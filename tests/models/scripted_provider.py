@@ -20,10 +20,10 @@ from pathlib import Path
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage, request_key
 from rag_assets.contracts.ports import Session
-from rag_assets.models.answers import AnswerStore
-from rag_assets.models.budget import Budget
+from rag_assets.models.accounts.answers import AnswerStore
+from rag_assets.models.accounts.budget import Budget
+from rag_assets.models.accounts.ledger import Ledger
 from rag_assets.models.catalogue import ModelFacts, Prices
-from rag_assets.models.ledger import Ledger
 from rag_assets.models.metered import MeteredModel
 from rag_assets.models.providers import UNLIMITED, Keep, Purse
 from rag_assets.store.lake import Lake

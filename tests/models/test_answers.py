@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scripted_provider import make_ledger, request
 
 from rag_assets.contracts.generation import Outcome, request_key
-from rag_assets.models.answers import AnswerStore, StoredAnswer
-from rag_assets.models.calls import CallRecord
+from rag_assets.models.accounts.answers import AnswerStore, StoredAnswer
+from rag_assets.models.accounts.calls import CallRecord
 
 MODEL = "anthropic:scripted-1"
 

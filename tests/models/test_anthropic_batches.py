@@ -26,11 +26,11 @@ from scripted_batches import EVENTS, ScriptedBatches, answer_to, error_body, no_
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, request_key
 from rag_assets.contracts.ports import Session
-from rag_assets.models.anthropic_batch_client import cancel_batch, open_batches
-from rag_assets.models.anthropic_batch_files import BatchEntry, BatchFiles, digits_of, key_digits, read_requests
-from rag_assets.models.anthropic_batches import OpenCalls
-from rag_assets.models.anthropic_model import AnthropicModel
-from rag_assets.models.anthropic_open_batches import BatchSettings
+from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
+from rag_assets.models.anthropic.batch_files import BatchEntry, BatchFiles, digits_of, key_digits, read_requests
+from rag_assets.models.anthropic.batches import OpenCalls
+from rag_assets.models.anthropic.model import AnthropicModel
+from rag_assets.models.anthropic.open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.providers import Keep, Purse
 

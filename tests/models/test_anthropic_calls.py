@@ -17,9 +17,9 @@ from scripted_batches import error_body, message
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
-from rag_assets.models.anthropic_messages import UnsentError, check_reachable, message_params
-from rag_assets.models.anthropic_model import AnthropicCaller, AnthropicModel
-from rag_assets.models.anthropic_open_batches import BatchSettings
+from rag_assets.models.anthropic.messages import UnsentError, check_reachable, message_params
+from rag_assets.models.anthropic.model import AnthropicCaller, AnthropicModel
+from rag_assets.models.anthropic.open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts, Prices, Thinking
 from rag_assets.models.providers import CallError, CallProblem
 

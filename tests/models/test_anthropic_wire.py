@@ -12,8 +12,8 @@ from llama import LlamaServer
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
-from rag_assets.models.anthropic_model import AnthropicCaller, AnthropicModel
-from rag_assets.models.anthropic_open_batches import BatchSettings
+from rag_assets.models.anthropic.model import AnthropicCaller, AnthropicModel
+from rag_assets.models.anthropic.open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.dispatch import ConcurrentSession, answers
 from rag_assets.models.providers import CallError, CallProblem, Keep, Purse

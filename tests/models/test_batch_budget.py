@@ -19,15 +19,15 @@ from scripted_provider import make_ledger
 from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
 from rag_assets.contracts.ports import Session
-from rag_assets.models.anthropic_batch_client import cancel_batch, open_batches
-from rag_assets.models.anthropic_batch_files import BatchFiles
-from rag_assets.models.anthropic_batches import OpenCalls
-from rag_assets.models.anthropic_model import AnthropicModel
-from rag_assets.models.anthropic_open_batches import BatchSettings
-from rag_assets.models.budget import Budget, Refusal, Reservation
+from rag_assets.models.accounts.budget import Budget, Refusal, Reservation
+from rag_assets.models.accounts.price_bounds import upper_price_usd
+from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
+from rag_assets.models.anthropic.batch_files import BatchFiles
+from rag_assets.models.anthropic.batches import OpenCalls
+from rag_assets.models.anthropic.model import AnthropicModel
+from rag_assets.models.anthropic.open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.metered import MeteredModel
-from rag_assets.models.price_bounds import upper_price_usd
 from rag_assets.models.providers import Keep, Purse
 
 NAME, KEY = "claude-haiku-4-5", "sk-ant-secret"
@@ -235,7 +235,7 @@ def test_results_that_can_no_longer_be_had_do_not_count_and_are_asked_for_anew(
         files = BatchFiles(batches_folder(tmp_path))
         assert files.price_usd() > 0
         month_later = time.time() + 30 * 86_400
-        monkeypatch.setattr("rag_assets.models.anthropic_batch_files.time.time", lambda: month_later)
+        monkeypatch.setattr("rag_assets.models.anthropic.batch_files.time.time", lambda: month_later)
         assert files.price_usd() == 0
         server.seconds = 0
         assert len(answered(metered(tmp_path, server.url, 1.0), 4)) == 4

@@ -12,16 +12,16 @@ import pytest
 from scripted_provider import ScriptedProvider, answered, make_ledger, request
 
 from rag_assets.contracts.generation import Message, Usage
-from rag_assets.models.budget import Budget, Refusal, Reservation
+from rag_assets.models.accounts.budget import Budget, Refusal, Reservation
+from rag_assets.models.accounts.price_bounds import upper_price_usd
 from rag_assets.models.catalogue import ModelFacts, Prices, Thinking
-from rag_assets.models.price_bounds import upper_price_usd
 
 MODEL = ScriptedProvider.name
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 from scripted_provider import make_ledger
-from rag_assets.models.budget import Budget
+from rag_assets.models.accounts.budget import Budget
 home = Path(sys.argv[1])
 budget = Budget(home / "budget", make_ledger(home), 1.0, None)
 with budget.session():
@@ -157,11 +157,11 @@ def test_last_month_does_not_count(tmp_path: Path) -> None:
 
 def test_a_month_that_ends_while_calls_are_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime(2026, 11, 30, 23, 59, 59, tzinfo=UTC).timestamp()
-    monkeypatch.setattr("rag_assets.models.budget.time.time", lambda: now)
+    monkeypatch.setattr("rag_assets.models.accounts.budget.time.time", lambda: now)
     budget = make_budget(tmp_path)
     with budget.session():
         kept = reserved(budget, 0.9)
-        monkeypatch.setattr("rag_assets.models.budget.time.time", lambda: now + 2)
+        monkeypatch.setattr("rag_assets.models.accounts.budget.time.time", lambda: now + 2)
         other = reserved(budget, 0.9)
         spend(tmp_path, 0.7, when=now + 2)
         budget.settle(kept, 0.7, now + 2)

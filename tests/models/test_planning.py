@@ -13,7 +13,7 @@ from conftest import PROJECT
 
 from rag_assets.contracts.generation import JsonValue, Message, Request, Tag
 from rag_assets.models.planning import PlanningModel, made_up
-from rag_assets.models.token_estimate import estimate_tokens, mean_tokens
+from rag_assets.text.tokens import estimate_tokens, mean_tokens
 
 TEXT: dict[str, JsonValue] = {"type": "string", "minLength": 1, "maxLength": 1000}
 SCHEMA: dict[str, JsonValue] = {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.models.prompts import LANGUAGES, fenced, load_prompt, prompt_fingerprint
-from rag_assets.models.token_estimate import cut_to_tokens, estimate_tokens, split_to_tokens
+from rag_assets.text.tokens import cut_to_tokens, estimate_tokens, split_to_tokens
 
 PLACEHOLDERS = {
     "summarize_page": {"file_chars", "page_chars", "title", "page_names", "page_name", "common_lines", "document"},

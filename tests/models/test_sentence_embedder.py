@@ -10,8 +10,8 @@ import pytest
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.ports import EmbeddingKind
-from rag_assets.models.embedders import load_embedder
-from rag_assets.models.sentence_embedder import SentenceTransformersEmbedder
+from rag_assets.models.embedding.embedders import load_embedder
+from rag_assets.models.embedding.sentence_transformers import SentenceTransformersEmbedder
 
 TEXTS = ["alpha beta gamma", "beta", "", "gamma gamma alpha " * 100, "delta"]
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "alpha", "beta", "gamma", "delta", "query", "passage", ":"]

@@ -16,13 +16,13 @@ from scripted import Reply, ScriptedServer
 from scripted_batches import error_body, message
 
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
-from rag_assets.home import Home
-from rag_assets.models.anthropic_model import AnthropicCaller
+from rag_assets.models.anthropic.model import AnthropicCaller
 from rag_assets.models.catalogue import ModelFacts, Prices
-from rag_assets.models.openai_endpoint import Endpoint
-from rag_assets.models.openai_model import OpenAICaller
+from rag_assets.models.openai.endpoint import Endpoint
+from rag_assets.models.openai.model import OpenAICaller
 from rag_assets.models.providers import CallError, CallProblem
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
 PRICES = Prices(1.0, 5.0)

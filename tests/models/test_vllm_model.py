@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Message, Request, Tag
-from rag_assets.models.vllm_model import VllmModel
+from rag_assets.models.vllm import VllmModel
 
 REQUEST = Request("", (Message("user", "Hello."),), 10, Tag("tests", "vllm"))
 

@@ -8,8 +8,8 @@ import openpyxl
 from openpyxl.styles import Border, PatternFill, Side
 from openpyxl.worksheet.worksheet import Worksheet
 
-from rag_assets.parsing.content import Block
-from rag_assets.parsing.excel import ExcelLimits, parse_excel
+from rag_assets.contracts.content import Block
+from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
 
 LIMITS = ExcelLimits(cells=200_000, pages=100, expanded_bytes=200 << 20, archive_entries=1_000)
 COLOUR = PatternFill("solid", fgColor="FF99CCFF")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assets.parsing.pdf_fonts import has_japanese_font
+from rag_assets.parsing.pdf.fonts import has_japanese_font
 
 needs_japanese_font = pytest.mark.skipif(
     not has_japanese_font(), reason="no Japanese font is installed: apt-get install fonts-ipafont-gothic"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rag_assets.parsing.content import Block, ParsedDocument
+from rag_assets.contracts.content import Block, ParsedDocument
 from rag_assets.parsing.parse import ParsingLimits, parse_bytes
 
 DATA = Path(__file__).parents[1] / "data"

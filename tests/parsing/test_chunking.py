@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assets.contracts.causes import BlockKind, PageKind
+from rag_assets.contracts.content import Block, Page, Row
 from rag_assets.parsing.chunking import Chunk, chunk_page
-from rag_assets.parsing.content import Block, Page, Row
 
 
 class Characters:

@@ -8,7 +8,7 @@ import pytest
 def confined(before: str, after: str) -> str:
     """Last line that a process prints which runs some code, confines itself, and runs some more."""
     script = f"""
-        from rag_assets.parsing.confinement import confine
+        from rag_assets.processes.confinement import confine
         {before}
         confine()
         try:

@@ -10,12 +10,12 @@ from openpyxl.worksheet.worksheet import Worksheet
 from python_calamine import CalamineWorkbook
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.content import ParsedDocument
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing import excel
-from rag_assets.parsing.content import ParsedDocument
 from rag_assets.parsing.detect import detect_format
-from rag_assets.parsing.excel import ExcelLimits, parse_excel
-from rag_assets.parsing.excel_values import read_values
+from rag_assets.parsing.excel import reader as excel
+from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
+from rag_assets.parsing.excel.values import read_values
 
 DATA = Path(__file__).parents[1] / "data" / "excel"
 SHEET = "xl/worksheets/sheet1.xml"

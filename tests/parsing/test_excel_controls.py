@@ -5,8 +5,8 @@ from excel_building import LIMITS, build, with_parts
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import FailureCause
-from rag_assets.parsing.content import ParsedDocument
-from rag_assets.parsing.excel import parse_excel
+from rag_assets.contracts.content import ParsedDocument
+from rag_assets.parsing.excel.reader import parse_excel
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from rag_assets.contracts.causes import BlockKind
-from rag_assets.parsing.content import Page
-from rag_assets.parsing.excel import ExcelLimits, parse_excel
-from rag_assets.parsing.excel_cells import Area, parse_area
+from rag_assets.contracts.content import Page
+from rag_assets.parsing.excel.cells import Area, parse_area
+from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared" / "data"
@@ -127,7 +127,7 @@ resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
 from pathlib import Path
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.excel import ExcelLimits, parse_excel
+from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
 limits = ExcelLimits(cells=5_000_000, pages=10_000, expanded_bytes=1 << 30, archive_entries=20_000)
 for name in sys.argv[1:]:
     try:

@@ -20,14 +20,14 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageRole
-from rag_assets.parsing.cells import format_range
-from rag_assets.parsing.content import Block, Formula, ParsedDocument
-from rag_assets.parsing.excel import parse_excel
-from rag_assets.parsing.excel_cells import Area
-from rag_assets.parsing.excel_diagrams import find_diagrams
-from rag_assets.parsing.excel_drawings import Connector, Drawing, Shape
-from rag_assets.parsing.excel_formulas import shift
-from rag_assets.parsing.excel_roles import sheet_role
+from rag_assets.contracts.content import Block, Formula, ParsedDocument
+from rag_assets.parsing.drawings.diagrams import find_diagrams
+from rag_assets.parsing.drawings.drawings import Connector, Drawing, Shape
+from rag_assets.parsing.excel.cells import Area
+from rag_assets.parsing.excel.formulas import shift
+from rag_assets.parsing.excel.reader import parse_excel
+from rag_assets.parsing.excel.roles import sheet_role
+from rag_assets.text.cells import format_range
 
 SHEET = "xl/worksheets/sheet1.xml"
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"

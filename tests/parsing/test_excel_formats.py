@@ -2,7 +2,7 @@ from datetime import datetime
 
 import pytest
 
-from rag_assets.parsing.excel_formats import format_number, format_text, general
+from rag_assets.parsing.excel.formats import format_number, format_text, general
 
 
 def serial(*moment: int) -> float:

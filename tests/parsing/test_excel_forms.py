@@ -5,8 +5,8 @@ from excel_building import blocks_of, draw_box
 from openpyxl.styles import Font
 from openpyxl.worksheet.worksheet import Worksheet
 
-from rag_assets.parsing.content import Block
-from rag_assets.parsing.excel_names import Kind, is_attribute, is_series, kind_of
+from rag_assets.contracts.content import Block
+from rag_assets.parsing.excel.layout.names import Kind, is_attribute, is_series, kind_of
 
 Values = list[tuple[object, ...]]
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.parsing import excel_labels
-from rag_assets.parsing.excel_labels import Candidate, assign_labels
+from rag_assets.parsing.drawings import labels as excel_labels
+from rag_assets.parsing.drawings.labels import Candidate, assign_labels
 
 DISTANCES = st.dictionaries(st.tuples(st.integers(0, 3), st.integers(0, 3)), st.integers(0, 9), max_size=12)
 REACH = 9.0

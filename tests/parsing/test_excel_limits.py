@@ -11,9 +11,13 @@ from openpyxl.worksheet.worksheet import Worksheet
 from test_excel_extras import RELATIONS, connector, drawn_document, shape, sheet_of
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
-from rag_assets.parsing import excel_cells, excel_diagrams, excel_drawings, excel_formulas, excel_links
-from rag_assets.parsing.content import ParsedDocument
-from rag_assets.parsing.excel import parse_excel
+from rag_assets.contracts.content import ParsedDocument
+from rag_assets.parsing.drawings import diagrams as excel_diagrams
+from rag_assets.parsing.drawings import drawings as excel_drawings
+from rag_assets.parsing.excel import cells as excel_cells
+from rag_assets.parsing.excel import formulas as excel_formulas
+from rag_assets.parsing.excel import links as excel_links
+from rag_assets.parsing.excel.reader import parse_excel
 from rag_assets.parsing.limits import current_limits, limited
 
 Fill = Callable[[Worksheet], None]

@@ -7,7 +7,7 @@ import pytest
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.flow import fill_grid, join_lines
-from rag_assets.parsing.markdown import parse_markdown
+from rag_assets.parsing.markup.markdown import parse_markdown
 
 
 @pytest.mark.parametrize(

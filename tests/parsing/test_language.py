@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.parsing.language import detect_language, split_sentences
+from rag_assets.text.language import detect_language, split_sentences
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from rag_assets.contracts.causes import FailureCause
-from rag_assets.home import Home
+from rag_assets.contracts.content import ParsedDocument
 from rag_assets.parsing import parse
-from rag_assets.parsing.content import ParsedDocument
 from rag_assets.parsing.limits import DEEPEST_NESTING, ParsingLimits, current_limits, limited
 from rag_assets.parsing.parse import parse_bytes
-from rag_assets.settings import ParsingSettings, Settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import ParsingSettings, Settings
 
 LIMITS = ParsingLimits(30.0, 1 << 30, 1 << 26, 1 << 28, 2000, 1_000_000, 1000)
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"

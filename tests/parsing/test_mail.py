@@ -7,9 +7,9 @@ from compressed_rtf import compress
 from message_building import embedding_message, outlook_message, rich_text_message
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
-from rag_assets.parsing.content import ParsedDocument
+from rag_assets.contracts.content import ParsedDocument
 from rag_assets.parsing.detect import detect_format
-from rag_assets.parsing.mail_parts import decode_header
+from rag_assets.parsing.mail.parts import decode_header
 from rag_assets.parsing.parse import ParsingLimits, parse_bytes
 from rag_assets.parsing.pool import ParseJob, parse_files
 

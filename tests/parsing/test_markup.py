@@ -4,9 +4,9 @@ from itertools import pairwise
 import pytest
 
 from rag_assets.contracts.causes import BlockKind
-from rag_assets.parsing.markdown import parse_markdown
-from rag_assets.parsing.markup import parse_html
-from rag_assets.parsing.markup_closing import close_elements
+from rag_assets.parsing.markup.closing import close_elements
+from rag_assets.parsing.markup.markdown import parse_markdown
+from rag_assets.parsing.markup.reader import parse_html
 
 HEADING, PARAGRAPH, LIST_ITEM, NOTE = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.NOTE
 Shown = list[tuple[BlockKind, str]]

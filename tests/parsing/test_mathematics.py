@@ -1,7 +1,7 @@
 import pytest
 from lxml import etree
 
-from rag_assets.parsing.mathematics import formula_text
+from rag_assets.parsing.markup.mathematics import formula_text
 
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 WEB = "http://www.w3.org/1998/Math/MathML"

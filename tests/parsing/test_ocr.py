@@ -14,8 +14,8 @@ from rapidfuzz.distance import Levenshtein
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.parsing import ocr
 from rag_assets.parsing.limits import ParsingLimits
-from rag_assets.parsing.pdf import parse_pdf
-from rag_assets.parsing.pdf_runs import Run
+from rag_assets.parsing.pdf.reader import parse_pdf
+from rag_assets.parsing.pdf.runs import Run
 from rag_assets.parsing.pool import ParseJob, parse_files
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"

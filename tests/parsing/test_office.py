@@ -17,15 +17,15 @@ from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Pt
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.content import Block, ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive
-from rag_assets.parsing.content import Block, ParsedDocument
 from rag_assets.parsing.limits import limited
-from rag_assets.parsing.markdown import parse_markdown
-from rag_assets.parsing.markup import parse_html
-from rag_assets.parsing.slides import parse_pptx
-from rag_assets.parsing.word import parse_docx
-from rag_assets.parsing.word_styles import format_number
+from rag_assets.parsing.markup.markdown import parse_markdown
+from rag_assets.parsing.markup.reader import parse_html
+from rag_assets.parsing.office.slides import parse_pptx
+from rag_assets.parsing.office.styles import format_number
+from rag_assets.parsing.office.word import parse_docx
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 RELATIONSHIPS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

@@ -13,11 +13,11 @@ from pptx.enum.shapes import MSO_CONNECTOR, MSO_SHAPE
 from pptx.util import Pt
 
 from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Block
 from rag_assets.parsing.archive import Archive
-from rag_assets.parsing.content import Block
-from rag_assets.parsing.graphics import graphic_blocks
-from rag_assets.parsing.slides import parse_pptx
-from rag_assets.parsing.word import parse_docx
+from rag_assets.parsing.drawings.graphics import graphic_blocks
+from rag_assets.parsing.office.slides import parse_pptx
+from rag_assets.parsing.office.word import parse_docx
 
 DRAWING = "http://schemas.openxmlformats.org/drawingml/2006"
 OFFICE = "http://schemas.microsoft.com/office"

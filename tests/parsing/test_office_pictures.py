@@ -10,9 +10,9 @@ from docx.oxml import parse_xml
 from pptx.util import Pt
 
 from rag_assets.contracts.causes import BlockKind
-from rag_assets.parsing.content import Block
-from rag_assets.parsing.slides import parse_pptx
-from rag_assets.parsing.word import parse_docx
+from rag_assets.contracts.content import Block
+from rag_assets.parsing.office.slides import parse_pptx
+from rag_assets.parsing.office.word import parse_docx
 
 PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=")
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'

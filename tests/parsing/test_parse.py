@@ -1,5 +1,8 @@
 import json
 import logging
+import shutil
+import subprocess
+import sys
 import zipfile
 from collections import Counter
 from dataclasses import replace
@@ -8,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument
 from rag_assets.parsing import parse
-from rag_assets.parsing.content import Block, Failure, Page, ParsedDocument
-from rag_assets.parsing.parse import ParsingLimits, nothing_read, parse_bytes, parser_fingerprint
+from rag_assets.parsing.parse import ParsingLimits, nothing_read, parse_bytes
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.parsing.records import document_record
 from rag_assets.sources.listing import SourceFile
@@ -143,27 +146,27 @@ def test_kinds_of_text_files() -> None:
     assert [block.kind for block in page.blocks] == [BlockKind.HEADING, BlockKind.PARAGRAPH]
 
 
-def test_fingerprint_follows_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = Path(parse.__file__).parent
-    for path in folder.glob("*.py"):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(parse, "__file__", str(tmp_path / "parse.py"))
+def test_fingerprint_follows_the_code(tmp_path: Path) -> None:
+    """In a copy of the package: parsers count, what starts them does not, nor do comments."""
+    package = tmp_path / "rag_assets"
+    shutil.copytree(Path(parse.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__", "web"))
+    question = "from rag_assets.parsing.parse import parser_fingerprint as p; print(p())"
 
     def fingerprint() -> str:
-        parser_fingerprint.cache_clear()
-        return parser_fingerprint()
+        run = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {question}"]
+        return subprocess.run(run, capture_output=True, text=True, check=True).stdout
 
-    try:
-        before = fingerprint()
-        (tmp_path / "pool.py").write_text("changed = 1")
-        assert fingerprint() == before
-        for name in ("word_styles", "excel", "text", "pdf_lines", "parse"):
-            with (tmp_path / f"{name}.py").open("a") as file:
-                file.write("changed = 1\n")
-            assert fingerprint() != before, name
-            before = fingerprint()
-    finally:
-        parser_fingerprint.cache_clear()
+    before = fingerprint()
+    for name, addition in (("pool", "changed = 1"), ("pdf/lines", "# a comment"), ("chunking", "changed = 1")):
+        with (package / "parsing" / f"{name}.py").open("a") as file:
+            file.write(f"{addition}\n")
+    assert fingerprint() == before
+    for name in ("office/styles", "excel/reader", "plain/text", "pdf/lines", "drawings/geometry", "parse"):
+        with (package / "parsing" / f"{name}.py").open("a") as file:
+            file.write("changed = 1\n")
+        after = fingerprint()
+        assert after != before, name
+        before = after
 
 
 def test_a_document_of_which_no_page_is_read_has_failed() -> None:

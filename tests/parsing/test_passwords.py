@@ -9,11 +9,11 @@ import pytest
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.tables import DOCUMENTS
-from rag_assets.home import Home
 from rag_assets.parsing.documents import update_documents
 from rag_assets.parsing.parse import ParsingLimits, parse_bytes
 from rag_assets.parsing.pool import ParseJob, parse_files
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import shard_of
 
 DATA = Path(__file__).parents[1] / "data"

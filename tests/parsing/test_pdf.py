@@ -14,11 +14,15 @@ from fonts import needs_japanese_font
 from pdf_building import IMAGE, Piece, column, grid, make_pdf, page, show
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
+from rag_assets.contracts.content import Block
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing import ocr, pdf_grid, pdf_marks, pdf_rules, pdf_runs
-from rag_assets.parsing.content import Block
+from rag_assets.parsing import ocr
 from rag_assets.parsing.limits import current_limits, limited
-from rag_assets.parsing.pdf import parse_pdf
+from rag_assets.parsing.pdf import grid as pdf_grid
+from rag_assets.parsing.pdf import marks as pdf_marks
+from rag_assets.parsing.pdf import rules as pdf_rules
+from rag_assets.parsing.pdf import runs as pdf_runs
+from rag_assets.parsing.pdf.reader import parse_pdf
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"
 HEADING, PARAGRAPH, LIST_ITEM, HEADER = BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.HEADER
@@ -146,7 +150,7 @@ def test_vertical_texts_that_need_a_font_are_a_failure(tmp_path: Path) -> None:
         settings = raw.FPDF_LIBRARY_CONFIG(version=2)
         settings.m_pUserFontPaths = ctypes.cast(folders, type(settings.m_pUserFontPaths))
         raw.FPDF_InitLibraryWithConfig(settings)
-        from rag_assets.parsing.pdf import parse_pdf
+        from rag_assets.parsing.pdf.reader import parse_pdf
         document = parse_pdf(Path({str(path)!r}).read_bytes(), 10)
         print([block.text for page in document.pages for block in page.blocks])
         print([(failure.cause.value, failure.page_number, failure.message) for failure in document.failures])

@@ -2,8 +2,8 @@ import pytest
 from pdf_building import Piece, column, make_pdf
 
 from rag_assets.contracts.causes import BlockKind
-from rag_assets.parsing.pdf import parse_pdf
-from rag_assets.parsing.pdf_running import page_number
+from rag_assets.parsing.pdf.reader import parse_pdf
+from rag_assets.parsing.pdf.running import page_number
 
 BODY = column(72, 200, ["First line of the body of the page.", "Second line of it."])
 BOTTOM, TOP, CENTRE, RIGHT = 815.0, 30.0, 290.0, 515.0

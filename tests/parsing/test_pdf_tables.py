@@ -7,8 +7,8 @@ import pytest
 from pdf_building import Piece, column, grid, make_pdf, page
 
 from rag_assets.contracts.causes import BlockKind
-from rag_assets.parsing.content import Block
-from rag_assets.parsing.pdf import parse_pdf
+from rag_assets.contracts.content import Block
+from rag_assets.parsing.pdf.reader import parse_pdf
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing" / "files"
 XS = [70.0, 170.0, 270.0, 370.0]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rag_assets.contracts.causes import FailureCause
+from rag_assets.contracts.content import ParsedDocument
 from rag_assets.parsing import ocr
-from rag_assets.parsing.content import ParsedDocument
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.parsing.worker import decode_answer

@@ -9,15 +9,15 @@ from typing import Any, get_args
 import pytest
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
-from rag_assets.home import Home
-from rag_assets.parsing import unstructured_reader
-from rag_assets.parsing.content import Block, ParsedDocument
+from rag_assets.contracts.content import Block, ParsedDocument
+from rag_assets.parsing import unstructured as unstructured_reader
 from rag_assets.parsing.documents import _Content, content_key
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import parse_bytes
 from rag_assets.parsing.pool import ParseJob, parse_files
-from rag_assets.parsing.unstructured_reader import FORMATS
-from rag_assets.settings import ParsingSettings, Settings
+from rag_assets.parsing.unstructured import FORMATS
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import ParsingSettings, Settings
 
 DATA = Path(__file__).parents[1] / "data"
 LIMITS = ParsingLimits(60.0, 1 << 30, 1 << 26, 1 << 28, 2000, 100_000, 100, unstructured_formats=tuple(sorted(FORMATS)))

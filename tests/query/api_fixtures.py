@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 
 if TYPE_CHECKING:
     import httpx
     from api_server import MakeClient, RunningServer
     from starlette.testclient import TestClient
 
-    from rag_assets.query.api import ApiOptions
+    from rag_assets.serve.api import ApiOptions
 
 
 @pytest.fixture(scope="session")
@@ -48,8 +48,8 @@ def make_client() -> "Iterator[MakeClient]":
     from starlette.testclient import TestClient
 
     from rag_assets.cli.serving import api_options, published, source_folders
-    from rag_assets.query.api import create_app
-    from rag_assets.query.api.app import app_service
+    from rag_assets.serve.api import create_app
+    from rag_assets.serve.api.app import app_service
 
     apps = []
 

@@ -25,10 +25,10 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.query import KnowledgeBase
 from rag_assets.query.stored import StoredTables
-from rag_assets.store.folding import fold_name
 from rag_assets.store.lake import WHOLE, Lake, shard_of
 from rag_assets.store.serving import entity_rows, report_rows
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
+from rag_assets.text.folding import fold_name
 
 QUESTION = "Where was the director of Silent Harbor born?"
 FILM, PERSON = "films/harbor.md", "people/kovacs.md"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
-from rag_assets.store.terms import search_terms
+from rag_assets.text.terms import search_terms
 
 DIMENSION = 64
 

@@ -10,7 +10,7 @@ from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_IND
 from rag_assets.query import KnowledgeBase
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.lake import Lake
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 
 def build(folder: Path, embedder: BagOfWordsEmbedder) -> VectorStore:

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from rag_assets.query.checking import joined
-from rag_assets.query.markup import settled, without_markup
+from rag_assets.query.ask.checking import joined
+from rag_assets.query.ask.markup import settled, without_markup
 
 EVIDENCE = "See https://docs.example/a?b=1, and https://docs.example/wiki_(x)."
 

@@ -17,7 +17,6 @@ from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Requ
 from rag_assets.contracts.ports import Session
 from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
 from rag_assets.models.structured import StructuredModel
-from rag_assets.models.token_estimate import estimate_tokens
 from rag_assets.query import (
     MODES,
     Answered,
@@ -29,7 +28,8 @@ from rag_assets.query import (
     TextPiece,
     Turn,
 )
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
+from rag_assets.text.tokens import estimate_tokens
 
 LEVELS = LevelChoice(1, dynamic=False)
 QUESTION = "エラーコード E0004 は何ですか"

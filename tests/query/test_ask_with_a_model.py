@@ -10,10 +10,10 @@ from query_fixtures import build
 
 from rag_assets.cli import main
 from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
-from rag_assets.home import Home
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import MODES, Answer, Answered, EvidenceFound, KnowledgeBase, ReaderOptions, TextPiece
-from rag_assets.query.quotes import stands_in
-from rag_assets.settings import load_settings
+from rag_assets.query.ask.quotes import stands_in
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "sample" / "設計書"
 

@@ -13,7 +13,7 @@ from scripted_model import ScriptedModel
 from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
 from rag_assets.models.structured import StructuredModel
 from rag_assets.query import KnowledgeBase, LevelChoice, Step, Trace, Turn
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 WORDS_FIRST = "fulltext,hybrid"
 WHOLE = "資料全体の主な傾向をまとめてください"

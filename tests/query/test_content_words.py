@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assets.query.content_words import content_terms, content_words, held_share
+from rag_assets.text.content_words import content_terms, content_words, held_share
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.query.graph_contents import GraphContents
-from rag_assets.query.page_contents import (
+from rag_assets.query.contents.graph import GraphContents
+from rag_assets.query.contents.pages import (
     Block,
     CellArea,
     blocks_in_parts,

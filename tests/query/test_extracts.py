@@ -8,11 +8,11 @@ import sample_questions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.home import Home
-from rag_assets.query.answers import Sentence, Source
-from rag_assets.query.extracts import extracts, listed
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.query.ask.answers import Sentence, Source
+from rag_assets.query.ask.extracts import extracts, listed
 from rag_assets.query.results import Citation, Hit
-from rag_assets.settings import load_settings
 
 
 def source(text: str, number: int = 1) -> Source:

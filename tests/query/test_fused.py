@@ -10,7 +10,7 @@ from scripted_model import ScriptedModel
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.models.structured import StructuredModel
 from rag_assets.query import Filters, KnowledgeBase, SearchResult, Turn
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 QUERY = "顧客 エラー clientName token 画面"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.query.fusion import borda, comb_mnz, comb_sum, min_max, ranked, reciprocal_rank
+from rag_assets.query.search.fusion import borda, comb_mnz, comb_sum, min_max, ranked, reciprocal_rank
 
 RANX: dict[str, Any] = json.loads((Path(__file__).parent / "ranx_fusion.json").read_text())
 A = {"x": 3.0, "y": 2.0, "z": 1.0}

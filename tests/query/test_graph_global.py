@@ -10,13 +10,13 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.models.prompts import load_prompt
-from rag_assets.models.token_estimate import estimate_tokens
 from rag_assets.query import Filters, KnowledgeBase
-from rag_assets.query.graph_global import MAP_STEP, REDUCE_STEP, GlobalOptions, global_answer, pack_reports
-from rag_assets.query.reader import Asked
-from rag_assets.query.report_levels import LevelChoice, Report, Reported, ReportTree, choose_reports
+from rag_assets.query.ask.graph_global import MAP_STEP, REDUCE_STEP, GlobalOptions, global_answer, pack_reports
+from rag_assets.query.ask.reader import Asked
+from rag_assets.query.ask.report_levels import LevelChoice, Report, Reported, ReportTree, choose_reports
 from rag_assets.store.lake import Lake
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
+from rag_assets.text.tokens import estimate_tokens
 
 Answer = Callable[[Request], "Completion | JsonValue"]
 REPORTS = [

@@ -6,11 +6,11 @@ from query_data import BagOfWordsEmbedder
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.query import Filters, KnowledgeBase
-from rag_assets.query.graph_local import Walk
-from rag_assets.query.local_context import local_context
-from rag_assets.query.passage_graph import build_passage_graph
+from rag_assets.query.ask.local_context import local_context
+from rag_assets.query.search.graph_local import Walk
+from rag_assets.query.search.passage_graph import build_passage_graph
 from rag_assets.store.lake import Lake
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 
 @pytest.fixture(scope="module")

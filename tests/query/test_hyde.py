@@ -17,8 +17,8 @@ from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.query import Fusion, Generator, HydeOptions, KnowledgeBase, SearchResult, parse_filters
-from rag_assets.query.hyde import fused_scores, moved, scaled_similarities
-from rag_assets.store.vectors import VectorStore
+from rag_assets.query.search.hyde import fused_scores, moved, scaled_similarities
+from rag_assets.store.vectors.store import VectorStore
 
 # Two generators at (1, 0) and (0.6, 0.8), passages a and b where they stand and c at (0, 1); lengths do not count.
 GENERATED = np.array([[2, 0], [0.6, 0.8]], dtype=np.float32)

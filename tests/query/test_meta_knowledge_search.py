@@ -15,9 +15,9 @@ from rag_assets.contracts.generation import JsonValue, Outcome, Request
 from rag_assets.contracts.tables import CHUNK_INDEX, DOCUMENT_FACETS, META_KNOWLEDGE, QUESTION_INDEX
 from rag_assets.models.structured import StructuredModel
 from rag_assets.query import KnowledgeBase, SearchResult, StoredTables, parse_filters
-from rag_assets.query.sub_queries import MOST_SUB_QUERIES, above_chance
+from rag_assets.query.search.sub_queries import MOST_SUB_QUERIES, above_chance
 from rag_assets.store.lake import WHOLE, Lake, shard_of
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 
 def known(facets: str, terms: Sequence[str], text: str, count: int) -> dict[str, Any]:

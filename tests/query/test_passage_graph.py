@@ -6,7 +6,7 @@ import pytest
 from graph_data import FILM, PERSON, fill_lake, stored_tables
 from scipy.sparse import csr_array
 
-from rag_assets.query.passage_graph import PassageGraph, PassageGraphs, build_passage_graph, named_entities
+from rag_assets.query.search.passage_graph import PassageGraph, PassageGraphs, build_passage_graph, named_entities
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.lake import Lake
 

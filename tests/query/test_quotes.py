@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.query.quotes import carries, stands_in, unfounded
+from rag_assets.query.ask.quotes import carries, stands_in, unfounded
 
 TEXT = """顧客名（必須）は 128 文字以内。
 エラー E0004：重複登録 | client_name | $1,234.5 for 30 days at -5 °C

@@ -3,7 +3,7 @@
 import pytest
 
 from rag_assets.query import Turn
-from rag_assets.query.rewriting_rules import RuleRewriter, refers_back, with_history
+from rag_assets.query.search.rewriting_rules import RuleRewriter, refers_back, with_history
 
 FOLLOW_UPS_JA = """
 それはどの画面で起きますか

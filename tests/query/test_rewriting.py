@@ -11,8 +11,8 @@ from rag_assets.contracts.generation import Completion, Outcome
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.models.structured import StructuredModel
 from rag_assets.query import KnowledgeBase, Rewrite, SearchResult, Turn
-from rag_assets.query.rewriting_rules import RuleRewriter, keywords
-from rag_assets.store.vectors import VectorStore
+from rag_assets.query.search.rewriting_rules import RuleRewriter, keywords
+from rag_assets.store.vectors.store import VectorStore
 
 QUESTION = "重複はどのコードで表されますか"
 Build = Callable[..., KnowledgeBase]

@@ -17,7 +17,7 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import CHUNK_INDEX, SUMMARY_INDEX
 from rag_assets.query import MODES, Citation, Filters, KnowledgeBase
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 HOSTILE = [
     '"',
@@ -163,7 +163,7 @@ def test_filters_hold_in_every_mode(base: KnowledgeBase, mode: str) -> None:
 def test_two_step_stays_within_the_places_that_summaries_chose(
     base: KnowledgeBase, summaries: str, documents: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_assets.query.two_step.CHOSEN", {"file_summary": 1, "page_summary": 1})
+    monkeypatch.setattr("rag_assets.query.search.two_step.CHOSEN", {"file_summary": 1, "page_summary": 1})
     result = base.search("annual plan", "two_step", 10, summaries=summaries)
     assert {hit.document_id for hit in result.hits} == documents
     assert {step.index for step in result.trace.steps} == {None, "summaries", "chunks"}

@@ -5,8 +5,8 @@ from io import StringIO
 import pytest
 
 from rag_assets.contracts.errors import QueryError
+from rag_assets.evaluation.trec import read_queries, write_run
 from rag_assets.query import KnowledgeBase
-from rag_assets.query.trec import read_queries, write_run
 
 
 def test_queries_are_read() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from rag_assets.contracts.causes import FailureCause
+from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.tables import DOCUMENTS
-from rag_assets.home import Home
-from rag_assets.parsing.content import Failure, ParsedDocument
 from rag_assets.parsing.records import document_record, rows
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.sources.changes import (
     Changes,
     Listing,

@@ -14,7 +14,7 @@ import fsspec
 import pytest
 
 from rag_assets.contracts.errors import SettingsError, SourceError
-from rag_assets.settings import SourceSettings, load_settings
+from rag_assets.pipeline.settings import SourceSettings, load_settings
 from rag_assets.sources.listing import fetch, list_source, matches, parse_source, scan_source
 
 DEFAULTS = SourceSettings()

@@ -14,7 +14,7 @@ from rag_assets.store.lake import Lake
 from rag_assets.store.publish import publish, unfinished_syncs
 from rag_assets.store.serving import SERVING, serving_states
 from rag_assets.store.snapshots import Snapshot, Snapshots
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 
 class LettersEmbedder:

@@ -14,11 +14,12 @@ from click.testing import CliRunner
 
 from rag_assets.cli import main
 from rag_assets.contracts.tables import TABLES
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.serve.sql.database import open_database
 from rag_assets.store.published_tables import PublishedTables
+from rag_assets.store.queries import read_queries, sql_folder
 from rag_assets.store.snapshots import Snapshots
-from rag_assets.store.sql import open_database, read_queries, sql_folder
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 VIEWS = [*TABLES, *read_queries(sql_folder())]

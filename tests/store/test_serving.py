@@ -11,7 +11,7 @@ from rag_assets.contracts.tables import EMBEDDED_TEXT, ENTITIES, ENTITY_INDEX, R
 from rag_assets.store.integrity import indexing_problems
 from rag_assets.store.lake import WHOLE, Lake
 from rag_assets.store.serving import entity_rows, report_rows
-from rag_assets.store.vectors import VectorStore
+from rag_assets.store.vectors.store import VectorStore
 
 
 @pytest.fixture

@@ -9,10 +9,11 @@ import pytest
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.serve.sql.database import open_database
 from rag_assets.store.lake import Lake
-from rag_assets.store.sql import open_database, read_queries, sql_folder
+from rag_assets.store.queries import read_queries, sql_folder
 
 VIEWS = read_queries(sql_folder())
 # on a sample without failures, language model and entity graph

@@ -4,8 +4,8 @@ import duckdb
 import pytest
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.store.sql_functions import FUNCTIONS, TABLE_FUNCTIONS
-from rag_assets.store.sql_rules import check_select, one_line
+from rag_assets.serve.sql.functions import FUNCTIONS, TABLE_FUNCTIONS
+from rag_assets.serve.sql.rules import check_select, one_line
 
 SYNTAX = frozenset({"!__postfix", "count_star", "unnest"})  # what only the parser names
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assets.store.terms import QUERY_TERMS, query_terms, search_terms
+from rag_assets.text.terms import QUERY_TERMS, query_terms, search_terms
 
 
 @pytest.mark.parametrize(

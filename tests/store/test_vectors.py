@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import ModelError, SchemaError, StoreError
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import VectorTable
-from rag_assets.store.vector_cache import embedding_key
-from rag_assets.store.vector_upkeep import retried
-from rag_assets.store.vectors import VectorStore, sql_literal
+from rag_assets.store.vectors.cache import embedding_key
+from rag_assets.store.vectors.store import VectorStore, sql_literal
+from rag_assets.store.vectors.upkeep import retried
 
 TABLE = VectorTable(
     "notes",
@@ -128,7 +128,7 @@ def test_a_row_keeps_its_key_when_it_changes_shard(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_sync_loses_one_batch_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.store.vector_cache.BATCH_TEXTS", 10)
+    monkeypatch.setattr("rag_assets.store.vectors.cache.BATCH_TEXTS", 10)
     store = VectorStore(tmp_path)
     given = {"00": rows("00", {f"n{number}": f"text {number}" for number in range(35)})}
     with pytest.raises(ModelError):
@@ -212,7 +212,7 @@ def test_optimize_beside_writers_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_conflicts_are_retried_and_other_errors_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.store.vector_upkeep.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("rag_assets.store.vectors.upkeep.time.sleep", lambda _seconds: None)
     calls: list[str] = []
 
     def action(message: str, failures: int) -> str:

@@ -18,9 +18,9 @@ import pytest
 
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
 from rag_assets.models.catalogue import ModelFacts, Prices
-from rag_assets.models.openai_endpoint import Endpoint
-from rag_assets.models.openai_model import OpenAICaller, OpenAIModel
-from rag_assets.models.vllm_model import VllmModel
+from rag_assets.models.openai.endpoint import Endpoint
+from rag_assets.models.openai.model import OpenAICaller, OpenAIModel
+from rag_assets.models.vllm import VllmModel
 
 FOLDER = os.environ.get("RAG_TEST_VLLM_MODEL", "")  # read before the fixture that clears the environment
 pytestmark = [
@@ -183,7 +183,7 @@ def test_the_server_of_openai_calls(server: Server) -> None:
 
 
 def test_the_server_of_anthropic_calls(server: Server) -> None:
-    from rag_assets.models.anthropic_model import AnthropicCaller
+    from rag_assets.models.anthropic.model import AnthropicCaller
 
     free, shaped = ask("Say hello."), ask("Choose colours.", schema=SCHEMA, max_tokens=60)
 

@@ -19,10 +19,10 @@ from rag_assets.defs.active_runs import shards_of_other_runs
 from rag_assets.defs.io import materialized, model_facts, table_spec
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS, shards_of_step, take_on
 from rag_assets.defs.resources import HomeResource, Progress, retried
-from rag_assets.enrich.boilerplate import update_document_lines
-from rag_assets.enrich.facet_tables import facets_fingerprint, update_facets
-from rag_assets.enrich.question_tables import questions_fingerprint, update_questions
-from rag_assets.enrich.summary_tables import summary_fingerprint, update_file_summaries, update_page_summaries
+from rag_assets.enrich.facets.tables import facets_fingerprint, update_facets
+from rag_assets.enrich.questions.tables import questions_fingerprint, update_questions
+from rag_assets.enrich.summaries.boilerplate import update_document_lines
+from rag_assets.enrich.summaries.tables import summary_fingerprint, update_file_summaries, update_page_summaries
 
 _GROUP = "enrichment"
 _SHOWN = ("document_id", "language", "length_chars", "text")

@@ -24,13 +24,13 @@ from rag_assets.contracts.tables import (
 from rag_assets.defs.io import StepFacts, materialized, model_facts, table_spec, whole_materialized
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS, shards_of_step
 from rag_assets.defs.resources import HomeResource, Progress, retried
-from rag_assets.graph.communities import communities_fingerprint, update_communities
-from rag_assets.graph.entities import entities_fingerprint, update_entities
+from rag_assets.graph.communities.picture import community_picture
+from rag_assets.graph.communities.tables import communities_fingerprint, update_communities
+from rag_assets.graph.entities.tables import entities_fingerprint, update_entities
 from rag_assets.graph.exchange import level_metrics, top_entities_markdown
-from rag_assets.graph.mention_tables import mentions_fingerprint, update_mentions
-from rag_assets.graph.picture import community_picture
-from rag_assets.graph.report_tables import reports_fingerprint, update_reports
-from rag_assets.home import Home
+from rag_assets.graph.mentions.tables import mentions_fingerprint, update_mentions
+from rag_assets.graph.reports.tables import reports_fingerprint, update_reports
+from rag_assets.pipeline.home import Home
 from rag_assets.store.incremental import clear_shard, clear_whole
 
 _GROUP = "graph"

@@ -7,9 +7,9 @@ import dagster as dg
 from rag_assets.contracts.tables import DOCUMENT_FACETS, META_KNOWLEDGE, QUESTION_CLUSTERS, SYNTHETIC_QA
 from rag_assets.defs.io import model_facts, table_spec, whole_materialized
 from rag_assets.defs.resources import HomeResource, Progress, retried
-from rag_assets.enrich.cluster_picture import redundancy_picture
-from rag_assets.enrich.meta_knowledge_tables import knowledge_fingerprint, update_meta_knowledge
-from rag_assets.enrich.question_clusters import clusters_fingerprint, redundancy_report, update_question_clusters
+from rag_assets.enrich.knowledge.cluster_picture import redundancy_picture
+from rag_assets.enrich.knowledge.clusters import clusters_fingerprint, redundancy_report, update_question_clusters
+from rag_assets.enrich.knowledge.tables import knowledge_fingerprint, update_meta_knowledge
 
 _GROUP = "enrichment"
 

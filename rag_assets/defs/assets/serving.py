@@ -31,8 +31,8 @@ from rag_assets.defs.io import serving_spec, show_partition, table_spec
 from rag_assets.defs.partitions import BACKFILL_POLICY, SHARD_PARTITIONS, shards_of_step
 from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.defs.retention import drop_old_runs
-from rag_assets.freshness import unfinished_steps
-from rag_assets.home import Home
+from rag_assets.pipeline.freshness import unfinished_steps
+from rag_assets.pipeline.home import Home
 from rag_assets.store.lake import WHOLE, Lake
 from rag_assets.store.publish import publish
 from rag_assets.store.serving import (
@@ -44,9 +44,9 @@ from rag_assets.store.serving import (
     serving_states,
     summary_rows,
 )
-from rag_assets.store.vectors import SyncResult
+from rag_assets.store.vectors.store import SyncResult
 
-LEDGER = "rag_assets.models.ledger"
+LEDGER = "rag_assets.models.accounts.ledger"
 WRITTEN_BY_MODELS = (
     PAGE_SUMMARIES.name,
     FILE_SUMMARIES.name,

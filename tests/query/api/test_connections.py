@@ -13,8 +13,8 @@ import uvicorn
 from api_server import TOKEN, RunningServer, running
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rag_assets.query.api.connections import ConnectionLimits
-from rag_assets.query.api.server import open_socket, server_config
+from rag_assets.serve.api.connections import ConnectionLimits
+from rag_assets.serve.api.server import open_socket, server_config
 
 BEGUN = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 

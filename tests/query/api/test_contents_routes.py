@@ -12,10 +12,10 @@ import pytest
 from api_server import MakeClient, RunningServer
 
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
-from rag_assets.home import Home
-from rag_assets.query.contents import Contents
-from rag_assets.settings import load_settings
-from rag_assets.store.page_images import PageImages
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.query.contents.contents import Contents
+from rag_assets.query.contents.page_images import PageImages
 
 SAMPLE = Path(__file__).parents[3] / "docs" / "sample"
 

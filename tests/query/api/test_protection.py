@@ -12,13 +12,13 @@ from click.testing import CliRunner
 
 from rag_assets.cli import main
 from rag_assets.cli.serving import api_options
-from rag_assets.home import Home
-from rag_assets.query.api.limits import RateLimit, Work
-from rag_assets.query.api.options import ApiOptions
-from rag_assets.query.api.problems import Overloaded, Problem
-from rag_assets.query.contents import Contents
-from rag_assets.query.document_contents import Health
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.query.contents.contents import Contents
+from rag_assets.query.contents.documents import Health
+from rag_assets.serve.api.limits import RateLimit, Work
+from rag_assets.serve.api.options import ApiOptions
+from rag_assets.serve.api.problems import Overloaded, Problem
 
 DESIGN = "sample/設計書/システム機能設計書(Webサービス)_B10103_顧客登録.xlsx"
 PROTECTED = [

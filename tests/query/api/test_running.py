@@ -16,10 +16,10 @@ from starlette.testclient import TestClient
 
 from rag_assets.cli.serving import published
 from rag_assets.contracts.errors import QueryError, StoreError
-from rag_assets.home import Home
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Answer, Answered, EvidenceFound, TextPiece, Trace
 from rag_assets.query.published import NothingPublished, Published
-from rag_assets.settings import load_settings
 from rag_assets.store.snapshots import Snapshot
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from api_server import RunningServer
 
-from rag_assets.home import Home
+from rag_assets.pipeline.home import Home
 
 QUESTION = "顧客登録で重複登録エラーになるのはどのようなときか"
 

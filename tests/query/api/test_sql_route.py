@@ -10,9 +10,9 @@ import pytest
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import PAGES
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
-from rag_assets.store.sql_reader import SqlLimits, SqlReader
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.serve.sql.reader import SqlLimits, SqlReader
 
 ATTACKS = [
     "SELECT * FROM read_csv('{file}')",

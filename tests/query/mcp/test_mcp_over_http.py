@@ -17,8 +17,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_client import connected
 
 from rag_assets.cli import main
-from rag_assets.home import Home
-from rag_assets.settings import load_settings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 
 AUTHORIZATION = {"authorization": f"Bearer {TOKEN}"}
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

@@ -14,18 +14,18 @@ from mcp_client import Agent, connected
 
 from rag_assets import open_version
 from rag_assets.query import Answer, Answered, EvidenceFound, KnowledgeBase, TextPiece, Trace
-from rag_assets.query.api import ApiOptions
-from rag_assets.query.api.service import Service
-from rag_assets.query.contents import Contents
-from rag_assets.query.mcp import create_server
-from rag_assets.query.mcp.addresses import PageAddress, parse_address
-from rag_assets.query.mcp.page_lines import lines_of, part_of
-from rag_assets.query.mcp.resources import list_pages, read_page_text
-from rag_assets.query.page_contents import Block, parse_area, shown_blocks
+from rag_assets.query.contents.contents import Contents
+from rag_assets.query.contents.page_images import PageImages
+from rag_assets.query.contents.pages import Block, parse_area, shown_blocks
 from rag_assets.query.published import Published
 from rag_assets.query.results import ModelCall
+from rag_assets.serve.api import ApiOptions
+from rag_assets.serve.mcp import create_server
+from rag_assets.serve.mcp.addresses import PageAddress, parse_address
+from rag_assets.serve.mcp.page_lines import lines_of, part_of
+from rag_assets.serve.mcp.resources import list_pages, read_page_text
+from rag_assets.serve.service import Service
 from rag_assets.store.lake import Lake
-from rag_assets.store.page_images import PageImages
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
 
@@ -95,8 +95,8 @@ def test_anything_else_is_no_address(uri: str) -> None:
 
 
 def test_the_list_of_pages_goes_on_where_it_was_cut(sample_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.query.mcp.resources._LISTED", 4)
-    monkeypatch.setattr("rag_assets.query.mcp.resources._DOCUMENTS", 2)
+    monkeypatch.setattr("rag_assets.serve.mcp.resources._LISTED", 4)
+    monkeypatch.setattr("rag_assets.serve.mcp.resources._DOCUMENTS", 2)
     snapshot = Snapshots(sample_home / "snapshots").current()
     assert snapshot is not None
     contents = Contents(Lake(sample_home / "lake"), snapshot)

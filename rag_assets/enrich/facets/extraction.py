@@ -1,0 +1,289 @@
+"""Which values of a taxonomy a document has, without a language model: by embeddings and by words.
+
+For a document `d` and a value `v` of a facet with values `V`:
+
+- `c(v)` is the cosine of the vectors of `d` (title, summary, headings, beginning) and of the value's label and
+  description, less the mean cosine of `v` with the values of all facets. Embedders such as e5 give any two texts a
+  cosine of .7 or more, and some descriptions are near everything: what counts is how much nearer than usual.
+- `s(v) = c(v) - mean of c over V`.
+- `w(v)`: of each word of the value (label and terms) that the document holds, the weight of the best place that it
+  stands in (`_PLACE_WEIGHTS`), together `1 - product of (1 - weight)`. The name of a system (顧客管理システム) tells
+  what it is for, not what the document is: a word that stands in such names alone weighs as in the body.
+- `logit(v) = s(v) / _TEMPERATURE + _WORD_WEIGHT * w(v)`; "none of them" has the logit `_NONE_LOGIT`.
+- The confidence is the softmax over `V` and "none of them". Values from `_THRESHOLD` on are kept; those with a
+  word in the title, and the best of a required facet, also from `_LEAST` on. A value that no line of the document
+  speaks for is left out: such a line holds a word of it, or several of its description.
+
+Constants were set by eye on office documents. A row depends on its document, the taxonomy and the embedder alone.
+"""
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Page
+from rag_assets.contracts.ports import Embedder, EmbeddingKind
+from rag_assets.enrich.facets.taxonomy import Facet, Taxonomy, Value
+from rag_assets.enrich.questions.texts import sentences
+
+METHOD = "extractive"
+
+_TEMPERATURE = 0.015
+_WORD_WEIGHT = 4.0
+_NONE_LOGIT = 1.5
+_THRESHOLD = 0.25
+_LEAST = 0.15
+_PLACE_WEIGHTS = {"title": 0.9, "heading": 0.5, "body": 0.2}
+_BODY_CHARS = 6000
+_VECTOR_CHARS = 400  # of headings, and of the beginning of the text
+_LINES = 400
+_EVIDENCE_CHARS = 120
+_QUOTED_WORDS = 2  # of a description that a line shares to speak for the value
+
+_WORD = re.compile(r"[a-z]{4,}|[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff々]{2,}")
+_SYSTEM_NAME = re.compile(
+    r"[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff々]+?(?<!サブ)(?=システム)|(?:[a-z]+ ){1,2}(?=systems?\b)"
+)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a document is classified by.
+
+    Attributes:
+        title: Its title.
+        summary: Its summary; may be empty.
+        headings: Its headings and the names of its pages.
+        lines: Sentences and table rows of its beginning.
+        language: Its main language.
+    """
+
+    title: str
+    summary: str
+    headings: tuple[str, ...]
+    lines: tuple[str, ...]
+    language: str
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A value that a document has.
+
+    Attributes:
+        facet: Name of the facet.
+        value: Name of the value.
+        confidence: How sure, from 0 to 1.
+        evidence: Words of the document that speak for it, or an empty text.
+    """
+
+    facet: str
+    value: str
+    confidence: float
+    evidence: str
+
+
+def profile(title: str, summary: str, pages: Sequence[Page], language: str) -> Profile:
+    """What a document is classified by.
+
+    Args:
+        title: Its title, cut from its file name where it states none.
+        summary: Its summary; may be empty.
+        pages: Its pages.
+        language: Its main language.
+    """
+    headings: list[str] = []
+    lines: list[str] = []
+    for page in (each for each in pages if each.role is None):
+        headings.append(page.name or "")
+        for block in page.blocks:
+            match block.kind:
+                case BlockKind.HEADER:
+                    continue
+                case BlockKind.HEADING:
+                    headings.append(block.text)
+                case BlockKind.TABLE if block.rows:
+                    lines += [" ".join(dict.fromkeys(filter(None, row.cells))) for row in block.rows[:_LINES]]
+                case _:
+                    lines += sentences(block.text)
+            if len(lines) > _LINES:
+                break
+    if not any(map(str.strip, lines)):  # nothing but cover sheets and the like
+        lines = [line for page in pages for block in page.blocks for line in block.text.splitlines()]
+    return Profile(title, summary, _distinct(headings), _distinct(lines)[:_LINES], language)
+
+
+class Classifier:
+    """Classifies documents by a taxonomy; its values are embedded once.
+
+    Args:
+        taxonomy: The taxonomy.
+        embedder: Embeds values and documents.
+    """
+
+    def __init__(self, taxonomy: Taxonomy, embedder: Embedder) -> None:
+        self._taxonomy, self._embedder = taxonomy, embedder
+        self._values: dict[str, NDArray[np.float64]] = {}
+
+    def classify(self, documents: Sequence[Profile]) -> list[list[Assignment]]:
+        """The values that documents have.
+
+        Args:
+            documents: Their profiles.
+
+        Returns:
+            For each document its values: facets in the order of the taxonomy, values by falling confidence.
+
+        Raises:
+            ModelError: The embedder failed.
+        """
+        vectors = self._embed([_text(each) for each in documents])
+        return [self._assignments(each, vector) for each, vector in zip(documents, vectors, strict=True)]
+
+    def _assignments(self, document: Profile, vector: NDArray[np.float64]) -> list[Assignment]:
+        values = self._value_vectors("ja" if document.language == "ja" else "en")
+        bias = (values @ values.T - np.eye(len(values))).sum(axis=1) / max(1, len(values) - 1)
+        nearness = values @ vector - bias
+        places = _Places(document)
+        found: list[Assignment] = []
+        start = 0
+        for facet in self._taxonomy.facets:
+            scores = nearness[start : start + len(facet.values)]
+            start += len(facet.values)
+            found += _facet_assignments(facet, document.language, scores - scores.mean(), places)
+        return found
+
+    def _value_vectors(self, language: str) -> NDArray[np.float64]:
+        if language not in self._values:
+            values = [value for facet in self._taxonomy.facets for value in facet.values]
+            self._values[language] = self._embed([f"{v.label(language)}: {v.description(language)}" for v in values])
+        return self._values[language]
+
+    def _embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        return self._embedder.embed(texts, EmbeddingKind.PASSAGE).astype(np.float64)
+
+
+def confidences(nearness: Sequence[float], words: Sequence[float]) -> list[float]:
+    """How sure it is that a document has each value of a facet.
+
+    Args:
+        nearness: `s(v)` of each value, see the top of the module.
+        words: `w(v)` of each value.
+
+    Returns:
+        Softmax over the values and "none of them", which is left out: the sum is below 1.
+    """
+    logits = [s / _TEMPERATURE + _WORD_WEIGHT * w for s, w in zip(nearness, words, strict=True)]
+    top = max([_NONE_LOGIT, *logits])
+    weights = [math.exp(logit - top) for logit in logits]
+    total = sum(weights) + math.exp(_NONE_LOGIT - top)
+    return [weight / total for weight in weights]
+
+
+def _facet_assignments(
+    facet: Facet, language: str, nearness: NDArray[np.float64], places: "_Places"
+) -> Iterable[Assignment]:
+    matches = [places.matches(value) for value in facet.values]
+    words = [1 - math.prod(1 - weight for weight, _ in match.values()) for match in matches]
+    sure = confidences(nearness.tolist(), words)
+    evidence = [
+        places.evidence(match, f"{value.label(language)} {value.description(language)}")
+        for match, value in zip(matches, facet.values, strict=True)
+    ]
+    order = sorted((i for i in range(len(sure)) if evidence[i]), key=lambda index: (-sure[index], index))
+    titled = [any(weight == _PLACE_WEIGHTS["title"] for weight, _ in match.values()) for match in matches]
+    kept = [i for i in order if sure[i] >= (_LEAST if titled[i] else _THRESHOLD)][: facet.most_values]
+    if facet.required and not kept:
+        kept = [index for index in order[:1] if sure[index] >= _LEAST]
+    for index in kept:
+        yield Assignment(facet.name, facet.values[index].name, round(sure[index], 4), evidence[index])
+
+
+class _Places:
+    """The places of a document in which words of values may stand."""
+
+    def __init__(self, document: Profile) -> None:
+        title = folded(document.title)
+        self._title = document.title
+        self._named = _SYSTEM_NAME.sub("", title)
+        self._headings = [(line, folded(line)) for line in document.headings]
+        self._outline = [(line, _SYSTEM_NAME.sub("", text)) for line, text in self._headings]
+        self._lines: list[tuple[str, str]] = []
+        room = _BODY_CHARS
+        for line in document.lines:
+            self._lines.append((line, folded(line)))
+            room -= len(line)
+            if room <= 0:
+                break
+        self._lines += [*self._headings, (document.title, title)]
+        self._text = "\n".join([title, *(text for _, text in (*self._headings, *self._lines))])
+
+    def matches(self, value: Value) -> dict[str, tuple[float, str]]:
+        """Words of a value that the document holds: weight of the best place, and the line there."""
+        found: dict[str, tuple[float, str]] = {}
+        words = {folded(label) for _, label in value.labels} | {folded(term) for term in value.terms}
+        for word in sorted(word for word in words if word and word in self._text):
+            stands_in = _finder(word)
+            line = next((line for line, text in self._outline if stands_in(text)), None)
+            if stands_in(self._named):
+                found[word] = _PLACE_WEIGHTS["title"], line or self._title
+            elif line is not None:
+                found[word] = _PLACE_WEIGHTS["heading"], line
+            elif (line := next((line for line, text in self._lines if stands_in(text)), None)) is not None:
+                found[word] = _PLACE_WEIGHTS["body"], line
+        # a word within another that also stands there says nothing new: 設計書 in 画面設計書
+        return {word: hit for word, hit in found.items() if not any(word != other and word in other for other in found)}
+
+    def evidence(self, match: dict[str, tuple[float, str]], description: str) -> str:
+        """The line of the document that speaks most for a value: one that holds a word of it, else the one that shares
+        most words with its description; empty where none shares several.
+        """
+        if match:
+            return _cut(max(match.values(), key=lambda hit: hit[0])[1])
+        wanted = set(_WORD.findall(folded(description)))
+        shared = [(len(wanted.intersection(_WORD.findall(text))), line) for line, text in self._lines]
+        most, best = max(shared, key=lambda each: each[0])
+        return _cut(best) if most >= _QUOTED_WORDS else ""
+
+
+def folded(text: str) -> str:
+    """A text as it is compared: NFKC, lower case, runs of white space as one blank."""
+    return " ".join(unicodedata.normalize("NFKC", text).lower().split())
+
+
+@lru_cache(maxsize=4096)
+def _finder(word: str) -> Callable[[str], object]:
+    """Finds a word: one in ASCII as a whole word, in its plural, too, any other anywhere."""
+    escaped = re.escape(word)
+    return re.compile(rf"(?<![a-z0-9]){escaped}s?(?![a-z0-9])" if word.isascii() else escaped).search
+
+
+def _text(document: Profile) -> str:
+    """What of a document is embedded."""
+    headings = _fit(document.headings, _VECTOR_CHARS, "、" if document.language == "ja" else "; ")
+    beginning = "" if document.summary else _fit(document.lines, _VECTOR_CHARS, "\n")
+    return "\n".join(part for part in (document.title, document.summary, headings, beginning) if part)
+
+
+def _fit(parts: Iterable[str], chars: int, separator: str) -> str:
+    text = ""
+    for part in parts:
+        joined = f"{text}{separator}{part}" if text else part
+        if len(joined) > chars:
+            break
+        text = joined
+    return text
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _EVIDENCE_CHARS else line[:_EVIDENCE_CHARS].rstrip()
+
+
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(line for line in (" ".join(text.split()) for text in texts) if line))

@@ -1,0 +1,291 @@
+"""Taxonomies: the facets by which documents are classified, with the values that each may take.
+
+A taxonomy is a TOML file: those of the package (`office`, `papers`) by name, others by path. What stays out: which
+value a document has (`rag_assets.enrich.facets.extraction`), and how one is proposed
+(`rag_assets.enrich.facets.taxonomy_suggestion`).
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+
+from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.fingerprint import Fact, digest
+
+LANGUAGES = ("ja", "en")
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_MOST_VALUES = 3
+_RESERVED = frozenset({"reasoning"})  # stands beside the facets in what a model writes
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of a facet.
+
+    Attributes:
+        name: ASCII id, as in `api_specification`.
+        labels: What people call it, by language (`ja`, `en`).
+        descriptions: What documents it fits, by language; models read it, and documents are compared with it.
+        terms: Words that documents of the value carry in titles and headings, all languages together.
+    """
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    descriptions: tuple[tuple[str, str], ...]
+    terms: tuple[str, ...] = ()
+
+    def label(self, language: str) -> str:
+        """What people call it in a language: Japanese or, for all others, English."""
+        return _in_language(self.labels, language)
+
+    def description(self, language: str) -> str:
+        """What documents it fits, in Japanese or, for all other languages, English."""
+        return _in_language(self.descriptions, language)
+
+
+@dataclass(frozen=True)
+class Facet:
+    """A facet: one respect in which documents differ.
+
+    Attributes:
+        name: ASCII id, as in `document_type`.
+        labels: What people call it, by language.
+        descriptions: What it is about, by language.
+        values: Its values.
+        required: Whether every document has at least one of the values.
+        most_values: Values that one document may have.
+    """
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    descriptions: tuple[tuple[str, str], ...]
+    values: tuple[Value, ...]
+    required: bool = False
+    most_values: int = _MOST_VALUES
+
+    def label(self, language: str) -> str:
+        """What people call it, in Japanese or, for all other languages, English."""
+        return _in_language(self.labels, language)
+
+    def description(self, language: str) -> str:
+        """What it is about, in Japanese or, for all other languages, English."""
+        return _in_language(self.descriptions, language)
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """The facets by which documents are classified.
+
+    Attributes:
+        name: What it is called.
+        facets: Its facets.
+    """
+
+    name: str
+    facets: tuple[Facet, ...]
+
+    def described(self, values: Sequence[str], language: str) -> str:
+        """Facet values as people call them, as in `Type of document "report", Subject "testing"`.
+
+        Args:
+            values: Each as `facet=value`; one that the taxonomy does not have is told as it is.
+            language: Japanese, or any other for English.
+        """
+        quotes, joiner = ("「{}」", "、") if language == "ja" else (' "{}"', ", ")
+        told = []
+        for given in values:
+            labels = self._labels.get(given)
+            told.append(f"{labels[0].label(language)}{quotes.format(labels[1].label(language))}" if labels else given)
+        return joiner.join(told)
+
+    @cached_property
+    def _labels(self) -> dict[str, tuple[Facet, Value]]:
+        return {f"{facet.name}={value.name}": (facet, value) for facet in self.facets for value in facet.values}
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of all that classification depends on."""
+        facts: list[Fact] = []
+        for facet in self.facets:
+            facts += [facet.name, facet.labels, facet.descriptions, facet.required, facet.most_values]
+            facts += [(value.name, value.labels, value.descriptions, value.terms) for value in facet.values]
+        return digest(*facts)
+
+
+def is_shipped(name: str) -> bool:
+    """Whether a taxonomy of this name ships with the package; a file or folder of the same name is none."""
+    return NAME.fullmatch(name) is not None and (_shipped() / f"{name}.toml").is_file()
+
+
+def load_taxonomy(name_or_path: str) -> Taxonomy:
+    """Read a taxonomy.
+
+    Args:
+        name_or_path: `office` or `papers`, or the path of a TOML file.
+
+    Raises:
+        SettingsError: There is no such taxonomy, or the file is not one; the message says where and why.
+    """
+    path = Path(name_or_path)
+    if is_shipped(name_or_path):
+        path = _shipped() / f"{name_or_path}.toml"
+    if not path.is_file():
+        known = ", ".join(sorted(each.stem for each in _shipped().glob("*.toml")))
+        raise SettingsError(f"taxonomy {name_or_path!r}: expected one of {known}, or the path of a TOML file")
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: {error}") from error
+    return parse_taxonomy(text, str(path))
+
+
+def parse_taxonomy(text: str, place: str) -> Taxonomy:
+    """Read a taxonomy from TOML text.
+
+    Args:
+        text: The text.
+        place: Where it stands, for messages.
+
+    Raises:
+        SettingsError: It is none; the message says where and why.
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{place}: not TOML: {error}") from error
+    reader = _Reader(place)
+    reader.refuse_unknown(content, {"name", "facets"}, "")
+    facets = tuple(reader.facet(each, index) for index, each in enumerate(reader.tables(content, "facets", "")))
+    reader.refuse_repeated([facet.name for facet in facets], "facets")
+    name = content.get("name", Path(place).stem)
+    if not isinstance(name, str):
+        raise SettingsError(f"{place}, name: expected a text, found {name!r}")
+    return Taxonomy(name, facets)
+
+
+def taxonomy_text(taxonomy: Taxonomy, comment: str = "") -> str:
+    """A taxonomy as TOML text that `load_taxonomy` reads.
+
+    Args:
+        taxonomy: The taxonomy.
+        comment: Lines to put first.
+    """
+    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
+    lines += [f"name = {_quoted(taxonomy.name)}"]
+    for facet in taxonomy.facets:
+        lines += ["", "[[facets]]", f"name = {_quoted(facet.name)}", *_worded("label", facet.labels)]
+        lines += _worded("description", facet.descriptions)
+        lines += [f"required = {str(facet.required).lower()}", f"most_values = {facet.most_values}"]
+        for value in facet.values:
+            lines += ["", "[[facets.values]]", f"name = {_quoted(value.name)}", *_worded("label", value.labels)]
+            lines += _worded("description", value.descriptions)
+            if value.terms:
+                lines.append(f"terms = [{', '.join(map(_quoted, value.terms))}]")
+    return "\n".join(lines) + "\n"
+
+
+class _Reader:
+    """Reads parts of a taxonomy file, and says where one is wrong."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def facet(self, content: dict[str, object], index: int) -> Facet:
+        where = f"facets[{index}]"
+        name = self._name(content, where)
+        if name in _RESERVED:
+            self._fail(where, "name", "another name", name)
+        where = f"facet {name!r}"
+        known = {"name", "label", "description", "required", "most_values", "values"}
+        self.refuse_unknown(content, known, where)
+        values = tuple(
+            self._value(each, f"{where}, values[{i}]") for i, each in enumerate(self.tables(content, "values", where))
+        )
+        self.refuse_repeated([value.name for value in values], f"{where}, values")
+        required, most = content.get("required", False), content.get("most_values", _MOST_VALUES)
+        if not isinstance(required, bool):
+            self._fail(where, "required", "true or false", required)
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            self._fail(where, "most_values", "a number from 1", most)
+        labels = self._words(content, "label", where)
+        return Facet(name, labels, self._words(content, "description", where), values, bool(required), int(str(most)))
+
+    def _value(self, content: dict[str, object], where: str) -> Value:
+        name = self._name(content, where)
+        self.refuse_unknown(content, {"name", "label", "description", "terms"}, f"{where} ({name})")
+        terms = content.get("terms", [])
+        if not isinstance(terms, list) or not all(isinstance(term, str) and term.strip() for term in terms):
+            self._fail(where, "terms", "a list of texts", terms)
+            terms = []
+        labels, descriptions = self._words(content, "label", where), self._words(content, "description", where)
+        return Value(name, labels, descriptions, tuple(map(str, terms)))
+
+    def tables(self, content: dict[str, object], key: str, where: str) -> list[dict[str, object]]:
+        found = content.get(key)
+        if not isinstance(found, list) or not found or not all(isinstance(each, dict) for each in found):
+            self._fail(where, key, f"one or more tables [[{key if not where else 'facets.' + key}]]", found)
+            return []
+        return found
+
+    def refuse_unknown(self, content: dict[str, object], known: set[str], where: str) -> None:
+        if unknown := sorted(content.keys() - known):
+            raise SettingsError(f"{self._at(where)}: expected {', '.join(sorted(known))}, found {', '.join(unknown)}")
+
+    def refuse_repeated(self, names: list[str], where: str) -> None:
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise SettingsError(f"{self._at(where)}: {', '.join(repeated)} stands more than once")
+
+    def _name(self, content: dict[str, object], where: str) -> str:
+        name = content.get("name")
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            self._fail(where, "name", "lower-case ASCII letters, digits and _, a letter first", name)
+        return str(name)
+
+    def _words(self, content: dict[str, object], key: str, where: str) -> tuple[tuple[str, str], ...]:
+        """Texts by language; one text stands for all languages."""
+        given = content.get(key)
+        if isinstance(given, str) and given.strip():
+            return tuple((language, given.strip()) for language in LANGUAGES)
+        if not isinstance(given, dict) or not given or not all(isinstance(each, str) for each in given.values()):
+            self._fail(where, key, "a text, or texts ja and en", given)
+            return ()
+        if unknown := sorted(given.keys() - set(LANGUAGES)):
+            self._fail(where, key, "languages ja and en", ", ".join(unknown))
+        words = {language: str(given.get(language, "")).strip() for language in LANGUAGES}
+        fallback = words["en"] or words["ja"]
+        if not fallback:
+            self._fail(where, key, "a text", given)
+        return tuple((language, words[language] or fallback) for language in LANGUAGES)
+
+    def _fail(self, where: str, key: str, expected: str, found: object) -> None:
+        shown = "nothing" if found is None else repr(found)
+        raise SettingsError(f"{self._at(where)}, {key}: expected {expected}, found {shown}".replace(", ,", ","))
+
+    def _at(self, where: str) -> str:
+        return f"{self._place}, {where}" if where else self._place
+
+
+def _in_language(words: tuple[tuple[str, str], ...], language: str) -> str:
+    found = dict(words)
+    return found["ja"] if language == "ja" else found["en"]
+
+
+def _worded(key: str, words: tuple[tuple[str, str], ...]) -> list[str]:
+    found = dict(words)
+    if len(set(found.values())) == 1:
+        return [f"{key} = {_quoted(next(iter(found.values())))}"]
+    return [f"{key}.{language} = {_quoted(text)}" for language, text in words]
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string; JSON's escapes are TOML's, but for the delete character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _shipped() -> Path:
+    return Path(str(files("rag_assets") / "enrich" / "taxonomies"))

@@ -1,0 +1,327 @@
+"""Meta knowledge: which facet values and combinations get a summary, the terms that set their questions apart, and a
+summary without a language model.
+
+What stays out: summaries by a language model (`rag_assets.enrich.knowledge.dialogues`), and the stored table
+(`rag_assets.enrich.knowledge.tables`).
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations
+
+METHOD = "extractive"
+JOINER = " & "
+MOST_FACETS = 3  # values of different facets in a combination, at most
+
+# Compounds: ideographs and katakana in one run; hiragana carries grammar and parts them. Longer runs are no words.
+_COMPOUND = "[\u3005\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"
+_TERM = re.compile(
+    rf"(?<!{_COMPOUND}){_COMPOUND}{{2,16}}(?!{_COMPOUND})"
+    r"|[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)*"
+)
+_LEAST_LATIN = 3
+_STOP_WORDS = frozenset(
+    (
+        *("about", "after", "all", "also", "and", "any", "are", "because", "been", "before", "between", "but", "can"),
+        *("could", "describe", "described", "did", "does", "document", "each", "for", "from", "had", "has", "have"),
+        *("how", "into", "its", "many", "may", "mean", "means", "more", "most", "much", "must", "not", "one", "only"),
+        *("other", "our", "question", "shall", "should", "such", "than", "that", "the", "their", "them", "then"),
+        *("there", "these", "they", "this", "those", "under", "used", "using", "was", "were", "what", "when", "where"),
+        *("whether", "which", "who", "why", "will", "with", "would", "you", "your"),
+        *("何", "場合", "以下", "次", "上記", "下記", "文書", "資料", "質問", "回答", "参照", "可能", "必要"),
+    )
+)
+_PRIOR_SHARE = 0.1  # of all occurrences: how much the background is trusted over a selection's own counts
+_ANSWER_CHARS = 80
+_SHOWN_TERMS = 10
+
+
+@dataclass(frozen=True)
+class Question:
+    """A searched question with its answer.
+
+    Attributes:
+        qa_id: The question.
+        document_id: Its document.
+        question: The question.
+        answer: The answer.
+        language: Language of both.
+    """
+
+    qa_id: str
+    document_id: str
+    question: str
+    answer: str
+    language: str
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A facet value, or a combination of values of different facets, with its questions.
+
+    Attributes:
+        facets: The values, each as `facet=value`, rising.
+        questions: Its questions, by id.
+    """
+
+    facets: tuple[str, ...]
+    questions: tuple[Question, ...]
+
+    @property
+    def name(self) -> str:
+        """As in `department=sales & document_type=report`."""
+        return JOINER.join(self.facets)
+
+    @property
+    def document_count(self) -> int:
+        """Documents that the questions are of."""
+        return len({each.document_id for each in self.questions})
+
+    @property
+    def language(self) -> str:
+        """The most frequent language of the questions; of equal ones the first by name."""
+        counts = Counter(each.language for each in self.questions)
+        return min(counts, key=lambda name: (-counts[name], name))
+
+
+def select(
+    questions: Mapping[str, Sequence[Question]],
+    facets: Mapping[str, Sequence[str]],
+    least_documents: int,
+    least_questions: int,
+    most_combinations: int,
+) -> list[Selection]:
+    """The facet values in use, and the combinations of two and three that are used enough.
+
+    A combination that holds the same documents as a part of it is left out: its summary would be that part's.
+
+    Args:
+        questions: Searched questions of each document.
+        facets: Values of each document, each as `facet=value`.
+        least_documents: Documents with questions that a combination must have.
+        least_questions: Questions that a combination must have.
+        most_combinations: Combinations at most: those with the most questions.
+
+    Returns:
+        Single values by name, then combinations by falling number of questions, equal ones by name.
+    """
+    documents: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for document_id in questions:
+        values = sorted(set(facets.get(document_id, ())))
+        for selected in chain.from_iterable(combinations(values, size) for size in range(1, MOST_FACETS + 1)):
+            if len({_facet(value) for value in selected}) == len(selected):
+                documents[selected].add(document_id)
+    counts = {selected: sum(len(questions[name]) for name in names) for selected, names in documents.items() if names}
+    combined = [
+        selected
+        for selected, names in documents.items()
+        if len(selected) > 1
+        and len(names) >= least_documents
+        and counts[selected] >= least_questions
+        and all(len(names) < len(documents[part]) for part in combinations(selected, len(selected) - 1))
+    ]
+    combined.sort(key=lambda selected: (-counts[selected], selected))
+    singles = sorted(selected for selected in documents if len(selected) == 1 and counts[selected])
+    return [
+        Selection(
+            selected,
+            tuple(sorted((each for name in documents[selected] for each in questions[name]), key=lambda q: q.qa_id)),
+        )
+        for selected in [*singles, *combined[:most_combinations]]
+    ]
+
+
+def readable_terms(text: str) -> list[str]:
+    """Terms that a person can read: words and identifiers, and runs of ideographs and katakana; NFKC.
+
+    Bigrams (`rag_assets.enrich.centrality.terms`) compare texts better, but nobody can read them.
+    """
+    found = _TERM.findall(unicodedata.normalize("NFKC", text))
+    return [term for term in found if term.lower() not in _STOP_WORDS and not (_is_latin(term) and _is_short(term))]
+
+
+@dataclass
+class TermCounts:
+    """How many questions each term stands in, question and answer together.
+
+    Attributes:
+        counts: Questions by folded term.
+        spellings: How often each spelling of a term occurs.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    spellings: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    of_question: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def add(self, question: Question) -> None:
+        """Count the terms of one question, each once; one that was counted before is left out."""
+        if question.qa_id in self.of_question:
+            return
+        terms = readable_terms(f"{question.question}\n{question.answer}")
+        for term in terms:
+            self.spellings[term.lower()][term] += 1
+        distinct = frozenset(term.lower() for term in terms)
+        self.of_question[question.qa_id] = distinct
+        self.counts.update(distinct)
+
+    def spelled(self, term: str) -> str:
+        """The most frequent spelling of a term; of equal ones the first."""
+        spellings = self.spellings[term]
+        return min(spellings, key=lambda name: (-spellings[name], name))
+
+    def log_odds(self, questions: Sequence[Question]) -> dict[str, float]:
+        """How much more often each term of some questions stands in them than in the others, in standard deviations.
+
+        Source: log-odds ratio with an informative Dirichlet prior, z-scored: B. Monroe, M. Colaresi and K. Quinn,
+        "Fightin' Words: Lexical Feature Selection and Evaluation for Identifying the Content of Political Conflict",
+        Political Analysis 16(4), 2008, equations 15, 16, 18 and 22. Deviations: a question counts a term once; the
+        prior is the counts over all questions, scaled to a tenth of their sum.
+        """
+        inside = Counter(term for each in questions for term in self.of_question[each.qa_id])
+        total = self.counts.total()
+        n_inside = inside.total()
+        n_outside, n_prior = total - n_inside, _PRIOR_SHARE * total
+        scores = {}
+        for term, count in inside.items():
+            prior = _PRIOR_SHARE * self.counts[term]
+            y_inside, y_outside = count + prior, self.counts[term] - count + prior
+            odds = [
+                math.log(y / max(n + n_prior - y, prior)) for y, n in ((y_inside, n_inside), (y_outside, n_outside))
+            ]
+            scores[term] = (odds[0] - odds[1]) / math.sqrt(1 / y_inside + 1 / y_outside)
+        return scores
+
+
+def key_terms(selection: Selection, terms: TermCounts, count: int) -> list[str]:
+    """Terms that set the questions of a selection apart from the others, best first.
+
+    Terms of a single document are taken only after all others: they tell of the document, not of the selection. Where
+    there are no other questions, the most frequent terms.
+
+    Args:
+        selection: The selection.
+        terms: Terms of all questions.
+        count: Terms at most.
+
+    Returns:
+        Terms by falling log-odds; equal ones by falling frequency, then by term.
+    """
+    scores = terms.log_odds(selection.questions)
+    documents: dict[str, set[str]] = defaultdict(set)
+    frequency: Counter[str] = Counter()
+    for question in selection.questions:
+        for term in terms.of_question[question.qa_id]:
+            documents[term].add(question.document_id)
+            frequency[term] += 1
+    several = selection.document_count > 1
+    ordered = sorted(
+        (term for term, score in scores.items() if score > -1e-9),
+        key=lambda term: (
+            several and len(documents[term]) < 2,
+            -round(scores[term], 9),
+            -frequency[term],
+            term,
+        ),
+    )
+    return [terms.spelled(term) for term in _not_contained(ordered, count)]
+
+
+def central_questions(selection: Selection, terms: TermCounts, chars: int) -> list[Question]:
+    """Few questions that together hold much of what sets a selection apart.
+
+    Greedy: in each turn the question whose terms that no chosen one holds weigh most, by the square root of its length.
+
+    Source: coverage with scaled cost: H. Lin and J. Bilmes, "A Class of Submodular Functions for Document
+    Summarization", ACL 2011, section 4. Deviation: the weight of a term is its log-odds, the exponent 1/2.
+
+    Args:
+        selection: The selection.
+        terms: Terms of all questions.
+        chars: Characters that the questions and the beginnings of their answers may take, at most; the first question
+            is chosen whatever its length.
+    """
+    weights = {term: max(0.0, score) + 1e-3 for term, score in terms.log_odds(selection.questions).items()}
+    left = {each.qa_id: each for each in selection.questions}
+    covered: set[str] = set()
+    chosen: list[Question] = []
+    while left:
+        # summed in order, so that equal sets give equal sums whatever the order of hashing
+        gains = {
+            name: sum(weights[term] for term in sorted(terms.of_question[name] - covered)) / math.sqrt(_length(each))
+            for name, each in left.items()
+        }
+        best = min(left, key=lambda name: (-round(gains[name], 9), name))
+        if gains[best] <= 0:
+            break
+        question = left.pop(best)
+        if chosen and _length(question) > chars:
+            continue
+        chosen.append(question)
+        chars -= _length(question)
+        covered |= terms.of_question[best]
+        left = {name: each for name, each in left.items() if _length(each) <= chars}
+    return chosen
+
+
+def compose_summary(selection: Selection, group: str, named: Sequence[str], terms: TermCounts, chars: int) -> str:
+    """A summary without a language model: how much there is, the key terms, and the central questions with answers.
+
+    Args:
+        selection: The selection.
+        group: What people call its facet values.
+        named: Its key terms.
+        terms: Terms of all questions.
+        chars: Characters, about.
+    """
+    documents, questions = selection.document_count, len(selection.questions)
+    shown = named[:_SHOWN_TERMS]
+    if selection.language == "ja":
+        head = f"{group}：文書 {documents} 件、質問 {questions} 件。"
+        lines = [f"{head}主な語：{'、'.join(shown)}。" if shown else head, "代表的な質問："]
+    else:
+        head = f"{group}: {documents} documents, {questions} questions."
+        lines = [f"{head} Main terms: {', '.join(shown)}." if shown else head, "Typical questions:"]
+    chosen = central_questions(selection, terms, max(0, chars - sum(map(len, lines))))
+    lines += [f"- {_one_line(each.question)} — {_beginning(each.answer)}" for each in chosen]
+    return "\n".join(lines)
+
+
+def _not_contained(ordered: Sequence[str], count: int) -> Iterator[str]:
+    """Terms but those that are part of a better one."""
+    chosen: list[str] = []
+    for term in ordered:
+        if len(chosen) == count:
+            break
+        if not any(term in other for other in chosen):
+            chosen.append(term)
+    yield from chosen
+
+
+def _facet(value: str) -> str:
+    return value.partition("=")[0]
+
+
+def _is_latin(term: str) -> bool:
+    return term[0].isascii()
+
+
+def _is_short(term: str) -> bool:
+    """Whether a Latin word is too short to tell anything; short ones in capitals are abbreviations."""
+    return len(term) < (2 if term.isupper() else _LEAST_LATIN)
+
+
+def _length(question: Question) -> int:
+    return len(question.question) + min(len(question.answer), _ANSWER_CHARS) + 6
+
+
+def _beginning(text: str) -> str:
+    line = _one_line(text)
+    return line if len(line) <= _ANSWER_CHARS else f"{line[: _ANSWER_CHARS - 1]}…"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,292 @@
+"""Questions and answers of a document without a language model: those of `question_candidates` that are worth asking,
+with a grade.
+
+The grade of a pair is `100 * (.35 specificity + .25 length + .15 form + .25 kind)`, each part from 0 to 1:
+
+- specificity: mean over the terms of the question's subject of `log((N + 1) / n) / log(N + 1)`, where `n` of the `N`
+  sentences and table rows of the document hold the term; terms that stand everywhere tell nothing.
+- length of the answer: 1 from 15 to 200 characters (twice that outside Japanese), less for shorter and longer ones.
+- form: halved for each of: an answer without letters or digits, a question longer than 80 characters (160), the answer
+  standing in the question.
+- kind: how naturally such questions are asked, `_KINDS`.
+
+Questions are chosen one by one by maximal marginal relevance: grade and centrality (LexRank among the candidates), less
+likeness to those chosen, less what was already taken from the same page and of the same kind.
+
+Source: Carbonell and Goldstein, "The Use of MMR, Diversity-Based Reranking for Reordering Documents and Producing
+Summaries", SIGIR 1998, section 2; deviation: pages and kinds count as likeness, too. LexRank: `enrich.centrality`.
+"""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Page
+from rag_assets.enrich.centrality import lexrank, terms, tf_idf
+from rag_assets.enrich.questions.candidates import Candidate, candidates, document_candidate, is_content, without_common
+from rag_assets.enrich.questions.phrases import CandidateKind
+from rag_assets.enrich.questions.texts import is_hollow, is_sentence, joined, one_line, sentences
+from rag_assets.text.tokens import estimate_tokens
+
+METHOD = "extractive"
+
+_MOST_CANDIDATES = 300
+_MOST_UNITS = 4000
+_GRADE_WEIGHT, _CENTRALITY_WEIGHT = 0.7, 0.3
+_LIKENESS, _SAME_PAGE, _SAME_KIND = 0.6, 0.12, 0.06
+_KINDS = {
+    CandidateKind.DEFINITION: 1.0,
+    CandidateKind.CONDITION: 1.0,
+    CandidateKind.CELL: 0.85,
+    CandidateKind.PAIR: 0.75,
+    CandidateKind.LIST: 0.65,
+    CandidateKind.SECTION: 0.65,
+    CandidateKind.DOCUMENT: 0.6,
+}
+
+
+@dataclass(frozen=True)
+class QuestionCounts:
+    """How many questions are asked of a document: the square root of its tokens by `tokens`, rounded, within bounds.
+
+    A paper of 17,500 tokens gets 6 at 500 tokens, as in PR3, one of up to 3,000 tokens the least number.
+
+    Attributes:
+        least: Questions at least, where the document has so much to ask about.
+        most: Questions at most.
+        tokens: Tokens of a document that gets one question; four times as many get two.
+    """
+
+    least: int
+    most: int
+    tokens: int
+
+    def of(self, length_tokens: int) -> int:
+        """Number of questions for a document of a length in tokens."""
+        return max(self.least, min(self.most, round(math.sqrt(length_tokens / self.tokens))))
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A passage that answers rest on.
+
+    Attributes:
+        chunk_id: Its id.
+        page_id: Its page.
+        page_number: Number of the page.
+        block_indexes: Blocks of the page that it is taken from.
+        text: What it says.
+        language: Its main language.
+    """
+
+    chunk_id: str
+    page_id: str
+    page_number: int
+    block_indexes: tuple[int, ...]
+    text: str
+    language: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A question with its answer.
+
+    Attributes:
+        question: The question.
+        answer: The answer.
+        passages: Passages that the answer rests on, in reading order.
+        grade: How good both are, from 0 to 100.
+    """
+
+    question: str
+    answer: str
+    passages: tuple[Passage, ...]
+    grade: float
+
+
+def length_tokens(passages: Sequence[Passage]) -> int:
+    """Tokens of a document, estimated from its passages."""
+    return sum(estimate_tokens(passage.text) for passage in passages)
+
+
+def extract_questions(
+    document_id: str,
+    title: str,
+    language: str,
+    pages: Sequence[Page],
+    passages: Sequence[Passage],
+    count: int,
+    common: Container[str] = (),
+) -> list[Pair]:
+    """Questions that a document answers.
+
+    Args:
+        document_id: Its id.
+        title: Its title.
+        language: Its main language.
+        pages: Its pages.
+        passages: Its passages.
+        count: Questions at most.
+        common: Lines that many documents share; no question is made from them.
+
+    Returns:
+        The pairs in reading order, each citing a passage that holds the answer; fewer where there is less to ask about.
+    """
+    units = _units(pages)
+    found = _unambiguous(candidates(document_id, title, pages, language, common))
+    places = _PassageFinder(passages)
+    cited = [(each, place) for each in found if (place := places.find(each)) is not None]
+    frequency = Counter(term for unit in units for term in set(terms(unit)))
+    graded = [(each, place, grade(each, frequency, len(units))) for each, place in cited]
+    graded = _shortened(graded)
+    chosen = _choose(graded, count)
+    if len(chosen) < min(2, count) and (whole := _whole(document_id, title, language, pages, common)) is not None:
+        place = places.find(whole)
+        if place is not None:
+            chosen.append((whole, place, grade(whole, frequency, len(units))))
+    chosen.sort(key=lambda item: (item[0].page_number, item[0].block_index, item[0].question))
+    return [Pair(each.question, each.answer, (place,), score) for each, place, score in chosen]
+
+
+def grade(candidate: Candidate, frequency: Counter[str], unit_count: int) -> float:
+    """Grade of a pair, from 0 to 100; see the top of the module.
+
+    Args:
+        candidate: The pair.
+        frequency: Sentences and rows of the document that hold each term.
+        unit_count: Sentences and rows of the document.
+    """
+    japanese = bool(re.search("[\u3041-\u30ff\u4e00-\u9fff]", candidate.question))
+    scale = 1 if japanese else 2
+    subject = set(terms(candidate.subject or candidate.question))
+    rarest = math.log(unit_count + 1) or 1.0
+    specific = [math.log((unit_count + 1) / max(1, frequency[term])) / rarest for term in subject]
+    specificity = sum(specific) / len(specific) if specific else 0.0
+    size = len(candidate.answer)
+    length = 0.3 + 0.7 * size / (15 * scale) if size < 15 * scale else min(1.0, 200 * scale / size)
+    form = 1.0
+    form *= 1.0 if re.search(r"[^\W_]", candidate.answer) else 0.5
+    form *= 1.0 if len(candidate.question) <= 80 * scale else 0.5
+    form *= 0.5 if _fold(candidate.answer) in _fold(candidate.question) else 1.0
+    total = 0.35 * specificity + 0.25 * length + 0.15 * form + 0.25 * _KINDS[candidate.kind]
+    return round(100 * total, 1)
+
+
+_Graded = tuple[Candidate, Passage, float]
+
+
+def _choose(graded: Sequence[_Graded], count: int) -> list[_Graded]:
+    """Choose by maximal marginal relevance; ties go to the earlier one."""
+    if not graded:
+        return []
+    weights = tf_idf([f"{each.question} {each.answer[:80]}" for each, _, _ in graded])
+    centrality = lexrank(weights)
+    relevance = np.array([score / 100 for *_, score in graded]) * _GRADE_WEIGHT
+    relevance += _CENTRALITY_WEIGHT * centrality / centrality.max()
+    pages = np.array([each.page_number for each, _, _ in graded])
+    kinds = np.array([str(each.kind) for each, _, _ in graded])
+    likeness: NDArray[np.float64] = np.zeros(len(graded))
+    crowding: NDArray[np.float64] = np.zeros(len(graded))
+    left = np.ones(len(graded), dtype=bool)
+    chosen: list[int] = []
+    while len(chosen) < count and left.any():
+        scores = np.where(left, np.round(relevance - _LIKENESS * likeness - crowding, 12), -np.inf)
+        best = int(scores.argmax())
+        chosen.append(best)
+        left[best] = False
+        likeness = np.maximum(likeness, weights @ weights[best])
+        left &= likeness < 0.9
+        crowding += _SAME_PAGE * (pages == pages[best]) * (len(set(pages.tolist())) > 1)
+        crowding += _SAME_KIND * (kinds == kinds[best])
+    return [graded[index] for index in chosen]
+
+
+def _shortened(graded: Sequence[_Graded]) -> list[_Graded]:
+    """At most `_MOST_CANDIDATES`, the best of each page in turn."""
+    if len(graded) <= _MOST_CANDIDATES:
+        return list(graded)
+    by_page: dict[int, list[int]] = {}
+    for index in sorted(range(len(graded)), key=lambda i: (-graded[i][2], i)):
+        by_page.setdefault(graded[index][0].page_number, []).append(index)
+    ranked = sorted((rank, index) for indexes in by_page.values() for rank, index in enumerate(indexes))
+    return [graded[index] for index in sorted(index for _, index in ranked[:_MOST_CANDIDATES])]
+
+
+def _unambiguous(found: Sequence[Candidate]) -> list[Candidate]:
+    """Each question once; none that the document answers in different ways, as a table that stands twice does."""
+    answers: dict[str, set[str]] = {}
+    for each in found:
+        answers.setdefault(_fold(each.question), set()).add(_fold(each.answer))
+    kept = {_fold(each.question): each for each in reversed(found) if len(answers[_fold(each.question)]) == 1}
+    return list(reversed(kept.values()))
+
+
+class _PassageFinder:
+    """Finds the passage that an answer stands in."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._by_block: dict[tuple[int, int], list[tuple[str, Passage]]] = {}
+        for passage in passages:
+            text = _fold(passage.text)
+            for index in passage.block_indexes:
+                self._by_block.setdefault((passage.page_number, index), []).append((text, passage))
+
+    def find(self, candidate: Candidate) -> Passage | None:
+        """The first passage of the candidate's block that holds all of its quotes, else their beginnings."""
+        held = self._by_block.get((candidate.page_number, candidate.block_index), [])
+        quotes = [_fold(quote) for quote in candidate.quotes]
+        for length in (None, 12):
+            for text, passage in held:
+                if all(quote[:length] in text for quote in quotes):
+                    return passage
+        return None
+
+
+def _whole(
+    document_id: str, title: str, language: str, pages: Sequence[Page], common: Container[str]
+) -> Candidate | None:
+    """What the document is about, answered by its most central sentence, where sentences are most of its text."""
+    content = [page for page in pages if is_content(page)]
+    lines = [
+        ((page.number, index), line)
+        for page in content
+        for index, block in enumerate(page.blocks)
+        if block.kind in (BlockKind.PARAGRAPH, BlockKind.LIST_ITEM)
+        for line in map(one_line, sentences(joined(without_common(block, common).text, language), language))
+        if is_sentence(line, language) and not is_hollow(line)
+    ]
+    whole = sum(len(block.text) for page in content for block in page.blocks if block.kind is not BlockKind.HEADER)
+    if not lines or 2 * sum(len(line) for _, line in lines) < whole:
+        return None
+    lines = lines[:_MOST_CANDIDATES]
+    central = lexrank(tf_idf([line for _, line in lines]))
+    sizes = np.array([min(1.0, len(line) / 40) for _, line in lines])
+    place, line = lines[int(np.round(central * sizes, 12).argmax())]
+    return document_candidate(document_id, title, language, pages, place, line, line)
+
+
+def _units(pages: Sequence[Page]) -> list[str]:
+    """Sentences and table rows of a document, up to a number."""
+    units: list[str] = []
+    for page in pages:
+        for block in page.blocks:
+            if block.kind is BlockKind.HEADER:
+                continue
+            if block.kind is BlockKind.TABLE and block.rows:
+                units += [" ".join(dict.fromkeys(row.cells)) for row in block.rows]
+            else:
+                units += sentences(block.text)
+        if len(units) >= _MOST_UNITS:
+            break
+    return units[:_MOST_UNITS]
+
+
+def _fold(text: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", text).lower().split())

@@ -1,0 +1,210 @@
+"""Questions that single sentences answer: definitions, conditions, purposes, amounts, in Japanese and English.
+
+Patterns are applied to sentences of bounded length, and repeat nothing that repeats itself.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rag_assets.enrich.questions.phrases import CandidateKind, lowered
+from rag_assets.enrich.questions.texts import LETTER, is_data, is_small_word
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question that a sentence answers.
+
+    Attributes:
+        kind: What kind of sentence it is.
+        question: The question.
+        answer: The sentence, or the part of it that answers.
+        subject: What the question is about.
+    """
+
+    kind: CandidateKind
+    question: str
+    answer: str
+    subject: str
+
+
+_JA_TERM = r"[^\s。、，,「」『』（）()]{2,30}|「[^」]{2,30}」|『[^』]{2,30}』"
+_JA_DEFINITION = re.compile(
+    rf"^(?:・|※|■|なお、|ここで、|本書では、|本標準では、)?(?P<name>{_JA_TERM})(?:[（(][^）)]{{1,40}}[）)])?とは、?(?P<body>.{{6,}})$"
+)
+_JA_CALLED = re.compile(
+    r"^(?:・|※|なお、|ここで、)?(?P<body>.{6,80})(?:のこと)?を[、]?(?P<name>「[^」]{2,20}」|『[^』]{2,20}』|[^\s。、をはがにで「」]{2,20})(?:と|とい)(?:いう|呼ぶ|称する|いいます|呼びます|定義する)。?$"
+)
+_JA_CONDITION = re.compile(
+    r"^(?:・|※|■|(?:また|なお|ただし|しかし|そして|さらに|その際|もし)、?|[(（]?\d{1,3}[)）.]\s?){0,3}(?P<when>[^。「」]{6,60}?)(?:場合|ときに?)(?:は|には)?、(?P<then>.{5,})$"
+)
+_JA_TOPIC = re.compile(
+    rf"^(?:・|※|■|また、|なお、)?(?P<name>{_JA_TERM})は、(?P<body>.{{8,}}(?:である|です|とする|とします|こと|をいう|を表す|を示す|を指す))。?$"
+)
+_JA_POINTING = re.compile(
+    r"^(?:この|その|これ|それ|上記|下記|以下|本|同(?!じ)|当該|左記|右記|次|前)|^(?:もの|こと|ため|場合|とき|これら)$|など$|(?:について|に対して|において|に関して|によって|として)$|[をにでへとはがもの]$|^(?:重要|必要|可能|注意)"
+)
+
+
+def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
+    """Questions that a Japanese sentence answers.
+
+    Args:
+        sentence: A whole sentence.
+        place: What its section is about, to be followed by で; may be empty.
+    """
+    if match := _JA_DEFINITION.match(sentence):
+        name = match["name"].strip("「」『』・※")
+        if _can_be_name(name) and not re.match(r"(?:異なる|違う|別|言え|いえ|限ら|なら|し|思)", match["body"]):
+            yield Asked(CandidateKind.DEFINITION, f"{name}とは何ですか。", sentence, name)
+            return
+    if (match := _JA_CALLED.match(sentence)) and _can_be_name(name := match["name"].strip("「」『』")):
+        yield Asked(CandidateKind.DEFINITION, f"{name}とは何ですか。", sentence, name)
+        return
+    if (match := _JA_CONDITION.match(sentence)) and not _JA_POINTING.match(match["when"]):
+        when = match["when"].strip("・※ ")
+        if not re.search(r"参照", match["then"]) or len(match["then"]) > 20:
+            prefix = f"{place}で、" if place else ""
+            question = f"{prefix}{when}場合はどうなりますか。"
+            if re.search(
+                r"(?:こと|ください|する必要がある|とする|記載する|記述する|設定する|行う|使用する)。?$", match["then"]
+            ):
+                question = f"{prefix}{when}場合はどうすればよいですか。"
+            yield Asked(CandidateKind.CONDITION, question, match["then"], when)
+        return
+    if (match := _JA_TOPIC.match(sentence)) and _can_be_name(name := match["name"].strip("「」『』・※")):
+        prefix = f"{place}で、" if place and name not in place else ""
+        question = f"{prefix}{name}はどのように定められていますか。"
+        if re.search(r"(?:である|です|をいう|を表す|を示す|を指す)。?$", sentence):
+            question = f"{prefix}{name}とは何ですか。" if not prefix else f"{prefix}{name}は何ですか。"
+        yield Asked(CandidateKind.DEFINITION, question, sentence, name)
+
+
+def _can_be_name(text: str) -> bool:
+    if not 2 <= len(text) <= 30 or _JA_POINTING.search(text) or is_data(text):
+        return False
+    if re.search(r"(?:違い|ポイント|理由|結果|一つ|問題|原因|やり方|点|ところ|例|意味)$", text) and len(text) <= 6:
+        return False
+    return len(LETTER.findall(text)) >= 2 and text[0] not in "をにでへとはがもの"
+
+
+_EN_TERM = r"(?:(?:The|A|An)\s+)?[A-Z][\w'’/-]*(?:\s+(?:of|for|and|the|in|to|on)?\s*[\w'’/()-]+){0,5}?"
+_EN_DEFINITION = re.compile(
+    rf"^(?P<name>{_EN_TERM})\s+"
+    r"(?P<verb>is|are|refers to|refer to|means|denotes|is defined as|are defined as|stands for)\s+"
+    r"(?P<body>(?:a|an|the|any|one of|[a-z]+ing)\s.{12,})$"
+)
+_EN_CALLED = re.compile(
+    r"^(?P<body>.{12,160}?)\s+(?:is|are)\s+(?:called|known as|referred to as|termed)\s+"
+    r"(?P<name>(?:an?\s+|the\s+)?[“\"]?[\w-]+(?:\s+[\w-]+){0,3}[”\"]?)\s*\.$"
+)
+_EN_CONDITION = re.compile(
+    r"^(?P<word>If|When|Once|Unless|After|Before)\s+(?P<when>[^,.;]{8,100}),\s+(?:then\s+)?(?P<then>.{10,})$"
+)
+_EN_PURPOSE = re.compile(
+    r"^(?:In order to|To)\s+(?P<what>"
+    r"(?!(?:illustrate|summarize|conclude|see|understand|begin|be|the|an?|this|that|our|my|date|some)\b)"
+    r"[a-z][^,.;]{6,80}),\s+(?P<how>.{10,})$"
+)
+_EN_VERB = re.compile(
+    rf"^(?P<name>{_EN_TERM})\s+"
+    r"(?P<verb>consists? of|includes?|contains?|provides?|supports?|requires?|allows?|describes?|specifies|specify"
+    r"|measures?|represents?|covers?|handles?|manages?|uses?|shows?)\s+(?P<body>.{10,})$"
+)
+_EN_AMOUNT = re.compile(
+    rf"^(?P<name>{_EN_TERM})\s+"
+    r"(?P<verb>was|were|is|are|rose to|fell to|totaled|totalled|reached|amounted to|averaged)\s+"
+    r"(?P<body>(?:about |approximately |around |nearly |over |some )?(?:[$€£¥]\s?)?\d[\d.,]*.{2,})$"
+)
+_EN_POINTING = re.compile(  # words that begin what points elsewhere, or no name at all
+    r"^(?:(?:The|A|An)\s+)?(?:It|This|These|That|Those|They|He|She|We|You|I|There|Here|Such|Which|Who|What|One|Some|All"
+    r"|Both|Each|Our|My|His|Her|Their|Its|Other|Another|Following|Above|Below|Next|Last|Same|Former|Latter|If|When|While"
+    r"|Although|Because|However|Moreover|Also|Therefore|Thus|Then|Note|Figure|Fig|Table|Section|Chapter|Appendix|And|But"
+    r"|Or|For|In|On|At|By|As|To|From|With|Since|Given|Consider|Suppose|Assume|Assuming|Recall|Unlike|Like|First|Second"
+    r"|Third|Finally|Where|How|Why|Most|Many|Several|Only|Even|Any|No|Not|Every|Once|Unless|After|Before|Additionally"
+    r"|Furthermore|Similarly|Please|Let)\b",
+    re.IGNORECASE,
+)
+
+
+def english_questions(sentence: str, document: str) -> Iterator[Asked]:
+    """Questions that an English sentence answers.
+
+    Args:
+        sentence: A whole sentence.
+        document: What the document is called; may be empty.
+    """
+    place = f" in {document}" if document else ""
+    if (match := _EN_PURPOSE.match(sentence)) is not None:
+        yield Asked(CandidateKind.CONDITION, f"How do you {match['what']}?", sentence, match["what"])
+        return
+    if (match := _EN_CONDITION.match(sentence)) and not _EN_ANAPHORA.search(match["when"]):
+        if len(match["when"].split()) < 3:
+            return
+        question = f"What happens {match['word'].lower()} {match['when']}?"
+        yield Asked(CandidateKind.CONDITION, question, sentence, match["when"])
+        return
+    for pattern in (_EN_DEFINITION, _EN_AMOUNT, _EN_VERB):
+        if not (match := pattern.match(sentence)) or not _can_be_term(match["name"]):
+            continue
+        question = _english_question(pattern, match["name"], match["verb"], place)
+        kind = CandidateKind.PAIR if pattern is _EN_AMOUNT else CandidateKind.DEFINITION
+        yield Asked(kind, question, sentence, match["name"])
+        return
+    if (match := _EN_CALLED.match(sentence)) and _can_be_term(match["name"].strip('“”"').capitalize()):
+        name = match["name"].strip('“”"')
+        yield Asked(CandidateKind.DEFINITION, f"What is {name}?", sentence, name)
+
+
+_EN_ANAPHORA = re.compile(
+    r"\b(?:it|this|these|those|they|them|he|she|his|her|their|its|such|above|below|so|necessary|possible|not)\b",
+    re.IGNORECASE,
+)
+
+
+def _english_question(pattern: re.Pattern[str], name: str, verb: str, place: str) -> str:
+    plural = verb in {"are", "were", "refer to", "are defined as"} or (
+        pattern is _EN_VERB and not verb.partition(" ")[0].endswith("s")
+    )
+    term = lowered(name)
+    if pattern is _EN_DEFINITION:
+        return f"What {'are' if plural else 'is'} {term}?"
+    if pattern is _EN_AMOUNT:
+        tense = {"was": "was", "were": "were", "is": "is", "are": "are"}.get(verb, "was")
+        return f"What {tense} {term}{place}?"
+    first, _, rest = verb.partition(" ")
+    base = {"specifies": "specify", "specify": "specify", "uses": "use"}.get(
+        first, first if plural else first.removesuffix("s")
+    )
+    return f"What {'do' if plural else 'does'} {term} {base}{' ' + rest if rest else ''}?"
+
+
+def _can_be_term(text: str) -> bool:
+    words = text.split()
+    head = text.partition(" of ")[0].split()
+    if head and head[-1].lower().rstrip("s") in _VAGUE and len(head) <= 3:
+        return False
+    if _EN_POINTING.match(text) or _EN_ANAPHORA.search(text) or not 1 <= len(words) <= 7:
+        return False
+    return sum(map(len, LETTER.findall(text))) >= 3 and not is_small_word(words[-1])
+
+
+_VAGUE = frozenset(
+    (
+        *(
+            "reason",
+            "outcome",
+            "result",
+            "goal",
+            "problem",
+            "idea",
+            "aim",
+            "purpose",
+            "advantage",
+            "difference",
+            "thing",
+        ),
+        *("way", "point", "case", "question", "answer", "example", "issue", "step", "part", "rest", "number", "value"),
+        *("set", "term", "approach", "method", "model", "section", "definition", "paper", "author", "work"),
+    )
+)

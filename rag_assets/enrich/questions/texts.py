@@ -1,0 +1,227 @@
+"""Which texts of a document can serve in a question or an answer: names, labels, headings, sentences, data."""
+
+import re
+import unicodedata
+
+from rag_assets.text.language import split_sentences
+
+ANSWER_CHARS = 400
+_LINE_CHARS = 4000
+LETTER = re.compile(r"[^\W\d_]")
+LABEL_CHARS = {"ja": 20, "en": 40}  # of a label or a column name, at most
+
+_KANJI_OR_KANA = re.compile("[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff々ー]")
+_MARK = re.compile(r"[\s○〇◯×✕△▲◎●■□☑☐✓✔レ―‐－—–\-ー*＊・…./／:：()（）\[\]~〜～|｜+=<>＜＞]*")
+_NUMBERING = re.compile(
+    r"^\s*(?:[■◆●▼◇□○・※*#]+\s*)*(?:(?:第\s*)?[0-9０-９]{1,3}(?:[.．\-－][0-9０-９]{1,3})*\s*(?:[.．章節編部)）]|(?=\s|[^\W\d_]))\s*"
+    r"|[(（]\s*[0-9０-９a-zA-Zア-ン]{1,3}(?:[-.－][0-9０-９]{1,3})*\s*[)）]\s*|[①-⑳]\s*|[IVX]{1,4}[.．]\s+)*"
+)
+_EMPTY_WORDS = frozenset(
+    {"-", "なし", "無し", "なし。", "同上", "n/a", "na", "none", "n.a.", "tbd", "未定", "yes", "no"}
+)
+_POINTING_ELSEWHERE = re.compile(r"(?:参照|同様|同じ)。?$|^(?:see|cf\.|same as)\b", re.IGNORECASE)
+_ARROW = re.compile(r"[^→]{0,8}→[^→]{0,8}")
+_SAMPLE = re.compile(r"^(?:サンプル|sample|ダミー|dummy)", re.IGNORECASE)
+_HOLLOW = re.compile(
+    r"(?:参照|参照のこと|参照してください)。?$"
+    r"|^.{0,60}(?:次|以下|下記|下表|左記)(?:の|に)?(?:通り|とおり|ような|示す|従|が挙げ|を行)"
+    r"|(?<![0-9０-９一-龠ァ-ヶー])(?:以下|下記|下図|下表)の"
+    r"|(?:の通り|のとおり)(?:です|である|とする)。?$"
+    r"|as follows|the following|(?:listed|shown|described|given) (?:below|above)|^See\b|:$",
+    re.IGNORECASE,
+)
+_HEADER_WORD = re.compile(
+    r"(?:名|名称|id|備考|説明|内容|定義|仕様|型|桁数|値|順|番号|属性|必須|要否|多重度|区分|種別)[0-9０-９]*$",
+    re.IGNORECASE,
+)
+_RECORD_LABEL = re.compile(
+    r"(?:作成|更新|変更|改訂|改定|承認|確認|審査|査閲|検印|登録|発行|記入|実施)(?:日付|日時|年月日|日|者|者名|担当者?)"
+    r"|版数?|(?:created|updated|modified|changed|approved|reviewed|checked|revised|issued)(?: by| on| at| date)?"
+    r"|(?:author|approver|reviewer|revision|version)",
+    re.IGNORECASE,
+)
+_NO_LABELS = frozenset(
+    (
+        *(
+            "note",
+            "notes",
+            "source",
+            "sources",
+            "example",
+            "examples",
+            "warning",
+            "http",
+            "https",
+            "see",
+            "e.g.",
+            "i.e.",
+        ),
+        *(
+            "figure",
+            "fig",
+            "table",
+            "also",
+            "and",
+            "or",
+            "but",
+            "however",
+            "therefore",
+            "thus",
+            "the",
+            "a",
+            "an",
+            "this",
+        ),
+        *("these", "that", "it", "if", "when"),
+    )
+)
+_SMALL_WORDS = frozenset(
+    (
+        *(
+            "of",
+            "for",
+            "and",
+            "the",
+            "in",
+            "to",
+            "on",
+            "a",
+            "an",
+            "or",
+            "with",
+            "by",
+            "from",
+            "at",
+            "that",
+            "which",
+            "who",
+        ),
+        *("not", "also", "only"),
+    )
+)
+SHORTEST_ANSWER = 2
+
+
+def plain_heading(text: str) -> str:
+    """A heading without its numbering and marks."""
+    plain = _NUMBERING.sub("", one_line(text)).strip(" :：。.<>＜＞《》")
+    if plain.startswith("【") and plain.endswith("】") and plain.count("【") == 1:
+        plain = plain[1:-1]
+    return re.sub(r"[（(]\s*\d+\s*/\s*\d+\s*[)）]", "", plain).strip()
+
+
+def is_section_name(text: str, language: str) -> bool:
+    """Whether a heading can name its section in a question: no data, no whole or cut-off sentence."""
+    if not 2 <= len(text) <= (40 if language == "ja" else 90) or is_data(text) or "|" in text:
+        return False
+    if len(LETTER.findall(text)) < 2 or language == "ja":
+        return len(LETTER.findall(text)) >= 2 and not re.search(r"(?:。|参照|[:：])$", text)
+    words = text.lower().split()
+    whole_sentence = len(words) > 5 and bool({"is", "are", "was", "were", "has", "have"} & set(words))
+    return (
+        not is_small_word(words[-1])
+        and not re.search(r"[a-z)]\. \S", text)
+        and (not whole_sentence or text.endswith("?"))
+    )
+
+
+def is_label(text: str, language: str) -> bool:
+    """Whether a text can be the label of a value."""
+    if not 2 <= len(text) <= LABEL_CHARS[language] or is_data(text) or folded(text) in _EMPTY_WORDS:
+        return False
+    if language == "ja":
+        return _KANJI_OR_KANA.search(text) is not None and not re.search(
+            r"^[※\[［<＜]|[。、！？「」【】…]|(?:について|については|する|した|です|ます|場合|とき|例|注|注意|参考|補足|備考|選択肢)$",
+            text,
+        )
+    words = text.split()
+    return "=" not in text and len(words) <= 4 and words[0][:1].isupper() and words[0].lower() not in _NO_LABELS
+
+
+def says_something(text: str) -> bool:
+    """Whether a cell or a value says something: no mark or short arrow, no empty word, no pointer to elsewhere."""
+    words = text.split()
+    if len(words) > 2 and len(set(words)) * 3 <= len(words):  # the same over and over
+        return False
+    if len(text) < SHORTEST_ANSWER or _ARROW.fullmatch(text) or _MARK.fullmatch(text) or text.lower() in _EMPTY_WORDS:
+        return False
+    return not (_POINTING_ELSEWHERE.search(text) or _SAMPLE.match(text) or ("☐" in text and "☑" not in text))
+
+
+def is_data(text: str) -> bool:
+    """Whether a text is more figures and signs than words."""
+    letters = len(LETTER.findall(text))
+    return letters * 2 < len(text.replace(" ", "")) or bool(_MARK.fullmatch(text))
+
+
+def is_sentence(text: str, language: str) -> bool:
+    """Whether a text reads like a whole sentence that was not cut off."""
+    if language == "ja":
+        return 8 <= len(text) <= ANSWER_CHARS and bool(
+            re.search(r"(?:[。！]|(?:です|ます|する|こと|である|ない|れる|た))[)）」]?$", text)
+        )
+    return (
+        25 <= len(text) <= ANSWER_CHARS
+        and text[0].isupper()
+        and bool(re.search(r"[.!][)\"”]?$", text))
+        and "  " not in text
+    )
+
+
+def joined(text: str, language: str) -> str:
+    """Lines of a paragraph as one where the document broke them in the middle of a sentence."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    joined = ""
+    for line in lines:
+        if language == "ja":
+            ends = (
+                not joined
+                or joined[-1] in "。！？」）)】"
+                or len(joined.rpartition("\n")[2]) < 15
+                or line[0] in "・■●※(（①②③-"
+            )
+            joined += ("\n" if joined and ends else "") + line
+        else:
+            ends = not joined or joined[-1] in ".!?:" or (line[:1].isupper() and len(joined.rpartition("\n")[2]) < 40)
+            joined += ("" if not joined else "\n" if ends else " ") + line
+    return joined
+
+
+def one_line(text: str) -> str:
+    """A text with runs of white space as one blank."""
+    return " ".join(text.split())
+
+
+def folded(text: str) -> str:
+    """A text as it is compared: NFKC, lower case, without blanks."""
+    return unicodedata.normalize("NFKC", text).lower().replace(" ", "")
+
+
+def sentences(text: str, language: str | None = None) -> list[str]:
+    """Sentences of a text; of very long lines, which are data, the beginning."""
+    return [each for line in text.splitlines() for each in split_sentences(line[:_LINE_CHARS], language)]
+
+
+def is_hollow(sentence: str) -> bool:
+    """Whether a sentence says only that something stands elsewhere."""
+    return bool(_HOLLOW.search(sentence))
+
+
+def is_header_word(text: str) -> bool:
+    """Whether a text is a word that heads columns."""
+    return bool(_HEADER_WORD.search(text))
+
+
+def is_record_label(text: str) -> bool:
+    """Whether a text is the label of who wrote, changed or approved a document and when, which every document bears."""
+    return _RECORD_LABEL.fullmatch(text.strip(" :：")) is not None
+
+
+def is_japanese(text: str) -> bool:
+    """Whether a text holds a Japanese character."""
+    return bool(_KANJI_OR_KANA.search(text))
+
+
+def is_small_word(word: str) -> bool:
+    """Whether an English word cannot end a name."""
+    return word.lower() in _SMALL_WORDS

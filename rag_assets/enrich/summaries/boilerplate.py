@@ -1,0 +1,130 @@
+"""Boilerplate: lines that stand in several documents, such as the labels, column names and notes of a form.
+
+They say what format a document has, not what tells it from the others of that format. `document_lines` holds the lines
+of each document as digests, so that those of the whole corpus are counted without reading its text.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rag_assets.contracts.content import Page
+from rag_assets.contracts.fingerprint import digest
+from rag_assets.contracts.tables import BLOCKS, DOCUMENT_LINES, PAGE_SUMMARIES, SYNTHETIC_QA
+from rag_assets.enrich.summaries.extraction import outline
+from rag_assets.parsing.records import load_pages, rows
+from rag_assets.store.incremental import Rows, StepReport, finished, update_shard
+from rag_assets.store.lake import Lake, shard_of
+
+_CELL_CHARS = 15
+_MARK = "+"  # between what rows are computed from and which of their document's lines are common
+
+
+class CommonLines:
+    """The lines that count as boilerplate.
+
+    Args:
+        keys: Their digests, in any order.
+    """
+
+    def __init__(self, keys: Iterable[int] | NDArray[np.int64] = ()) -> None:
+        self._keys = frozenset(int(key) for key in keys)
+
+    def __contains__(self, line: object) -> bool:
+        return bool(self._keys) and isinstance(line, str) and line_key(line) in self._keys
+
+    def among(self, keys: Iterable[int]) -> list[int]:
+        """Which of some digests are of common lines, rising."""
+        return sorted(self._keys.intersection(keys))
+
+
+def line_key(line: str) -> int:
+    """Digest of a line, the same whatever its width, case and spaces: 64 bits, signed."""
+    folded = "".join(unicodedata.normalize("NFKC", line).casefold().split())
+    return int.from_bytes(blake2b(folded.encode("utf-8", "replace"), digest_size=8).digest(), "big", signed=True)
+
+
+def page_lines(page: Page) -> list[str]:
+    """The headings, column names, sentences and table rows of a page, each once."""
+    found = outline(page.blocks)
+    return [*found.headings, *found.columns, *found.sentences]
+
+
+def _long_cells(page: Page) -> Iterator[str]:
+    """The cells of tables that say something by themselves, so that they count where the rest of their row differs."""
+    for block in page.blocks:
+        for row in block.rows[block.header_row_count :]:
+            yield from (cell for cell in row.cells if len(cell) >= _CELL_CHARS)
+
+
+def update_document_lines(lake: Lake, shards: Sequence[str], fingerprint: str) -> StepReport:
+    """Bring the lines of the documents of some shards in step with their pages.
+
+    Args:
+        lake: Where the tables are.
+        shards: Shards to look at.
+        fingerprint: Digest of the code that lines depend on.
+    """
+
+    def compute(shard: str, documents: Sequence[str]) -> Rows:
+        records = []
+        for document_id, (_, pages) in load_pages(lake, shard, documents).items():
+            keys = sorted({line_key(line) for page in pages for line in (*page_lines(page), *_long_cells(page))})
+            records.append({"document_id": document_id, "shard": shard_of(document_id), "line_keys": keys})
+        return {DOCUMENT_LINES.name: rows(DOCUMENT_LINES.schema, records)}
+
+    report = StepReport()
+    for shard in shards:
+        wanted = {name: digest(key, fingerprint) for name, key in lake.inputs(BLOCKS, shard).items()}
+        update_shard(lake, [DOCUMENT_LINES], shard, wanted, partial(compute, shard), report)
+    return report
+
+
+def common_lines(lake: Lake, least_documents: int) -> CommonLines:
+    """The lines that stand in at least so many documents; none where that is 0."""
+    if not least_documents:
+        return CommonLines()
+    column: pa.ChunkedArray = lake.read(DOCUMENT_LINES, columns=["line_keys"])["line_keys"]
+    if not len(column):
+        return CommonLines()
+    keys, counts = np.unique(column.combine_chunks().flatten().to_numpy(), return_counts=True)
+    return CommonLines(keys[counts >= least_documents])
+
+
+def common_marks(lake: Lake, shard: str, common: CommonLines) -> dict[str, str]:
+    """For each document of a shard that has common lines, a digest of them."""
+    marks = {}
+    for row in lake.read(DOCUMENT_LINES, [shard], ["document_id", "line_keys"]).to_pylist():
+        if found := common.among(row["line_keys"]):
+            marks[row["document_id"]] = digest(*found)
+    return marks
+
+
+def marked(key: str, mark: str | None) -> str:
+    """What rows of a document are computed from, with its common lines."""
+    return f"{key}{_MARK}{mark}" if mark else key
+
+
+def without_mark(key: str) -> str:
+    """What rows of a document are computed from, whatever lines were common."""
+    return key.partition(_MARK)[0]
+
+
+def shards_to_weigh_again(lake: Lake, least_documents: int) -> set[str]:
+    """Shards with page summaries or questions that were made when other lines of their documents were common."""
+    common = common_lines(lake, least_documents)
+    marks: dict[str, dict[str, str]] = {}
+    found = set()
+    for table in (PAGE_SUMMARIES, SYNTHETIC_QA):
+        for shard in lake.latest(table):
+            if shard not in marks:
+                marks[shard] = common_marks(lake, shard, common)
+            stored = finished(lake.inputs(table, shard))
+            if any(key != marked(without_mark(key), marks[shard].get(name)) for name, key in stored.items()):
+                found.add(shard)
+    return found

@@ -1,0 +1,222 @@
+"""Extractive summaries of files and pages, for the first step of two-step search.
+
+A summary keeps what tells a document from others: its headings and the column names of its tables, then its most
+central sentences, in reading order. Lines that many documents share are left out; where little else is there, they
+follow behind it. Covers, histories and tables of contents say nothing in the summary of a file; the summary of such a
+page says what kind of page it is. Lengths follow the multi-vector method: about 250 characters on a file; about 50 on
+the file and 200 on the page for a page.
+"""
+
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.causes import BlockKind, PageRole
+from rag_assets.contracts.content import Block, Page
+from rag_assets.enrich.centrality import lexrank, select_diverse, tf_idf
+from rag_assets.parsing.chunking import column_names
+from rag_assets.text.language import detect_language, split_sentences
+
+METHOD = "extractive"
+
+SEPARATOR = " / "
+
+_ROLES = {
+    PageRole.COVER: ("表紙", "cover"),
+    PageRole.REVISION_HISTORY: ("変更履歴", "revision history"),
+    PageRole.CONTENTS: ("目次", "table of contents"),
+}
+_HEADING_SHARE = 0.35
+_COLUMN_SHARE = 0.25
+_MOST_CANDIDATES = 200
+_PAGE_CANDIDATES = 5
+_SHORTEST_SENTENCE = 6
+_COMMON_WEIGHT = 0.1  # of the centrality of a line that many documents share
+_ENOUGH_SHARE = 0.5  # of a summary that other lines must be able to fill for those to be left out
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What a summary is made of, in reading order.
+
+    Attributes:
+        headings: Headings.
+        columns: Column names of tables.
+        sentences: Sentences and table rows.
+    """
+
+    headings: tuple[str, ...]
+    columns: tuple[str, ...]
+    sentences: tuple[str, ...]
+
+    def without(self, common: Container[str]) -> "Outline":
+        """The same without lines that many documents share."""
+        headings, columns, sentences = (
+            tuple(line for line in lines if line not in common)
+            for lines in (self.headings, self.columns, self.sentences)
+        )
+        return Outline(headings, columns, sentences)
+
+    @property
+    def length_chars(self) -> int:
+        """Characters of all lines."""
+        return sum(map(len, chain(self.headings, self.columns, self.sentences)))
+
+
+def content_pages(pages: Sequence[Page]) -> list[Page]:
+    """The pages that hold what a document says: those without a role, or all where no other has text."""
+    return [page for page in pages if page.role is None and _has_text(page)] or list(pages)
+
+
+def outline(blocks: Sequence[Block]) -> Outline:
+    """Headings, column names and sentences of some blocks, each once."""
+    headings: list[str] = []
+    columns: list[str] = []
+    sentences: list[str] = []
+    for block in blocks:
+        match block.kind:
+            case BlockKind.HEADER:
+                continue
+            case BlockKind.HEADING:
+                headings.append(_one_line(block.text))
+            case BlockKind.TABLE if block.rows:
+                columns += [name.rpartition(" > ")[2] for name in column_names(block.rows[: block.header_row_count])]
+                sentences += [row_text(row.cells) for row in block.rows[block.header_row_count :][:_MOST_CANDIDATES]]
+            case _:
+                sentences += split_sentences(block.text)
+    return Outline(_distinct(headings, 2), _distinct(columns, 1), _distinct(sentences, _SHORTEST_SENTENCE))
+
+
+def summarize_page(page: Page, file_head: str, page_chars: int, common: Container[str] = ()) -> str:
+    """Summary of a page.
+
+    Args:
+        page: The page.
+        file_head: What to say on the file, put first.
+        page_chars: Characters on the page, at most.
+        common: Lines that many documents share.
+
+    Returns:
+        The summary; empty where the page has no text.
+    """
+    found = outline(page.blocks)
+    if not found.length_chars:
+        return ""
+    name = page.name or ""
+    body = compose(found, page_chars - len(name) - len(SEPARATOR) * bool(name), common)
+    return SEPARATOR.join(part for part in (file_head, name, body) if part)
+
+
+def summarize_role(page: Page, role: PageRole, title: str) -> str:
+    """Summary of a page that is no content: what kind of page it is, of which file; empty where it has no text."""
+    if not _has_text(page):
+        return ""
+    japanese, english = _ROLES[role]
+    text = "\n".join([page.name or "", *(block.text for block in page.blocks)])
+    kind = japanese if detect_language(text) == "ja" else english
+    return SEPARATOR.join(part for part in dict.fromkeys((title, page.name or "", kind)) if part)
+
+
+def file_head(title: str, pages: Sequence[Page], chars: int) -> str:
+    """What to say on a file in the summary of one of its pages: its title, and names of pages where there is room."""
+    names = fit(_page_names(pages), chars, "、")
+    return fit(filter(None, (title, names)), chars, SEPARATOR) or title[:chars]
+
+
+def summarize_file(title: str, pages: Sequence[Page], file_chars: int, common: Container[str] = ()) -> str:
+    """Summary of a file: its title, the names of its pages, then what its pages hold.
+
+    Args:
+        title: Title of the document.
+        pages: Its pages in order; the most central sentences of each compete for the summary.
+        file_chars: Characters at most.
+        common: Lines that many documents share.
+    """
+    names = fit(_page_names(pages), int(file_chars * 0.25), "、")
+    outlines = [outline(page.blocks) for page in content_pages(pages)]
+    sentences = [sentence for found in outlines for sentence in _most_central(found.sentences, common)]
+    whole = Outline(
+        _distinct([heading for found in outlines for heading in found.headings], 2),
+        _distinct([column for found in outlines for column in found.columns], 1),
+        _distinct(sentences, _SHORTEST_SENTENCE),
+    )
+    head = SEPARATOR.join(part for part in (title[:file_chars], names) if part)
+    body = compose(whole, file_chars - len(head) - len(SEPARATOR), common)
+    return SEPARATOR.join(part for part in (head, body) if part)
+
+
+def compose(found: Outline, budget: int, common: Container[str] = ()) -> str:
+    """Text of at most `budget` characters from headings, column names and central sentences."""
+    own = found.without(common)
+    if own.length_chars >= budget * _ENOUGH_SHARE:
+        found = own
+    headings = fit(_common_last(found.headings, common), int(budget * _HEADING_SHARE), "、")
+    columns = fit(_common_last(found.columns, common), int(budget * _COLUMN_SHARE), "、")
+    room = budget - sum(len(part) + len(SEPARATOR) for part in (headings, columns) if part)
+    candidates = found.sentences[:_MOST_CANDIDATES]
+    sentences: list[str] = []
+    if candidates:
+        weights = tf_idf(candidates)
+        lengths = [len(sentence) + len(SEPARATOR) for sentence in candidates]
+        scores = _weighed(lexrank(weights), candidates, common)
+        chosen = select_diverse(weights, scores, lengths, room)
+        if not chosen and room > _SHORTEST_SENTENCE:
+            sentences = [candidates[int(scores.argmax())][:room]]
+        else:
+            sentences = [candidates[index] for index in sorted(chosen)]
+    return SEPARATOR.join(part for part in (headings, columns, *sentences) if part)
+
+
+def fit(parts: Iterable[str], budget: int, separator: str) -> str:
+    """As many leading parts, joined, as fit `budget` characters; parts too long for it are passed over."""
+    text = ""
+    for part in parts:
+        joined = f"{text}{separator}{part}" if text else part
+        if len(joined) <= budget:
+            text = joined
+    return text
+
+
+def _has_text(page: Page) -> bool:
+    return any(block.text and block.kind is not BlockKind.HEADER for block in page.blocks)
+
+
+def _page_names(pages: Sequence[Page]) -> tuple[str, ...]:
+    return _distinct([page.name or "" for page in content_pages(pages)], 1)
+
+
+def _most_central(sentences: Sequence[str], common: Container[str]) -> list[str]:
+    candidates = sentences[:_MOST_CANDIDATES]
+    if len(candidates) <= _PAGE_CANDIDATES:
+        return list(candidates)
+    weights = tf_idf(candidates)
+    scores = _weighed(lexrank(weights), candidates, common)
+    chosen = select_diverse(weights, scores, [1] * len(candidates), _PAGE_CANDIDATES)
+    return [candidates[index] for index in sorted(chosen)]
+
+
+def _common_last(lines: Sequence[str], common: Container[str]) -> list[str]:
+    return sorted(lines, key=lambda line: line in common)
+
+
+def _weighed(scores: NDArray[np.float64], sentences: Sequence[str], common: Container[str]) -> NDArray[np.float64]:
+    weights = [_COMMON_WEIGHT if sentence in common else 1.0 for sentence in sentences]
+    weighed: NDArray[np.float64] = scores * np.array(weights)
+    return weighed
+
+
+def row_text(cells: Sequence[str]) -> str:
+    """A table row as a line: its cells, each once."""
+    return " ".join(dict.fromkeys(_one_line(cell) for cell in cells if cell.strip()))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _distinct(texts: Iterable[str], shortest: int) -> tuple[str, ...]:
+    kept = dict.fromkeys(text for text in (_one_line(text) for text in texts) if len(text) >= shortest)
+    return tuple(kept)

@@ -1,0 +1,263 @@
+"""The step that brings `communities` and `community_members` in step with the entity graph.
+
+Communities and their ids are a function of the graph: any sequence of changes gives those of a full rebuild.
+
+What stays out: how a graph is divided (`rag_assets.graph.communities.leiden`), and what is written on a community.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.fingerprint import code_fingerprint, digest
+from rag_assets.contracts.tables import COMMUNITIES, COMMUNITY_MEMBERS, ENTITIES, RELATIONSHIPS
+from rag_assets.graph.communities.leiden import LeidenOptions, Part, find_groups
+from rag_assets.store.lake import WHOLE, Lake, Versions
+
+_ID_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Community:
+    """A community of entities.
+
+    Attributes:
+        community_id: Its id.
+        level: Level at which it is split off, 0 for the coarsest. Where it is not split, it stands for its entities at
+            all finer levels, too.
+        parent_id: Community of the level above that holds it; None at level 0.
+        members: Ids of its entities, rising.
+        relationship_count: Relationships between its entities.
+        is_leaf: Whether it is not split any further.
+    """
+
+    community_id: str
+    level: int
+    parent_id: str | None
+    members: tuple[str, ...]
+    relationship_count: int
+    is_leaf: bool
+
+
+@dataclass(frozen=True)
+class DissolvedCommunity:
+    """A community of the version before that is no more.
+
+    Attributes:
+        community_id: Its id.
+        level: Its level.
+        size: Entities that it had.
+        successor_id: Community that now holds most of them at its level (or the finest); None where all are gone.
+    """
+
+    community_id: str
+    level: int
+    size: int
+    successor_id: str | None
+
+
+@dataclass(frozen=True)
+class CommunityUpdate:
+    """What became of the communities.
+
+    Attributes:
+        written: Files written; 0 where the graph is what it was.
+        kept_count: Communities that there were before.
+        new_ids: Ids of new communities, by level.
+        dissolved: Communities that are no more, by level.
+        sizes: Communities and, among them, those of a single entity, for each level with what is carried down to it.
+    """
+
+    written: int
+    kept_count: int
+    new_ids: tuple[str, ...]
+    dissolved: tuple[DissolvedCommunity, ...]
+    sizes: tuple[tuple[int, int], ...]
+
+
+def communities_fingerprint() -> str:
+    """Digest of the code that communities depend on."""
+    return code_fingerprint(__name__, "rag_assets.graph.communities.leiden")
+
+
+def update_communities(lake: Lake, options: LeidenOptions) -> CommunityUpdate:
+    """Bring the communities in step with `entities` and `relationships`.
+
+    Args:
+        lake: Where the tables are.
+        options: How communities are found.
+
+    Raises:
+        StoreError: A relationship has an end that is no entity.
+    """
+    entities = lake.read(ENTITIES, columns=["entity_id"])
+    relationships = lake.read(RELATIONSHIPS, columns=["source_id", "target_id", "weight"])
+    facts = (communities_fingerprint(), *astuple(options), rows_digest(entities), rows_digest(relationships))
+    inputs = {WHOLE: digest(*facts)}
+    tables = (COMMUNITIES, COMMUNITY_MEMBERS)
+    previous = load_communities(lake)
+    if all(lake.inputs(table, WHOLE) == inputs for table in tables):
+        return CommunityUpdate(0, len(previous), (), (), _sizes(previous))
+    found = detect_communities(entities, relationships, options)
+    written = [
+        lake.write(COMMUNITIES, WHOLE, _community_rows(found), inputs).written,
+        lake.write(COMMUNITY_MEMBERS, WHOLE, _member_rows(found), inputs).written,
+    ]
+    known = {each.community_id for each in previous}
+    new_ids = tuple(each.community_id for each in found if each.community_id not in known)
+    return CommunityUpdate(sum(written), len(found) - len(new_ids), new_ids, _dissolved(previous, found), _sizes(found))
+
+
+def load_communities(lake: Lake, published: Mapping[str, Versions] | None = None) -> list[Community]:
+    """The stored communities, by level and id.
+
+    Args:
+        lake: Where the tables are.
+        published: Versions by table name; the latest ones where None.
+    """
+    versions = [
+        None if published is None else published.get(table.name, {}) for table in (COMMUNITIES, COMMUNITY_MEMBERS)
+    ]
+    members: dict[str, list[str]] = defaultdict(list)
+    stored = lake.read(COMMUNITIES, versions=versions[0]).to_pylist()
+    levels = {row["community_id"]: row["level"] for row in stored}
+    rows = lake.read(COMMUNITY_MEMBERS, versions=versions[1])
+    columns = (rows[name].to_pylist() for name in ("level", "entity_id", "community_id"))
+    for level, entity_id, community_id in zip(*columns, strict=True):
+        if levels.get(community_id) == level:
+            members[community_id].append(entity_id)
+    found = [
+        Community(
+            row["community_id"],
+            row["level"],
+            row["parent_id"],
+            tuple(members[row["community_id"]]),
+            row["relationship_count"],
+            row["is_leaf"],
+        )
+        for row in stored
+        if members[row["community_id"]]
+    ]
+    return sorted(found, key=lambda each: (each.level, each.community_id))
+
+
+def detect_communities(entities: pa.Table, relationships: pa.Table, options: LeidenOptions) -> list[Community]:
+    """Find the communities of an entity graph.
+
+    Args:
+        entities: Rows of `entities`; of their columns, `entity_id` is read.
+        relationships: Rows of `relationships`; `source_id`, `target_id` and `weight` are read. One without weight, or
+            from an entity to itself, does not count.
+        options: How.
+
+    Returns:
+        The communities, level by level. The same for the same arguments, whatever the order of the rows.
+
+    Raises:
+        StoreError: A relationship has an end that is no entity.
+    """
+    names = sorted(entities["entity_id"].to_pylist())
+    groups = find_groups(_graph(names, relationships), options)
+    members = [tuple(names[node] for node in group.nodes) for group in groups]
+    ids = [digest(group.level, within)[:_ID_DIGITS] for group, within in zip(groups, members, strict=True)]
+    return [
+        Community(
+            ids[position],
+            group.level,
+            None if group.parent is None else ids[group.parent],
+            members[position],
+            group.edge_count,
+            group.is_leaf,
+        )
+        for position, group in enumerate(groups)
+    ]
+
+
+def by_level(communities: Sequence[Community]) -> list[list[Community]]:
+    """For each level, the communities that its entities are in: those of the level, and those of higher levels that
+    are not split.
+    """
+    levels: list[list[Community]] = [[] for _ in range(1 + max((each.level for each in communities), default=-1))]
+    for community in communities:
+        last = len(levels) if community.is_leaf else community.level + 1
+        for level in range(community.level, last):
+            levels[level].append(community)
+    return levels
+
+
+def rows_digest(rows: pa.Table) -> str:
+    """Digest of rows in their order: of texts and numbers, not of nested columns."""
+    sha = hashlib.sha256()
+    for name in rows.column_names:
+        values = rows[name].to_pylist()
+        sha.update(f"{name}\n{len(values)}\n".encode())
+        sha.update("\x1e".join(map(str, values)).encode("utf-8", "surrogatepass"))
+    return sha.hexdigest()
+
+
+def _graph(names: Sequence[str], relationships: pa.Table) -> Part:
+    numbers = {name: number for number, name in enumerate(names)}
+    try:
+        source, target = (
+            np.array([numbers[name] for name in relationships[column].to_pylist()], np.int64)
+            for column in ("source_id", "target_id")
+        )
+    except KeyError as error:
+        raise StoreError(f"relationships: expected ends among the entities, found {error.args[0]!r}") from error
+    weight = relationships["weight"].to_numpy().astype(np.float64)
+    order = np.lexsort((target, source))
+    order = order[(source[order] != target[order]) & (weight[order] > 0)]
+    return Part(np.arange(len(names)), source[order], target[order], weight[order])
+
+
+def _dissolved(previous: Sequence[Community], found: Sequence[Community]) -> tuple[DissolvedCommunity, ...]:
+    remaining = {each.community_id for each in found}
+    levels = by_level(found)
+    holders = [{name: each.community_id for each in level for name in each.members} for level in levels]
+    dissolved = []
+    for community in previous:
+        if community.community_id in remaining:
+            continue
+        overlaps: dict[str, int] = defaultdict(int)
+        for name in community.members if holders else ():
+            if (holder := holders[min(community.level, len(holders) - 1)].get(name)) is not None:
+                overlaps[holder] += 1
+        successor = min(overlaps, key=lambda name: (-overlaps[name], name), default=None)
+        dissolved.append(DissolvedCommunity(community.community_id, community.level, len(community.members), successor))
+    return tuple(sorted(dissolved, key=lambda each: (each.level, each.community_id)))
+
+
+def _sizes(communities: Sequence[Community]) -> tuple[tuple[int, int], ...]:
+    return tuple(
+        (len(level), sum(len(community.members) == 1 for community in level)) for level in by_level(communities)
+    )
+
+
+def _community_rows(communities: Sequence[Community]) -> pa.Table:
+    columns = {
+        "community_id": [each.community_id for each in communities],
+        "level": [each.level for each in communities],
+        "parent_id": [each.parent_id for each in communities],
+        "size": [len(each.members) for each in communities],
+        "relationship_count": [each.relationship_count for each in communities],
+        "is_leaf": [each.is_leaf for each in communities],
+    }
+    return pa.table(columns, COMMUNITIES.schema)
+
+
+def _member_rows(communities: Sequence[Community]) -> pa.Table:
+    levels: list[int] = []
+    entity_ids: list[str] = []
+    community_ids: list[str] = []
+    for level, of_level in enumerate(by_level(communities)):
+        for community in of_level:
+            levels += [level] * len(community.members)
+            entity_ids += community.members
+            community_ids += [community.community_id] * len(community.members)
+    columns = {"level": levels, "entity_id": entity_ids, "community_id": community_ids}
+    return pa.table(columns, COMMUNITY_MEMBERS.schema)

@@ -1,0 +1,158 @@
+"""Descriptions of entities and relationships: gathered from their mentions, each once, and shortened when long.
+
+What stays out: the rows that they become (`rag_assets.graph.entities.tables`).
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rag_assets.contracts.fingerprint import code_fingerprint, digest
+from rag_assets.contracts.generation import Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.ports import LanguageModel
+from rag_assets.enrich.centrality import select_diverse, tf_idf
+from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
+from rag_assets.models.prompts import fenced, load_prompt, prompt_fingerprint
+from rag_assets.text.folding import fold_name
+from rag_assets.text.language import detect_language
+from rag_assets.text.tokens import cut_to_tokens
+
+DESCRIBE_STEP = "describe_entity"
+MOST_NOTES = 24
+
+_READ_TOKENS = 3000
+_SLACK = 2  # a description may be this many times longer than asked for
+_TOKENS_PER_CHAR = 1.5
+_FORM_TOKENS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What documents say of an entity or relationship.
+
+    Attributes:
+        identity: What it is found under again.
+        name: Its name; of a relationship, both names.
+        type: Its type.
+        texts: What is said, the most important first.
+        asset: Table that the description goes into.
+    """
+
+    identity: str
+    name: str
+    type: str
+    texts: tuple[str, ...]
+    asset: str
+
+    def content_sha256(self, method: str) -> str:
+        """Digest of what a description is made from.
+
+        Args:
+            method: What describes, see `describing_method`.
+        """
+        return digest(self.name, self.type, self.texts, method)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A description, with the digest of what it was made from; None where it is to be made again."""
+
+    text: str
+    content_sha256: str | None
+
+
+def describing_method(model_name: str, chars: int) -> str:
+    """Digest of what describes: code, prompts, model, length."""
+    code = code_fingerprint(__name__, "rag_assets.enrich.centrality")
+    return digest(code, prompt_fingerprint(DESCRIBE_STEP), model_name, chars)
+
+
+def describe(
+    notes: Iterable[Notes], known: dict[str, Description], model: LanguageModel, chars: int, missing: Missing
+) -> dict[str, Description]:
+    """Describe entities or relationships.
+
+    Args:
+        notes: What documents say of them.
+        known: Descriptions of the version before, by identity; one that was made from the same is kept.
+        model: The language model; one that does not write leaves it to a choice of what is said.
+        chars: Characters from which a description is shortened.
+        missing: Told of answers that are of no use; a choice of what is said stands in for them.
+
+    Raises:
+        ModelError: The model cannot be used any longer.
+    """
+    method = describing_method(model.name, chars)
+    found: dict[str, Description] = {}
+    long: list[Notes] = []
+    for each in notes:
+        content = each.content_sha256(method)
+        before = known.get(each.identity)
+        if before is not None and before.content_sha256 == content:
+            found[each.identity] = before
+        elif model.generative and _length(each.texts) > chars:
+            long.append(each)
+        else:
+            found[each.identity] = Description(gathered(each.texts, chars), content)
+    if long:
+        dialogues = ((index, watched(description_dialogue(each, chars), missing)) for index, each in enumerate(long))
+        answers = dict(converse(model, dialogues))
+        for index, each in enumerate(long):
+            text = answers[index]
+            content_or_none = each.content_sha256(method) if text else None
+            found[each.identity] = Description(text or gathered(each.texts, chars), content_or_none)
+    return found
+
+
+def gathered(texts: Sequence[str], chars: int) -> str:
+    """Texts as one, of at most so many characters: all of them where they fit, else the first ones that add something.
+
+    Args:
+        texts: Texts by falling importance.
+        chars: Characters at most.
+    """
+    distinct = list(_distinct(texts))
+    if not distinct or _length(distinct) <= chars:
+        return "\n".join(distinct)
+    importance = -np.arange(len(distinct), dtype=np.float64)
+    chosen = select_diverse(tf_idf(distinct), importance, [len(text) + 1 for text in distinct], chars)
+    return "\n".join(distinct[index] for index in chosen) or distinct[0][:chars]
+
+
+def _distinct(texts: Sequence[str]) -> Iterator[str]:
+    """Texts that say the same are kept once, and so are those that are within another."""
+    kept: dict[str, str] = {}
+    for text in texts:
+        kept.setdefault(fold_name(text), text)
+    folded = sorted(kept, key=len, reverse=True)
+    inner = {each for index, each in enumerate(folded) if any(each in other for other in folded[:index])}
+    return (text for key, text in kept.items() if key not in inner)
+
+
+def _length(texts: Sequence[str]) -> int:
+    return sum(len(text) + 1 for text in texts) - 1
+
+
+def description_dialogue(notes: Notes, chars: int) -> Dialogue[str]:
+    """A description by a model, or an empty text."""
+    text = cut_to_tokens("\n".join(f"- {each}" for each in _distinct(notes.texts)), _READ_TOKENS)
+    prompt = load_prompt(DESCRIBE_STEP, detect_language(text))
+    schema = object_schema({"description": {"type": "string", "maxLength": _SLACK * chars}})
+    (answer,) = yield [
+        Request(
+            prefix=prompt.prefix.substitute(chars=str(chars)),
+            messages=(
+                Message(
+                    "user", prompt.question.substitute(name=notes.name, type=notes.type, notes=fenced(text, "notes"))
+                ),
+            ),
+            max_tokens=int(_SLACK * chars * _TOKENS_PER_CHAR) + _FORM_TOKENS,
+            tag=Tag(notes.asset, DESCRIBE_STEP),
+            schema=json.dumps(schema),
+        )
+    ]
+    if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
+        return ""
+    return " ".join(str(answer.value["description"]).split())

@@ -1,0 +1,462 @@
+"""Which names are of one entity: declared aliases, variant spellings, what a model confirms, what a person says.
+
+Two names are never taken for one where their codes, versions or numbers differ, nor where one is only a part of a
+person's name; only a person may overrule that. Every name that is taken for another is a row with its reason. What
+comes out depends on the names alone, not on their order.
+
+What stays out: how names are folded (`rag_assets.text.folding`); tables (`rag_assets.graph.entities.tables`).
+"""
+
+import csv
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from rag_assets.contracts.errors import SettingsError
+from rag_assets.contracts.generation import Message, Request, Tag, object_schema
+from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
+from rag_assets.graph.entity_types import IDENTIFIER
+from rag_assets.graph.names import is_part_of_name, may_be_one
+from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
+from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.text.folding import fold_name
+from rag_assets.text.language import detect_language
+
+CONFIRM_STEP = "confirm_entity"
+
+_PERSON = "person"
+_SMALLEST_DICE = 0.5
+_COMMON_GRAM = 200  # names; a pair of characters that more names share does not lead to candidates
+_CANDIDATES = 5
+_CONFIRM_TOKENS = 32
+_NOTE_CHARS = 300
+_COLUMNS = ("name", "merge_into")
+
+_LEGAL = re.compile(
+    r"株式会社|有限会社|合同会社|\(株\)|\(有\)|[,\s]+(?:inc|corp|corporation|ltd|limited|co|llc|plc|gmbh|ag|sa|nv)\.?$"
+)
+_ARTICLE = re.compile(r"^(?:the|a|an) ")
+_HONORIFIC = re.compile("(?:氏|さん|様|先生)$")
+_SMALL_KANA = str.maketrans("ァィゥェォャュョッヮヵヶ", "アイウエオヤユヨツワカケ")
+_KANJI = re.compile("[\u3400-\u4dbf\u4e00-\u9fff々]")
+_HIRAGANA = re.compile("[ぁ-ん]+")
+_JOINTS = re.compile("[\\s\\-.'’・/ー]+")
+_LAST_PLURAL = re.compile(r"(?<= )([a-z]{3,}?)(?:(?<=[^sui])s)$")
+_SAME = json.dumps(object_schema({"same": {"type": "boolean"}}))
+
+
+class Rule(IntEnum):
+    """Why two names were taken for one; the smaller, the surer (`entity_merges.rule`, in lower case)."""
+
+    OVERRIDE = 0
+    DECLARED = 1
+    SIMILAR = 2
+    MODEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class NameFacts:
+    """A folded name with what its mentions tell.
+
+    Attributes:
+        key: The folded name.
+        name: Its most frequent spelling.
+        type: Its most frequent type.
+        mention_count: Its mentions.
+        note: What a document says of it.
+    """
+
+    key: str
+    name: str
+    type: str
+    mention_count: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What documents declare: a name that stands for another, both folded, with the words that say so."""
+
+    alias: str
+    full: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A name that was taken for another; columns as of `entity_merges`."""
+
+    name_key: str
+    merged_into: str
+    rule: Rule
+    similarity: float | None
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What a person decided.
+
+    Attributes:
+        merges: Folded names with those that they are taken for.
+        apart: Folded names that are taken for no other, and no other for them.
+        source: Where it is written down.
+    """
+
+    merges: Mapping[str, str] = field(default_factory=dict)
+    apart: frozenset[str] = frozenset()
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class ResolutionOptions:
+    """How names are compared.
+
+    Attributes:
+        similarity: Cosine of two names' vectors from which they may be one.
+        questions: Pairs that a language model is asked about, at most; the most alike first.
+    """
+
+    similarity: float
+    questions: int
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """Which names are of one entity.
+
+    Attributes:
+        merges: One for each name that was taken for another, by name.
+    """
+
+    merges: tuple[Merge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A reason to take two names for one."""
+
+    rule: Rule
+    name: str
+    into: str
+    similarity: float | None
+    evidence: str
+
+
+def read_overrides(path: Path | None) -> Overrides:
+    """Read the file in which a person says which names are one.
+
+    Args:
+        path: CSV file with the columns `name` and `merge_into`; the second is empty for a name to be kept apart. None
+            for no file.
+
+    Raises:
+        SettingsError: The file cannot be read, or says something that cannot be; the message names the line.
+    """
+    if path is None:
+        return Overrides()
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise SettingsError(f"{path}: {error}") from error
+    if not lines or tuple(lines[0][1]) != _COLUMNS:
+        found = lines[0][1] if lines else []
+        raise SettingsError(f"{path}, line 1: expected the columns {','.join(_COLUMNS)}, found {','.join(found)!r}")
+    merges: dict[str, str] = {}
+    apart: set[str] = set()
+    for number, row in lines[1:]:
+        if len(row) != len(_COLUMNS) or not fold_name(row[0]):
+            raise SettingsError(f"{path}, line {number}: expected name,merge_into, found {','.join(row)!r}")
+        name, into = fold_name(row[0]), fold_name(row[1])
+        if name == into:
+            raise SettingsError(f"{path}, line {number}: {row[0]!r} and {row[1]!r} are one name already")
+        if name in apart or merges.get(name, into) != into or (name in merges and not into):
+            raise SettingsError(f"{path}, line {number}: {row[0]!r} stands twice, with another decision")
+        if into:
+            merges[name] = into
+        else:
+            apart.add(name)
+    for name in merges:
+        _end_of_chain(merges, name, path)
+    return Overrides(merges, frozenset(apart), path.name)
+
+
+def _end_of_chain(merges: Mapping[str, str], name: str, path: Path) -> None:
+    seen = [name]
+    while seen[-1] in merges:
+        following = merges[seen[-1]]
+        if following in seen:
+            raise SettingsError(f"{path}: names are merged in a circle: {' → '.join([*seen, following])}")
+        seen.append(following)
+
+
+def resolve_names(
+    names: Iterable[NameFacts],
+    declarations: Iterable[Declaration],
+    overrides: Overrides,
+    options: ResolutionOptions,
+    embedder: Embedder | None,
+    model: LanguageModel,
+    missing: Missing | None = None,
+) -> Resolution:
+    """Find the names that are of one entity.
+
+    Args:
+        names: All names, each key once, in any order.
+        declarations: Aliases that documents declare.
+        overrides: What a person decided.
+        options: How names are compared.
+        embedder: Embeds names; spelling variants are taken without comparison where None, and no model is asked.
+        model: The language model; asked where it writes.
+        missing: Told of its answers that are of no use; those names stay apart.
+
+    Raises:
+        ModelError: A model cannot be used.
+    """
+    known = {each.key: each for each in sorted(names, key=lambda each: each.key)}
+    vectors = _Vectors(embedder, known)
+    links = [*_override_links(known, overrides), *_declared_links(known, declarations)]
+    links += _variant_links(known, vectors, options.similarity)
+    groups = _Groups(known, overrides)
+    for link in sorted(links, key=lambda each: (each.rule, each.name, each.into)):
+        groups.join(link)
+    if model.generative and embedder is not None:
+        pairs = [pair for pair in _candidates(known, vectors, options) if groups.may_join(*pair[:2])]
+        for link in _confirm(known, pairs[: options.questions], model, missing or Missing()):
+            groups.join(link)
+    return Resolution(tuple(groups.merges()))
+
+
+class _Vectors:
+    """Vectors of names, embedded when they are compared."""
+
+    def __init__(self, embedder: Embedder | None, names: Mapping[str, NameFacts]) -> None:
+        self._embedder = embedder
+        self._names = names
+
+    def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+        """Cosine of each pair, rounded; None without an embedder."""
+        if self._embedder is None:
+            return [None] * len(pairs)
+        keys = sorted({key for pair in pairs for key in pair})
+        place = {key: index for index, key in enumerate(keys)}
+        vectors = self._embedder.embed([self._names[key].name for key in keys], EmbeddingKind.QUERY)
+        first = np.array([place[pair[0]] for pair in pairs], dtype=np.int64)
+        second = np.array([place[pair[1]] for pair in pairs], dtype=np.int64)
+        found: list[float] = []
+        for start in range(0, len(pairs), 8192):
+            part = slice(start, start + 8192)
+            found += np.einsum("ij,ij->i", vectors[first[part]], vectors[second[part]]).tolist()
+        return [round(value, 4) for value in found]
+
+
+class _Groups:
+    """Names that are one, growing link by link."""
+
+    def __init__(self, names: Mapping[str, NameFacts], overrides: Overrides) -> None:
+        self._names = names
+        self._overrides = overrides
+        self._root = {key: key for key in names}
+        self._links: list[_Link] = []
+
+    def find(self, key: str) -> str:
+        while self._root[key] != key:
+            self._root[key] = self._root[self._root[key]]
+            key = self._root[key]
+        return key
+
+    def may_join(self, first: str, second: str) -> bool:
+        """Whether two names may be taken for one without a person's word."""
+        if {first, second} & self._overrides.apart or self.find(first) == self.find(second):
+            return False
+        if not may_be_one(first, second):
+            return False
+        if _PERSON in {self._names[first].type, self._names[second].type}:
+            return not (is_part_of_name(first, second) or is_part_of_name(second, first))
+        return True
+
+    def join(self, link: _Link) -> None:
+        first, second = self.find(link.name), self.find(link.into)
+        allowed = link.rule is Rule.OVERRIDE or self.may_join(link.name, link.into)
+        if first != second and allowed:
+            self._root[max(first, second)] = min(first, second)
+            self._links.append(link)
+
+    def merges(self) -> list[Merge]:
+        """A row for each name but the one that stands for its group."""
+        members: dict[str, list[str]] = defaultdict(list)
+        for key in self._root:
+            members[self.find(key)].append(key)
+        links: dict[str, list[_Link]] = defaultdict(list)
+        for link in self._links:
+            links[link.name].append(link)
+            links[link.into].append(link)
+        found: list[Merge] = []
+        for group in members.values():
+            if len(group) > 1:
+                head = self._head(group, links)
+                for key in group:
+                    if key != head:
+                        own = min(links[key], key=lambda link: (link.rule, link.name != key, link.name, link.into))
+                        found.append(Merge(key, head, own.rule, own.similarity, own.evidence))
+        return sorted(found, key=lambda merge: merge.name_key)
+
+    def _head(self, group: Sequence[str], links: Mapping[str, Sequence[_Link]]) -> str:
+        """The name that stands for a group: what a person or a declaration names, else the most frequent one."""
+
+        def standing(key: str) -> tuple[int, int, str]:
+            subordinate = {link.rule for link in links[key] if link.name == key}
+            penalty = 2 if Rule.OVERRIDE in subordinate else 1 if Rule.DECLARED in subordinate else 0
+            named = any(link.rule is Rule.OVERRIDE and link.into == key for link in links[key])
+            return penalty - (1 if named and not penalty else 0), -self._names[key].mention_count, key
+
+        return min(group, key=standing)
+
+
+def _override_links(names: Mapping[str, NameFacts], overrides: Overrides) -> Iterable[_Link]:
+    """What a person decided; names that are taken for one that no document holds are one with each other."""
+    meant: dict[str, str] = {}  # the first name of those that are taken for an unknown one
+    for name in sorted(overrides.merges.keys() & names.keys()):
+        into, chain = overrides.merges[name], name
+        while True:
+            chain += f" → {into}"
+            if into in names or into not in overrides.merges:
+                break
+            into = overrides.merges[into]
+        target = into if into in names else meant.setdefault(into, name)
+        if target != name:
+            yield _Link(Rule.OVERRIDE, name, target, None, f"{overrides.source}: {chain}")
+
+
+def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Declaration]) -> Iterable[_Link]:
+    """Aliases that stand for one name only, wherever they are declared."""
+    meant: dict[str, dict[str, str]] = defaultdict(dict)
+    for each in sorted(declarations, key=lambda each: (each.alias, each.full, each.evidence)):
+        if each.alias in names and each.full in names:
+            meant[each.alias].setdefault(each.full, each.evidence)
+    for alias, fulls in meant.items():
+        if len(fulls) == 1:
+            ((full, evidence),) = fulls.items()
+            yield _Link(Rule.DECLARED, alias, full, None, evidence)
+
+
+def _variant_links(names: Mapping[str, NameFacts], vectors: _Vectors, similarity: float) -> Iterable[_Link]:
+    """Spellings that differ in what usage leaves open, see `skeleton`, where their vectors agree."""
+    groups: dict[str, list[NameFacts]] = defaultdict(list)
+    for each in names.values():
+        if each.type != IDENTIFIER:
+            groups[skeleton(each.key)].append(each)
+    pairs: list[tuple[str, str]] = []
+    for bones, group in groups.items():
+        if bones and len(group) > 1:
+            head = min(group, key=lambda each: (-each.mention_count, each.key))
+            pairs += [(each.key, head.key) for each in group if each.key != head.key]
+    for (name, into), cosine in zip(pairs, vectors.similarities(pairs), strict=True):
+        if cosine is None or cosine >= similarity:
+            evidence = f"both are {skeleton(name)!r} without long-vowel marks, inflections and legal forms"
+            yield _Link(Rule.SIMILAR, name, into, cosine, evidence)
+
+
+def skeleton(key: str) -> str:
+    """A folded name without what usage leaves open: long-vowel marks, small kana, okurigana, joints, legal forms.
+
+    Okurigana go only where two ideographs or more are left (問い合わせ, 問合せ); of English names of several words the
+    plural of the last one goes.
+    """
+    text = _HONORIFIC.sub("", _ARTICLE.sub("", _LEGAL.sub("", key)))
+    text = _LAST_PLURAL.sub(r"\1", text).translate(_SMALL_KANA)
+    if len(_KANJI.findall(text)) > 1 and _KANJI.search(text):
+        text = _HIRAGANA.sub("", text)
+    return _JOINTS.sub("", text)
+
+
+def _candidates(
+    names: Mapping[str, NameFacts], vectors: _Vectors, options: ResolutionOptions
+) -> list[tuple[str, str, float]]:
+    """Pairs of names of one type that share most of their characters and have near vectors, the nearest first.
+
+    Pairs are found over pairs of characters that not too many names share, so that not all pairs are compared; of each
+    name the most alike ones are looked at.
+    """
+    chosen = [each for each in names.values() if each.type != IDENTIFIER and len(each.key) > 2]
+    grams = [sorted({each.key[place : place + 2] for place in range(len(each.key) - 1)}) for each in chosen]
+    table = pa.table(
+        {
+            "name": pa.array([index for index, found in enumerate(grams) for _ in found], pa.int32()),
+            "type": pa.array(
+                [each.type for each, found in zip(chosen, grams, strict=True) for _ in found], pa.string()
+            ),
+            "gram": pa.array([gram for found in grams for gram in found], pa.string()),
+            "size": pa.array([len(found) for found in grams for _ in found], pa.int32()),
+        }
+    )
+    query = """
+        WITH rare AS (
+            SELECT * FROM grams QUALIFY count(*) OVER (PARTITION BY type, gram) <= $common
+        ), shared AS (
+            SELECT a.name AS first, b.name AS second, 2.0 * count(*) / (any_value(a.size) + any_value(b.size)) AS dice
+            FROM rare a JOIN rare b ON a.type = b.type AND a.gram = b.gram AND a.name < b.name
+            GROUP BY a.name, b.name
+        )
+        SELECT first, second FROM shared WHERE dice >= $dice
+        QUALIFY row_number() OVER (PARTITION BY first ORDER BY dice DESC, second) <= $most
+        ORDER BY first, second
+    """
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.register("grams", table)
+        values = {"common": _COMMON_GRAM, "dice": _SMALLEST_DICE, "most": _CANDIDATES}
+        found = connection.execute(query, values).fetchall()
+    pairs = [(chosen[first].key, chosen[second].key) for first, second in found]
+    pairs = [pair for pair in pairs if may_be_one(*pair)]
+    near = [
+        (*pair, cosine)
+        for pair, cosine in zip(pairs, vectors.similarities(pairs), strict=True)
+        if cosine is not None and cosine >= options.similarity
+    ]
+    return sorted(near, key=lambda each: (-each[2], each[0], each[1]))
+
+
+def _confirm(
+    names: Mapping[str, NameFacts], pairs: Sequence[tuple[str, str, float]], model: LanguageModel, missing: Missing
+) -> list[_Link]:
+    """Pairs that a model takes for one."""
+    dialogues = (
+        (index, watched(same_dialogue(names[first], names[second]), missing))
+        for index, (first, second, _) in enumerate(pairs)
+    )
+    said = dict(converse(model, dialogues))
+    links: list[_Link] = []
+    for index, (first, second, cosine) in enumerate(pairs):
+        if said[index]:
+            name, into = sorted((first, second), key=lambda key: (names[key].mention_count, key))
+            links.append(_Link(Rule.MODEL, name, into, cosine, f"{model.name} takes both names for one"))
+    return links
+
+
+def same_dialogue(first: NameFacts, second: NameFacts) -> Dialogue[bool]:
+    """Whether a model takes two names for one."""
+    lines = [f"{each.name} [{each.type}] {each.note[:_NOTE_CHARS]}".strip() for each in (first, second)]
+    text = "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
+    prompt = load_prompt(CONFIRM_STEP, detect_language(text))
+    question = prompt.question.substitute(names=fenced(text, "names"))
+    (answer,) = yield [
+        Request(
+            prefix=prompt.prefix.template,
+            messages=(Message("user", question),),
+            max_tokens=_CONFIRM_TOKENS,
+            tag=Tag("entity_merges", CONFIRM_STEP),
+            schema=_SAME,
+        )
+    ]
+    return isinstance(answer.value, dict) and answer.value.get("same") is True

@@ -1,0 +1,422 @@
+"""The step that brings `entities`, `relationships` and `entity_merges` in step with the mentions.
+
+Names are resolved, then mentions become one node for each entity and one edge for each pair. What a connector draws or
+a model states counts by instances. What merely stands together counts by how much more often it does so than chance
+would have it: by positive, normalised pointwise mutual information, discounted for what was seen only a few times.
+
+Sources: Church and Hanks, "Word Association Norms, Mutual Information, and Lexicography", Computational Linguistics 16
+(1990); Bouma, "Normalized (Pointwise) Mutual Information in Collocation Extraction", GSCL 2009; the discount
+n / (n + 1) is the first factor of Pantel and Lin, "Discovering Word Senses from Text", KDD 2002, section 3. Pairs are
+counted in both orders, so that a pair whose ends stand with nothing else has the value 1.
+
+What is said of an entity ranks by how early it names it: a sentence that begins with a name is about it. Where the name
+is not in it, by how often it is said. Neither depends on what else is said, so that a change elsewhere leaves it.
+
+What stays out: which names are one (`rag_assets.graph.entities.resolution`), descriptions
+(`rag_assets.graph.entities.descriptions`).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rag_assets.contracts.fingerprint import code_fingerprint, digest
+from rag_assets.contracts.ports import Embedder, LanguageModel
+from rag_assets.contracts.tables import (
+    ENTITIES,
+    ENTITY_MENTIONS,
+    ENTITY_MERGES,
+    RELATIONSHIP_MENTIONS,
+    RELATIONSHIPS,
+    Table,
+)
+from rag_assets.graph.entities.descriptions import MOST_NOTES, Description, Notes, describe, describing_method
+from rag_assets.graph.entities.resolution import (
+    CONFIRM_STEP,
+    Declaration,
+    NameFacts,
+    Resolution,
+    ResolutionOptions,
+    read_overrides,
+    resolve_names,
+)
+from rag_assets.models.dialogue import Missing
+from rag_assets.models.prompts import prompt_fingerprint
+from rag_assets.store.incremental import marked_stand_ins, settled
+from rag_assets.store.lake import WHOLE, Lake
+
+if TYPE_CHECKING:
+    import duckdb
+
+ENTITY_TABLES = (ENTITIES, RELATIONSHIPS, ENTITY_MERGES)
+
+_ID_DIGITS = 16
+_MOST_RECORDS = 9_999_999  # seven digits: short to cite, and of 10,000 records hardly any two share a digest
+_RANK_DECIMALS = 12
+_WEIGHT_DECIMALS = 3
+_NOTE_CHARS = 300
+
+
+@dataclass(frozen=True)
+class EntityOptions:
+    """How entities are made from mentions.
+
+    Attributes:
+        description_chars: Characters from which a description is shortened.
+        resolution: How names are compared.
+        merges_csv: File in which a person says which names are one, or None.
+    """
+
+    description_chars: int
+    resolution: ResolutionOptions
+    merges_csv: Path | None = None
+
+
+@dataclass(frozen=True)
+class EntityUpdate:
+    """What the step did.
+
+    Attributes:
+        written: Files written; 0 where the mentions are what they were.
+        entity_count: Entities.
+        relationship_count: Relationships.
+        merge_count: Names that were taken for others.
+    """
+
+    written: int
+    entity_count: int
+    relationship_count: int
+    merge_count: int
+
+
+def entities_fingerprint() -> str:
+    """Digest of the code and prompts that entities depend on."""
+    modules = ("rag_assets.graph.names", "rag_assets.graph.entities.resolution", "rag_assets.text.folding")
+    return digest(code_fingerprint(__name__, *modules), prompt_fingerprint(CONFIRM_STEP), describing_method("", 0))
+
+
+def entity_id(name_key: str) -> str:
+    """Id of the entity that stands under a folded name."""
+    return digest(name_key)[:_ID_DIGITS]
+
+
+def record_numbers(identities: Iterable[str]) -> dict[str, int]:
+    """Numbers by which reports cite records: short digests of what they are, so that history makes no difference.
+
+    Of two records with one digest, the one whose identity comes later has the next digest that is free.
+
+    Args:
+        identities: What each record is known by.
+    """
+    numbers: dict[str, int] = {}
+    taken: set[int] = set()
+    for identity in sorted(identities):
+        attempts = (int(digest(identity, attempt), 16) % _MOST_RECORDS + 1 for attempt in count())
+        numbers[identity] = next(number for number in attempts if number not in taken)
+        taken.add(numbers[identity])
+    return numbers
+
+
+def wanted_entities(lake: Lake, options: EntityOptions, model_name: str, embedder_name: str) -> str:
+    """What the entities are to be computed from: all mentions, the decisions of a person, code, settings and models.
+
+    Raises:
+        SettingsError: The file of decisions cannot be read.
+    """
+    overrides = read_overrides(options.merges_csv)
+    mentions = tuple(
+        (table.name, *(fact for name, key in sorted(lake.inputs(table, shard).items()) for fact in (name, key)))
+        for table in (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS)
+        for shard in lake.latest(table)
+    )
+    decided = (tuple(sorted(overrides.merges.items())), tuple(sorted(overrides.apart)))
+    facts = (options.description_chars, *astuple(options.resolution), model_name, embedder_name)
+    return digest(entities_fingerprint(), mentions, decided, *facts)
+
+
+def update_entities(
+    lake: Lake, model: LanguageModel, embedder: Embedder | None, options: EntityOptions
+) -> EntityUpdate:
+    """Make the entities and relationships those of the stored mentions; nothing is written where nothing changed.
+
+    Args:
+        lake: Where the tables are.
+        model: The language model; one that does not write leaves it to rules and to a choice of sentences.
+        embedder: Compares names; None to take spelling variants by rule alone.
+        options: How.
+
+    Raises:
+        ModelError: A model cannot be used any longer; nothing is written.
+        SettingsError: The file of decisions cannot be read.
+    """
+    wanted = wanted_entities(lake, options, model.name, embedder.name if embedder else "")
+    if all(settled(lake.inputs(table, WHOLE)) == {WHOLE: wanted} for table in ENTITY_TABLES):
+        counts = [lake.row_count(table, WHOLE) for table in ENTITY_TABLES]
+        return EntityUpdate(0, counts[0], counts[1], counts[2])
+    import duckdb
+
+    with duckdb.connect() as connection:
+        _register_mentions(connection, lake)
+        merging, nodes, edges = Missing(), Missing(), Missing()
+        resolution = _resolve(connection, model, embedder, options, merging)
+        _register_merges(connection, resolution)
+        entities = _entities(connection, lake, model, options.description_chars, nodes)
+        relationships = _relationships(connection, lake, model, options.description_chars, edges)
+        entities = _ranked(entities, relationships)
+    found: list[tuple[Table, pa.Table, Missing]] = [
+        (ENTITIES, entities, nodes),
+        (RELATIONSHIPS, relationships, edges),
+        (ENTITY_MERGES, _merge_rows(resolution), merging),
+    ]
+    written = 0
+    for table, rows, missing in found:
+        inputs = {WHOLE: marked_stand_ins(wanted, missing.causes, again=missing.again)}
+        written += lake.write(table, WHOLE, rows, inputs).written
+    return EntityUpdate(written, entities.num_rows, relationships.num_rows, len(resolution.merges))
+
+
+def _register_mentions(connection: "duckdb.DuckDBPyConnection", lake: Lake) -> None:
+    columns = ["document_id", "name", "name_key", "type", "description"]
+    connection.register("mentions", lake.read(ENTITY_MENTIONS, columns=columns))
+    columns = ["document_id", "source_key", "target_key", "kind", "description"]
+    connection.register("related", lake.read(RELATIONSHIP_MENTIONS, columns=columns))
+
+
+_NAMES = """
+    WITH names AS (
+        SELECT name_key, name FROM mentions GROUP BY name_key, name
+        QUALIFY row_number() OVER (PARTITION BY name_key ORDER BY count(*) DESC, name) = 1
+    ), types AS (
+        SELECT name_key, type FROM mentions GROUP BY name_key, type
+        QUALIFY row_number() OVER (PARTITION BY name_key ORDER BY count(*) DESC, type) = 1
+    ), totals AS (
+        SELECT name_key, count(*) AS count, coalesce(max(description), '') AS note FROM mentions GROUP BY ALL
+    )
+    SELECT name_key, name, type, totals.count, note
+    FROM names JOIN types USING (name_key) JOIN totals USING (name_key)
+    ORDER BY name_key
+"""
+
+
+def _resolve(
+    connection: "duckdb.DuckDBPyConnection",
+    model: LanguageModel,
+    embedder: Embedder | None,
+    options: EntityOptions,
+    missing: Missing,
+) -> Resolution:
+    names = [
+        NameFacts(key, name, kind, count, note[:_NOTE_CHARS])
+        for key, name, kind, count, note in connection.execute(_NAMES).fetchall()
+    ]
+    declared = connection.execute(
+        "SELECT DISTINCT source_key, target_key, description FROM related WHERE kind = 'alias' ORDER BY ALL"
+    ).fetchall()
+    return resolve_names(
+        names,
+        [Declaration(*row) for row in declared],
+        read_overrides(options.merges_csv),
+        options.resolution,
+        embedder,
+        model,
+        missing,
+    )
+
+
+def _register_merges(connection: "duckdb.DuckDBPyConnection", resolution: Resolution) -> None:
+    """Tables `heads` (name, the name that stands for its entity, its id) and `named` (mentions with these)."""
+    heads = {merge.name_key: merge.merged_into for merge in resolution.merges}
+    keys = [row[0] for row in connection.execute("SELECT DISTINCT name_key FROM mentions ORDER BY 1").fetchall()]
+    standing = [heads.get(key, key) for key in keys]
+    table = pa.table(
+        {
+            "name_key": pa.array(keys, pa.string()),
+            "head": pa.array(standing, pa.string()),
+            "entity_id": pa.array([entity_id(head) for head in standing], pa.string()),
+        }
+    )
+    connection.register("heads", table)
+    connection.execute("CREATE TEMP TABLE named AS SELECT * FROM mentions JOIN heads USING (name_key)")
+
+
+_ENTITIES = """
+    WITH spellings AS (
+        SELECT entity_id, head, name_key, name FROM named GROUP BY entity_id, head, name_key, name
+        QUALIFY row_number() OVER (PARTITION BY name_key ORDER BY count(*) DESC, name) = 1
+    ), names AS (
+        SELECT entity_id, head,
+               coalesce(max(name) FILTER (name_key = head), min(name)) AS name,
+               coalesce(list_sort(list(name) FILTER (name_key <> head)), []) AS aliases
+        FROM spellings GROUP BY ALL
+    ), types AS (
+        SELECT entity_id, type FROM named GROUP BY entity_id, type
+        QUALIFY row_number() OVER (PARTITION BY entity_id ORDER BY count(*) DESC, type) = 1
+    ), totals AS (
+        SELECT entity_id, count(*) AS mention_count, count(DISTINCT document_id) AS document_count
+        FROM named GROUP BY ALL
+    ), ranked AS (
+        SELECT entity_id, description,
+               coalesce(min(nullif(strpos(description, name), 0)), 1000000 - count(*)) AS lead
+        FROM named WHERE description <> '' GROUP BY entity_id, description
+        QUALIFY row_number() OVER (PARTITION BY entity_id ORDER BY lead, description) <= $notes
+    ), notes AS (
+        SELECT entity_id, list(description ORDER BY lead, description) AS notes FROM ranked GROUP BY ALL
+    )
+    SELECT entity_id, names.head AS name_key, name, aliases, type, mention_count, document_count,
+           coalesce(notes, []) AS notes
+    FROM names JOIN types USING (entity_id) JOIN totals USING (entity_id) LEFT JOIN notes USING (entity_id)
+    ORDER BY mention_count DESC, name_key
+"""
+
+
+def _entities(
+    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int, missing: Missing
+) -> pa.Table:
+    """Entities without degree and rank, the most frequent first."""
+    rows: list[dict[str, Any]] = connection.sql(_ENTITIES, params={"notes": MOST_NOTES}).to_arrow_table().to_pylist()
+    before = lake.read(ENTITIES, columns=["entity_id", "description", "content_sha256"]).to_pylist()
+    known = {row["entity_id"]: Description(row["description"], row["content_sha256"]) for row in before}
+    notes = (Notes(row["entity_id"], row["name"], row["type"], tuple(row["notes"]), ENTITIES.name) for row in rows)
+    described = describe(notes, known, model, chars, missing)
+    numbers = record_numbers(row["entity_id"] for row in rows)
+    for row in rows:
+        description = described[row["entity_id"]]
+        row["number"] = numbers[row["entity_id"]]
+        row |= {"description": description.text, "content_sha256": description.content_sha256, "degree": 0, "rank": 0.0}
+        del row["notes"]
+    return pa.Table.from_pylist(rows, ENTITIES.schema)
+
+
+_RELATIONSHIPS = """
+    WITH ends AS (
+        SELECT least(source.entity_id, target.entity_id) AS source_id,
+               greatest(source.entity_id, target.entity_id) AS target_id,
+               kind IN ('row', 'sentence') AS together, description
+        FROM related
+        JOIN heads source ON source.name_key = source_key
+        JOIN heads target ON target.name_key = target_key
+        WHERE kind <> 'alias' AND source.entity_id <> target.entity_id
+    ), pairs AS (
+        SELECT source_id, target_id, count(*) AS mention_count,
+               count(*) FILTER (NOT together) AS stated, count(*) FILTER (together) AS joint
+        FROM ends GROUP BY ALL
+    ), marginal AS (
+        SELECT entity_id, sum(joint) AS joint FROM (
+            SELECT source_id AS entity_id, joint FROM pairs UNION ALL SELECT target_id, joint FROM pairs
+        ) GROUP BY ALL
+    ), whole AS (
+        SELECT sum(joint) AS joint FROM pairs
+    ), measured AS (
+        SELECT pairs.*,
+               CASE WHEN pairs.joint = 0 THEN 0.0
+                    ELSE ln(2.0 * pairs.joint * whole.joint / (a.joint * b.joint))
+                         / -ln(pairs.joint / (2.0 * whole.joint))
+               END AS npmi
+        FROM pairs
+        JOIN marginal a ON a.entity_id = source_id
+        JOIN marginal b ON b.entity_id = target_id
+        CROSS JOIN whole
+    ), ranked AS (
+        SELECT source_id, target_id, description, count(*) AS count FROM ends WHERE description <> ''
+        GROUP BY source_id, target_id, description
+        QUALIFY row_number() OVER (PARTITION BY source_id, target_id ORDER BY count(*) DESC, description) <= $notes
+    ), notes AS (
+        SELECT source_id, target_id, list(description ORDER BY count DESC, description) AS notes
+        FROM ranked GROUP BY ALL
+    )
+    SELECT source_id, target_id, mention_count, coalesce(notes, []) AS notes,
+           stated + greatest(0.0, least(1.0, npmi)) * joint * joint / (joint + 1.0) AS weight
+    FROM measured LEFT JOIN notes USING (source_id, target_id)
+    WHERE stated > 0 OR npmi > 0
+    ORDER BY mention_count DESC, source_id, target_id
+"""
+
+
+def _relationships(
+    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int, missing: Missing
+) -> pa.Table:
+    """Relationships, the most frequent first."""
+    found = connection.sql(_RELATIONSHIPS, params={"notes": MOST_NOTES}).to_arrow_table()
+    rows: list[dict[str, Any]] = [row for row in found.to_pylist() if round(row["weight"], _WEIGHT_DECIMALS) > 0]
+    names = dict(connection.execute("SELECT entity_id, min(head) FROM heads GROUP BY ALL").fetchall())
+    columns = ["source_id", "target_id", "description", "content_sha256"]
+    before = lake.read(RELATIONSHIPS, columns=columns).to_pylist()
+    known = {_edge_id(row): Description(row["description"], row["content_sha256"]) for row in before}
+    notes = (
+        Notes(
+            _edge_id(row),
+            f"{names[row['source_id']]} — {names[row['target_id']]}",
+            "relationship",
+            tuple(row["notes"]),
+            RELATIONSHIPS.name,
+        )
+        for row in rows
+    )
+    described = describe(notes, known, model, chars, missing)
+    numbers = record_numbers(map(_edge_id, rows))
+    degrees = _degrees(rows)
+    for row in rows:
+        description = described[_edge_id(row)]
+        row |= {
+            "number": numbers[_edge_id(row)],
+            "description": description.text,
+            "content_sha256": description.content_sha256,
+            "weight": round(row["weight"], _WEIGHT_DECIMALS),
+            "combined_degree": degrees[row["source_id"]] + degrees[row["target_id"]],
+        }
+        del row["notes"]
+    return pa.Table.from_pylist(rows, RELATIONSHIPS.schema)
+
+
+def _edge_id(row: Mapping[str, Any]) -> str:
+    return f"{row['source_id']} {row['target_id']}"
+
+
+def _degrees(rows: list[dict[str, Any]]) -> dict[str, int]:
+    degrees: dict[str, int] = {}
+    for row in rows:
+        for end in ("source_id", "target_id"):
+            degrees[row[end]] = degrees.get(row[end], 0) + 1
+    return degrees
+
+
+def _ranked(entities: pa.Table, relationships: pa.Table) -> pa.Table:
+    """Entities with degree and PageRank."""
+    import igraph
+
+    ids = sorted(entities["entity_id"].to_pylist())
+    place = {name: index for index, name in enumerate(ids)}
+    edges = sorted(
+        zip(
+            relationships["source_id"].to_pylist(),
+            relationships["target_id"].to_pylist(),
+            relationships["weight"].to_pylist(),
+            strict=True,
+        )
+    )
+    graph = igraph.Graph(n=len(ids), edges=[(place[source], place[target]) for source, target, _ in edges])
+    ranks = graph.pagerank(weights=[weight for _, _, weight in edges] or None, directed=False) if ids else []
+    degrees = graph.degree()
+    order = [place[name] for name in entities["entity_id"].to_pylist()]
+    rank = pa.array([round(float(ranks[index]), _RANK_DECIMALS) for index in order], pa.float64())
+    degree = pa.array([int(degrees[index]) for index in order], pa.int32())
+    entities = entities.set_column(entities.schema.get_field_index("degree"), ENTITIES.schema.field("degree"), degree)
+    return entities.set_column(entities.schema.get_field_index("rank"), ENTITIES.schema.field("rank"), rank)
+
+
+def _merge_rows(resolution: Resolution) -> pa.Table:
+    rows = [
+        {
+            "name_key": merge.name_key,
+            "merged_into": merge.merged_into,
+            "rule": merge.rule.name.lower(),
+            "similarity": merge.similarity,
+            "evidence": merge.evidence,
+        }
+        for merge in resolution.merges
+    ]
+    return pa.Table.from_pylist(rows, ENTITY_MERGES.schema)

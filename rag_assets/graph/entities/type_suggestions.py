@@ -1,0 +1,210 @@
+"""Proposes entity types for a collection of documents: its frequent names are grouped by their vectors, and each group
+becomes a type, named by a language model or, without one, by the head noun that its names share.
+
+What stays out: the types in use (`rag_assets.graph.entity_types`), and the command that shows proposals.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
+from rag_assets.contracts.tables import ENTITY_MENTIONS
+from rag_assets.graph.entity_types import IDENTIFIER, TERM, EntityTypes
+from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.store.lake import Lake
+from rag_assets.text.folding import fold_name
+from rag_assets.text.language import detect_language
+
+SUGGEST_STEP = "suggest_types"
+
+_MOST_NAMES = 600
+_NAMES_SHOWN = 20
+_EXAMPLES = 6
+_SMALLEST_GROUP = 3
+_ROUNDS = 30
+_ANSWER_TOKENS = 2000
+_SHARE = 0.5
+_ENDING_CHARS = (4, 3, 2)
+
+
+@dataclass(frozen=True)
+class TypeSuggestion:
+    """A proposed entity type.
+
+    Attributes:
+        name: As it would be stored.
+        ja: What belongs to it, in Japanese.
+        en: The same in English.
+        examples: Names from the documents.
+        name_count: Names in its group; 0 where a model made it.
+    """
+
+    name: str
+    ja: str
+    en: str
+    examples: tuple[str, ...]
+    name_count: int = 0
+
+
+def suggest_types(
+    lake: Lake, model: LanguageModel, embedder: Embedder, types: EntityTypes, count: int
+) -> list[TypeSuggestion]:
+    """Propose entity types.
+
+    Args:
+        lake: Where the mentions are.
+        model: The language model; one that does not write leaves it to head nouns.
+        embedder: Groups names.
+        types: Types in use.
+        count: Types at most.
+
+    Returns:
+        Proposals, the largest group first; of a model, in its order. None where there are no mentions.
+
+    Raises:
+        ModelError: A model cannot be used, or gave no usable answer.
+    """
+    names = _frequent_names(lake)
+    if not names:
+        return []
+    vectors = embedder.embed(names, EmbeddingKind.PASSAGE)
+    groups = [[names[index] for index in group] for group in grouped(vectors, count)]
+    if model.generative:
+        return _ask(groups, model, types, count)
+    return [
+        _by_head_noun(group, types, number)
+        for number, group in enumerate(groups, start=1)
+        if len(group) >= _SMALLEST_GROUP
+    ]
+
+
+def _frequent_names(lake: Lake) -> list[str]:
+    """The most frequent names but identifiers, in falling frequency, each spelling once."""
+    rows = lake.read(ENTITY_MENTIONS, columns=["name", "type", "document_id"])
+    counted = rows.group_by(["name", "type"]).aggregate([("document_id", "count_distinct"), ("name", "count")])
+    ordered = counted.sort_by(
+        [("document_id_count_distinct", "descending"), ("name_count", "descending"), ("name", "ascending")]
+    )
+    kept: dict[str, str] = {}
+    for name, kind in zip(_texts(ordered, "name"), _texts(ordered, "type"), strict=True):
+        if kind != IDENTIFIER:
+            kept.setdefault(fold_name(name), name)
+    return list(kept.values())[:_MOST_NAMES]
+
+
+def _texts(table: pa.Table, column: str) -> list[str]:
+    return [str(value) for value in table[column].to_pylist()]
+
+
+def grouped(vectors: NDArray[np.float32], count: int) -> list[list[int]]:
+    """Group vectors of unit length by direction (spherical k-means, begun at the vectors farthest from each other).
+
+    Args:
+        vectors: Shape `(texts, dimension)`, rows of unit length.
+        count: Groups at most.
+
+    Returns:
+        Indexes by group, none empty; the largest group first, ties by the first index.
+    """
+    centred = vectors - vectors.mean(axis=0)  # short texts have much in common
+    centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-9)
+    chosen = [0]
+    nearest = centred @ centred[0]
+    while len(chosen) < min(count, len(centred)):
+        chosen.append(int(nearest.argmin()))
+        nearest = np.maximum(nearest, centred @ centred[chosen[-1]])
+    middles = centred[chosen]
+    home = np.zeros(len(centred), dtype=np.int64)
+    for _ in range(_ROUNDS):
+        found = (centred @ middles.T).argmax(axis=1)
+        if (found == home).all() and _ > 0:
+            break
+        home = found
+        for group in range(len(middles)):
+            members = centred[home == group]
+            if len(members):
+                middle = members.sum(axis=0)
+                middles[group] = middle / max(float(np.linalg.norm(middle)), 1e-9)
+    groups = [np.flatnonzero(home == group).tolist() for group in range(len(middles))]
+    return sorted(filter(None, groups), key=lambda group: (-len(group), group[0]))
+
+
+def _by_head_noun(group: Sequence[str], types: EntityTypes, number: int) -> TypeSuggestion:
+    """A type from a group of names: one in use where most of them show it, else one named by what they share."""
+    shown = Counter(types.of_ending(name) or TERM for name in group)
+    kind, votes = min(shown.items(), key=lambda item: (-item[1], item[0]))
+    if kind != TERM and votes >= len(group) * _SHARE:
+        known = next(each for each in types.types if each.name == kind)
+        examples = [name for name in group if types.of_ending(name) == kind]
+        return TypeSuggestion(kind, known.describe("ja"), known.describe("en"), tuple(examples[:_EXAMPLES]), len(group))
+    shared = _shared_ending(group)
+    return TypeSuggestion(
+        f"type_{number}",
+        f"「{shared}」などの名前" if shared else f"「{group[0]}」に近い名前",
+        f"names such as {shared or group[0]!r}",
+        tuple(group[:_EXAMPLES]),
+        len(group),
+    )
+
+
+def _shared_ending(group: Sequence[str]) -> str:
+    """The longest ending that enough names share; empty for none."""
+    for length in _ENDING_CHARS:
+        endings = Counter(
+            name.split()[-1] if name.isascii() else name[-length:] for name in group if len(name) > length
+        )
+        if endings:
+            ending, votes = min(endings.items(), key=lambda item: (-item[1], item[0]))
+            if votes >= max(_SMALLEST_GROUP, len(group) * _SHARE / 2):
+                return ending
+    return ""
+
+
+def _ask(groups: Sequence[Sequence[str]], model: LanguageModel, types: EntityTypes, count: int) -> list[TypeSuggestion]:
+    text = "\n".join(f"{number}. {' / '.join(group[:_NAMES_SHOWN])}" for number, group in enumerate(groups, start=1))
+    prompt = load_prompt(SUGGEST_STEP, detect_language(text))
+    request = Request(
+        prefix=prompt.prefix.substitute(count=str(count), known=", ".join(types.names)),
+        messages=(Message("user", prompt.question.substitute(names=fenced(text, "names"))),),
+        max_tokens=_ANSWER_TOKENS,
+        tag=Tag("entity_mentions", SUGGEST_STEP),
+        schema=_schema(count),
+    )
+    answer = next(iter(model.generate([request])))
+    if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
+        raise ModelError(f"{model.name}: no usable proposal of entity types: {answer.error or answer.outcome}")
+    known = {fold_name(name): name for group in groups for name in group}
+    return [_suggestion(item, known) for item in _items(answer.value)]
+
+
+def _suggestion(item: Mapping[str, JsonValue], known: Mapping[str, str]) -> TypeSuggestion:
+    """A model's proposal; examples that are not among the names are left out."""
+    examples = item["examples"] if isinstance(item["examples"], list) else []
+    found = [known[fold_name(str(name))] for name in examples if fold_name(str(name)) in known]
+    return TypeSuggestion(str(item["name"]), str(item["ja"]), str(item["en"]), tuple(found))
+
+
+def _items(value: Mapping[str, JsonValue]) -> list[Mapping[str, JsonValue]]:
+    listed = value["types"]
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+
+
+def _schema(count: int) -> str:
+    text: JsonValue = {"type": "string", "minLength": 1}
+    properties: dict[str, JsonValue] = {
+        "name": {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"},
+        "ja": text,
+        "en": text,
+        "examples": {"type": "array", "items": text},
+    }
+    item: JsonValue = object_schema(properties)
+    types: JsonValue = {"type": "array", "maxItems": count, "items": item}
+    return json.dumps(object_schema({"types": types}))

@@ -1,0 +1,410 @@
+"""Entities, relationships and claims by a language model: what is asked on each window, and what of it is taken.
+
+Source: Edge et al., "From Local to Global: A Graph RAG Approach to Query-Focused Summarization" (2024), sections 3.1.2
+and A.2 (gleaning). Deviations: answers are JSON, checked against a schema, and the question whether something was
+missed is answered by a boolean of such a schema instead of a logit bias; a name that does not stand in the window is
+dropped and counted.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rag_assets.contracts.generation import (
+    Completion,
+    JsonValue,
+    Message,
+    Outcome,
+    Request,
+    Tag,
+    object_schema,
+    optional_schema,
+)
+from rag_assets.graph.entity_types import EntityTypes
+from rag_assets.graph.mentions.extraction import Mention, Relationship, RelationshipKind
+from rag_assets.graph.mentions.locating import FoldedText
+from rag_assets.graph.mentions.windows import Window, window_text
+from rag_assets.graph.names import is_name
+from rag_assets.models.dialogue import Dialogue
+from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.text.folding import clean_name, fold_name
+from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
+
+STEP = "extract_graph"
+CLAIMS_STEP = "extract_claims"
+GLEAN_STEP = "glean_graph"
+STEPS = (STEP, CLAIMS_STEP, GLEAN_STEP)
+
+_ANSWER_TOKENS = 3000
+_SHORTEST_ANSWER_TOKENS = 256
+_LEAST_ANSWER_TOKENS, _TOKENS_OF_A_TOKEN = 512, 6  # an answer on a short text is short; small models may not end it
+_CHECK_TOKENS = 32
+_TITLE_TOKENS = 100
+_MOST_ITEMS = 60
+_NAME_CHARS, _DESCRIPTION_CHARS, _SOURCE_CHARS, _DATE_CHARS = 300, 1000, 2000, 60  # ample
+_RULE = "\n-----\n"
+_MISSED = json.dumps(object_schema({"missed": {"type": "boolean"}}))
+
+
+@dataclass(frozen=True)
+class ExtractionOptions:
+    """How a language model extracts.
+
+    Attributes:
+        gleanings: Rounds in which missed names are asked for, at most.
+        claims: Whether claims are extracted, too.
+    """
+
+    gleanings: int
+    claims: bool
+
+
+@dataclass(frozen=True)
+class WindowSubject:
+    """What a window is of.
+
+    Attributes:
+        document_id: Its document; for the ledger, not for the model.
+        shard: Shard of the document.
+        title: Title that the file states, or an empty text.
+        page_name: Name of the page, or an empty text.
+        language: Language of the page.
+    """
+
+    document_id: str
+    shard: str
+    title: str
+    page_name: str
+    language: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model said on a window.
+
+    Attributes:
+        entities: Items as of the schema.
+        relationships: Items as of the schema.
+        claims: Items as of the schema.
+        retry: Whether a call failed for reasons that may pass.
+    """
+
+    entities: tuple[Mapping[str, JsonValue], ...]
+    relationships: tuple[Mapping[str, JsonValue], ...]
+    claims: tuple[Mapping[str, JsonValue], ...]
+    retry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A statement about an entity; columns as of the table `claims`."""
+
+    page_number: int
+    start: int
+    place: str
+    subject: str
+    object: str | None
+    type: str
+    status: str
+    start_date: str | None
+    end_date: str | None
+    description: str
+    source_text: str
+
+
+@dataclass
+class PageFindings:
+    """What the windows of a page gave, after checking.
+
+    Attributes:
+        mentions: Mentions with the index of their window.
+        relationships: Relationships with the index of their window.
+        claims: Claims.
+        dropped: How many items were dropped, by reason.
+    """
+
+    mentions: list[tuple[int, Mention]] = field(default_factory=list)
+    relationships: list[tuple[int, Relationship]] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def window_dialogue(
+    subject: WindowSubject, text: str, types: EntityTypes, options: ExtractionOptions, context_tokens: int
+) -> Dialogue[Answer | None]:
+    """Ask for the names in a window, then for those that were missed.
+
+    Args:
+        subject: What it is of.
+        text: Its text.
+        types: The entity types.
+        options: How.
+        context_tokens: Tokens that the model takes, answer included.
+
+    Returns:
+        None where the model gave no usable answer at all for reasons that will not pass; with `retry` set and nothing
+        in it where it failed.
+    """
+    request = _request(subject, text, types, options, context_tokens)
+    (first,) = yield [request]
+    found = _lists(first)
+    if found is None:
+        return Answer((), (), (), retry=True) if first.may_pass else None
+    parts, last = [found], first
+    turns, retry = request.messages, False
+    prompt, tag = load_prompt(GLEAN_STEP, subject.language), replace(request.tag, step=GLEAN_STEP)
+    for _ in range(options.gleanings):
+        turns = (*turns, Message("assistant", last.text), Message("user", prompt.prefix.template))
+        if _turn_tokens(request, turns) + request.max_tokens > context_tokens:
+            break
+        check = Request(request.prefix, turns, _CHECK_TOKENS, tag, schema=_MISSED)
+        (said,) = yield [check]
+        if not isinstance(said.value, dict) or said.value.get("missed") is not True:
+            retry |= said.may_pass
+            break
+        turns = (*turns, Message("assistant", said.text), Message("user", prompt.question.template))
+        (last,) = yield [Request(request.prefix, turns, request.max_tokens, tag, schema=request.schema)]
+        more = _lists(last)
+        if more is None:
+            retry |= last.may_pass
+            break
+        parts.append(more)
+    return Answer(
+        tuple(item for part in parts for item in part["entities"]),
+        tuple(item for part in parts for item in part["relationships"]),
+        tuple(item for part in parts for item in part.get("claims", ())),
+        retry,
+    )
+
+
+def check_windows(
+    page_number: int, text: str, windows: Sequence[Window], answers: Mapping[int, Answer], types: EntityTypes
+) -> PageFindings:
+    """What of a model's answers on the windows of a page is taken.
+
+    A name must stand in its window. Where it stands only in what the window repeats of the one before, and that one
+    gave it, it is the same place and does not count again; so with relationships and claims. The ends of relationships
+    must be among the names.
+
+    Args:
+        page_number: The page.
+        text: Its text.
+        windows: Its windows.
+        answers: Answers by index of the window; windows without one are passed over.
+        types: The entity types.
+    """
+    findings = PageFindings()
+    folded = FoldedText(text)
+    seen: set[tuple[int, str]] = set()
+    stated: set[tuple[str, str]] = set()
+    for window in windows:
+        answer = answers.get(window.index)
+        if answer is None:
+            seen, stated = set(), set()
+            continue
+        place = window_text(window, text)
+        names = _window_mentions(findings, folded, page_number, window, answer, seen, place, types)
+        pairs = _window_relationships(findings, page_number, window, answer, names, stated, place)
+        findings.claims += _window_claims(findings, folded, page_number, window, answer, names, place)
+        seen = {(position, key) for key, position in names.items()}
+        stated = pairs
+    return findings
+
+
+def _window_mentions(
+    findings: PageFindings,
+    folded: FoldedText,
+    page_number: int,
+    window: Window,
+    answer: Answer,
+    seen: set[tuple[int, str]],
+    place: str,
+    types: EntityTypes,
+) -> dict[str, int]:
+    """Adds the mentions of a window; returns where its names stand, those counted before included."""
+    before = {key for _, key in seen}
+    names: dict[str, int] = {}
+    for item in answer.entities:
+        name, described = clean_name(str(item["name"])), " ".join(str(item["description"]).split())
+        key = fold_name(name)
+        if not key or not (is_name(name) or any(character.isdigit() for character in name)):
+            findings.dropped["no name"] += 1
+            continue
+        if key in names:
+            continue
+        fresh = folded.find(name, window.fresh, window.end)
+        found = fresh if fresh is not None else folded.find(name, window.start, window.end)
+        if found is None and window.header:
+            found = folded.find(name, window.header_start, window.header_start + len(window.header))
+        if found is None:
+            findings.dropped["name not in the text"] += 1
+            continue
+        names[key] = found[0]
+        if fresh is None and key in before:
+            continue
+        written = folded.text[found[0] : found[1]]
+        kind = str(item["type"]) if item["type"] in types.names else "term"
+        mention = Mention(page_number, found[0], None, place, clean_name(written), kind, described)
+        findings.mentions.append((window.index, mention))
+    return names
+
+
+def _window_relationships(
+    findings: PageFindings,
+    page_number: int,
+    window: Window,
+    answer: Answer,
+    names: Mapping[str, int],
+    stated: set[tuple[str, str]],
+    place: str,
+) -> set[tuple[str, str]]:
+    pairs: set[tuple[str, str]] = set()
+    for item in answer.relationships:
+        source, target = fold_name(clean_name(str(item["source"]))), fold_name(clean_name(str(item["target"])))
+        if source not in names or target not in names or source == target:
+            findings.dropped["relationship without both ends"] += 1
+            continue
+        if (source, target) in pairs:
+            continue
+        pairs.add((source, target))
+        repeated = max(names[source], names[target]) < window.fresh
+        if repeated and (source, target) in stated:
+            continue
+        described = " ".join(str(item["description"]).split())
+        strength = min(10.0, max(0.0, float(str(item["strength"]))))
+        start = min(names[source], names[target])
+        findings.relationships.append(
+            (
+                window.index,
+                Relationship(
+                    page_number, start, None, place, source, target, RelationshipKind.STATED, strength, described
+                ),
+            )
+        )
+    return pairs
+
+
+def _window_claims(
+    findings: PageFindings,
+    folded: FoldedText,
+    page_number: int,
+    window: Window,
+    answer: Answer,
+    names: Mapping[str, int],
+    place: str,
+) -> list[Claim]:
+    claims: list[Claim] = []
+    known = {(claim.subject, claim.source_text) for claim in findings.claims if claim.start < window.fresh}
+    for item in answer.claims:
+        subject = fold_name(clean_name(str(item["subject"])))
+        concerned = None if item["object"] is None else fold_name(clean_name(str(item["object"])))
+        source_text = " ".join(str(item["source_text"]).split())
+        found = folded.find(source_text, window.start, window.end, words=False)
+        if subject not in names or found is None:
+            findings.dropped["claim without subject or source"] += 1
+            continue
+        if (subject, source_text) in known:
+            continue
+        claims.append(
+            Claim(
+                page_number,
+                found[0],
+                place,
+                subject,
+                concerned if concerned in names and concerned != subject else None,
+                str(item["type"]),
+                str(item["status"]),
+                _text_or_none(item["start_date"]),
+                _text_or_none(item["end_date"]),
+                " ".join(str(item["description"]).split()),
+                source_text,
+            )
+        )
+    return claims
+
+
+def _text_or_none(value: JsonValue) -> str | None:
+    return str(value).strip() or None if value is not None else None
+
+
+def _request(
+    subject: WindowSubject, text: str, types: EntityTypes, options: ExtractionOptions, context_tokens: int
+) -> Request:
+    prompt = load_prompt(STEP, subject.language)
+    claims = load_prompt(CLAIMS_STEP, subject.language)
+    first, _, second = claims.question.template.partition(_RULE)
+    listed = "\n".join(f"    - `{each.name}`: {each.describe(prompt.language)}" for each in types.types)
+    prefix = prompt.prefix.substitute(
+        types=listed,
+        claims_part=claims.prefix.template if options.claims else "",
+        claims_example_1=first if options.claims else "",
+        claims_example_2=second if options.claims else "",
+    )
+    question = prompt.question.substitute(
+        title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
+        page_name=subject.page_name or "-",
+        document=fenced(text),
+    )
+    room = context_tokens - estimate_tokens(prefix) - estimate_tokens(question)
+    most = min(_ANSWER_TOKENS, _LEAST_ANSWER_TOKENS + _TOKENS_OF_A_TOKEN * estimate_tokens(text))
+    return Request(
+        prefix=prefix,
+        messages=(Message("user", question),),
+        max_tokens=max(_SHORTEST_ANSWER_TOKENS, min(most, room)),
+        tag=Tag("entity_mentions", STEP, subject.document_id, subject.shard),
+        schema=_schema(types.names, claims=options.claims),
+    )
+
+
+def _turn_tokens(request: Request, turns: Sequence[Message]) -> int:
+    return estimate_tokens(request.prefix) + sum(estimate_tokens(turn.text) for turn in turns)
+
+
+def _schema(types: Sequence[str], *, claims: bool) -> str:
+    """Every text and list is bounded, because small models may not end one that is not."""
+
+    def text(longest: int) -> JsonValue:
+        return {"type": "string", "maxLength": longest}
+
+    name, description = text(_NAME_CHARS), text(_DESCRIPTION_CHARS)
+    kind: JsonValue = {"type": "string", "enum": list(types)}
+    strength: JsonValue = {"type": "number", "minimum": 0, "maximum": 10}
+    lists: dict[str, JsonValue] = {
+        "entities": _items({"name": name, "type": kind, "description": description}),
+        "relationships": _items({"source": name, "target": name, "description": description, "strength": strength}),
+    }
+    if claims:
+        date = optional_schema(text(_DATE_CHARS))
+        lists["claims"] = _items(
+            {
+                "subject": name,
+                "object": optional_schema(name),
+                "type": name,
+                "status": {"type": "string", "enum": ["true", "false", "suspected"]},
+                "start_date": date,
+                "end_date": date,
+                "description": description,
+                "source_text": text(_SOURCE_CHARS),
+            }
+        )
+    return json.dumps(
+        object_schema(lists),
+        ensure_ascii=False,
+    )
+
+
+def _items(properties: dict[str, JsonValue]) -> JsonValue:
+    item: dict[str, JsonValue] = object_schema(properties)
+    return {"type": "array", "maxItems": _MOST_ITEMS, "items": item}
+
+
+def _lists(answer: Completion) -> dict[str, list[Mapping[str, JsonValue]]] | None:
+    """Lists of an answer; of one that was cut off, the items that are complete."""
+    if answer.outcome not in {Outcome.COMPLETED, Outcome.TRUNCATED} or not isinstance(answer.value, dict):
+        return None
+    return {
+        name: [item for item in items if isinstance(item, dict)]
+        for name, items in answer.value.items()
+        if isinstance(items, list)
+    }

@@ -1,0 +1,478 @@
+"""Entities and relationships of a document without a language model.
+
+Names come from recognizers of named entities, from their form (identifiers, capitals), and from their place (keys of
+tables, headings, ends of connectors, quotation marks); a name that its place gave is found again in the whole document.
+Names are related that a connector joins, that stand in one row, or in one sentence. How much standing together is worth
+is known only over all documents: see `rag_assets.graph.entities.tables`.
+
+What stays out: the version with a language model (`rag_assets.graph.mentions.dialogues`).
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Page
+from rag_assets.graph.aliases import declared_aliases
+from rag_assets.graph.entity_types import EntityTypes
+from rag_assets.graph.mentions.recognizers import Recognizer
+from rag_assets.graph.mentions.spans import (
+    KnownNames,
+    Span,
+    capitalised_names,
+    identifiers,
+    stands_alone,
+    without_overlaps,
+)
+from rag_assets.graph.mentions.structure import Structure, read_structure
+from rag_assets.graph.mentions.windows import Unit, page_units
+from rag_assets.graph.names import is_code, is_name
+from rag_assets.parsing.records import page_text
+from rag_assets.text.folding import clean_name, fold_name
+from rag_assets.text.language import detect_language
+
+METHOD = "extractive"
+
+_DESCRIPTION_CHARS = 240
+_ROW_NAMES = 8
+_SENTENCE_NAMES = 8
+_NEIGHBOURS = 3
+_PARTICLE = re.compile("[がはをにでとのもへ](?=[^ぁ-ん]|$)|です|ます|する|した")
+_SHORTEST_PROSE = 10
+_CAPITALS_PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
+_JAPANESE_PERSON = re.compile(
+    "[\u3400-\u9fff々]{2,5}|[\u3400-\u9fff々]{1,3}[ぁ-んァ-ヴー]{1,5}|[ァ-ヴー]+(?:[・ =＝][ァ-ヴー]+)+"
+    "|[A-Z][a-z]+(?: [A-Z][a-z.]+)+"
+)
+_ONE_SCRIPT = re.compile("[\u3400-\u9fff々]+|[ァ-ヴー・]+|(?:[A-Z][a-z]+)(?: [A-Z][a-z]+)*")
+_PRODUCT = re.compile("[ァ-ヴー・]+|(?:[A-Z][\\w]*)(?: [A-Z0-9][\\w.]*)*")
+_SIGNS = re.compile('[\\\\{}@"=<>$^`~#*+]')
+_CAPITALS = re.compile(r"[A-Z0-9 &./\-]{1,5}")
+_SPEAKER = re.compile(r"([A-Z][A-Z'\-]+(?: [A-Z]\.)?(?: [A-Z][A-Z'\-]+){1,2}):(?:\s|$)")
+_INNER_CAPITAL = re.compile("[a-z][A-Z]")
+_STATES = frozenset({"US", "UK", "USA", "EU", "UAE", "USSR", "UN"})
+_ARTICLE = re.compile(r"^(?:the|a|an|our|its|their|this|that|his|her)\s+", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"['’]s?$")
+
+
+class RelationshipKind(StrEnum):
+    """How two names were related (`relationship_mentions.kind`)."""
+
+    STATED = "stated"  # by a language model
+    CONNECTOR = "connector"  # drawn in a diagram
+    ROW = "row"  # together in a row of a table
+    SENTENCE = "sentence"  # together in a sentence
+    ALIAS = "alias"  # declared to be two names of one thing; resolution reads it, it is no edge
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A place where a page names an entity.
+
+    Attributes:
+        page_number: The page.
+        start: Where the name begins in the text of the page; None where it is not found there.
+        block_index: The block; None where it is not known.
+        place: Text of the sentence or row, to tell passages of one block apart.
+        name: The name as written.
+        type: Type of the entity.
+        description: What the place says of it.
+    """
+
+    page_number: int
+    start: int | None
+    block_index: int | None
+    place: str
+    name: str
+    type: str
+    description: str
+
+    @property
+    def key(self) -> str:
+        """The folded name."""
+        return fold_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship:
+    """A place where a page relates two entities.
+
+    Attributes:
+        page_number: The page.
+        start: Where the sentence or row begins in the text of the page.
+        block_index: The block; None where it is not known.
+        place: Text of the sentence or row.
+        source: Folded name that it starts from.
+        target: Folded name that it leads to.
+        kind: How they are related.
+        strength: From 0 to 10; 1 without a model.
+        description: How, in words; empty where only that they occur together is known.
+    """
+
+    page_number: int
+    start: int
+    block_index: int | None
+    place: str
+    source: str
+    target: str
+    kind: RelationshipKind
+    strength: float
+    description: str
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What a document names and relates.
+
+    Attributes:
+        mentions: In order of page and position.
+        relationships: In order of page and position; both ends are among the mentions.
+    """
+
+    mentions: tuple[Mention, ...]
+    relationships: tuple[Relationship, ...]
+
+
+@dataclass(frozen=True)
+class _Prose:
+    """A stretch of running text that recognizers read."""
+
+    page_number: int
+    start: int
+    text: str
+
+
+class Extractor:
+    """Finds names and relationships.
+
+    Args:
+        recognizer: Recognizer of named entities.
+        types: The entity types; those that are not among them count as `term`.
+    """
+
+    def __init__(self, recognizer: Recognizer, types: EntityTypes) -> None:
+        self._recognizer = recognizer
+        self._types = types
+
+    def extract(self, documents: Sequence[Sequence[Page]]) -> list[Extraction]:
+        """Entities and relationships of documents; what one gives does not depend on the others."""
+        read = [content_pages(pages) for pages in documents]
+        languages = [{page.number: page_language(page) for page in pages} for pages in read]
+        prose = [
+            [part for page in pages for part in _page_prose(page, which[page.number])]
+            for pages, which in zip(read, languages, strict=True)
+        ]
+        named = self._recognize(languages, prose)
+        return [self._document(pages, which, found) for pages, which, found in zip(read, languages, named, strict=True)]
+
+    def _recognize(
+        self, languages: Sequence[Mapping[int, str]], prose: Sequence[Sequence[_Prose]]
+    ) -> list[dict[int, list[Span]]]:
+        """Named entities by document and page, as spans of the page's text."""
+        of_language: dict[str, list[str]] = defaultdict(list)
+        for which, parts in zip(languages, prose, strict=True):
+            for part in parts:
+                of_language[which[part.page_number]].append(part.text)
+        found = {
+            language: dict(zip(texts, self._recognizer.recognize(texts, language), strict=True))
+            for language, texts in sorted(of_language.items())
+        }
+        result: list[dict[int, list[Span]]] = []
+        for which, parts in zip(languages, prose, strict=True):
+            spans: dict[int, list[Span]] = defaultdict(list)
+            for part in parts:
+                language = which[part.page_number]
+                for entity in found[language][part.text]:
+                    span = _tidy(part.text, Span(entity.start, entity.end, entity.type), language)
+                    if span:
+                        spans[part.page_number].append(Span(part.start + span.start, part.start + span.end, span.type))
+            result.append(spans)
+        return result
+
+    def _document(
+        self, pages: Sequence[Page], languages: Mapping[int, str], named: Mapping[int, list[Span]]
+    ) -> Extraction:
+        structure = read_structure(pages, self._types)
+        known = KnownNames(structure.types)
+        proven = _proven_names(pages, languages)
+        mentions: list[Mention] = []
+        relationships: list[Relationship] = []
+        for page in pages:
+            language = languages[page.number]
+            spans = _spans_by_unit(page, language, named.get(page.number, []))
+            for unit, of_unit in spans:
+                kind = page.blocks[unit.block_index].kind
+                own = [*known.find(unit.text), *identifiers(unit.text, is_japanese=language == "ja"), *of_unit]
+                if language == "en" and kind not in {BlockKind.TABLE, BlockKind.DIAGRAM}:
+                    own += _speaker(unit.text)
+                    own += _capitals(unit.text, proven, own)
+                found = self._mentions(page, unit, without_overlaps(own), structure, kind)
+                mentions += found
+                relationships += _relationships(page, unit, found, structure, kind)
+        return _closed(mentions, relationships)
+
+    def _mentions(
+        self, page: Page, unit: Unit, spans: Sequence[Span], structure: Structure, kind: BlockKind
+    ) -> list[Mention]:
+        """Names of a unit, each once, in order of position; column headers are passed over."""
+        if kind is BlockKind.TABLE and unit.line < page.blocks[unit.block_index].header_row_count:
+            return []
+        row = structure.rows.get((page.number, unit.block_index, unit.line))
+        found: dict[str, Mention] = {}
+        for span in spans:
+            name = clean_name(unit.text[span.start : span.end])
+            key = fold_name(name)
+            if key in found or key in structure.labels or not (is_name(name) or len(name) > 60):
+                continue
+            description = ""
+            if row is not None:
+                description = row.description if key in map(fold_name, row.names) else ""
+            elif kind in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.NOTE} and _says_something(
+                unit.text, name
+            ):
+                description = unit.text
+            found[key] = Mention(
+                page.number,
+                unit.start + span.start,
+                unit.block_index,
+                unit.text,
+                name,
+                self._type(name, span.type),
+                _shortened(description),
+            )
+        return list(found.values())
+
+    def _type(self, name: str, stated: str) -> str:
+        chosen = "identifier" if is_code(name) else stated
+        if chosen in {"product", "organization", "person", "work", "event", "term"} and not name.isascii():
+            chosen = self._types.of_ending(name) or chosen
+        return chosen if chosen in self._types.names else "term"
+
+
+def _capitals(text: str, proven: set[str], others: Sequence[Span]) -> list[Span]:
+    """Names by their capitals, where nothing else is found and some place in the document proves them to be names."""
+    return [
+        span
+        for span, sure in capitalised_names(text)
+        if (sure or fold_name(text[span.start : span.end]) in proven)
+        and not any(span.start < other.end and other.start < span.end for other in others)
+    ]
+
+
+def _speaker(text: str) -> list[Span]:
+    """The name of who speaks, as in `AMY HOOD: Thank you`."""
+    match = _SPEAKER.match(text)
+    return [Span(0, match.end(1), "person")] if match else []
+
+
+def content_pages(pages: Sequence[Page]) -> list[Page]:
+    """Pages that entities are taken from: all but covers, revision histories and tables of contents."""
+    return [page for page in pages if page.role is None]
+
+
+def page_language(page: Page) -> str:
+    """Language that a page is read in: `ja` where it is Japanese, else `en`."""
+    return "ja" if detect_language(page_text(page)) == "ja" else "en"
+
+
+def _page_prose(page: Page, language: str) -> list[_Prose]:
+    """Running text of a page: paragraphs, and cells that hold sentences."""
+    parts: list[_Prose] = []
+    start = 0
+    for block in page.blocks:
+        if not block.text:
+            continue
+        if block.kind not in {BlockKind.HEADER, BlockKind.DIAGRAM, BlockKind.HEADING} or (
+            block.kind is BlockKind.HEADING and language == "en"
+        ):
+            offset = start
+            for line in block.text.split("\n"):
+                for text, place in _cells(line) if block.kind is BlockKind.TABLE else [(line, 0)]:
+                    if _is_prose(text, language, block.kind):
+                        parts.append(_Prose(page.number, offset + place, text))
+                offset += len(line) + 1
+        start += len(block.text) + 1
+    return parts
+
+
+def _cells(line: str) -> Iterator[tuple[str, int]]:
+    place = 0
+    for cell in line.split(" | "):
+        yield cell, place
+        place += len(cell) + 3
+
+
+def _is_prose(text: str, language: str, kind: BlockKind) -> bool:
+    if language == "ja":
+        return len(text) >= _SHORTEST_PROSE and len(_PARTICLE.findall(text)) >= 2
+    return kind is not BlockKind.TABLE or bool(_CAPITALS_PROSE.search(text))
+
+
+def _tidy(text: str, span: Span, language: str) -> Span | None:
+    """A recognized span without article, genitive and blanks; None where it cannot be a name of its type."""
+    name = text[span.start : span.end]
+    if "\n" in name or " | " in name:
+        return None
+    start = span.start + len(name) - len(name.lstrip())
+    name = name.strip()
+    without = _ARTICLE.sub("", name)
+    start += len(name) - len(without)
+    name = _POSSESSIVE.sub("", without.partition(": ")[0]).rstrip(" ,.;:")
+    if not is_name(name) or _SIGNS.search(name):
+        return None
+    kind = span.type
+    if language == "ja":
+        if not stands_alone(text, start, start + len(name)):
+            return None
+        if kind == "person" and not _JAPANESE_PERSON.fullmatch(name):
+            return None
+        if kind in {"organization", "place", "work", "event"} and not _ONE_SCRIPT.fullmatch(name):
+            kind = "term"
+        if kind == "product" and not _PRODUCT.fullmatch(name):
+            kind = "term"
+    elif not any(character.isupper() for character in name):
+        return None
+    elif any(character.isdigit() for character in name) or _INNER_CAPITAL.search(name):
+        kind = "product" if kind in {"place", "person", "organization"} and " " not in name.strip() else kind
+        kind = "product" if kind in {"place", "person"} else kind
+    elif _CAPITALS.fullmatch(name) and kind in {"place", "person", "work"} and name not in _STATES:
+        kind = "term"
+    return Span(start, start + len(name), kind)
+
+
+def _proven_names(pages: Sequence[Page], languages: Mapping[int, str]) -> set[str]:
+    """Folded names whose capitals are those of a name somewhere in the document."""
+    return {
+        fold_name(block.text[span.start : span.end])
+        for page in pages
+        if languages[page.number] == "en"
+        for block in page.blocks
+        if block.kind not in {BlockKind.TABLE, BlockKind.DIAGRAM, BlockKind.HEADER}
+        for span, sure in capitalised_names(block.text)
+        if sure
+    }
+
+
+def _spans_by_unit(page: Page, language: str, named: Sequence[Span]) -> Iterator[tuple[Unit, list[Span]]]:
+    """Units of a page with the recognized spans in them, relative to the unit."""
+    rest = sorted(named, key=lambda span: (span.start, span.end))
+    position = 0
+    for unit in page_units(page, language):
+        inside: list[Span] = []
+        while position < len(rest) and rest[position].start < unit.start:
+            position += 1
+        while position < len(rest) and rest[position].start < unit.end:
+            span = rest[position]
+            position += 1
+            if span.end <= unit.end:
+                inside.append(Span(span.start - unit.start, span.end - unit.start, span.type))
+        yield unit, inside
+
+
+def _says_something(text: str, name: str) -> bool:
+    return len(text) > 2 * len(name) and len(text) >= _SHORTEST_PROSE
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _DESCRIPTION_CHARS else f"{text[: _DESCRIPTION_CHARS - 1]}…"
+
+
+def _relationships(
+    page: Page, unit: Unit, mentions: Sequence[Mention], structure: Structure, kind: BlockKind
+) -> Iterator[Relationship]:
+    """Relationships of a unit."""
+    place = (page.number, unit.block_index, unit.line)
+
+    def relate(source: str, target: str, how: RelationshipKind, description: str = "") -> Iterator[Relationship]:
+        if source != target:
+            yield Relationship(
+                page.number, unit.start, unit.block_index, unit.text, source, target, how, 1.0, description
+            )
+
+    for alias in declared_aliases(unit.text):
+        yield from relate(fold_name(alias.alias), fold_name(alias.full), RelationshipKind.ALIAS, alias.evidence)
+    if place in structure.edges:
+        edge = structure.edges[place]
+        source, target = fold_name(edge.source[0]), fold_name(edge.target[0])
+        yield from relate(source, target, RelationshipKind.CONNECTOR, _shortened(edge.text))
+        for names in (edge.source, edge.target):
+            if len(names) > 1:
+                yield from relate(fold_name(names[0]), fold_name(names[1]), RelationshipKind.ROW)
+        return
+    keys = [mention.key for mention in mentions]
+    if kind in {BlockKind.TABLE, BlockKind.DIAGRAM, BlockKind.HEADING}:
+        yield from _row_pairs(structure, place, keys, relate)
+        return
+    for index, first in enumerate(keys[:_SENTENCE_NAMES]):
+        for second in keys[index + 1 : index + 1 + _NEIGHBOURS]:
+            yield from relate(first, second, RelationshipKind.SENTENCE)
+
+
+def _row_pairs(
+    structure: Structure,
+    place: tuple[int, int, int],
+    keys: Sequence[str],
+    relate: "Callable[..., Iterator[Relationship]]",
+) -> Iterator[Relationship]:
+    """The key of a row with the other names in it: as many pairs as names, not as pairs of names."""
+    row = structure.rows.get(place)
+    ordered = list(dict.fromkeys([*(fold_name(name) for name in row.names), *keys] if row else keys))
+    shown = set(keys)  # of merged cells that span rows, both names show in the first row only
+    others = [other for other in ordered[1:] if {ordered[0], other} & shown]
+    for other in others[:_ROW_NAMES]:
+        yield from relate(ordered[0], other, RelationshipKind.ROW)
+
+
+def _closed(mentions: Sequence[Mention], relationships: Sequence[Relationship]) -> Extraction:
+    """Mentions and relationships whose ends are mentioned; names that an alias is declared for are mentioned by it."""
+    known = {mention.key for mention in mentions}
+    added: list[Mention] = []
+    for relationship in relationships:
+        if relationship.kind is RelationshipKind.ALIAS:
+            added += [mention for mention in _declared(relationship) if mention.key not in known]
+            known |= {mention.key for mention in added}
+    kept = [each for each in relationships if each.source in known and each.target in known]
+    ordered = sorted([*mentions, *added], key=lambda each: (each.page_number, each.start or 0, each.key))
+    ordered = _with_persons(ordered)
+    return Extraction(tuple(ordered), tuple(kept))
+
+
+def _with_persons(mentions: Sequence[Mention]) -> list[Mention]:
+    """Mentions in which one word of a person's name, standing for itself, is a person, too.
+
+    A name that is mostly taken for a person's in the document is so everywhere in it.
+    """
+    votes: dict[str, Counter[str]] = defaultdict(Counter)
+    for mention in mentions:
+        votes[mention.key][mention.type] += 1
+    persons = {
+        key
+        for key, types in votes.items()
+        if types["person"] * 2 > types.total() or (types["person"] * 3 > types.total() and " " in key)
+    }
+    words = {word for key in persons if " " in key and len(key.split()) <= 3 for word in key.split() if len(word) > 2}
+    return [
+        replace(mention, type="person") if mention.key in persons or mention.key in words else mention
+        for mention in mentions
+    ]
+
+
+def _declared(relationship: Relationship) -> Iterator[Mention]:
+    for alias in declared_aliases(relationship.place):
+        keys = {fold_name(alias.full), fold_name(alias.alias)}
+        if keys == {relationship.source, relationship.target}:
+            for name in (alias.full, alias.alias):
+                place = max(0, relationship.place.find(name, max(0, alias.start)))
+                yield Mention(
+                    relationship.page_number,
+                    relationship.start + place,
+                    relationship.block_index,
+                    relationship.place,
+                    name,
+                    "term",
+                    _shortened(relationship.place),
+                )

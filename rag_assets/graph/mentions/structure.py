@@ -1,0 +1,282 @@
+"""Names by their place in a document: keys of tables, headings that name something, ends of connectors, quoted terms.
+
+What a document itself uses as a column header or as the label of a value is no name in it.
+
+What stays out: names by their form (`rag_assets.graph.mentions.spans`).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Block, Page
+from rag_assets.graph.entity_types import IDENTIFIER, TERM, EntityTypes
+from rag_assets.graph.mentions.spans import KnownNames, identifiers, quoted_terms
+from rag_assets.graph.names import is_code, is_key, is_name
+from rag_assets.parsing.chunking import column_names
+from rag_assets.text.folding import clean_name, fold_name
+
+_NAMING = re.compile(
+    r"(?:名|名称|ＩＤ|ID|コード|キー|項目|用語|略称|略語|画面|テーブル|ファイル|電文|機能|処理|部品|ツール|name|key|term|item|code|title)"
+    r"(?:[（(].*[)）])?$",
+    re.IGNORECASE,
+)
+_NOT_NAMING = re.compile(
+    r"(?:^no\.?$|^項番|^番号|担当|作成|更新|変更|承認|確認|実施|シート|データ型|ドメイン|桁|文字コード|区分|種別|備考|説明|内容|概要|値|件数|日付|日時|初期"
+    r"|メソッド|終了コード|リターンコード|ステータス|例$|pj名|プロジェクト名|プレフィックス|ページ)",
+    re.IGNORECASE,
+)
+_DESCRIBING = re.compile(
+    r"(?:説明|概要|定義|内容|意味|役割|用途|目的|description|meaning|definition|summary|purpose)", re.IGNORECASE
+)
+_HEADER_SUFFIX = re.compile(r"(?:の)?(?:名称|名|ＩＤ|ID|コード|キー)$", re.IGNORECASE)
+_NUMBERING = re.compile(
+    r"^(?:[■□◆●○▼▽◎※・\-*#]+\s*|【(?=[^】]*】.)|(?:第?\d+(?:[.\-]\d+)*(?:[.．、)）]|章|節|項|\s)+\s*)|[(（][\dA-Za-z\-]+[)）]\s*|"
+    r"[①-⑳]\s*|[A-Za-z][.)]\s+|[IVXivx]+[.)]\s+)+"
+)
+_PAIR = re.compile(r"^(?P<first>[^()（）]{2,60}?)\s*[(（](?P<second>[^()（）]{2,60})[)）]$")
+_CODE_FIRST = re.compile(r"^(?P<first>[A-Za-z0-9_\-]{4,24})[\s:：/／_]+(?P<second>\S.*)$")
+_CODE_LAST = re.compile(r"^(?P<first>\S.*?)[\s:：/／]+(?P<second>[A-Za-z0-9_\-]{4,24})$")
+_EDGE = re.compile(r"^(?P<source>.+?) (?P<sign>[→↔—]) (?P<target>.+?)(?:: (?P<label>.*))?$")
+_DISTINCT_SHARE = 0.8
+_LONGEST_NODE = 40
+_QUOTED_TWICE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A connector of a diagram.
+
+    Attributes:
+        source: Names of the shape that it starts from, the one that stands for it first.
+        target: Names of the shape that it leads to.
+        text: The line of the diagram.
+    """
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRow:
+    """A row of a table that says something of what its key names.
+
+    Attributes:
+        names: Names in its naming columns, the key first.
+        description: What it says, as `column: value`.
+    """
+
+    names: tuple[str, ...]
+    description: str
+
+
+@dataclass
+class Structure:
+    """What the form of a document tells about names.
+
+    Attributes:
+        types: Names with the type of what they name.
+        labels: Folded texts that are column headers or labels, never names.
+        rows: Rows of tables by page number, block and row.
+        edges: Connectors by page number, block and line.
+    """
+
+    types: dict[str, str] = field(default_factory=dict)
+    labels: set[str] = field(default_factory=set)
+    rows: dict[tuple[int, int, int], KeyedRow] = field(default_factory=dict)
+    edges: dict[tuple[int, int, int], Edge] = field(default_factory=dict)
+
+
+def read_structure(pages: Sequence[Page], types: EntityTypes) -> Structure:
+    """Names that the tables, headings, diagrams and quotation marks of a document give.
+
+    Args:
+        pages: Its pages, without those that hold no content of their own.
+        types: The entity types.
+    """
+    found = Structure(labels=set(_labels(pages)))
+    for page in pages:
+        for index, block in enumerate(page.blocks):
+            match block.kind:
+                case BlockKind.TABLE if block.rows:
+                    _read_table(found, (page.number, index), block, types)
+                case BlockKind.DIAGRAM:
+                    _read_diagram(found, (page.number, index), block, types)
+    for name in _heading_names(pages, found):
+        _add(found, name, types)
+    texts = (block.text for page in pages for block in page.blocks)
+    quoted = Counter(without_number(term) for text in texts for term in quoted_terms(text))
+    for name in sorted(name for name, count in quoted.items() if count >= _QUOTED_TWICE):
+        if is_name(name):
+            _add(found, name, types)
+    return found
+
+
+def split_name(text: str) -> tuple[str, ...]:
+    """Names that a text such as `B42AA010(振替結果作成)` or `B41AE03 依頼ファイル作成` is made of.
+
+    Returns:
+        The words first, then the code; the text itself where it is one name; empty where it is none.
+    """
+    text = " ".join(text.partition("※")[0].split())
+    for form in (_PAIR, _CODE_FIRST, _CODE_LAST):
+        match = form.match(text)
+        if match:
+            codes = [part for part in match.groups() if is_key(part.strip())]
+            words = [part for part in match.groups() if not is_key(part.strip())]
+            if len(codes) == 1 and len(words) == 1 and is_name(words[0]):
+                return clean_name(words[0]), codes[0].strip()
+    name = clean_name(text)
+    return (name,) if is_name(name) else ()
+
+
+def without_number(heading: str) -> str:
+    """A heading without its number and bullet."""
+    return _NUMBERING.sub("", heading.strip()).strip(" 　■□◆●【】")
+
+
+def _labels(pages: Iterable[Page]) -> Iterator[str]:
+    for page in pages:
+        for block in page.blocks:
+            for row in block.rows[: block.header_row_count]:
+                for cell in row.cells:
+                    yield fold_name(cell)
+                    yield from (fold_name(line) for line in cell.splitlines())
+            if block.rows and not block.header_row_count:
+                yield from (fold_name(label) for row in block.rows for label, _ in _labelled(row.cells))
+
+
+def _labelled(cells: Sequence[str]) -> list[tuple[str, str]]:
+    """Labels and values of the row of a form, as in `取引ID | W41AB02 | 取引名 | 照会`; empty for other rows."""
+    texts = [" ".join(cell.split()) for cell in cells]
+    distinct = [text for index, text in enumerate(texts) if text and (not index or text != texts[index - 1])]
+    if len(distinct) < 2 or len(distinct) % 2:
+        return []
+    pairs = list(zip(distinct[::2], distinct[1::2], strict=True))
+    labels = [label for label, _ in pairs]
+    return pairs if all(len(label) <= 20 and not is_code(label) for label in labels) else []
+
+
+def _read_table(found: Structure, place: tuple[int, int], block: Block, types: EntityTypes) -> None:
+    columns = [name.rpartition(" > ")[2] for name in column_names(block.rows[: block.header_row_count])]
+    body = range(block.header_row_count, len(block.rows))
+    if not columns:
+        for row in body:
+            _read_form(found, (*place, row), _labelled(block.rows[row].cells), types)
+        return
+    naming = _naming_columns(columns, [block.rows[row].cells for row in body])
+    for row in body:
+        cells = block.rows[row].cells
+        names: dict[str, str] = {}
+        for column in naming:
+            for name in split_name(cells[column]):
+                names.setdefault(name, _column_type(columns[column], name, types))
+        kept = {name: kind for name, kind in names.items() if fold_name(name) not in found.labels}
+        if kept:
+            found.rows[*place, row] = KeyedRow(tuple(kept), _row_description(columns, cells, naming))
+            for name, kind in kept.items():
+                found.types.setdefault(name, kind)
+
+
+def _naming_columns(columns: Sequence[str], body: Sequence[Sequence[str]]) -> list[int]:
+    """Columns whose cells name things: those whose header says so, and a first column of distinct names."""
+    by_header = [
+        index
+        for index, column in enumerate(columns)
+        if _NAMING.search(column.strip()) and not _NOT_NAMING.search(column.strip())
+    ]
+    for index in range(min(2, len(columns))):
+        cells = [row[index] for row in body if row[index].strip()]
+        named = [cell for cell in cells if split_name(cell)]
+        if index in by_header or _NOT_NAMING.search(columns[index].strip()):
+            continue
+        if len(cells) > 1 and len(named) >= len(cells) * _DISTINCT_SHARE <= len(set(named)):
+            by_header.append(index)
+            break
+    return sorted(by_header)
+
+
+def _column_type(column: str, name: str, types: EntityTypes) -> str:
+    """Type of a name in a column: an identifier by its form, else what its last word or the column's header shows."""
+    if is_key(name) or any(span.end - span.start == len(name) for span in identifiers(name, is_japanese=True)):
+        return IDENTIFIER
+    stem = _HEADER_SUFFIX.sub("", column.strip())
+    return types.of_ending(name) or types.of_ending(f"・{stem}") or TERM
+
+
+def _row_description(columns: Sequence[str], cells: Sequence[str], naming: Sequence[int]) -> str:
+    """What a row says of its key: its describing columns, else all but the key."""
+    pairs = {
+        column: " ".join(cell.split())
+        for index, (column, cell) in enumerate(zip(columns, cells, strict=True))
+        if cell.strip() and column.strip() and index not in naming[:1]
+    }
+    describing = {column: cell for column, cell in pairs.items() if _DESCRIBING.search(column)}
+    return " / ".join(f"{column}: {cell}" for column, cell in (describing or pairs).items())
+
+
+def _read_form(
+    found: Structure, place: tuple[int, int, int], pairs: Sequence[tuple[str, str]], types: EntityTypes
+) -> None:
+    names: dict[str, str] = {}
+    for label, value in pairs:
+        if _NAMING.search(label) and not _NOT_NAMING.search(label):
+            names |= {name: _column_type(label, name, types) for name in split_name(value)}
+    names = {name: kind for name, kind in names.items() if fold_name(name) not in found.labels}
+    if names:
+        found.rows[place] = KeyedRow(tuple(names), " / ".join(f"{label}: {value}" for label, value in pairs))
+        for name, kind in names.items():
+            found.types.setdefault(name, kind)
+
+
+def _read_diagram(found: Structure, place: tuple[int, int], block: Block, types: EntityTypes) -> None:
+    for number, line in enumerate(block.text.split("\n")):
+        match = _EDGE.match(line)
+        if not match:
+            continue
+        source, target = (split_name(match[end]) for end in ("source", "target"))
+        for name in (*source, *target):
+            if len(name) <= _LONGEST_NODE:
+                _add(found, name, types)
+        if source and target:
+            found.edges[*place, number] = Edge(source, target, line)
+
+
+def _heading_names(pages: Sequence[Page], found: Structure) -> Iterator[str]:
+    """Names in headings: those with a code, and those that the text of the document uses as well.
+
+    A heading that stands more than once in a document (処理概要, 項目定義) divides it and names nothing.
+    """
+    headings = [
+        without_number(block.text)
+        for page in pages
+        for block in page.blocks
+        if block.kind is BlockKind.HEADING and "\n" not in block.text
+    ]
+    counts = Counter(map(fold_name, headings))
+    plain: dict[str, str] = {}
+    for heading in headings:
+        names = split_name(heading)
+        if len(names) == 2:
+            yield from names
+        elif names and counts[fold_name(heading)] == 1 and fold_name(names[0]) not in found.labels:
+            plain[names[0]] = TERM
+    only = [block for page in pages for block in page.blocks if block.kind is BlockKind.HEADING]
+    if len(only) == 1 and len(plain) == 1:  # the title of an article names its subject
+        yield from plain
+        return
+    known = KnownNames(plain)
+    used: set[str] = set()
+    for page in pages:
+        for block in page.blocks:
+            if block.kind in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.TABLE, BlockKind.NOTE}:
+                used |= {fold_name(block.text[span.start : span.end]) for span in known.find(block.text)}
+    yield from (name for name in plain if fold_name(name) in used)
+
+
+def _add(found: Structure, name: str, types: EntityTypes) -> None:
+    if fold_name(name) not in found.labels and name not in found.types:
+        found.types[name] = IDENTIFIER if is_key(name) else types.of_ending(name) or TERM

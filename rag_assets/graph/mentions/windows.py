@@ -1,0 +1,166 @@
+"""Windows: the stretches of a page that entities are taken from, about 600 tokens each with 100 of the one before.
+
+Windows are cut at the ends of lines and sentences. What stays out: the passages that are searched
+(`rag_assets.parsing.chunking`).
+
+Source: Edge et al., "From Local to Global: A Graph RAG Approach to Query-Focused Summarization" (2024), section 3.1.1.
+Deviation: a window never crosses a page, so that each name has a page; tokens are estimated, so that windows do not
+depend on the tokenizer of a model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Block, Page
+from rag_assets.parsing.records import page_text
+from rag_assets.text.language import split_sentences
+from rag_assets.text.tokens import estimate_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The smallest place that names are found in together: a sentence, a row of a table, a line of a diagram.
+
+    Attributes:
+        text: Its text.
+        start: Where it begins in the text of the page.
+        block_index: Its block.
+        line: Its line in the block, from 0; of a table, its row.
+    """
+
+    text: str
+    start: int
+    block_index: int
+    line: int
+
+    @property
+    def end(self) -> int:
+        """Where it ends in the text of the page."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of a page.
+
+    Attributes:
+        index: Position on the page, from 0.
+        start: Where it begins in the text of the page.
+        fresh: Where what the window before does not hold begins.
+        end: Where it ends.
+        header: Column headers of a table that began before the window; empty where it starts with none.
+        header_start: Where these stand in the text of the page.
+    """
+
+    index: int
+    start: int
+    fresh: int
+    end: int
+    header: str = ""
+    header_start: int = 0
+
+
+def page_units(page: Page, language: str) -> list[Unit]:
+    """Units of a page in reading order; running headers and footers are left out."""
+    units: list[Unit] = []
+    start = 0
+    for index, block in enumerate(page.blocks):
+        if not block.text:
+            continue
+        if block.kind is not BlockKind.HEADER:
+            units += _block_units(block, index, start, language)
+        start += len(block.text) + 1
+    return units
+
+
+def _block_units(block: Block, index: int, start: int, language: str) -> list[Unit]:
+    units: list[Unit] = []
+    whole = block.kind in {BlockKind.TABLE, BlockKind.DIAGRAM, BlockKind.HEADING}
+    for number, line in enumerate(block.text.split("\n")):
+        position = 0
+        for sentence in [line] if whole else split_sentences(line, language):
+            found = line.find(sentence, position)
+            if sentence.strip() and found >= 0:
+                units.append(Unit(sentence, start + found, index, number))
+                position = found + len(sentence)
+        start += len(line) + 1
+    return units
+
+
+def page_windows(page: Page, units: Sequence[Unit], size_tokens: int, overlap_tokens: int) -> list[Window]:
+    """Cut a page into windows.
+
+    Args:
+        page: The page.
+        units: Its units, see `page_units`.
+        size_tokens: Tokens of a window at most, by estimate.
+        overlap_tokens: Tokens of a window that the next one repeats, at most, in whole units.
+
+    Returns:
+        Windows in reading order, which together hold every unit; none where there is no unit. A unit longer than a
+        window is cut.
+    """
+    pieces = [piece for unit in units for piece in _pieces(unit, size_tokens)]
+    tokens = [estimate_tokens(piece.text) + 1 for piece in pieces]
+    windows: list[Window] = []
+    first, fresh = 0, 0
+    while fresh < len(pieces):
+        last, room = first, size_tokens
+        while last < len(pieces) and (tokens[last] <= room or last == fresh):
+            room -= tokens[last]
+            last += 1
+        header = _header(page, pieces[first])
+        start = pieces[first].start
+        windows.append(Window(len(windows), start, pieces[fresh].start, pieces[last - 1].end, *header))
+        fresh, first, kept = last, last, overlap_tokens
+        while fresh < len(pieces) and first > 0 and tokens[first - 1] <= kept:
+            if tokens[first - 1] + sum(tokens[first:fresh]) + tokens[fresh] > size_tokens:
+                break
+            first -= 1
+            kept -= tokens[first]
+    return windows
+
+
+def window_text(window: Window, text: str) -> str:
+    """What a model reads of a window.
+
+    Args:
+        window: The window.
+        text: Text of its page.
+    """
+    body = text[window.start : window.end]
+    return f"{window.header}\n{body}" if window.header else body
+
+
+def window_of(windows: Sequence[Window], position: int) -> int:
+    """Index of the first window that holds a position of the page: each position counts in one window only."""
+    return next((window.index for window in windows if position < window.end), max(0, len(windows) - 1))
+
+
+def _header(page: Page, piece: Unit) -> tuple[str, int]:
+    """Header lines of the table that a piece is a row of, with where they stand."""
+    block = page.blocks[piece.block_index]
+    if block.kind is not BlockKind.TABLE or not 0 < block.header_row_count <= piece.line:
+        return "", 0
+    lines = block.text.split("\n")[: block.header_row_count]
+    before = page_text_start(page, piece.block_index)
+    return "\n".join(lines), before
+
+
+def page_text_start(page: Page, block_index: int) -> int:
+    """Where a block begins in the text of its page."""
+    return sum(len(block.text) + 1 for block in page.blocks[:block_index] if block.text)
+
+
+def _pieces(unit: Unit, size_tokens: int) -> list[Unit]:
+    if estimate_tokens(unit.text) < size_tokens:
+        return [unit]
+    chars = max(1, int((size_tokens - 1) / 1.2))
+    return [
+        Unit(unit.text[start : start + chars], unit.start + start, unit.block_index, unit.line)
+        for start in range(0, len(unit.text), chars)
+    ]
+
+
+__all__ = ["Unit", "Window", "page_text", "page_units", "page_windows", "window_of", "window_text"]

@@ -1,0 +1,357 @@
+"""What a report on a community is written from: its entities, relationships and claims and the reports on its parts,
+packed into a number of tokens.
+
+Which records are packed depends on their prominence in the whole graph. How they are set out depends on nothing but
+which ones they are: so a report stays what it is as long as its records do, whatever happens elsewhere.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from rag_assets.graph.reports.references import Records, cited
+from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
+
+_COLUMNS = {
+    "Entities": "number | name | type | description",
+    "Relationships": "number | name | name | description",
+    "Claims": "name (number of entity) | status | type | dates | description",
+    "Reports": "",
+}
+
+
+@dataclass(frozen=True)
+class Entity:
+    """An entity as reports show it.
+
+    Attributes:
+        entity_id: Its id.
+        number: Number by which it is cited.
+        name: Its name.
+        type: Its type.
+        description: What the documents say of it; may be empty.
+    """
+
+    entity_id: str
+    number: int
+    name: str
+    type: str
+    description: str
+
+    @cached_property
+    def line(self) -> str:
+        """One line of text."""
+        return _line(str(self.number), self.name, self.type, self.description)
+
+    @cached_property
+    def length_tokens(self) -> int:
+        """Tokens of the line, estimated."""
+        return _length(self.line)
+
+
+@dataclass(frozen=True)
+class Relationship:
+    """A relationship as reports show it.
+
+    Attributes:
+        number: Number by which it is cited.
+        source: One end.
+        target: The other end.
+        description: How they are related; may be empty.
+        combined_degree: Sum of the degrees of both ends in the whole graph.
+    """
+
+    number: int
+    source: Entity
+    target: Entity
+    description: str
+    combined_degree: int
+
+    @cached_property
+    def line(self) -> str:
+        """One line of text."""
+        return _line(str(self.number), self.source.name, self.target.name, self.description)
+
+    @cached_property
+    def length_tokens(self) -> int:
+        """Tokens of the line, estimated."""
+        return _length(self.line)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim as reports show it; it is cited by its entity.
+
+    Attributes:
+        entity: The entity that it is about.
+        status: `true`, `false` or `suspected`.
+        type: Its type.
+        dates: When it holds; may be empty.
+        description: The claim.
+    """
+
+    entity: Entity
+    status: str
+    type: str
+    dates: str
+    description: str
+
+    @cached_property
+    def line(self) -> str:
+        """One line of text."""
+        return _line(f"{self.entity.name} ({self.entity.number})", self.status, self.type, self.dates, self.description)
+
+    @cached_property
+    def length_tokens(self) -> int:
+        """Tokens of the line, estimated."""
+        return _length(self.line)
+
+
+@dataclass(frozen=True)
+class PartReport:
+    """The report on a part of a community.
+
+    Attributes:
+        title: Its title.
+        summary: Its summary.
+        text: The whole report.
+    """
+
+    title: str
+    summary: str
+    text: str
+
+    @cached_property
+    def length_tokens(self) -> int:
+        """Tokens of the text, estimated."""
+        return _length(self.text)
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The records of a community.
+
+    Attributes:
+        entities: Its entities.
+        relationships: The relationships between them.
+        claims: Claims by id of the entity that they are about, for all entities of the graph.
+    """
+
+    entities: Sequence[Entity]
+    relationships: Sequence[Relationship]
+    claims: Mapping[str, Sequence[Claim]]
+
+    @cached_property
+    def length_tokens(self) -> int:
+        """Tokens of the lines of all records."""
+        tokens = sum(each.length_tokens for each in self.entities)
+        tokens += sum(each.length_tokens for each in self.relationships)
+        return tokens + sum(claim.length_tokens for each in self.entities for claim in self._claims_of(each))
+
+    @cached_property
+    def prominent(self) -> list[Entity]:
+        """Entities by falling number of relationships within the community, then by number."""
+        degrees = _degrees(self.relationships)
+        return sorted(self.entities, key=lambda each: (-degrees[each.entity_id], each.number))
+
+    def in_order(self, without: Collection[str] = ()) -> Iterator[Entity | Relationship | Claim]:
+        """Records in the order in which they are packed.
+
+        Relationships by falling combined degree (ties: rising number); of each, its first end, its other end, the
+        relationship itself, then the claims about either end. Every record comes once. Entities without a
+        relationship in the community come last.
+
+        Args:
+            without: Ids of entities to leave out, with the claims about them.
+        """
+        told: set[str] = set(without)
+        for edge in sorted(self.relationships, key=lambda each: (-each.combined_degree, each.number)):
+            ends = [end for end in (edge.source, edge.target) if end.entity_id not in told]
+            told.update(end.entity_id for end in ends)
+            yield from ends
+            yield edge
+            for end in ends:
+                yield from self._claims_of(end)
+        for entity in self.prominent:
+            if entity.entity_id not in told:
+                yield entity
+                yield from self._claims_of(entity)
+
+    def _claims_of(self, entity: Entity) -> Sequence[Claim]:
+        return self.claims.get(entity.entity_id, ())
+
+
+@dataclass(frozen=True)
+class Part:
+    """A community that another one is split into.
+
+    Attributes:
+        elements: Its records.
+        report: The report on it; None where it has none.
+    """
+
+    elements: Elements
+    report: PartReport | None
+
+
+@dataclass(frozen=True)
+class ReportContext:
+    """Records and reports that fit a number of tokens.
+
+    Attributes:
+        entities: Entities, by falling number of these relationships, then by number.
+        relationships: Relationships, by falling sum of these numbers of their ends, then by number.
+        claims: Claims, in the order of the entities.
+        reports: Reports on parts, by title.
+    """
+
+    entities: tuple[Entity, ...]
+    relationships: tuple[Relationship, ...]
+    claims: tuple[Claim, ...]
+    reports: tuple[PartReport, ...]
+
+    @cached_property
+    def text(self) -> str:
+        """All of it as text."""
+        sections = {
+            "Entities": [each.line for each in self.entities],
+            "Relationships": [each.line for each in self.relationships],
+            "Claims": [each.line for each in self.claims],
+            "Reports": [each.text for each in self.reports],
+        }
+        shown = [
+            "\n".join(part for part in (f"-- {name} --", _COLUMNS[name], *lines) if part)
+            for name, lines in sections.items()
+            if lines
+        ]
+        return "\n\n".join(shown)
+
+    @cached_property
+    def records(self) -> Records:
+        """The records that a report may cite: those that are packed, and those that the reports cite."""
+        packed = Records(
+            frozenset(each.number for each in self.entities), frozenset(each.number for each in self.relationships)
+        )
+        for report in self.reports:
+            packed |= cited(report.text)
+        return packed
+
+
+HEADING_TOKENS = sum(estimate_tokens(f"-- {name} --\n{columns}\n\n") for name, columns in _COLUMNS.items())
+
+
+def pack_report(elements: Elements, parts: Sequence[Part], limit_tokens: int) -> ReportContext:
+    """Pack what a report on a community is written from.
+
+    Where all records fit, these. Else, of a community that is not split, as many as fit in the order of
+    `Elements.in_order`. Of one that is: its parts, by falling tokens of their records (ties: as given), are replaced by
+    their reports one after the other, until it fits; a relationship between two parts stays. If it does not fit even
+    then, the reports that do come first in the same order, then records, those of the other parts among them, until the
+    limit.
+
+    Source: D. Edge et al., "From Local to Global: A GraphRAG Approach to Query-Focused Summarization" (2024), section
+    3.1.5. Deviations: a report that is not shorter than the records is not taken; a record that is longer than the
+    limit by itself is cut.
+
+    Args:
+        elements: Records of the community.
+        parts: The communities that it is split into; none for a leaf.
+        limit_tokens: Tokens of the packed text at most, by estimate.
+    """
+    room = limit_tokens - HEADING_TOKENS
+    packing = _Packing(room)
+    if elements.length_tokens <= room or not parts:
+        packing.fill(elements.in_order())
+        return packing.context()
+    length = elements.length_tokens
+    replaced: list[tuple[Part, PartReport]] = []
+    for part in sorted(parts, key=lambda each: -each.elements.length_tokens):
+        if length <= room:
+            break
+        if part.report is not None and part.report.length_tokens < part.elements.length_tokens:
+            length += part.report.length_tokens - part.elements.length_tokens
+            replaced.append((part, part.report))
+    replaced = _fitting(replaced, room)
+    owner = {each.entity_id: index for index, (part, _) in enumerate(replaced) for each in part.elements.entities}
+    left = [
+        edge
+        for edge in elements.relationships
+        if edge.source.entity_id not in owner or owner[edge.source.entity_id] != owner.get(edge.target.entity_id)
+    ]
+    packing.fill(report for _, report in replaced)
+    kept = [each for each in elements.entities if each.entity_id not in owner]
+    packing.fill(Elements(kept, left, elements.claims).in_order(without=owner))
+    return packing.context()
+
+
+def _fitting(reports: Sequence[tuple[Part, PartReport]], room: int) -> list[tuple[Part, PartReport]]:
+    """Of parts with their reports, in order, those for whose report there is room."""
+    taken = []
+    for part, report in reports:
+        if report.length_tokens <= room:
+            taken.append((part, report))
+            room -= report.length_tokens
+    return taken
+
+
+@dataclass
+class _Packing:
+    """Takes records until one does not fit."""
+
+    room: int
+    entities: list[Entity] = field(default_factory=list)
+    relationships: list[Relationship] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    reports: list[PartReport] = field(default_factory=list)
+    full: bool = False
+
+    def fill(self, items: Iterator[Entity | Relationship | Claim] | Iterator[PartReport]) -> None:
+        for item in items:
+            if self.full:
+                return
+            self._take(item)
+
+    def _take(self, item: Entity | Relationship | Claim | PartReport) -> None:
+        if item.length_tokens > self.room:
+            self.full = True
+            if self.entities or self.reports or not isinstance(item, Entity):
+                return
+            item = replace(item, description=cut_to_tokens(item.description, max(1, self.room // 2)))
+        self.room -= item.length_tokens
+        match item:
+            case Entity():
+                self.entities.append(item)
+            case Relationship():
+                self.relationships.append(item)
+            case Claim():
+                self.claims.append(item)
+            case PartReport():
+                self.reports.append(item)
+
+    def context(self) -> ReportContext:
+        degrees = _degrees(self.relationships)
+        entities = sorted(self.entities, key=lambda each: (-degrees[each.entity_id], each.number))
+        place = {each.entity_id: index for index, each in enumerate(entities)}
+        relationships = sorted(
+            self.relationships,
+            key=lambda each: (-degrees[each.source.entity_id] - degrees[each.target.entity_id], each.number),
+        )
+        claims = sorted(self.claims, key=lambda each: (place[each.entity.entity_id], each.line))
+        reports = sorted(self.reports, key=lambda each: (each.title, each.text))
+        return ReportContext(tuple(entities), tuple(relationships), tuple(claims), tuple(reports))
+
+
+def _degrees(relationships: Sequence[Relationship]) -> Counter[str]:
+    degrees: Counter[str] = Counter()
+    for edge in relationships:
+        degrees.update((edge.source.entity_id, edge.target.entity_id))
+    return degrees
+
+
+def _line(*cells: str) -> str:
+    return " | ".join(" ".join(cell.split()) for cell in cells)
+
+
+def _length(text: str) -> int:
+    return estimate_tokens(text) + 1

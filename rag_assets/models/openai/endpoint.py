@@ -1,0 +1,366 @@
+"""A server that speaks OpenAI's API: its clients, its errors, what it tells of its models, and its tokenizer, if any.
+What is asked of it stands in `openai_model` and `openai_embedder`.
+"""
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+
+from rag_assets.contracts.errors import AwayError, ModelError, SettingsError
+from rag_assets.models.attempts import Pacing, until_answered
+from rag_assets.models.openai.chat_messages import sendable, unquoted
+from rag_assets.models.providers import CallError, CallProblem, late, nobody, without_keys
+
+if TYPE_CHECKING:
+    from openai import APIError, AsyncOpenAI, OpenAI
+
+Item = TypeVar("Item")
+
+_OPENAI_URL = "https://api.openai.com/v1"
+_KEY_VARIABLE = "OPENAI_API_KEY"
+_NO_KEY = "none"  # the SDK insists on one; servers without keys ignore it
+_TOKENIZER_CALLS = 8  # at once
+_RETRIES = 5  # of short calls, by the SDK
+_FULL_CONTEXT = re.compile(
+    r"context\b.*\bexceed|exceed.*\bcontext\b", re.IGNORECASE
+)  # llama.cpp, with slots that share
+_STATUS_PROBLEMS = {
+    401: CallProblem.DENIED,
+    402: CallProblem.DENIED,
+    403: CallProblem.DENIED,
+    404: CallProblem.DENIED,
+    405: CallProblem.DENIED,
+    408: CallProblem.UNAVAILABLE,
+    409: CallProblem.UNAVAILABLE,
+    429: CallProblem.RATE_LIMITED,
+    503: CallProblem.OVERLOADED,
+    529: CallProblem.OVERLOADED,
+}
+_AWAY = frozenset({CallProblem.UNREACHABLE, CallProblem.OVERLOADED, CallProblem.UNAVAILABLE})
+# These come with 429, but waiting does not help.
+_NO_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+
+
+class ServerKind(StrEnum):
+    """What answers at an address, as far as it tells."""
+
+    LLAMA_CPP = "llama.cpp"
+    VLLM = "vLLM"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A model that a server offers.
+
+    Attributes:
+        name: Its name there.
+        kind: What the server is.
+        context_tokens: Tokens of prompt and answer together; None where the server does not tell.
+    """
+
+    name: str
+    kind: ServerKind
+    context_tokens: int | None
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where an API is, and how it is reached.
+
+    Args:
+        base_url: Address up to `/v1`; empty for OpenAI's own.
+        api_key: Key; None takes `OPENAI_API_KEY`. An address of one's own needs none.
+        timeout_seconds: Seconds that an attempt at a call may take.
+        timeout_setting: The setting that says so, for messages; empty where none does.
+
+    Raises:
+        SettingsError: The address is none.
+    """
+
+    base_url: str = ""
+    api_key: str | None = field(default=None, repr=False)
+    timeout_seconds: float = 120.0
+    timeout_setting: str = ""
+
+    def __post_init__(self) -> None:
+        if self.base_url and not self.host:
+            raise SettingsError("base_url: expected an address such as http://localhost:8000/v1")
+
+    @cached_property
+    def host(self) -> str:
+        """Host and port of the address as it is written; empty for OpenAI's own."""
+        try:
+            parts = urlsplit(self.base_url)
+            valid = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        except ValueError:
+            return ""
+        return parts.netloc.rpartition("@")[2] if valid else ""
+
+    @property
+    def place(self) -> str:
+        """The host, for messages."""
+        return self.host or "api.openai.com"
+
+    @property
+    def late(self) -> str:
+        """What is said where no answer came in time."""
+        return late(self.timeout_seconds, self.timeout_setting)
+
+    @property
+    def root(self) -> str:
+        """The address without `/v1`, where routes that are not OpenAI's lie."""
+        return self.base_url.rstrip("/").removesuffix("/v1")
+
+    @property
+    def key(self) -> str:
+        """The key that is sent.
+
+        Raises:
+            ModelError: There is none, and OpenAI's own address needs one.
+        """
+        key = (self.api_key or os.environ.get(_KEY_VARIABLE) or (_NO_KEY if self.base_url else "")).strip()
+        if not key:
+            raise ModelError(f"{self.place}: no key: set {_KEY_VARIABLE}, or base_url for a server of your own")
+        return key
+
+    def asynchronous_client(self) -> "AsyncOpenAI":
+        """A client that makes one attempt a call. It belongs to the running event loop and must be closed there."""
+        import openai
+
+        from rag_assets.models.http_pools import LIMITS, connection_pools
+
+        return openai.AsyncOpenAI(
+            api_key=self.key,
+            base_url=self._url,
+            timeout=self.timeout_seconds,
+            max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(transport=connection_pools(), limits=LIMITS),
+        )
+
+    @contextmanager
+    def client(self, *, doing: str, sent: Sequence[str] = (), retries: int = _RETRIES) -> Iterator["OpenAI"]:
+        """A client whose calls are tried again after 408, 409, 429 and 5xx; closed in the end.
+
+        Args:
+            doing: What is done, for messages.
+            sent: Texts that no message may quote.
+            retries: Further attempts at a call.
+
+        Raises:
+            AwayError: The server does not answer at the moment.
+            ModelError: A call failed.
+        """
+        import openai
+
+        with openai.OpenAI(
+            api_key=self.key, base_url=self._url, timeout=self.timeout_seconds, max_retries=retries
+        ) as client:
+            try:
+                yield client
+            except (openai.APIError, ValueError) as error:
+                problem = call_error(error, self, sent)
+                raised = AwayError if problem.problem in _AWAY else ModelError
+                raise raised(f"{doing}: {problem}") from None
+
+    def check(self, seconds: float) -> None:
+        """Find out whether a server listens; whatever it says will do, and so will silence.
+
+        Args:
+            seconds: How long it may take.
+
+        Raises:
+            ModelError: Nobody listens at the address.
+        """
+        import openai
+
+        with openai.OpenAI(api_key=self.key, base_url=self._url, timeout=seconds, max_retries=0) as client:
+            try:
+                client.get("/models", cast_to=object)
+            except (openai.APIError, ValueError) as error:
+                problem = call_error(error, self, ())
+                if problem.problem is CallProblem.UNREACHABLE:
+                    raise ModelError(str(problem)) from None
+
+    @property
+    def _url(self) -> str:
+        # Never left to the SDK: OPENAI_BASE_URL would send requests elsewhere than the model's name says.
+        return self.base_url or _OPENAI_URL
+
+
+class ServerTokenizer:
+    """What a server tells of a model, and its tokenizer.
+
+    Args:
+        endpoint: The server.
+        model: Name of the model there; empty takes the first that the server lists.
+        pacing: How long it is waited for.
+    """
+
+    def __init__(self, endpoint: Endpoint, model: str = "", pacing: Pacing | None = None) -> None:
+        self._endpoint = endpoint
+        self._model = model
+        self._pacing = pacing or Pacing()
+
+    @cached_property
+    def served(self) -> ServedModel:
+        """The model, as the server describes it.
+
+        Raises:
+            ModelError: The server cannot be reached, or offers no model.
+        """
+        return until_answered(self._ask_served, self._pacing, self._endpoint.place)
+
+    def _ask_served(self) -> ServedModel:
+        with self._endpoint.client(doing="list of models", retries=1) as client:
+            listed = self._listed(client)
+            entries = [_mapping(entry) for entry in listed] if isinstance(listed, list) else []
+            named = [entry for entry in entries if entry.get("id") == self._model]
+            entry = (named or [{"id": self._model}] if self._model else entries)[:1]
+            if not entry or not isinstance(name := entry[0].get("id"), str):
+                raise ModelError(f"{self._endpoint.place}: offers no model; name one in the setting `model`")
+            # A server that answers to any name lists its one model under another.
+            facts = entry[0] if named or not self._model else next(iter(entries), {}) if len(entries) == 1 else {}
+            if isinstance(length := facts.get("max_model_len"), int):
+                return ServedModel(name, ServerKind.VLLM, length)
+            if facts.get("owned_by") == "llamacpp":
+                properties = _mapping(client.get(f"{self._endpoint.root}/props", cast_to=object))
+                length = _mapping(properties.get("default_generation_settings")).get("n_ctx")
+                return ServedModel(name, ServerKind.LLAMA_CPP, length if isinstance(length, int) else None)
+            return ServedModel(name, ServerKind.OTHER, None)
+
+    def _listed(self, client: "OpenAI") -> object:
+        """What the server lists; nothing where it has no such route and the name of the model is known."""
+        import openai
+
+        try:
+            return _mapping(client.get("/models", cast_to=object)).get("data")
+        except openai.NotFoundError:
+            if self._model:
+                return None
+            raise
+
+    def count_chats(self, chats: Sequence[Sequence[Mapping[str, str]]]) -> list[int] | None:
+        """Tokens of each list of messages as the model reads it, with what opens the answer.
+
+        Returns:
+            None where the server has no tokenizer.
+
+        Raises:
+            ModelError: The server cannot be reached.
+        """
+
+        def count(client: "OpenAI", chat: Sequence[Mapping[str, str]]) -> int:
+            if self.served.kind is ServerKind.VLLM:
+                return self._tokens(client, {"model": self.served.name, "messages": list(chat)})
+            prompt = _mapping(self._post(client, "apply-template", {"messages": list(chat)})).get("prompt")
+            return self._tokens(client, {"content": prompt, "add_special": True, "parse_special": True})
+
+        return self._counted(count, chats, [message["content"] for chat in chats for message in chat])
+
+    def count_texts(self, texts: Sequence[str]) -> list[int] | None:
+        """Tokens of each text, without special tokens; None where the server has no tokenizer.
+
+        Raises:
+            ModelError: The server cannot be reached.
+        """
+
+        def count(client: "OpenAI", text: str) -> int:
+            if self.served.kind is ServerKind.VLLM:
+                body: dict[str, object] = {"model": self.served.name, "prompt": text, "add_special_tokens": False}
+            else:
+                body = {"content": text, "add_special": False, "parse_special": False}
+            return self._tokens(client, body)
+
+        return self._counted(count, [sendable(text) for text in texts], texts)
+
+    def _counted(
+        self, count: Callable[["OpenAI", Item], int], items: Sequence[Item], sent: Sequence[str]
+    ) -> list[int] | None:
+        if not self._endpoint.base_url or self.served.kind is ServerKind.OTHER:
+            return None
+        with (
+            self._endpoint.client(doing="tokenizer", sent=sent) as client,
+            ThreadPoolExecutor(_TOKENIZER_CALLS, "tokenize") as executor,
+        ):
+            return list(executor.map(lambda item: count(client, item), items))
+
+    def _tokens(self, client: "OpenAI", body: dict[str, object]) -> int:
+        tokens = _mapping(self._post(client, "tokenize", body)).get("tokens")
+        if not isinstance(tokens, list):
+            raise ModelError(f"{self._endpoint.place}: its tokenizer gives no tokens")
+        return len(tokens)
+
+    def _post(self, client: "OpenAI", route: str, body: dict[str, object]) -> object:
+        return client.post(f"{self._endpoint.root}/{route}", cast_to=object, body=body)
+
+
+def call_error(error: "APIError | ValueError", endpoint: Endpoint, sent: Sequence[str]) -> CallError:
+    """What an error of the SDK means.
+
+    Args:
+        error: The error; a `ValueError` comes of an answer that is no JSON.
+        endpoint: The server.
+        sent: Texts that the message must not quote.
+    """
+    import httpx2
+    import openai
+
+    place = endpoint.place
+    if isinstance(error, openai.APITimeoutError):
+        return CallError(CallProblem.UNAVAILABLE, f"{place}: {endpoint.late}")
+    if isinstance(error, openai.APIConnectionError):
+        if isinstance(error.__cause__, httpx2.ConnectError):
+            return CallError(CallProblem.UNREACHABLE, f"{place}: connection failed: {nobody(error.__cause__)}")
+        cause = type(error.__cause__).__name__ if error.__cause__ else "no connection"
+        return CallError(CallProblem.UNAVAILABLE, f"{place}: connection failed ({cause})")
+    if not isinstance(error, openai.APIStatusError):
+        return CallError(CallProblem.UNAVAILABLE, f"{place}: its answer cannot be read")
+    status = error.status_code
+    default = CallProblem.UNAVAILABLE if status >= 500 else CallProblem.REJECTED
+    problem = _STATUS_PROBLEMS.get(status, default)
+    if status == 500 and _FULL_CONTEXT.search(error.message):
+        problem = CallProblem.FULL
+    if _NO_MONEY & {error.code, error.type}:
+        problem = CallProblem.DENIED
+    body = _mapping(error.body)
+    said = body.get("message") if "message" in body else _mapping(body.get("error")).get("message")
+    said = (
+        unquoted(without_keys(said, endpoint.api_key), sent)
+        if isinstance(said, str) and status not in {401, 403}
+        else ""
+    )
+    named = without_keys(
+        (error.code if error.code and not error.code.isdecimal() else error.type) or "", endpoint.api_key
+    )
+    words = f"{place}: status {status}" + (f" ({' '.join(named.split())[:60]})" if named else "")
+    return CallError(problem, f"{words}: {said}" if said else words, _retry_after_seconds(error.response.headers))
+
+
+def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        try:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        if 0 <= seconds < math.inf:
+            return seconds
+    try:
+        when = parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return max(0.0, (when.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,335 @@
+"""Language models behind OpenAI's chat completions: OpenAI's own, and servers such as llama.cpp and vLLM.
+
+What stays out: how the server is reached and what it tells of itself (`openai_endpoint`), retries and limits
+(`dispatch`), and whether a JSON answer satisfies its schema (`structured`).
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
+from rag_assets.contracts.ports import Session
+from rag_assets.models.attempts import Pacing
+from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
+from rag_assets.models.openai.chat_messages import chat_messages
+from rag_assets.models.openai.endpoint import Endpoint, ServerTokenizer, call_error
+from rag_assets.models.providers import UNLIMITED, Caller, CallError, CallProblem, Keep, Purse
+from rag_assets.text.tokens import estimate_tokens, mean_tokens
+
+if TYPE_CHECKING:
+    from openai.types import CompletionUsage
+    from openai.types.chat import ChatCompletion, ChatCompletionChunk
+    from openai.types.chat.completion_create_params import ResponseFormat
+
+_MESSAGE_TOKENS = 4  # what a chat template puts around a message
+_COUNTED_CHARS = 500_000  # at once; the tokenizer refuses a million
+_NEWEST_ENCODING = "o200k_base"  # of models that the tokenizer's package does not know yet
+_REFUSED_BY_FILTER = "content_filter"
+
+
+class OpenSession(Protocol):
+    """Opens a session on callers that are built inside of its event loop."""
+
+    def __call__(
+        self, make_caller: Callable[[], Caller], keep: Keep, purse: Purse, *, name: str
+    ) -> AbstractContextManager[Session]: ...
+
+
+class OpenAIModel:
+    """A model behind OpenAI's chat completions.
+
+    Its limits are those of the catalogue, else what the server tells, else defaults.
+
+    Args:
+        endpoint: The server.
+        model: Name of the model there; may be empty for a server of one's own: the first that it lists.
+        open_session: Opens a session of single calls.
+        catalogue: The user's file of prices and limits.
+        context_tokens: Tokens of prompt and answer together; 0 takes those of the catalogue or the server.
+        pacing: How long the server is waited for when it is asked for its limits.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        open_session: OpenSession,
+        catalogue: Path | None = None,
+        context_tokens: int = 0,
+        pacing: Pacing | None = None,
+    ) -> None:
+        self._endpoint = endpoint
+        self._model = model
+        self._open_session = open_session
+        self._catalogue = catalogue
+        self._context_tokens = context_tokens
+        self._tokenizer = ServerTokenizer(endpoint, model, pacing)
+
+    @cached_property
+    def model(self) -> str:
+        """Name of the model at the server.
+
+        Raises:
+            ModelError: It was not given, and the server cannot be asked.
+        """
+        return self._model or self._tokenizer.served.name
+
+    @property
+    def name(self) -> str:
+        host = f"@{self._endpoint.host}" if self._endpoint.host else ""
+        return f"openai:{self.model}{host}"
+
+    @cached_property
+    def facts(self) -> ModelFacts:
+        facts = model_facts("openai", self.model, self._catalogue)
+        length = self._context_tokens
+        if facts is None:
+            facts = ModelFacts()
+            if not length and self._endpoint.base_url:
+                length = self._tokenizer.served.context_tokens or 0
+        if not length:
+            return facts
+        return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
+
+    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
+        """Open a session, see `Provider`."""
+        model, prices = self.model, self.facts.prices
+        return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, purse, name=self.name)
+
+    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
+        """Tokens of each request: by the server's tokenizer, by OpenAI's for its own models (extra `openai-tokenizer`),
+        else estimated from its characters.
+        """
+        if not requests:
+            return []
+        chats = [chat_messages(request) for request in requests]
+        counted = self._tokenizer.count_chats(chats)
+        if counted is not None:
+            return counted
+        count = mean_tokens if self._endpoint.base_url else _text_counter(self.model)
+        return [round(sum(_MESSAGE_TOKENS + count(message["content"]) for message in chat)) for chat in chats]
+
+
+class OpenAICaller:
+    """One request a call, by OpenAI's SDK. Built, used and closed within one event loop.
+
+    Tokens of the answer are limited by `max_completion_tokens`: OpenAI's newer models refuse the older `max_tokens`,
+    and llama.cpp and vLLM take both.
+
+    Args:
+        endpoint: The server.
+        model: Name of the model there.
+        prices: What tokens cost.
+
+    Raises:
+        ModelError: There is no key.
+    """
+
+    def __init__(self, endpoint: Endpoint, model: str, prices: Prices) -> None:
+        self._endpoint = endpoint
+        self._place = endpoint.place
+        self._client = endpoint.asynchronous_client()
+        self._model = model
+        self._prices = prices
+
+    async def call(self, request: Request) -> Completion:
+        """Make one attempt, see `Caller`."""
+        import openai
+
+        sent = [message.text for message in request.messages]
+        try:
+            # The SDK's own limit is on each read and write, which a trickle of bytes never reaches.
+            async with asyncio.timeout(self._endpoint.timeout_seconds):
+                if request.progress is not None:
+                    written = await self._stream(request, request.progress)
+                else:
+                    written = self._written(await self._create(request))
+        except TimeoutError:
+            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: {self._endpoint.late}") from None
+        except (openai.APIError, ValueError) as error:
+            if getattr(error, "code", None) == _REFUSED_BY_FILTER:
+                return Completion(request, Outcome.REFUSED, error="refused by the provider's filter")
+            # from None: what the SDK's errors carry may quote the document
+            raise call_error(error, self._endpoint, sent) from None
+        return self._completion(request, written)
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._client.close()
+
+    async def _create(self, request: Request) -> "ChatCompletion":
+        from openai.types.chat import ChatCompletion
+
+        # Not `chat.completions.create`: it walks through the types of all parameters, a third of what a call costs.
+        return await self._client.post("/chat/completions", body=self._body(request), cast_to=ChatCompletion)
+
+    async def _stream(self, request: Request, progress: Callable[[str], None]) -> "_Written":
+        """An answer that comes in pieces; as a whole from a server that sends nothing that can be read as such."""
+        import openai
+        from openai.types.chat import ChatCompletionChunk
+
+        body = self._body(request) | {"stream": True, "stream_options": {"include_usage": True}}
+        try:
+            stream = await self._client.post(
+                "/chat/completions",
+                body=body,
+                cast_to=ChatCompletionChunk,
+                stream=True,
+                stream_cls=openai.AsyncStream[ChatCompletionChunk],
+            )
+        except (openai.BadRequestError, openai.UnprocessableEntityError):
+            return self._written(await self._create(request))
+        pieces = _Pieces()
+        async with stream:
+            async for chunk in stream:
+                if pieces.add(chunk):
+                    progress(pieces.text)
+        if not pieces.any:
+            return self._written(await self._create(request))
+        if pieces.reason is None:
+            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: its answer broke off")
+        asked = " ".join(message["content"] for message in chat_messages(request))
+        estimated = Usage(estimate_tokens(asked), estimate_tokens(pieces.text))
+        usage = _usage(pieces.usage) if pieces.usage is not None else estimated
+        return _Written(pieces.reason, pieces.text, pieces.refused, usage)
+
+    def _body(self, request: Request) -> dict[str, object]:
+        chosen = {
+            "response_format": None if request.schema is None else response_format(request.schema),
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "stop": list(request.stop) or None,
+        }
+        body: dict[str, object] = {
+            "model": self._model,
+            "messages": chat_messages(request),
+            "max_completion_tokens": request.max_tokens,
+        }
+        return body | {name: value for name, value in chosen.items() if value is not None}
+
+    def _written(self, answer: "ChatCompletion") -> "_Written":
+        # The SDK checks nothing: whatever a server says with status 200 arrives here.
+        choices = getattr(answer, "choices", None)
+        if not isinstance(choices, list) or not choices or getattr(choices[0], "message", None) is None:
+            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: its answer is no chat completion")
+        reason, message = getattr(choices[0], "finish_reason", None), choices[0].message
+        return _Written(reason, message.content or "", bool(message.refusal), _usage(answer.usage))
+
+    def _completion(self, request: Request, written: "_Written") -> Completion:
+        if not isinstance(written.text, str) or written.reason in {"abort", "error"}:
+            raise CallError(CallProblem.UNAVAILABLE, f"{self._place}: it gave up on the answer")
+        usage = written.usage
+        done = Completion(request, Outcome.COMPLETED, written.text, usage, self._prices.cost_usd(usage))
+        if written.reason == _REFUSED_BY_FILTER or written.refused:
+            filtered = written.reason == _REFUSED_BY_FILTER
+            said = "refused by the provider's filter" if filtered else "the model declined"
+            return replace(done, outcome=Outcome.REFUSED, text="", error=said)
+        if written.reason == "length":
+            return replace(done, outcome=Outcome.TRUNCATED)
+        return done if written.text.strip() else replace(done, outcome=Outcome.EMPTY, text="")
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What a server says of an answer: why it ended, its text, whether the model declined, and its tokens."""
+
+    reason: str | None
+    text: str
+    refused: bool
+    usage: Usage
+
+
+@dataclass
+class _Pieces:
+    """What has come so far of an answer in pieces."""
+
+    text: str = ""
+    reason: str | None = None
+    refused: bool = False
+    usage: "CompletionUsage | None" = None
+    any: bool = False
+
+    def add(self, chunk: "ChatCompletionChunk") -> bool:
+        """Take a piece; whether it brought text. The SDK checks nothing of it."""
+        self.usage = getattr(chunk, "usage", None) or self.usage
+        choices = getattr(chunk, "choices", None)
+        if not isinstance(choices, list) or not choices or getattr(choices[0], "delta", None) is None:
+            return False
+        self.any = True
+        self.reason = getattr(choices[0], "finish_reason", None) or self.reason
+        delta = choices[0].delta
+        self.refused = self.refused or bool(getattr(delta, "refusal", None))
+        content = getattr(delta, "content", None)
+        if not isinstance(content, str) or not content:
+            return False
+        self.text += content
+        return True
+
+
+def response_format(schema: str) -> "ResponseFormat":
+    """The schema of an answer as servers take it, strict where OpenAI would not refuse it so.
+
+    Args:
+        schema: JSON schema, as JSON text.
+    """
+    content = json.loads(schema)
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": content, "strict": _is_closed(content)},
+    }
+
+
+def _text_counter(model: str) -> Callable[[str], float]:
+    """Counts tokens as a model of OpenAI's does; from characters where its tokenizer is not installed."""
+    try:
+        import bpe_openai
+    except ImportError:
+        return mean_tokens
+    try:
+        encoding = bpe_openai.encoding_for_model(model)
+    except bpe_openai.UnsupportedModelError:
+        encoding = bpe_openai.get_encoding(_NEWEST_ENCODING)
+
+    def count(text: str) -> int:
+        parts = (text[start : start + _COUNTED_CHARS] for start in range(0, len(text), _COUNTED_CHARS))
+        return sum(len(encoding.encode_ordinary(part)) for part in parts)
+
+    return count
+
+
+def _is_closed(schema: JsonValue) -> bool:
+    """Whether every object of a schema allows and requires what it names, and that alone.
+
+    OpenAI refuses any other schema in strict mode; llama.cpp and vLLM hold an answer to its schema in either.
+    """
+    if isinstance(schema, list):
+        return all(map(_is_closed, schema))
+    if not isinstance(schema, dict):
+        return True
+    properties = schema.get("properties")
+    if isinstance(properties, dict) or schema.get("type") == "object":
+        named = set(properties) if isinstance(properties, dict) else set()
+        required = schema.get("required")
+        required_names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
+        if schema.get("additionalProperties") is not False or required_names != named:
+            return False
+    return all(map(_is_closed, schema.values()))
+
+
+def _usage(reported: "CompletionUsage | None") -> Usage:
+    """Tokens of a call; OpenAI counts cached ones among those read, here they stand apart."""
+    details = getattr(reported, "prompt_tokens_details", None)
+    cached, written = _count(details, "cached_tokens"), _count(details, "cache_write_tokens")
+    read = _count(reported, "prompt_tokens")
+    return Usage(max(0, read - cached - written), _count(reported, "completion_tokens"), cached, written)
+
+
+def _count(holder: object, name: str) -> int:
+    value = getattr(holder, name, None)
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,433 @@
+"""Cell values as a workbook shows them: number formats applied to stored numbers.
+
+Dates are written ISO-like (`2019-09-10`, `2019-09-10 12:30`, `2019-09` for year and month) whatever their local
+format, so that they can be found and compared, with the weekday behind where the format has one: `2019-09-10 (火)`;
+those with a Japanese era as shown, with the ISO date behind: `令和1年9月10日 (2019-09-10)`. So do numbers in Japanese
+numerals, with the plain number behind: `百二十三 (123)`. A value whose format is not
+understood is shown plainly. So is a zero or a number that a format hides, because it says something all the same.
+
+What stays out: reading cells.
+"""
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from rag_assets.parsing.excel.eras import ERA, era_date, restore
+from rag_assets.parsing.excel.numerals import with_numerals
+
+BUILT_IN_FORMATS = {
+    0: "General", 1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "#,##0", 6: "#,##0", 7: "#,##0.00", 8: "#,##0.00",
+    9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??", 14: "yyyy-mm-dd", 15: "yyyy-mm-dd",
+    16: "yyyy-mm-dd", 17: "yyyy-mm", 18: "h:mm", 19: "h:mm:ss", 20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm",
+    27: "yyyy-mm-dd", 28: "yyyy-mm-dd", 29: "yyyy-mm-dd", 30: "yyyy-mm-dd", 31: "yyyy-mm-dd", 32: "h:mm",
+    33: "h:mm:ss", 34: "h:mm", 35: "h:mm:ss", 36: "yyyy-mm-dd", 37: "#,##0", 38: "#,##0", 39: "#,##0.00",
+    40: "#,##0.00", 41: "#,##0", 42: "#,##0", 43: "#,##0.00", 44: "#,##0.00", 45: "mm:ss", 46: "[h]:mm:ss",
+    47: "mm:ss", 48: "##0.0E+0", 49: "@", 50: "yyyy-mm-dd", 51: "yyyy-mm-dd", 52: "yyyy-mm", 53: "yyyy-mm-dd",
+    54: "yyyy-mm-dd", 55: "yyyy-mm", 56: "yyyy-mm-dd", 57: "yyyy-mm-dd", 58: "yyyy-mm-dd",
+}  # fmt: skip
+
+_TOKEN = re.compile(r'"([^"]*)"|\\(.)|_.|\*.|\[([^\]]*)\]|(.)', re.DOTALL)
+_CONDITION = re.compile(r"(<>|<=|>=|<|>|=)\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:E[+-]?[0-9]+)?)\s*$", re.IGNORECASE)
+_NUMERALS = re.compile(r"DBNum([1-3])", re.IGNORECASE)
+_GENERAL = re.compile(r"general|G/標準", re.IGNORECASE)
+_DATE = re.compile(r"[ymdhsg]|e(?![+-])|aaa", re.IGNORECASE)
+_ELAPSED = re.compile(r"\[(h+|m+|s+)\]|h+|m+|s+(?:\.(0+))?", re.IGNORECASE)
+_WEEKDAY = re.compile(r"aaaa?|dddd?")
+_EXPONENT = re.compile(r"([0#?][0#?,]*)(?:\.([0#?]*))?E([+-])([0#?]+)", re.IGNORECASE)
+_FRACTION = re.compile(r"(?:([0#?][0#?,]*)([^0#?/]+))?([0#?]+) ?/ ?([1-9][0-9]{0,8}|[0#?]{1,9})")
+_PLACEHOLDERS = "0#?"
+_LONGEST_PATTERN = 255
+_PRIVATE = 0xE000
+_GANNEN = "x-gannen"
+_UNIT_DIGITS = 16  # of whole numbers that are told with units, as in `百二十三`
+_DATE_DIGITS = 2  # of years of an era, months and days
+_WEEKDAYS = "月火水木金土日"
+_ENGLISH_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_EXACT = Context(prec=2000, rounding=ROUND_HALF_UP, traps=[])
+_BASE_1900 = datetime(1899, 12, 30)  # noqa: DTZ001 - the dates of a workbook have no time zone
+_BASE_1904 = datetime(1904, 1, 1)  # noqa: DTZ001
+_FIRST_SERIAL_DATE = 61  # Excel counts a 29 February 1900 that never was
+_LAST_SERIAL_DATE = 2958466
+
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class _Condition(NamedTuple):
+    """For which numbers a section is."""
+
+    sign: str
+    limit: float
+
+    def holds(self, value: float) -> bool:
+        return _OPERATORS[self.sign](value, self.limit)
+
+    @property
+    def only_negative(self) -> bool:
+        """Whether no number from 0 on meets it."""
+        return (self.sign == "<" and self.limit <= 0) or (self.sign in {"<=", "="} and self.limit < 0)
+
+    @property
+    def all_others(self) -> bool:
+        """Whether every number from 0 on meets it."""
+        return (self.sign == ">=" and self.limit <= 0) or (self.sign in {">", "<>"} and self.limit < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """One of up to four parts of a format.
+
+    Attributes:
+        pattern: The format with quoted and escaped text replaced by private characters, and `General` by `@`.
+        literals: What those characters stand for.
+        is_date: Whether it shows a date or a time.
+        elapsed: Whether it shows hours, minutes or seconds beyond a day.
+        locale: Language of the names of days as stated, such as `411` and `ja-JP`; empty where it is not.
+        condition: For which numbers it is; None for those that the sections before it leave.
+        numerals: Style of Japanese numerals, from 1 to 3; 0 for digits as usual.
+        unsigned: Whether it is for negative numbers alone, so that their sign is what its literals say.
+    """
+
+    pattern: str
+    literals: tuple[str, ...]
+    is_date: bool
+    elapsed: bool
+    locale: str
+    condition: _Condition | None
+    numerals: int = 0
+    unsigned: bool = False
+
+
+class _Format(NamedTuple):
+    """The sections of a format for numbers, and the one for text."""
+
+    numbers: tuple[_Section, ...]
+    text: _Section | None
+
+
+class _Mask(NamedTuple):
+    """Where the digits of a number go in a pattern.
+
+    Attributes:
+        whole: Positions of the digits before the decimal point.
+        decimals: Positions of the digits behind it.
+        point: Position of the decimal point; -1 for none.
+        commas: Positions of the commas, which are not shown.
+        grouped: Whether thousands are separated.
+        shift: The power of ten by which the number is multiplied.
+    """
+
+    whole: tuple[int, ...]
+    decimals: tuple[int, ...]
+    point: int
+    commas: tuple[int, ...]
+    grouped: bool
+    shift: int
+
+
+def format_number(value: float, code: str, *, base_1904: bool = False) -> str:
+    """A stored number as shown under a number format.
+
+    Args:
+        value: The stored number; for dates, days since the base of the workbook.
+        code: Number format code, as in `#,##0.00`.
+        base_1904: Whether day 0 is 1 January 1904.
+    """
+    sections = _format(code).numbers
+    section = next((each for each in sections if each.condition is None or each.condition.holds(value)), None)
+    if section is None or not section.pattern:
+        return general(value)
+    if section.is_date:
+        number = abs(value) if section.unsigned else value
+        return _format_date(number, section, base_1904=base_1904) or general(value)
+    shown = _format_pattern(abs(value), section.pattern)
+    if shown is None:
+        return general(value)
+    signed = value < 0 and not section.unsigned and any(sign in "123456789" for sign in shown)
+    if section.numerals:
+        shown = with_numerals(shown, section.numerals, _UNIT_DIGITS if "@" in section.pattern else 0)
+    text = f"{'-' if signed else ''}{restore(shown, section.literals).strip()}"
+    return f"{text} ({general(value)})" if section.numerals else text
+
+
+def format_text(text: str, code: str) -> str:
+    """A text as shown under a number format, as in `@"様"`; unchanged where the format has no place for it."""
+    if "@" not in code or code == "@" or not text:
+        return text
+    section = _format(code).text
+    if section is None or "@" not in section.pattern or section.is_date:
+        return text
+    return "".join(text if sign == "@" else restore(sign, section.literals) for sign in section.pattern).strip()
+
+
+def general(value: float) -> str:
+    """A number without a format: integers without a fraction, others in at most 15 significant digits."""
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return f"{value:.15g}"
+
+
+@lru_cache(maxsize=4096)
+def _format(code: str) -> _Format:
+    sections = tuple(_section(part) for part in _split(code))
+    numbers, text = sections[:3], sections[3] if len(sections) > 3 else None
+    if text is None and "@" in sections[-1].pattern and not _GENERAL.search(code.rpartition(";")[2]):
+        numbers, text = sections[:-1] or sections, sections[-1]
+    return _Format(_conditioned(numbers), text)
+
+
+def _split(code: str) -> list[list[re.Match[str]]]:
+    parts: list[list[re.Match[str]]] = [[]]
+    for match in _TOKEN.finditer(code):
+        if match[4] == ";":
+            parts.append([])
+        else:
+            parts[-1].append(match)
+    return parts
+
+
+def _section(tokens: list[re.Match[str]]) -> _Section:
+    pieces: list[str] = []
+    literals: list[str] = []
+    locale = ""
+    condition = None
+    numerals = 0
+    for match in tokens:
+        quoted, escaped, bracketed, other = match.groups()
+        literal = quoted if quoted is not None else escaped
+        if bracketed is not None:
+            if bracketed.startswith("$"):
+                literal, _, stated = bracketed[1:].partition("-")
+                locale = stated or locale
+            elif _ELAPSED.fullmatch(match[0]):
+                pieces.append(match[0])
+            elif found := _CONDITION.match(bracketed):
+                condition = _Condition(found[1], float(found[2]))
+            elif found := _NUMERALS.fullmatch(bracketed):
+                numerals = int(found[1])
+        if literal is not None:
+            pieces.append(chr(_PRIVATE + len(literals)))
+            literals.append(literal)
+        pieces.append(other or "")
+    locale = locale.lower()
+    numerals = numerals if not locale or locale.endswith("411") or locale.startswith("ja") else 0
+    pattern = _GENERAL.sub("@", "".join(pieces)) or ("@" if numerals else "")
+    is_date = _DATE.search(pattern) is not None
+    elapsed = is_date and "[" in pattern and not re.search(r"[ydgea]", pattern, re.IGNORECASE)
+    return _Section(pattern, tuple(literals), is_date, elapsed, locale, condition, numerals)
+
+
+def _conditioned(sections: tuple[_Section, ...]) -> tuple[_Section, ...]:
+    """Sections with the conditions that they have where none are stated: positive; negative; zero."""
+    defaults: tuple[_Condition | None, ...] = (None, None, None)
+    if len(sections) == 2:
+        defaults = (_Condition(">=", 0), None)
+    elif len(sections) > 2:
+        defaults = (_Condition(">", 0), _Condition("<", 0), None)
+    conditioned = []
+    unsigned = False
+    for section, default in zip(sections, defaults, strict=False):
+        condition = section.condition or default
+        negative = unsigned or (condition is not None and condition.only_negative)
+        conditioned.append(replace(section, condition=condition, unsigned=negative))
+        unsigned = unsigned or (condition is not None and condition.all_others)
+    return tuple(conditioned)
+
+
+def _format_date(value: float, section: _Section, *, base_1904: bool) -> str | None:
+    pattern = section.pattern.lower()
+    if value > _LAST_SERIAL_DATE or value < (-_LAST_SERIAL_DATE if section.elapsed else 0):
+        return None
+    if section.elapsed:
+        return _format_elapsed(value, section)
+    moment = _moment(value, base_1904=base_1904)
+    has_time = "h" in pattern or "s" in pattern
+    has_date = "y" in pattern or "d" in pattern or "g" in pattern or "e" in pattern or "aaa" in pattern or not has_time
+    time_format = "%H:%M:%S" if "s" in pattern else "%H:%M"
+    if not has_date:
+        return moment.strftime(time_format)
+    weekday = _weekday(moment, pattern, section.locale)
+    months_only = "y" in pattern and "d" not in pattern and "m" in pattern and not has_time and not weekday
+    date = moment.strftime("%Y-%m" if months_only else "%Y-%m-%d")
+    date = f"{date} {moment.strftime(time_format)}" if has_time else date
+    if ERA.search(pattern):
+        named = re.sub("ddd+", chr(_PRIVATE + len(section.literals)), section.pattern, flags=re.IGNORECASE)
+        if shown := era_date(moment, named, (*section.literals, weekday), first_year=_GANNEN in section.locale):
+            shown = with_numerals(shown, section.numerals, _DATE_DIGITS) if section.numerals else shown
+            return f"{shown} ({date})"
+    return f"{date} ({weekday})" if weekday else date
+
+
+def _weekday(moment: datetime, pattern: str, locale: str) -> str:
+    """The weekday as the pattern shows it; empty where it shows none, or in an unknown language."""
+    match = _WEEKDAY.search(pattern)
+    japanese = locale.endswith("411") or locale.startswith("ja")
+    english = locale.endswith("09") or locale.startswith("en")
+    if match is None or not (japanese or english or not locale):
+        return ""
+    if english or (not locale and match[0][0] == "d"):
+        name = _ENGLISH_WEEKDAYS[moment.weekday()]
+        return name if len(match[0]) > 3 else name[:3]
+    return _WEEKDAYS[moment.weekday()] + ("曜日" if len(match[0]) > 3 else "")
+
+
+def _format_elapsed(value: float, section: _Section) -> str:
+    places = max((len(match[2] or "") for match in _ELAPSED.finditer(section.pattern)), default=0)
+    seconds = _rounded(_decimal(abs(value)) * 86400, min(places, 3))
+    total = int(seconds)
+    units = {"h": (total // 3600, 24), "m": (total // 60, 60), "s": (total, 60)}
+
+    def shown(match: re.Match[str]) -> str:
+        letters = match[1] or match[0].partition(".")[0]
+        number, cycle = units[letters[0].lower()]
+        digits = str(number if match[1] else number % cycle).zfill(len(letters))
+        decimals = f"{seconds % 1:.3f}"[2:]
+        return f"{digits}.{decimals[: len(match[2])]}" if match[2] else digits
+
+    text = restore(_ELAPSED.sub(shown, section.pattern), section.literals).strip()
+    return f"-{text}" if value < 0 and seconds else text
+
+
+def _moment(value: float, *, base_1904: bool) -> datetime:
+    base = _BASE_1904 if base_1904 else _BASE_1900
+    if not base_1904 and value < _FIRST_SERIAL_DATE:
+        base += timedelta(days=1)
+    return base + timedelta(seconds=round(value * 86400))
+
+
+def _decimal(value: float) -> Decimal:
+    """A number in the 15 significant digits that Excel keeps."""
+    return Decimal(f"{value:.15g}")
+
+
+def _rounded(number: Decimal, places: int) -> Decimal:
+    """A number rounded to decimal places, half away from zero."""
+    return number.quantize(Decimal(1).scaleb(-places), context=_EXACT)
+
+
+def _format_pattern(value: float, pattern: str) -> str | None:
+    """A number that is not negative in the places of a pattern; None where the pattern is not understood."""
+    mask = _mask(pattern)
+    if mask is not None:
+        return _format_digits(_decimal(value), pattern, mask)
+    if "@" in pattern:
+        return None if re.search(r"[0#?%]", pattern) else pattern.replace("@", general(value))
+    if not any(sign in _PLACEHOLDERS for sign in pattern):
+        return pattern
+    if len(pattern) > _LONGEST_PATTERN:
+        return None
+    if "/" in pattern:
+        return _format_fraction(_decimal(value), pattern)
+    return _format_exponent(_decimal(value), pattern)
+
+
+@lru_cache(maxsize=4096)
+def _mask(pattern: str) -> _Mask | None:
+    """Where digits go; None for patterns of other kinds and those that are not understood."""
+    point = pattern.find(".")
+    places = [place for place, sign in enumerate(pattern) if sign in _PLACEHOLDERS]
+    commas = tuple(place for place, sign in enumerate(pattern) if sign == ",")
+    whole = tuple(place for place in places if point < 0 or place < point)
+    decimals = tuple(place for place in places if 0 <= point < place)
+    grouping = [place for place in commas if whole and place < whole[-1]]
+    strays = [place for place in commas if not place or pattern[place - 1] not in f"{_PLACEHOLDERS},"]
+    inside = [place for place in commas if decimals and point < place < decimals[-1]]
+    other = not places or len(pattern) > _LONGEST_PATTERN or re.search(r"[@/]|E[+-]", pattern, re.IGNORECASE)
+    if other or strays or inside or pattern.count(".") > 1:
+        return None
+    shift = 2 * pattern.count("%") - 3 * (len(commas) - len(grouping))
+    return _Mask(whole, decimals, point, commas, bool(grouping), shift)
+
+
+def _format_digits(value: Decimal, pattern: str, mask: _Mask) -> str | None:
+    number = _rounded(value.scaleb(mask.shift), len(mask.decimals))
+    whole, _, decimals = f"{number:f}".partition(".")
+    placed = dict.fromkeys(mask.commas, "")
+    kept = len(decimals)
+    while kept and decimals[kept - 1] == "0" and pattern[mask.decimals[kept - 1]] != "0":
+        kept -= 1
+    for index, place in enumerate(mask.decimals):
+        placed[place] = decimals[index] if index < kept else ""
+    if mask.decimals and not kept:
+        placed[mask.point] = ""
+    hidden = whole == "0" and (kept or any(pattern[place] == "?" for place in mask.whole))
+    zeros = next((len(mask.whole) - index for index, place in enumerate(mask.whole) if pattern[place] == "0"), 0)
+    digits = ("" if hidden else whole).rjust(zeros, "0")
+    if mask.whole:
+        placed.update(_places(digits, mask))
+    elif digits:
+        placed[mask.point] = digits + placed.get(mask.point, ".")
+    shown = "".join(placed.get(place, sign) for place, sign in enumerate(pattern))
+    return shown if shown.strip() else None
+
+
+def _places(digits: str, mask: _Mask) -> dict[int, str]:
+    """The digits before the point by place, from the last to the first, which takes what is left."""
+    placed: dict[int, str] = {}
+    done = 0
+    for place in reversed(mask.whole):
+        left = len(digits) - done
+        take = left if place == mask.whole[0] else min(1, left)
+        text = digits[left - take : left]
+        if mask.grouped:
+            text = "".join(
+                f",{digit}" if (done + len(text) - index) % 3 == 0 and done + len(text) - index < len(digits) else digit
+                for index, digit in enumerate(text)
+            )
+        placed[place] = text
+        done += take
+    return placed
+
+
+def _format_exponent(value: Decimal, pattern: str) -> str | None:
+    match = _EXPONENT.search(pattern)
+    if match is None or re.search(r"[0#?.,%]", pattern[: match.start()] + pattern[match.end() :]) or "," in match[1]:
+        return None
+    whole_mask, decimal_mask = match[1], match[2] or ""
+    step = len(whole_mask)
+    exponent = value.adjusted() // step * step if value else 0
+    number = _rounded(value.scaleb(-exponent), len(decimal_mask))
+    if number >= 10**step:
+        exponent += step
+        number = _rounded(value.scaleb(-exponent), len(decimal_mask))
+    whole, _, decimals = f"{number:f}".partition(".")
+    required = len(decimal_mask.rstrip("#?"))
+    decimals = decimals[:required] + decimals[required:].rstrip("0")
+    sign = "-" if exponent < 0 else "+" if match[3] == "+" else ""
+    mantissa = whole.zfill(whole_mask.count("0")) + (f".{decimals}" if decimals else "")
+    shown = f"{mantissa}E{sign}{str(abs(exponent)).zfill(len(match[4]))}"
+    return pattern[: match.start()] + shown + pattern[match.end() :]
+
+
+def _format_fraction(value: Decimal, pattern: str) -> str | None:
+    match = _FRACTION.search(pattern)
+    if match is None or re.search(r"[0#?.,%/]", pattern[: match.start()] + pattern[match.end() :]):
+        return None
+    whole_mask, between, _, below = match.groups()
+    if below[0] in _PLACEHOLDERS:
+        fraction = Fraction(value).limit_denominator(10 ** len(below) - 1)
+        numerator, denominator = fraction.as_integer_ratio()
+    else:
+        denominator = int(below)
+        numerator = int(_rounded(value * denominator, 0))
+    if whole_mask is None:
+        shown = f"{numerator}/{denominator}"
+    else:
+        whole, numerator = divmod(numerator, denominator)
+        pieces = [str(whole)] if whole or not numerator or "0" in whole_mask else []
+        pieces += [f"{numerator}/{denominator}"] if numerator else []
+        shown = between.join(pieces)
+    return pattern[: match.start()] + shown + pattern[match.end() :]

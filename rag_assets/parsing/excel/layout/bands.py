@@ -1,0 +1,218 @@
+"""Rows of a table before its columns are known, and where one table ends and the next begins.
+
+A box is a visible cell: a room between drawn lines, a merged range, or a plain cell. What stays out: finding rooms
+(`excel_rooms`), logical columns (`excel_tables`), which rows name columns (`excel_headers`).
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_assets.parsing.excel.cells import Area
+from rag_assets.parsing.excel.layout.names import is_attribute, is_name, is_number
+
+_TITLE_CHARS = 40
+_LOOKED_AT_ROWS = 100
+_HALF, _MOST = 0.5, 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A visible cell.
+
+    Attributes:
+        area: The cells it covers.
+        text: Its text; empty where it holds none.
+        fill: Colour behind it, or None.
+        bold: Whether its text is bold or large.
+    """
+
+    area: Area
+    text: str
+    fill: str | None = None
+    bold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A row of a table before its columns are known.
+
+    Attributes:
+        top: First sheet row.
+        bottom: Last sheet row.
+        boxes: Boxes in the row, left to right, those that began above included.
+    """
+
+    top: int
+    bottom: int
+    boxes: tuple[Box, ...]
+
+    @property
+    def starting(self) -> tuple[Box, ...]:
+        """Boxes that begin in this row."""
+        return tuple(box for box in self.boxes if box.area.top >= self.top)
+
+    @property
+    def slots(self) -> tuple[Box, ...]:
+        """Boxes that begin here with a text, and empty ones without colour right of a coloured name."""
+        return tuple(
+            box
+            for left, box in zip((None, *self.boxes), self.boxes, strict=False)
+            if box.area.top >= self.top and (box.text or (not box.fill and left and left.fill and left.text))
+        )
+
+    @property
+    def filled(self) -> bool:
+        """Whether all boxes that begin here have a colour."""
+        return bool(self.starting) and all(box.fill for box in self.starting)
+
+    @property
+    def lefts(self) -> tuple[int, ...]:
+        """First columns of the boxes."""
+        return tuple(box.area.left for box in self.boxes)
+
+
+def make_bands(boxes: Sequence[Box]) -> list[Band]:
+    """Arrange boxes into rows that begin wherever a box begins, ordered from top to bottom."""
+    tops = sorted({box.area.top for box in boxes})
+    rows: list[list[Box]] = [[] for _ in tops]
+    for box in sorted(boxes, key=lambda box: (box.area.left, box.area.right)):
+        for index in range(bisect_left(tops, box.area.top), bisect_right(tops, box.area.bottom)):
+            rows[index].append(box)
+    ends = [*(top - 1 for top in tops[1:]), max(box.area.bottom for box in boxes)]
+    return [
+        Band(top, min(end, max(box.area.bottom for box in row)), tuple(row))
+        for top, end, row in zip(tops, ends, rows, strict=True)
+    ]
+
+
+def split_bands(bands: list[Band]) -> list[list[Band]]:
+    """Part touching tables: a new one begins at a row of column names that looks so, or that has other columns.
+
+    A lone text above such a row, as its title, goes with it.
+    """
+    parts = [bands[:1]]
+    for index in range(1, len(bands)):
+        if _begins_table(bands, index, parts[-1]) or _names_other_columns(bands, index, parts[-1]):
+            titled = len(parts[-1]) > 2 and _is_title(*parts[-1][-2:]) and len(_texts(bands[index])) > 1
+            parts.append([parts[-1].pop()] if titled else [])
+        parts[-1].append(bands[index])
+    return parts
+
+
+def _is_title(above: Band, band: Band) -> bool:
+    """Whether a lone short text below a row of several names what stands below it."""
+    texts = _texts(band)
+    lone = len(texts) == len(band.boxes) == 1
+    return lone and len(_texts(above)) > 1 and len(texts[0]) <= _TITLE_CHARS and is_name(texts[0])
+
+
+def _texts(band: Band) -> list[str]:
+    return [box.text for box in band.starting if box.text]
+
+
+def _names_other_columns(bands: Sequence[Band], index: int, part: Sequence[Band]) -> bool:
+    """Whether a row in the middle of a table names the columns of another one below it.
+
+    It looks as no row around it does, as the first row of the part or as one without a look of its own; or it has
+    columns that the part has not, or lacks some for good, and its words are those that name columns.
+    """
+    band = bands[index]
+    if index + 1 == len(bands) or any(box.area.top < band.top for box in band.boxes):
+        return False
+    texts, below = _texts(band), bands[index + 1 : index + 1 + _LOOKED_AT_ROWS]
+    if len(texts) < 2 or len(set(texts)) < len(texts) or len(texts) * 5 < len(_texts(below[0])) * 4:
+        return False
+    if not all(map(is_name, texts)):
+        return False
+    above = part[-_LOOKED_AT_ROWS:]
+    names = next((row for row in part if len(_texts(row)) > 1), None)
+    if names is None or names is next((row for row in reversed(part) if len(_texts(row)) > 1), None):
+        return False
+    attributes = sum(map(is_attribute, texts)) / len(texts)
+    last = above[-2] if len(above) > 1 and _is_title(*above[-2:]) else above[-1]
+    if stands_out(band) and not (stands_out(last) or stands_out(below[0])):
+        alike = stands_out(names) in {stands_out(band), ""}
+        least = _MOST if band.lefts == names.lefts else _HALF
+        if attributes > least or texts == _texts(names):
+            return alike
+        return alike and attributes > 0 and _breaks_numbers(band, last, below[0])
+    if attributes < _MOST or len(texts) < 3:
+        return False
+    plain = not any(box.fill or box.bold for row in (*above, band, below[0]) for box in row.boxes)
+    return plain and _has_other_columns(band, above, below)
+
+
+def stands_out(band: Band) -> str:
+    """How all texts that begin in a row are set off: by a colour, bold, or neither (empty)."""
+    boxes = [box for box in band.starting if box.text]
+    if boxes and all(box.fill for box in boxes):
+        return "fill"
+    return "bold" if boxes and all(box.bold for box in boxes) else ""
+
+
+def _breaks_numbers(band: Band, above: Band, below: Band) -> bool:
+    """Whether a word stands between numbers of its column."""
+    numbers = [{box.area.left for box in row.starting if box.text and is_number(box.text)} for row in (above, below)]
+    return any(box.area.left in numbers[0] & numbers[1] for box in band.starting if box.text)
+
+
+def _has_other_columns(band: Band, part: Sequence[Band], below: Sequence[Band]) -> bool:
+    """Whether a row has a column right of all above, or lacks the last one, as do all rows below."""
+    own = {box.area.left for box in band.starting if box.text}
+    above = {box.area.left for row in part for box in row.starting if box.text}
+    after = {box.area.left for row in below for box in row.starting if box.text}
+    if max(own) > max(above):
+        return len(own & above) > 1 and max(own) in after
+    return max(own) < max(above) and own <= above and max(after) <= max(own)
+
+
+def _begins_table(bands: list[Band], index: int, part: list[Band]) -> bool:
+    band, above = bands[index], bands[index - 1]
+    if band.top > above.bottom + 1:
+        return True
+    if any(box.area.top < band.top for box in band.boxes):
+        return False
+    if not band.filled or above.filled:
+        return _layout_changes(band, above, part)
+    below = bands[index + 1] if index + 1 < len(bands) else None
+    if below is None or below.filled:
+        return (len(band.boxes) > 1 and band.lefts != above.lefts) or _is_coloured_title(bands, index, part)
+    return band.lefts != above.lefts and (len(band.boxes) > 1 or below.lefts != above.lefts)
+
+
+def _is_coloured_title(bands: Sequence[Band], index: int, part: Sequence[Band]) -> bool:
+    """Whether a lone coloured box stands above coloured names of columns: of others than above, or in their colour."""
+    if not titles_names(bands[index : index + 3]):
+        return False
+    names = next((band for band in part if band.filled and len(band.boxes) > 1), None)
+    below = bands[index + 1]
+    return below.lefts != bands[index - 1].lefts or (names is not None and names.boxes[0].fill == below.boxes[0].fill)
+
+
+def titles_names(bands: Sequence[Band]) -> bool:
+    """Whether rows begin with a lone coloured text and coloured names of columns, with a row of another look below."""
+    if len(bands) < 3 or len(bands[0].boxes) > 1 or not (bands[0].filled and bands[1].filled) or bands[2].filled:
+        return False
+    texts, names = _texts(bands[0]), [" ".join(text.split()) for text in _texts(bands[1])]
+    if not texts or len(texts[0]) > _TITLE_CHARS or "\n" in texts[0] or len(names) < 2:
+        return False
+    distinct = len(set(names)) == len(names) == len(bands[1].boxes)
+    return distinct and all(is_name(name) or name.isalpha() for name in names)
+
+
+def _layout_changes(band: Band, above: Band, part: list[Band]) -> bool:
+    """Whether a form changes into another: names and values stand in other columns than above."""
+    if band.filled or all(other.filled for other in part):
+        return False
+    return is_form_row(band) != is_form_row(above) and band.lefts != above.lefts
+
+
+def is_form_row(band: Band) -> bool:
+    """Whether coloured names and plain values alternate."""
+    fills = _fills(band)
+    return len(fills) > 1 and all(fill == (index % 2 == 0) for index, fill in enumerate(fills))
+
+
+def _fills(band: Band) -> tuple[bool, ...]:
+    return tuple(bool(box.fill) for box in band.boxes)

@@ -1,0 +1,278 @@
+"""Rooms of a sheet: what the drawn lines enclose, as the cells and tables that a reader sees.
+
+Japanese design documents use the sheet as graph paper: a table cell is a box drawn around many narrow cells, merged or
+not. A room is a set of cells connected without crossing a line. Rooms that touch the empty margin are outside; the
+others are the visible cells, and rooms that share a line make up a table.
+
+Where two colours meet side by side, a line counts as drawn: forms often leave it out between a name and its value.
+
+What stays out: what tables and texts mean (`excel_tables`, `excel_text`).
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from rag_assets.parsing.excel.cells import Area, SheetCells
+from rag_assets.parsing.excel.styles import PLAIN, Look
+
+Run = tuple[int, int, int]
+"""First column, last column and room of a stretch of a row without lines in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Cells connected without a line between them.
+
+    Attributes:
+        area: The smallest rectangle around them.
+        cells: How many they are.
+        texts: Positions of its texts in reading order.
+    """
+
+    area: Area
+    cells: int
+    texts: tuple[tuple[int, int], ...]
+
+    @property
+    def rectangular(self) -> bool:
+        """Whether the room fills its area."""
+        return self.cells == (self.area.bottom - self.area.top + 1) * (self.area.right - self.area.left + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """All rooms of a sheet.
+
+    Attributes:
+        rooms: Enclosed rooms by number.
+        runs: Runs by row, left to right; runs outside carry numbers that are no rooms.
+        tables: Numbers of the rooms of each table: rooms that share lines, in reading order.
+    """
+
+    rooms: dict[int, Room]
+    runs: dict[int, list[Run]]
+    tables: tuple[tuple[int, ...], ...]
+
+    def room_at(self, row: int, column: int) -> int | None:
+        """Number of the enclosed room that holds a cell, or None."""
+        runs = self.runs.get(row)
+        if not runs:
+            return None
+        index = bisect_right(runs, (column, 1 << 30, 0)) - 1
+        room = runs[index][2] if index >= 0 and column <= runs[index][1] else None
+        return room if room in self.rooms else None
+
+    def parts(self, number: int) -> list[Area]:
+        """The rectangles that make up a room, from top to bottom: rows in which it covers the same columns."""
+        area = self.rooms[number].area
+        found: list[Area] = []
+        above: dict[tuple[int, int], int] = {}
+        for row in range(area.top, area.bottom + 1):
+            spans = [(start, end) for start, end, room in self.runs[row] if room == number]
+            if spans != list(above):
+                above = {span: len(found) + index for index, span in enumerate(spans)}
+                found.extend(Area(row, start, row, end) for start, end in spans)
+            for index in above.values():
+                found[index] = found[index]._replace(bottom=row)
+        return found
+
+
+class Sets:
+    """Disjoint sets of numbers from 0 on, each named by its lowest number."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.parents = list(range(count))
+
+    def add(self) -> int:
+        """A set of a new number."""
+        self.parents.append(len(self.parents))
+        return len(self.parents) - 1
+
+    def find(self, number: int) -> int:
+        """Name of the set that holds a number."""
+        parents = self.parents
+        while parents[number] != number:
+            parents[number] = parents[parents[number]]
+            number = parents[number]
+        return number
+
+    def union(self, first: int, second: int) -> None:
+        """Make one set of the sets that hold two numbers."""
+        first, second = self.find(first), self.find(second)
+        if first != second:
+            self.parents[max(first, second)] = min(first, second)
+
+
+@dataclass(frozen=True, slots=True)
+class _RowLines:
+    """Lines of a row: columns with a line at their left; columns with a line above or below."""
+
+    left: set[int]
+    top: set[int]
+    bottom: set[int]
+
+
+def find_rooms(cells: SheetCells) -> Floor:
+    """Find the rooms of a sheet.
+
+    Cost grows with the number of bordered cells, not with the extent of the sheet.
+    """
+    bordered = {row: looks for row, looks in cells.looks.items() if any(look.bordered for look in looks.values())}
+    if not bordered:
+        return Floor({}, {}, ())
+    first = min(min(looks) for looks in bordered.values()) - 1
+    last = max(max(looks) for looks in bordered.values()) + 1
+    lines = dict(_row_lines(cells, bordered))
+    sets = Sets()
+    outside = sets.add()
+    raw: dict[int, list[Run]] = {}
+    neighbours: set[tuple[int, int]] = set()
+    previous: list[Run] = []
+    last_row: int | None = None
+    for row in sorted(lines):
+        runs = _cut(lines[row].left, first, last, sets)
+        sets.union(outside, runs[0][2])
+        sets.union(outside, runs[-1][2])
+        above = lines.get(row - 1)
+        if above is None:
+            previous = [(first, last, outside)]
+            _leave(raw, last_row, sets, outside, lines)
+        _join(previous, runs, sorted(lines[row].top | (above.bottom if above else set())), sets, neighbours)
+        neighbours.update((one[2], other[2]) for one, other in pairwise(runs))
+        raw[row] = previous = runs
+        last_row = row
+    _leave(raw, last_row, sets, outside, lines)
+    return _floor(cells, raw, sets, outside, neighbours)
+
+
+def _leave(raw: dict[int, list[Run]], row: int | None, sets: Sets, outside: int, lines: dict[int, _RowLines]) -> None:
+    """Join the runs of the last row before a gap with the outside where no line closes them."""
+    if row is not None:
+        runs = raw[row]
+        _join(runs, [(runs[0][0], runs[-1][1], outside)], sorted(lines[row].bottom), sets, set())
+
+
+def _row_lines(cells: SheetCells, bordered: dict[int, dict[int, Look]]) -> Iterator[tuple[int, _RowLines]]:
+    merges: dict[int, list[Area]] = defaultdict(list)
+    rows = sorted(bordered)
+    for area in cells.merges:
+        for row in rows[bisect_left(rows, area.top) : bisect_right(rows, area.bottom)]:
+            merges[row].append(area)
+    for row in rows:
+        looks = bordered[row]
+        covers: dict[int, Area] = {}
+        lines = _RowLines(set(), set(), set())
+        for area in merges.get(row, ()):
+            columns = range(area.left, min(area.right, max(looks)) + 1)
+            covers.update(dict.fromkeys(columns, area))
+            _draw(lines, cells.looks.get(area.top, {}).get(area.left, PLAIN), area, row, columns)
+        for column, look in looks.items():
+            cover = covers.get(column) or Area(row, column, row, column)
+            edge = replace(
+                look,
+                left=column == cover.left and (look.left or look.fill != looks.get(column - 1, PLAIN).fill),
+                right=column == cover.right and (look.right or (look.fill is not None and column + 1 not in looks)),
+                top=look.top or _changes_colour(look, bordered.get(row - 1, {}).get(column)),
+            )
+            _draw(lines, edge, cover, row, (column,))
+        yield row, lines
+
+
+def _changes_colour(look: Look, above: Look | None) -> bool:
+    """Whether a cell between lines has another colour than the one above: the line between them was forgotten."""
+    if above is None or look.fill == above.fill:
+        return False
+    return (look.left or look.right) and (above.left or above.right)
+
+
+def _draw(lines: _RowLines, look: Look, area: Area, row: int, columns: Iterable[int]) -> None:
+    """Note the lines that a look draws around an area, as far as they touch a row and columns of it."""
+    if look.left:
+        lines.left.add(area.left)
+    if look.right:
+        lines.left.add(area.right + 1)
+    if look.top and row == area.top:
+        lines.top.update(columns)
+    if look.bottom and row == area.bottom:
+        lines.bottom.update(columns)
+
+
+def _cut(left: set[int], first: int, last: int, sets: Sets) -> list[Run]:
+    starts = [first, *sorted(column for column in left if first < column <= last)]
+    return [(start, end - 1, sets.add()) for start, end in zip(starts, [*starts[1:], last + 1], strict=True)]
+
+
+def _join(above: list[Run], below: list[Run], lined: list[int], sets: Sets, neighbours: set[tuple[int, int]]) -> None:
+    """Unite runs of two rows that no line parts all along; note those that a line parts."""
+    upper = lower = 0
+    while upper < len(above) and lower < len(below):
+        start = max(above[upper][0], below[lower][0])
+        end = min(above[upper][1], below[lower][1])
+        if start <= end:
+            count = bisect_right(lined, end) - bisect_left(lined, start)
+            if count < end - start + 1:
+                sets.union(above[upper][2], below[lower][2])
+            else:
+                neighbours.add((above[upper][2], below[lower][2]))
+        if above[upper][1] <= below[lower][1]:
+            upper += 1
+        else:
+            lower += 1
+
+
+def _floor(
+    cells: SheetCells, raw: dict[int, list[Run]], sets: Sets, outside: int, neighbours: set[tuple[int, int]]
+) -> Floor:
+    runs = {row: [(start, end, sets.find(room)) for start, end, room in found] for row, found in raw.items()}
+    outside = sets.find(outside)
+    extents: dict[int, list[int]] = {}
+    for row, found in runs.items():
+        for start, end, room in found:
+            if room == outside:
+                continue
+            extent = extents.setdefault(room, [row, start, row, end, 0])
+            extent[1], extent[2], extent[3] = min(extent[1], start), max(extent[2], row), max(extent[3], end)
+            extent[4] += end - start + 1
+    rooms = {room: Room(Area(*extent[:4]), extent[4], ()) for room, extent in extents.items()}
+    texts = defaultdict(list)
+    floor = Floor(rooms, runs, ())
+    for row in runs:
+        for column in cells.texts.get(row, ()):
+            number = floor.room_at(row, column)
+            if number is not None:
+                texts[number].append((row, column))
+    rooms = {number: Room(room.area, room.cells, tuple(texts.get(number, ()))) for number, room in rooms.items()}
+    frames = {number for number, room in rooms.items() if _is_frame(room, number, runs)}
+    rooms = {number: room for number, room in rooms.items() if number not in frames}
+    pairs = {(sets.find(one), sets.find(other)) for one, other in neighbours}
+    return Floor(rooms, runs, _tables(rooms, pairs))
+
+
+def _is_frame(room: Room, number: int, runs: dict[int, list[Run]]) -> bool:
+    """Whether a room is a frame around other rooms: all its four edges are its own, but not all inside it."""
+    if room.rectangular:
+        return False
+    area = room.area
+    for row in range(area.top, area.bottom + 1):
+        inside = [run for run in runs[row] if run[2] == number]
+        if not inside or inside[0][0] != area.left or inside[-1][1] != area.right:
+            return False
+        if row in {area.top, area.bottom} and inside[0] != (area.left, area.right, number):
+            return False
+    return True
+
+
+def _tables(rooms: dict[int, Room], pairs: set[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    order = {number: index for index, number in enumerate(rooms)}
+    sets = Sets(len(rooms))
+    for one, other in pairs:
+        if one in order and other in order:
+            sets.union(order[one], order[other])
+    groups: dict[int, list[int]] = defaultdict(list)
+    for number, index in order.items():
+        groups[sets.find(index)].append(number)
+    found = [tuple(sorted(group, key=lambda number: rooms[number].area)) for group in groups.values()]
+    return tuple(sorted(found, key=lambda group: rooms[group[0]].area))

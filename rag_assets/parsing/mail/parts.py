@@ -1,0 +1,217 @@
+"""Internet messages (eml): headers, bodies and names of attachments, decoded; messages attached to them.
+
+What stays out: the content of attached files, which is never opened; blocks (`mail`); Outlook's own files
+(`mail_outlook`).
+
+Read with the standard library's parser, but decoded here: that gives up a message whose charset it does not know, and
+takes bytes without a charset for damage, where Japanese mail is often written in CP932 or with characters of Windows in
+ISO-2022-JP.
+"""
+
+import binascii
+import email
+import email.policy
+import re
+from dataclasses import dataclass
+from email.message import Message
+from typing import TypeAlias
+
+from rag_assets.contracts.causes import FailureCause
+from rag_assets.parsing.flow import clean
+from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.markup.reader import decode_html
+from rag_assets.parsing.plain.text import decode_stated, decode_text
+
+HEADERS = ("From", "To", "Cc", "Date")
+_ENCODED_WORD = re.compile(r"=\?([^?\s]+)\?([bBqQ])\?([^?]*)\?=")
+_SURROGATE = re.compile("[\udc80-\udcff]|\x1b\\$")
+_NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that stand for no byte of the file
+_ENCRYPTED = {"multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"}
+_MESSAGES = {"message/rfc822", "message/global"}
+
+Part: TypeAlias = "Message[str, str]"
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A text of a message, in one form or in two that say the same.
+
+    Attributes:
+        plain: As plain text; empty where there is none.
+        html: As HTML; empty where there is none.
+    """
+
+    plain: str = ""
+    html: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message as it was written.
+
+    Attributes:
+        subject: Its subject; empty where it has none.
+        headers: Sender, recipients and date, as names with values.
+        bodies: Its texts in order.
+        attachments: Names of the attached files.
+        attached: The attached messages.
+        problems: What cannot be read, with the cause.
+    """
+
+    subject: str
+    headers: tuple[tuple[str, str], ...] = ()
+    bodies: tuple[Body, ...] = ()
+    attachments: tuple[str, ...] = ()
+    attached: tuple["Letter", ...] = ()
+    problems: tuple[tuple[FailureCause, str], ...] = ()
+
+
+class _RawHeaders(email.policy.Compat32):
+    """Headers as they stand in the file: bytes beyond ASCII stay what they are until their charset is found."""
+
+    def header_fetch_parse(self, name: str, value: str) -> str:  # noqa: ARG002 - the signature of a policy
+        return value
+
+
+def read_eml(data: bytes) -> Letter:
+    """Read a message with those attached to it, at any depth within the limit on nesting."""
+    return _letter(_parsed(data), 0)
+
+
+def decode_bytes(data: bytes, charset: str | None) -> str:
+    """Decode by the stated charset where it is known and the bytes are written in it, else by what they look like."""
+    text = decode_stated(data, charset) if charset else None
+    return decode_text(data) if text is None else text
+
+
+def decode_header(value: str) -> str:
+    """A header in one line, its encoded words (RFC 2047) decoded.
+
+    Words of one charset that follow each other are joined before they are decoded: programs part them within a
+    character.
+    """
+    value = _NO_BYTE.sub("\ufffd", value)
+    if _SURROGATE.search(value):
+        value = decode_text(value.encode("utf-8", "surrogateescape"))
+    parts: list[str] = []
+    charset, held, end = "", b"", 0
+    for word in _ENCODED_WORD.finditer(value):
+        between = value[end : word.start()]
+        stated, decoded = word[1].partition("*")[0].lower(), _word_bytes(word[2], word[3])
+        if held and (between.strip() or stated != charset):
+            parts.append(decode_bytes(held, charset))
+            held = b""
+        if between.strip() or end == 0:
+            parts.append(between)
+        charset, held, end = stated, held + decoded, word.end()
+    parts += [decode_bytes(held, charset) if held else "", value[end:]]
+    return one_line("".join(parts))
+
+
+def one_line(text: str) -> str:
+    """A text cleaned, in one line."""
+    return " ".join(clean(text).split())
+
+
+def _word_bytes(encoding: str, text: str) -> bytes:
+    data = text.encode("utf-8", "replace")
+    try:
+        if encoding in "bB":
+            return binascii.a2b_base64(data + b"=" * (-len(data) % 4))
+        return binascii.a2b_qp(data, header=True)
+    except binascii.Error:
+        return data
+
+
+def _parsed(data: bytes) -> Part:
+    return email.message_from_bytes(data, policy=_RawHeaders())
+
+
+def _letter(message: Part, depth: int) -> Letter:
+    found = _Found(depth)
+    if message.get_content_type() in _ENCRYPTED:
+        found.problems.append((FailureCause.ENCRYPTED, "an encrypted message: its body cannot be read"))
+    else:
+        found.read(message)
+    headers = tuple((name, text) for name in HEADERS if (text := decode_header(message.get(name, ""))))
+    return Letter(
+        decode_header(message.get("Subject", "")),
+        headers,
+        tuple(found.bodies),
+        tuple(found.attachments),
+        tuple(found.attached),
+        tuple(found.problems),
+    )
+
+
+class _Found:
+    """Collects what the parts of a message hold."""
+
+    def __init__(self, depth: int) -> None:
+        self.bodies: list[Body] = []
+        self.attachments: list[str] = []
+        self.attached: list[Letter] = []
+        self.problems: list[tuple[FailureCause, str]] = []
+        self._depth = depth
+
+    def read(self, part: Part) -> None:
+        """Read a part with all that it holds."""
+        kind = part.get_content_type()
+        children = [child for child in part.get_payload() if isinstance(child, Message)] if part.is_multipart() else []
+        if kind in _MESSAGES:
+            self._read_attached(part, children)
+        elif kind == "multipart/alternative":
+            self._read_alternatives(children)
+        elif kind == "message/delivery-status":
+            lines = (f"{name}: {decode_header(value)}" for child in children for name, value in child.items())
+            self.bodies.append(Body("\n".join(lines)))
+        elif children:
+            for child in children:
+                self.read(child)
+        else:
+            self._read_leaf(part, kind)
+
+    def _read_leaf(self, part: Part, kind: str) -> None:
+        name = decode_header(part.get_filename() or "")
+        if name or part.get_content_disposition() == "attachment":
+            self.attachments.append(name or kind)
+        elif part.get_content_maintype() == "text":
+            data = part.get_payload(decode=True)
+            charset = part.get_content_charset()
+            if isinstance(data, bytes):
+                is_html = kind == "text/html"
+                self.bodies.append(
+                    Body(html=decode_html(data, charset)) if is_html else Body(decode_bytes(data, charset))
+                )
+
+    def _read_alternatives(self, children: list[Part]) -> None:
+        """Forms of one text: HTML and plain text; one that is neither, such as a calendar's, where it stands alone."""
+        forms = []
+        for child in children:
+            found = _Found(self._depth)
+            found.read(child)
+            forms.append((child.get_content_type(), found))
+            self.attachments += found.attachments
+            self.attached += found.attached
+            self.problems += found.problems
+        usual = [found for kind, found in forms if not kind.startswith("text/") or kind in {"text/plain", "text/html"}]
+        html: list[str] = []
+        plain: list[str] = []
+        for found in usual if any(found.bodies for found in usual) else [found for _, found in forms[:1]]:
+            formatted = [body.html for body in found.bodies if body.html]
+            html += formatted
+            plain += [] if formatted else [body.plain for body in found.bodies]
+        if html or plain:
+            self.bodies.append(Body("\n\n".join(plain), "\n".join(html)))
+
+    def _read_attached(self, part: Part, children: list[Part]) -> None:
+        limit = current_limits().nesting_depth
+        if self._depth >= limit:
+            message = f"messages attached to each other deeper than {limit} levels (parsing.nesting_depth) are left out"
+            self.problems.append((FailureCause.TOO_LARGE, message))
+            return
+        for child in children:
+            text = child.get_payload()
+            if isinstance(text, str) and not child.keys() and part.get("Content-Transfer-Encoding", "").strip():
+                child = _parsed(_word_bytes("b", text))  # noqa: PLW2901 - not allowed by RFC 2046, but written
+            self.attached.append(_letter(child, self._depth + 1))

@@ -1,0 +1,253 @@
+"""What elements of HTML say within a line: text as displayed, pictures, links, form controls, formulas, what is hidden.
+
+A check box reads `☑` or `☐`, an option button `◉` or `○`, a list to choose from as its options with such marks, any
+other control as its value or else its hint. Text that is not shown reads `（非表示: …）`. What stays out: passwords,
+hidden controls, and texts that only repeat others for the eye (`aria-hidden`).
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from lxml import etree
+
+from rag_assets.parsing.flow import link_suffix, unwrap
+from rag_assets.parsing.markup.mathematics import formula_text
+from rag_assets.parsing.office.styles import format_number
+
+SKIPPED = {"script", "style", "template", "head", "noscript", "object", "iframe", "datalist", "rp", "rt"}
+INLINE = {
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "button", "cite", "code", "data", "del", "dfn", "em", "font",
+    "i", "img", "input", "ins", "kbd", "label", "mark", "math", "meter", "output", "picture", "progress", "q", "rb",
+    "ruby", "s", "samp", "select", "small", "source", "span", "strike", "strong", "sub", "sup", "svg", "textarea",
+    "time", "tt", "u", "var", "wbr",
+}  # fmt: skip
+BREAK = "\ufdd0"  # no characters: no text holds them
+_PICTURE, _PICTURE_END = "\ufdd1", "\ufdd2"
+UNWANTED = dict.fromkeys(map(ord, ("\x00", BREAK, _PICTURE, _PICTURE_END)))
+_PICTURES = re.compile(f"{_PICTURE}([^{_PICTURE_END}]*){_PICTURE_END}")
+_PICTURE_ALONE = re.compile(f"{_PICTURES.pattern}( <[^<>]*>)?\\s*")
+_LINES = ("p", "div", "li", "tr", "ul", "ol", "dl", "dt", "dd", "table")
+_HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|mso-hide\s*:\s*all)")
+_BACK_REFERENCE = re.compile(r"(?:^|[\s-])(?:footnote-backref|footnote-back|doc-backlink)(?:\s|$)")
+_EXPONENT = re.compile(r"[-−–+]?\d+")
+_LIST_WITHOUT_NUMBERS = re.compile(r"list-style(?:-type)?\s*:[^;]*none")
+_LIST_FORMATS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+_STRUCK = ("s", "strike", "del")
+_WORDLESS = {"style", "script", "title", "desc", "metadata"}  # parts of a drawing that are not shown
+_BUTTONS = {"submit", "reset", "button"}
+_SILENT_INPUTS = {"hidden", "password"}
+_MARKS = {("checkbox", True): "☑", ("checkbox", False): "☐", ("radio", True): "◉", ("radio", False): "○"}
+
+
+def inline_text(element: etree._Element) -> str:
+    """Text of an element as displayed: spaces collapsed, breaks kept, readings of ruby left out (`markup` has them)."""
+    return shown(collapse("".join(texts(element))))
+
+
+def collapse(text: str) -> str:
+    """A gathered text with its spaces collapsed; a line for each part between breaks."""
+    return "\n".join(line for line in (unwrap(line) for line in text.split(BREAK)) if line)
+
+
+def shown(text: str) -> str:
+    """A text with its pictures in words."""
+    return _PICTURES.sub(r"[図: \1]", text)
+
+
+def captions(text: str) -> list[str]:
+    """Captions of a collapsed text that holds nothing but pictures; none where it holds more."""
+    if _PICTURE_ALONE.sub("", text):
+        return []
+    return [f"図: {match[1]}{match[2] or ''}" for match in _PICTURE_ALONE.finditer(text)]
+
+
+def texts(element: etree._Element, *, marks_hidden: bool = True) -> Iterator[str]:
+    """Texts of an element as gathered, to be joined and collapsed.
+
+    Args:
+        element: The element.
+        marks_hidden: Whether what is hidden within it is marked as such.
+    """
+    waiting: list[etree._Element | str] = [element]
+    numbers: dict[etree._Element, int] = {}
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+            continue
+        yield item_label(item, numbers) if item.tag == "li" and item is not element else ""
+        yield item.text or ""
+        for child in reversed(item):
+            tag = child.tag if isinstance(child.tag, str) else ""
+            waiting.append(child.tail or "")
+            if tag in ("td", "th"):
+                waiting.append(" ")
+            if tag in _LINES or tag == "br":
+                waiting.append(BREAK)
+            if (said := special_text(child, marks_hidden=marks_hidden)) is not None:
+                waiting.append(said)
+            else:
+                waiting += [link(child), child]
+            if tag in _LINES:
+                waiting.append(BREAK)
+
+
+def special_text(element: etree._Element, *, marks_hidden: bool = True) -> str | None:
+    """What an element says that is not the text it holds; None for other elements."""
+    tag = element.tag if isinstance(element.tag, str) else ""
+    if not tag or tag in SKIPPED or _is_redundant(element):
+        return ""
+    if marks_hidden and is_hidden(element):
+        text = hidden_text(element)
+        return f"（非表示: {text}）" if text else ""
+    read = _SPECIAL.get(tag)
+    return read(element) if read else None
+
+
+def is_hidden(element: etree._Element) -> bool:
+    """Whether an element states that it is not shown."""
+    if element.tag == "dialog" and element.get("open") is None:
+        return True
+    return element.get("hidden") is not None or bool(_HIDING_STYLE.search((element.get("style") or "").lower()))
+
+
+def hidden_text(element: etree._Element) -> str:
+    """Text of an element that is not shown; what is hidden within it once more is not told apart."""
+    if element.tag in SKIPPED or element.tag in _SPECIAL:
+        return ""
+    return shown(collapse("".join(texts(element, marks_hidden=False))))
+
+
+def item_label(item: etree._Element, numbers: dict[etree._Element, int]) -> str:
+    """What stands before an item of a list: its number, as in `3. `, or the box of a task; empty for other lists.
+
+    Args:
+        item: The item; those of a list must be given in their order.
+        numbers: Next number of each list met so far; it is changed.
+    """
+    if item.get("data-inline-task-id") is not None:
+        return f"{_MARKS['checkbox', 'checked' in (item.get('class') or '').split()]} "
+    parent = item.getparent()
+    if parent is None or parent.tag != "ol" or _LIST_WITHOUT_NUMBERS.search(parent.get("style") or ""):
+        return ""
+    step = 1 if parent.get("reversed") is None else -1
+    first = 1 if step > 0 or parent in numbers else len(parent.findall("li"))
+    number = whole(item.get("value"), numbers.get(parent, whole(parent.get("start"), first)))
+    numbers[parent] = number + step
+    return f"{format_number(number, _LIST_FORMATS.get(parent.get('type') or '', 'decimal'))}. "
+
+
+def whole(value: str | None, default: int) -> int:
+    """A whole number of up to nine digits as stated; the default where there is none."""
+    return int(value) if value and re.fullmatch(r"\s*-?[0-9]{1,9}\s*", value) else default
+
+
+def link(element: etree._Element) -> str:
+    """What stands behind an element that is a link: its target."""
+    target = element.get("href") if element.tag == "a" else None
+    return link_suffix("".join(map(str, element.itertext())), target) if target else ""
+
+
+def svg_lines(drawing: etree._Element) -> list[str]:
+    """Texts of a drawing (SVG), each as one line; also what stands loose in it, as in one that is never closed."""
+    found = []
+    waiting: list[etree._Element | str] = [drawing]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            found.append(unwrap(item))
+        elif item.tag in ("text", "foreignobject"):
+            parts = (unwrap(str(part)) for part in item.itertext())
+            found.append(" ".join(filter(None, parts)))
+        elif item.tag not in _WORDLESS:
+            for child in reversed(item):
+                waiting += [child.tail or "", child]
+            waiting.append(item.text or "")
+    return [line for line in found if line]
+
+
+def _svg_text(drawing: etree._Element) -> str:
+    stated = drawing.get("aria-label") or drawing.findtext("title") or drawing.findtext("desc") or ""
+    return " ".join(svg_lines(drawing)) or ("" if drawing.get("aria-hidden") == "true" else _picture(stated))
+
+
+def _is_redundant(element: etree._Element) -> bool:
+    """Whether an element leads back from a footnote, or is a part of a line that repeats another for the eye."""
+    if element.tag == "a" and _BACK_REFERENCE.search(f"{element.get('class') or ''} {element.get('role') or ''}"):
+        return True
+    return element.get("aria-hidden") == "true" and element.tag in INLINE and element.tag != "svg"
+
+
+def _picture(stated: str) -> str:
+    """Alternative text of a picture, marked as such; nothing where it has none."""
+    text = " ".join(stated.split())
+    return f"{_PICTURE}{text}{_PICTURE_END}" if text else ""
+
+
+def _input_text(element: etree._Element) -> str:
+    kind, value = (element.get("type") or "text").strip().lower(), element.get("value") or ""
+    if kind in _SILENT_INPUTS:
+        return ""
+    if kind == "image":
+        return _picture(element.get("alt") or "")
+    label = "" if kind in _BUTTONS or _is_labelled(element) else element.get("aria-label") or element.get("title") or ""
+    if mark := _MARKS.get((kind, element.get("checked") is not None)):
+        return f" {mark} {label} "
+    said = value or element.get("placeholder") or ""
+    return f" {label}: {said} " if label and said else f" {label or said} "
+
+
+def _is_labelled(element: etree._Element) -> bool:
+    """Whether a label can belong to a control: one around it, or one that names it."""
+    return element.get("id") is not None or next(element.iterancestors("label"), None) is not None
+
+
+def _options_text(element: etree._Element) -> str:
+    options = list(element.iter("option"))
+    several = element.get("multiple") is not None
+    chosen = {option for option in options if option.get("selected") is not None}
+    if not chosen and not several:
+        chosen = set(options[:1])
+    kind = "checkbox" if several else "radio"
+    said = (f"{_MARKS[kind, option in chosen]} {option.get('label') or option.text or ''}" for option in options)
+    return f" {' '.join(said)} "
+
+
+def _area_text(element: etree._Element) -> str:
+    return f" {BREAK.join((element.text or element.get('placeholder') or '').splitlines())} "
+
+
+def _image_text(element: etree._Element) -> str:
+    return _picture(element.get("alt") or element.get("title") or "")
+
+
+def _formula_text(element: etree._Element) -> str:
+    return f" {formula_text(element)} "
+
+
+def _raised_text(element: etree._Element) -> str | None:
+    """An exponent of a number behind `^`, so that the two do not read as one number; None for other raised text."""
+    before, parent = element.getprevious(), element.getparent()
+    text = (before.tail if before is not None else parent.text if parent is not None else "") or ""
+    own = "".join(map(str, element.itertext())).strip()
+    return f"^{own}" if text[-1:].isdecimal() and _EXPONENT.fullmatch(own) and element.find("a") is None else None
+
+
+def _struck_text(element: etree._Element) -> str | None:
+    """Struck text as `~~text~~`; None where it holds blocks, or is within struck text already."""
+    if any(child.tag in _LINES for child in element) or next(element.iterancestors(*_STRUCK), None) is not None:
+        return None
+    own = "".join(texts(element))
+    return f"~~{own}~~" if own.strip() else own
+
+
+_SPECIAL: dict[str, Callable[[etree._Element], str | None]] = {
+    "img": _image_text,
+    "input": _input_text,
+    "select": _options_text,
+    "textarea": _area_text,
+    "math": _formula_text,
+    "sup": _raised_text,
+    **dict.fromkeys(_STRUCK, _struck_text),
+    "svg": _svg_text,
+}

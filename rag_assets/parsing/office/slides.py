@@ -1,0 +1,423 @@
+"""PowerPoint presentations (pptx): a page for each slide, its shapes in reading order, tables, speaker notes, comments.
+
+Shapes that connectors join are a diagram. What stays out: the zip container (`archive.Archive`), charts (`graphics`),
+pictures but for their alternative texts, and text that stands only on layouts and masters.
+
+Read from the XML, not with Unstructured: `partition_pptx` (0.27.32) loses the text of charts, the spans of tables and
+the mark of hidden slides, calls every short text a title, and costs 2.5 s and 290 MB of imports and models in each
+parsing process.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
+
+from lxml import etree
+
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.content import Block, Box, Failure, Page, ParsedDocument, Row
+from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing.archive import Archive, Relation, local_name
+from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.parsing.drawings.diagrams import find_diagrams
+from rag_assets.parsing.drawings.drawings import read_shapes
+from rag_assets.parsing.drawings.graphics import diagram_references, graphic_blocks
+from rag_assets.parsing.excel.cells import Area
+from rag_assets.parsing.flow import clean, fill_grid, link_suffix, picture_block, table_block
+from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.markup.mathematics import formula_text
+from rag_assets.parsing.office.tree import alternative
+from rag_assets.parsing.office.word import main_part, read_title
+
+_EMU_PER_POINT = 12700
+_NO_TARGETS: Mapping[str, str] = {}
+_TITLE_PLACEHOLDERS = {"title", "ctrTitle"}
+_RUNNING_PLACEHOLDERS = {"dt", "ftr", "sldNum", "hdr"}
+_SAME_LINE_POINTS = 12.0
+_LINES = ("line", "straightConnector", "bentConnector", "curvedConnector")
+_ROWS_APART = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """How the coordinates of a group map to those of the slide: `slide = offset + scale * group`."""
+
+    scale_x: float = 1.0
+    scale_y: float = 1.0
+    offset_x: float = 0.0
+    offset_y: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A shape with its place on the slide.
+
+    Attributes:
+        element: The shape.
+        placeholder: Type of the placeholder that it fills, `body` where the type is not stated, None for other shapes.
+        box: Place on the slide in points; None where neither slide nor layout tells.
+    """
+
+    element: etree._Element
+    placeholder: str | None
+    box: Box | None
+
+
+def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_slides: int) -> ParsedDocument:
+    """Parse a presentation.
+
+    Args:
+        data: The bytes of the file.
+        maximum_entries: Entries of the archive.
+        maximum_bytes: Expanded size of the archive in bytes.
+        maximum_slides: Slides of the presentation.
+
+    Returns:
+        A page for each slide, in the order shown. A slide that cannot be read is an empty page and a failure; groups
+        that are nested too deep, and a diagram that is damaged, are failures of their slide.
+
+    Raises:
+        ParseError: MALFORMED, TOO_LARGE or ENCRYPTED, from the archive; TOO_LARGE where it has too many slides.
+    """
+    archive = Archive(data, maximum_entries, maximum_bytes)
+    main = main_part(archive, "ppt/presentation.xml")
+    presentation = archive.tree(main)
+    relations = archive.relations(main)
+    size = _slide_size(presentation)
+    parts = [_target(relations, slide) for slide in presentation.iterfind("{*}sldIdLst/{*}sldId")]
+    if len(parts) > maximum_slides:
+        raise ParseError(FailureCause.TOO_LARGE, f"{len(parts)} slides, limit {maximum_slides}")
+    pages: list[Page] = []
+    failures: list[Failure] = []
+    for number, part in enumerate(parts, start=1):
+        try:
+            pages.append(_read_slide(archive, part, number, size, failures))
+        except ParseError as error:
+            failures.append(Failure(error.cause, f"slide {number}: {error}", number))
+            pages.append(Page(number, PageKind.SLIDE, (), size=size))
+    return ParsedDocument(DocumentFormat.PPTX.value, read_title(archive), tuple(pages), tuple(failures))
+
+
+def _slide_size(presentation: etree._Element) -> tuple[float, float] | None:
+    size = presentation.find("{*}sldSz")
+    return None if size is None else (_points(size.get("cx")), _points(size.get("cy")))
+
+
+def _target(relations: dict[str, Relation], slide: etree._Element) -> str:
+    """Part of a slide; its relationship id is the namespaced `id`, its number the plain one."""
+    for key, value in slide.attrib.items():
+        if str(key).endswith("}id") and str(value) in relations:
+            return relations[str(value)].target
+    return ""
+
+
+def _read_slide(
+    archive: Archive, part: str, number: int, size: tuple[float, float] | None, failures: list[Failure]
+) -> Page:
+    """Read a slide; what has to be left out is added to the failures."""
+    slide = archive.tree(part)
+    relations = archive.relations(part)
+    tree = slide.find("{*}cSld/{*}spTree")
+    shapes = _in_reading_order(list(_shapes(tree, _Frame(), _layout_boxes(archive, relations), 0)))
+    if tree is not None and (deep := _deepest_group(tree)) > current_limits().nesting_depth:
+        limit = f"{current_limits().nesting_depth} levels (parsing.nesting_depth)"
+        message = f"slide {number}: groups nested {deep} deep; what lies deeper than {limit} is left out"
+        failures.append(Failure(FailureCause.TOO_LARGE, message, number))
+    title = next(
+        (text for shape in shapes if shape.placeholder in _TITLE_PLACEHOLDERS and (text := _text(shape.element))), ""
+    )
+    section = (title.replace("\n", " "),) if title else ()
+    targets = archive.external_targets(part)
+    blocks: list[Block] = []
+    placed: dict[etree._Element, Block | None] = {}
+    beside: list[Block] = []
+    for taken, diagram in _diagrams(archive, relations, tree, shapes):
+        block = replace(diagram, section=section)
+        placed.update({shape.element: None for shape in taken})
+        if taken:
+            placed[taken[0].element] = block
+        else:
+            beside.append(block)
+    for shape in shapes:
+        if shape.element in placed:
+            blocks.extend(filter(None, [placed[shape.element]]))
+            continue
+        blocks.extend(_shape_blocks(shape, section, targets))
+        for reference in diagram_references(shape.element):
+            try:
+                part_of_graphic = relations[reference].target if reference in relations else ""
+                blocks.extend(graphic_blocks(archive, part_of_graphic, section, shape.box))
+            except ParseError as error:
+                failures.append(Failure(error.cause, f"slide {number}, diagram: {error}", number))
+    blocks.extend(beside)
+    blocks.extend(Block(BlockKind.NOTE, text, section) for text in _notes(archive, relations))
+    return Page(number, PageKind.SLIDE, tuple(blocks), hidden=slide.get("show") in ("0", "false"), size=size)
+
+
+def _shapes(
+    tree: etree._Element | None, frame: _Frame, inherited: dict[tuple[str, str], Box], depth: int
+) -> Iterator[_Shape]:
+    """Shapes of a tree, those in groups included, with their places on the slide."""
+    if tree is None or depth > current_limits().nesting_depth:
+        return
+    for child in tree:
+        match local_name(child):
+            case "sp" | "graphicFrame" | "cxnSp" | "pic":
+                placeholder = child.find("*/{*}nvPr/{*}ph")
+                kind = None if placeholder is None else placeholder.get("type", "body")
+                box = _own_box(child, frame)
+                if box is None and placeholder is not None:
+                    box = inherited.get(("idx", placeholder.get("idx", ""))) or inherited.get(("type", kind or ""))
+                yield _Shape(child, kind, box)
+            case "grpSp":
+                yield from _shapes(child, _group_frame(child, frame), inherited, depth + 1)
+            case "AlternateContent":
+                yield from _shapes(alternative(child), frame, inherited, depth + 1)
+
+
+def _deepest_group(tree: etree._Element) -> int:
+    """Levels of groups and alternatives below a tree, as `_shapes` counts them."""
+    levels: dict[etree._Element, int] = {}
+    for element in tree.iter("{*}grpSp", "{*}AlternateContent"):
+        above = next((parent for parent in element.iterancestors("{*}grpSp", "{*}AlternateContent")), None)
+        levels[element] = 1 + (0 if above is None else levels.get(above, 0))
+    return max(levels.values(), default=0)
+
+
+def _own_box(shape: etree._Element, frame: _Frame) -> Box | None:
+    transform = shape.find("{*}spPr/{*}xfrm")
+    transform = shape.find("{*}xfrm") if transform is None else transform
+    offset = None if transform is None else transform.find("{*}off")
+    extent = None if transform is None else transform.find("{*}ext")
+    if offset is None or extent is None:
+        return None
+    left = frame.offset_x + frame.scale_x * _points(offset.get("x"))
+    top = frame.offset_y + frame.scale_y * _points(offset.get("y"))
+    width, height = frame.scale_x * _points(extent.get("cx")), frame.scale_y * _points(extent.get("cy"))
+    return (left, top, left + width, top + height)
+
+
+def _group_frame(group: etree._Element, frame: _Frame) -> _Frame:
+    transform = group.find("{*}grpSpPr/{*}xfrm")
+    parts = [None if transform is None else transform.find(f"{{*}}{name}") for name in ("off", "ext", "chOff", "chExt")]
+    offset, extent, inner_offset, inner_extent = parts
+    if offset is None or extent is None or inner_offset is None or inner_extent is None:
+        return frame
+    inner_width, inner_height = _points(inner_extent.get("cx")), _points(inner_extent.get("cy"))
+    scale_x = _points(extent.get("cx")) / inner_width if inner_width else 1.0
+    scale_y = _points(extent.get("cy")) / inner_height if inner_height else 1.0
+    return _Frame(
+        frame.scale_x * scale_x,
+        frame.scale_y * scale_y,
+        frame.offset_x + frame.scale_x * (_points(offset.get("x")) - scale_x * _points(inner_offset.get("x"))),
+        frame.offset_y + frame.scale_y * (_points(offset.get("y")) - scale_y * _points(inner_offset.get("y"))),
+    )
+
+
+def _layout_boxes(archive: Archive, relations: dict[str, Relation]) -> dict[tuple[str, str], Box]:
+    """Places of the placeholders of the layout, by index and by type, then of its master, by type."""
+    boxes: dict[tuple[str, str], Box] = {}
+    for kind in ("slideLayout", "slideMaster"):
+        part = next((relation.target for relation in relations.values() if relation.kind == kind), "")
+        if not archive.has(part):
+            break
+        try:
+            tree = archive.tree(part).find("{*}cSld/{*}spTree")
+            relations = archive.relations(part)
+        except ParseError:
+            break
+        for shape in _shapes(tree, _Frame(), {}, 0):
+            placeholder = shape.element.find("{*}nvSpPr/{*}nvPr/{*}ph")
+            if placeholder is not None and shape.box is not None:
+                if kind == "slideLayout":
+                    boxes.setdefault(("idx", placeholder.get("idx", "")), shape.box)
+                boxes.setdefault(("type", placeholder.get("type", "body")), shape.box)
+    return boxes
+
+
+def _in_reading_order(shapes: list[_Shape]) -> list[_Shape]:
+    """Title first, then from top to bottom and left to right; running text and shapes without a place last."""
+
+    def rank(shape: _Shape) -> int:
+        if shape.placeholder in _TITLE_PLACEHOLDERS:
+            return 0
+        return 2 if shape.placeholder in _RUNNING_PLACEHOLDERS or (shape.box is None and not shape.placeholder) else 1
+
+    def place(shape: _Shape) -> tuple[int, float, float]:
+        left, top = (shape.box[0], shape.box[1]) if shape.box else (0.0, 0.0)
+        return rank(shape), round(top / _SAME_LINE_POINTS), left
+
+    return sorted(shapes, key=place)
+
+
+def _diagrams(
+    archive: Archive, relations: dict[str, Relation], tree: etree._Element | None, shapes: Sequence[_Shape]
+) -> Iterator[tuple[list[_Shape], Block]]:
+    """Diagrams of the shapes that connectors join.
+
+    Args:
+        archive: The presentation.
+        relations: Parts that the slide refers to.
+        tree: The slide's tree of shapes.
+        shapes: Its shapes in reading order.
+
+    Yields:
+        The shapes that a diagram takes the place of, in reading order, and the diagram; none of placeholders, tables
+        and pictures, which are read beside it.
+    """
+    if tree is None or not any(geometry.get("prst", "").startswith(_LINES) for geometry in tree.iter("{*}prstGeom")):
+        return
+    drawing = read_shapes(archive, relations, tree)
+    order = {_identity(shape.element): place for place, shape in enumerate(shapes)}
+    drawn = []
+    for shape in drawing.shapes if drawing.connectors else ():
+        place = order.get(shape.identity, len(shapes))
+        text = _text(shapes[place].element).replace("\n", " ") if place < len(shapes) else ""
+        # Rows so far from each other that connectors alone make a diagram, in reading order.
+        area = Area(place * _ROWS_APART, 0, place * _ROWS_APART, 0)
+        drawn.append(replace(shape, area=area, text=text or shape.text))
+    for diagram in find_diagrams(replace(drawing, shapes=tuple(drawn)), {}):
+        members = (drawn[index].identity for index in (*diagram.members, *diagram.labels))
+        joined = [shapes[place] for place in sorted({order[member] for member in members if member in order})]
+        taken = [shape for shape in joined if _is_text_shape(shape)]
+        on_lines = {drawn[index].identity for index in diagram.labels}
+        texts = (_text(shape.element).replace("\n", " ") for shape in taken if _identity(shape.element) not in on_lines)
+        if diagram.edges:
+            boxes = [shape.box for shape in joined if shape.box]
+            lines = (*filter(None, texts), *diagram.edges)
+            yield taken, Block(BlockKind.DIAGRAM, "\n".join(lines), box=_around(boxes))
+
+
+def _is_text_shape(shape: _Shape) -> bool:
+    return shape.placeholder is None and local_name(shape.element) == "sp"
+
+
+def _identity(element: etree._Element) -> str:
+    return next((properties.get("id") or "" for properties in element.iter("{*}cNvPr")), "")
+
+
+def _around(boxes: Sequence[Box]) -> Box | None:
+    if not boxes:
+        return None
+    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    return (min(lefts), min(tops), max(rights), max(bottoms))
+
+
+def _shape_blocks(shape: _Shape, section: tuple[str, ...], targets: Mapping[str, str]) -> Iterator[Block]:
+    """Blocks of a shape with its links.
+
+    Args:
+        shape: The shape.
+        section: Headings above it.
+        targets: Where links lead, by the ids of the relationships.
+    """
+    element, box = shape.element, shape.box
+    target = _link_target(element.find("*/{*}cNvPr"), targets)
+    if local_name(element) == "pic":
+        properties = element.find("{*}nvPicPr/{*}cNvPr")
+        stated = "" if properties is None else properties.get("descr") or properties.get("title") or ""
+        if (caption := picture_block(stated, section, box=box, target=target)) is not None:
+            yield caption
+        return
+    table = element.find(".//{*}tbl")
+    if table is not None:
+        rows = [Row(cells) for cells in _table_rows(table, targets)]
+        if rows:
+            properties = table.find("{*}tblPr")
+            first_row = properties is not None and properties.get("firstRow") in ("1", "true")
+            yield table_block(rows, min(int(first_row), len(rows) - 1), section, box=box)
+        return
+    if shape.placeholder in _TITLE_PLACEHOLDERS | _RUNNING_PLACEHOLDERS:
+        if text := _text(element, targets):
+            heading = shape.placeholder in _TITLE_PLACEHOLDERS
+            yield Block(BlockKind.HEADING if heading else BlockKind.HEADER, text, () if heading else section, box=box)
+        return
+    if shape.placeholder is None:
+        if text := _text(element, targets):
+            yield Block(BlockKind.PARAGRAPH, text + link_suffix(text, target), section, box=box)
+        return
+    kind = BlockKind.PARAGRAPH if shape.placeholder == "subTitle" else BlockKind.LIST_ITEM
+    for paragraph in element.iterfind("{*}txBody/{*}p"):
+        if text := _paragraph_text(paragraph, targets):
+            yield Block(kind, text, section, box=box)
+
+
+def _table_rows(table: etree._Element, targets: Mapping[str, str]) -> list[tuple[str, ...]]:
+    placed = []
+    for row in table.iterfind("{*}tr"):
+        cells = [cell for cell in row.iterfind("{*}tc") if not (_flag(cell, "hMerge") or _flag(cell, "vMerge"))]
+        placed.append([(_text(cell, targets), _span(cell, "gridSpan"), _span(cell, "rowSpan")) for cell in cells])
+    return fill_grid(placed)
+
+
+def _notes(archive: Archive, relations: dict[str, Relation]) -> Iterator[str]:
+    """Speaker notes, then comments."""
+    for relation in relations.values():
+        if relation.kind == "notesSlide" and archive.has(relation.target):
+            targets = archive.external_targets(relation.target)
+            for shape in archive.tree(relation.target).iter("{*}sp"):
+                placeholder = shape.find("{*}nvSpPr/{*}nvPr/{*}ph")
+                if placeholder is not None and placeholder.get("type") == "body" and (text := _text(shape, targets)):
+                    yield text
+        elif relation.kind in ("comments", "comment") and archive.has(relation.target):
+            for comment in archive.tree(relation.target).iter("{*}text", "{*}txBody"):
+                if text := clean("".join(str(part) for part in comment.itertext())):
+                    yield text
+
+
+def _text(element: etree._Element, targets: Mapping[str, str] = _NO_TARGETS) -> str:
+    paragraphs = (_paragraph_text(paragraph, targets) for paragraph in element.iter("{*}p"))
+    return "\n".join(text for text in paragraphs if text)
+
+
+def _paragraph_text(paragraph: etree._Element, targets: Mapping[str, str]) -> str:
+    """Text of a paragraph; the target of a link stands behind the last of the runs that show it."""
+    parts = [(_link_target(run.find("{*}rPr"), targets), text) for run, text in _runs(paragraph)]
+    text: list[str] = []
+    for target, runs in groupby(parts, key=itemgetter(0)):
+        shown = "".join(run for _, run in runs)
+        text += [shown, link_suffix(shown, target)]
+    return clean("".join(text).replace("~~~~", ""))
+
+
+def _runs(paragraph: etree._Element) -> Iterator[tuple[etree._Element, str]]:
+    """Runs, fields, breaks and formulas of a paragraph with their texts."""
+    for child in paragraph:
+        match local_name(child):
+            case "r" | "fld":
+                own = (part for part in child if local_name(part) in {"t", "tab"})
+                text = "".join("\t" if local_name(part) == "tab" else part.text or "" for part in own)
+                properties = child.find("{*}rPr")
+                struck = "noStrike" if properties is None else properties.get("strike", "noStrike")
+                yield child, text if struck == "noStrike" or not text.strip() else f"~~{text}~~"
+            case "br":
+                yield child, "\n"
+            case "AlternateContent":
+                yield from _runs(alternative(child))
+            case "m":
+                yield child, " ".join(map(formula_text, child))
+
+
+def _link_target(properties: etree._Element | None, targets: Mapping[str, str]) -> str:
+    """Where the link leads that the properties of a run or of a shape name; empty where there is none."""
+    link = None if properties is None else properties.find("{*}hlinkClick")
+    if link is None:
+        return ""
+    return next((targets.get(str(value), "") for key, value in link.attrib.items() if str(key).endswith("}id")), "")
+
+
+def _points(value: str | None) -> float:
+    try:
+        return int(value or "0") / _EMU_PER_POINT
+    except ValueError:
+        return 0.0
+
+
+def _span(cell: etree._Element, name: str) -> int:
+    value = cell.get(name, "1")
+    return max(1, min(int(value), 1000)) if value.isascii() and value.isdigit() else 1
+
+
+def _flag(cell: etree._Element, name: str) -> bool:
+    return cell.get(name) in ("1", "true")

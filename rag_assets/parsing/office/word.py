@@ -1,0 +1,471 @@
+"""Word documents (docx): paragraphs, headings, lists, tables, text boxes, notes, comments, headers and footers.
+
+Hidden text is kept and marked, as in workbooks. What stays out: the zip container (`archive.Archive`), header rows of
+tables (`word_tables`), formulas (`mathematics`), charts (`graphics`), pictures but for their alternative texts, and
+text that was deleted under change tracking.
+
+Read from the XML, not with Unstructured: `partition_docx` (0.27.32) loses the text of text boxes, checkboxes, content
+controls, tracked insertions, comments and footnotes, cannot open strict Open XML, and costs 2.5 s and 290 MB of imports
+and models in each parsing process.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from lxml import etree
+
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument, Row
+from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing.archive import Archive, local_name
+from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.parsing.drawings.diagrams import find_diagrams
+from rag_assets.parsing.drawings.drawings import read_shapes
+from rag_assets.parsing.drawings.graphics import graphic_blocks
+from rag_assets.parsing.flow import Sections, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
+from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.markup.mathematics import formula_text
+from rag_assets.parsing.office.styles import Style, Styles, attribute, integer
+from rag_assets.parsing.office.tables import header_row_count
+from rag_assets.parsing.office.tree import TRANSPARENT, alternative, content, descend, is_deleted, paragraphs
+
+_SKIPPED = {"del", "moveFrom", "instrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
+_HANGING = {"txbxContent", "footnoteReference", "endnoteReference", "commentReference", "relIds", "chart", "pic",
+            "imagedata", "wgp", "wpc"}  # fmt: skip
+_HIDDEN, _HIDDEN_END = "\ufdd0", "\ufdd1"  # no characters: no text holds them
+_STRUCK, _STRUCK_END = "\ufdd2", "\ufdd3"
+_ALL_HIDDEN = "非表示: "
+_EXPONENT = re.compile(r"[-−–+]?\d+")
+_CHECKED_SYMBOLS = {"F052": "☑", "F0FE": "☑", "F0FD": "☒", "F0A8": "☐", "F06F": "☐", "F0A3": "☐"}
+
+
+@dataclass(slots=True)
+class _Paragraph:
+    """Text of a paragraph while it is read, with what hangs on it.
+
+    Attributes:
+        goes_on: Whether its end was deleted under change tracking, so that the next paragraph goes on with it.
+        style: What its properties say.
+        readings: How words with ruby are read.
+    """
+
+    goes_on: bool = False
+    style: Style = field(default_factory=Style)
+    text: list[str] = field(default_factory=list)
+    boxes: list[etree._Element] = field(default_factory=list)
+    diagrams: list[str] = field(default_factory=list)
+    edges: list[str] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    readings: list[str] = field(default_factory=list)
+    breaks_before: int = 0
+    breaks_after: int = 0
+
+    def break_page(self) -> None:
+        if any(part.strip() for part in self.text):
+            self.breaks_after += 1
+        else:
+            self.breaks_before += 1
+
+
+def parse_docx(data: bytes, maximum_entries: int, maximum_bytes: int) -> ParsedDocument:
+    """Parse a Word document.
+
+    Args:
+        data: The bytes of the file.
+        maximum_entries: Entries of the archive.
+        maximum_bytes: Expanded size of the archive in bytes.
+
+    Returns:
+        Pages as they were laid out when the file was last saved, where it tells; else as its manual page breaks part
+        them; else one page of kind BODY. What is nested too deep, and a diagram that is damaged, is a failure of the
+        page.
+
+    Raises:
+        ParseError: MALFORMED, TOO_LARGE or ENCRYPTED, from the archive; MALFORMED where it has no document.
+    """
+    archive = Archive(data, maximum_entries, maximum_bytes)
+    main = main_part(archive, "word/document.xml")
+    reader = _Reader(archive, main)
+    body = archive.tree(main).find("{*}body")
+    if body is None:
+        raise ParseError(FailureCause.MALFORMED, f"{main}: no body")
+    reader.read_body(body)
+    return ParsedDocument(DocumentFormat.DOCX.value, read_title(archive), reader.pages(), tuple(reader.failures))
+
+
+def main_part(archive: Archive, usual: str) -> str:
+    """Name of the part that the archive's root names as its document, else the usual one."""
+    relations = archive.relations("").values() if archive.has("_rels/.rels") else ()
+    stated = (relation.target for relation in relations if relation.kind == "officeDocument")
+    return next((part for part in stated if archive.has(part)), usual)
+
+
+def read_title(archive: Archive) -> str | None:
+    """Title from the core properties, where it is a sensible one."""
+    if not archive.has("docProps/core.xml"):
+        return None
+    try:
+        return sensible_title(archive.tree("docProps/core.xml").findtext("{*}title"))
+    except ParseError:
+        return None
+
+
+class _Reader:
+    """Walks the body and collects blocks, page by page."""
+
+    def __init__(self, archive: Archive, main: str) -> None:
+        self.failures: list[Failure] = []
+        self._cut_pages: set[int] = set()
+        self._targets: dict[str, str] = {}  # of links, in the part that is being read
+        self._archive = archive
+        self._pages: list[list[Block]] = [[]]
+        self._has_rendered_breaks = False
+        self._carried: list[str] = []
+        self._sections = Sections()
+        self._relations = archive.relations(main)
+        self._styles = Styles(archive, {relation.kind: relation.target for relation in self._relations.values()})
+        self._notes = {kind: self._read_notes(kind) for kind in ("footnotes", "endnotes", "comments")}
+        self._targets = archive.external_targets(main)
+
+    def pages(self) -> tuple[Page, ...]:
+        """The pages read, headers and footers on the first."""
+        headers = self._headers()
+        pages = [[*headers, *self._pages[0]], *self._pages[1:]]
+        if len(pages) == 1:
+            return (Page(1, PageKind.BODY, tuple(pages[0])),)
+        return tuple(Page(number, PageKind.PAGE, tuple(blocks)) for number, blocks in enumerate(pages, start=1))
+
+    def read_body(self, body: etree._Element) -> None:
+        """Read the body of the document."""
+        self._has_rendered_breaks = body.find(".//{*}lastRenderedPageBreak") is not None
+        self._read_flow(body, BlockKind.PARAGRAPH, 0)
+        self._end_carried(BlockKind.PARAGRAPH)
+        while len(self._pages) > 1 and not self._pages[-1]:
+            self._pages.pop()
+
+    def _read_flow(self, container: etree._Element, kind: BlockKind, depth: int) -> None:
+        if self._is_too_deep(container, depth):
+            return
+        for child in container:
+            match local_name(child):
+                case "p":
+                    self._read_paragraph(child, kind, depth)
+                case "tbl":
+                    self._end_carried(kind)
+                    self._read_table(child, kind, depth)
+                    self._end_carried(kind)
+                case "AlternateContent":
+                    self._read_flow(alternative(child), kind, depth + 1)
+                case name if name in TRANSPARENT:
+                    self._read_flow(child, kind, depth + 1)
+
+    def _is_too_deep(self, element: etree._Element, depth: int) -> bool:
+        """Whether the limit on depth is reached; a failure of the page says where, once for each page."""
+        limit = current_limits().nesting_depth
+        if depth <= limit:
+            return False
+        place = f"page {len(self._pages)}, below {' › '.join(self._sections.path) or 'the beginning'}"
+        message = (
+            f"{place}: {local_name(element)} nested deeper than {limit} levels (parsing.nesting_depth) is left out"
+        )
+        if len(self._pages) not in self._cut_pages:
+            self.failures.append(Failure(FailureCause.TOO_LARGE, message, len(self._pages)))
+        self._cut_pages.add(len(self._pages))
+        return True
+
+    def _end_carried(self, kind: BlockKind) -> None:
+        """Give what was carried a paragraph of its own: there is no next one that it could go on in."""
+        if text := _shown(self._carried):
+            self._pages[-1].append(Block(kind, text, self._sections.path))
+        self._carried = []
+
+    def _read_paragraph(self, element: etree._Element, kind: BlockKind, depth: int) -> None:
+        paragraph = self._gather(element)
+        style = paragraph.style
+        if kind is BlockKind.PARAGRAPH:
+            self._turn_pages(paragraph.breaks_before)
+        paragraph.text[:0], self._carried = self._carried, []
+        if paragraph.goes_on:
+            self._carried, paragraph.text = paragraph.text, []
+        text = _shown(paragraph.text)
+        if text.startswith(_ALL_HIDDEN):
+            self._pages[-1].append(Block(BlockKind.NOTE, text, self._sections.path))
+        elif text:
+            text = f"{self._styles.label(style)} {text}".strip()
+            section = self._sections.path
+            if style.level and kind is BlockKind.PARAGRAPH:
+                section = self._sections.enter(style.level, text)
+                kind_here = BlockKind.HEADING
+            elif style.is_caption:
+                kind_here = BlockKind.CAPTION
+            else:
+                kind_here = BlockKind.LIST_ITEM if style.numbering and kind is BlockKind.PARAGRAPH else kind
+            self._pages[-1].append(Block(kind_here, text, section))
+        self._append_hanging(paragraph, depth)
+        if kind is BlockKind.PARAGRAPH:
+            self._turn_pages(paragraph.breaks_after + self._section_break(element))
+
+    def _append_hanging(self, paragraph: _Paragraph, depth: int) -> None:
+        if paragraph.readings:
+            self._pages[-1].append(Block(BlockKind.PARAGRAPH, " ".join(paragraph.readings), self._sections.path))
+        for box in paragraph.boxes:
+            carried, self._carried = self._carried, []
+            self._read_flow(box, BlockKind.DIAGRAM, depth + 1)
+            self._end_carried(BlockKind.DIAGRAM)
+            self._carried = carried
+        if paragraph.edges:
+            self._pages[-1].append(Block(BlockKind.DIAGRAM, "\n".join(paragraph.edges), self._sections.path))
+        for part in paragraph.diagrams:
+            self._pages[-1].extend(self._graphic_blocks(part))
+        captions = (picture_block(stated, self._sections.path) for stated in paragraph.pictures)
+        self._pages[-1].extend(filter(None, captions))
+        for kind, identifier in paragraph.notes:
+            if text := self._notes[kind].get(identifier, ""):
+                self._pages[-1].append(Block(BlockKind.NOTE, text, self._sections.path))
+
+    def _read_table(self, table: etree._Element, kind: BlockKind, depth: int) -> None:
+        rows = [row for row in descend(table, "tr") if not is_deleted(row)]
+        placed: list[list[tuple[str, int, int]]] = []
+        hanging: list[_Paragraph] = []
+        spanning: dict[int, tuple[int, int]] = {}
+        if len(rows) == 1 and len(cells := list(descend(rows[0], "tc"))) == 1:
+            self._read_flow(cells[0], kind, depth + 1)
+            return
+        for index, row in enumerate(rows):
+            column = integer(row.find("{*}trPr/{*}gridBefore"), 0)
+            line: list[tuple[str, int, int]] = [("", column, 1)] if column else []
+            for cell in descend(row, "tc"):
+                columns = max(1, integer(cell.find("{*}tcPr/{*}gridSpan"), 1))
+                merge = cell.find("{*}tcPr/{*}vMerge")
+                if merge is not None and attribute(merge, "val") != "restart" and column in spanning:
+                    start, place = spanning[column]
+                    text, width, height = placed[start][place]
+                    placed[start][place] = (text, width, height + 1)
+                else:
+                    text = self._cell_text(cell, hanging, depth + 1)
+                    if merge is not None:
+                        spanning[column] = (index, len(line))
+                    else:
+                        spanning.pop(column, None)
+                    line.append((text, columns, 1))
+                column += columns
+            placed.append(line)
+        grid = fill_grid(placed)
+        if grid:
+            header_rows = min(header_row_count(table, rows), len(grid) - 1)
+            self._pages[-1].append(table_block([Row(cells) for cells in grid], header_rows, self._sections.path))
+        for paragraph in hanging:
+            self._append_hanging(paragraph, depth)
+            if kind is BlockKind.PARAGRAPH:
+                self._turn_pages(paragraph.breaks_before + paragraph.breaks_after)
+
+    def _cell_text(self, cell: etree._Element, hanging: list[_Paragraph], depth: int) -> str:
+        if self._is_too_deep(cell, depth):
+            return ""
+        lines: list[str] = []
+        carried = ""
+        for child in content(cell):
+            if local_name(child) == "p":
+                paragraph = self._gather(child)
+                hanging.append(paragraph)
+                text = carried + "".join(paragraph.text)
+                carried = text if paragraph.goes_on else ""
+                if not paragraph.goes_on:
+                    label = self._styles.label(paragraph.style) if text else ""
+                    lines.append(f"{label} {_shown([text])}".strip())
+            else:
+                lines.append(_shown([carried]))
+                carried = ""
+                for row in (row for row in descend(child, "tr") if not is_deleted(row)):
+                    cells = [self._cell_text(inner, hanging, depth + 1) for inner in descend(row, "tc")]
+                    lines.append(" ".join(text for text in cells if text))
+        return "\n".join(line for line in (*lines, _shown([carried])) if line)
+
+    def _gather(self, element: etree._Element) -> _Paragraph:
+        style = self._styles.of(element.find("{*}pPr"))
+        paragraph = _Paragraph(element.find("{*}pPr/{*}rPr/{*}del") is not None, style)
+        self._gather_into(element, paragraph, 0)
+        return paragraph
+
+    def _gather_into(self, element: etree._Element, paragraph: _Paragraph, depth: int) -> None:
+        if self._is_too_deep(element, depth):
+            return
+        for child in element:
+            name = local_name(child)
+            if name in _SKIPPED:
+                continue
+            match name:
+                case name if name in _SIGNS:
+                    paragraph.text.append(_SIGNS[name](child))
+                case "rt":
+                    reading = _Paragraph(style=paragraph.style)
+                    self._gather_into(child, reading, depth + 1)
+                    paragraph.readings.extend(filter(None, [_shown(reading.text)]))
+                case "r":
+                    self._gather_run(child, paragraph, depth)
+                case "br":
+                    self._read_break(child, paragraph)
+                case "lastRenderedPageBreak":
+                    paragraph.break_page()
+                case "AlternateContent":
+                    self._gather_into(alternative(child), paragraph, depth + 1)
+                case "hyperlink":
+                    begin = len(paragraph.text)
+                    self._gather_into(child, paragraph, depth + 1)
+                    target = self._targets.get(attribute(child, "id"), "")
+                    paragraph.text.append(link_suffix("".join(paragraph.text[begin:]), target))
+                case name if name in _HANGING:
+                    self._gather_hanging(child, name, paragraph, depth)
+                case _:
+                    self._gather_into(child, paragraph, depth + 1)
+
+    def _gather_run(self, run: etree._Element, paragraph: _Paragraph, depth: int) -> None:
+        """Gather a run: marked where it is hidden, behind `^` where it is an exponent of a number."""
+        properties = run.find("{*}rPr")
+        begin = len(paragraph.text)
+        self._gather_into(run, paragraph, depth + 1)
+        own = "".join(paragraph.text[begin:])
+        if self._styles.hides(properties, paragraph.style):
+            paragraph.text[begin:] = [f"{_HIDDEN}{own}{_HIDDEN_END}"] if own.strip() else []
+        elif own.strip() and any(_is_set(properties, name) for name in ("strike", "dstrike")):
+            paragraph.text[begin:] = [f"{_STRUCK}{own}{_STRUCK_END}"]
+        elif _is_raised(properties) and _EXPONENT.fullmatch(own):
+            before = next((paragraph.text[place] for place in range(begin - 1, -1, -1) if paragraph.text[place]), "")
+            if before[-1:].isdecimal():
+                paragraph.text.insert(begin, "^")
+
+    def _gather_hanging(self, element: etree._Element, name: str, paragraph: _Paragraph, depth: int) -> None:
+        match name:
+            case "txbxContent":
+                paragraph.boxes.append(element)
+            case "pic" | "imagedata":
+                paragraph.pictures.append(_alternative_text(element))
+            case "relIds" | "chart":
+                relation = self._relations.get(attribute(element, "dm") or attribute(element, "id"))
+                paragraph.diagrams.extend([relation.target] if relation else [])
+            case "wgp" | "wpc":
+                if next(element.iterancestors("{*}wgp", "{*}wpc"), None) is None:
+                    drawing = read_shapes(self._archive, self._relations, element)
+                    paragraph.edges += [edge for diagram in find_diagrams(drawing, {}) for edge in diagram.edges]
+                self._gather_into(element, paragraph, depth + 1)
+            case _:
+                paragraph.notes.append((name.removesuffix("Reference") + "s", attribute(element, "id")))
+
+    def _graphic_blocks(self, part: str) -> list[Block]:
+        try:
+            return graphic_blocks(self._archive, part, self._sections.path)
+        except ParseError as error:
+            message = f"page {len(self._pages)}, diagram: {error}"
+            self.failures.append(Failure(error.cause, message, len(self._pages)))
+            return []
+
+    def _read_break(self, element: etree._Element, paragraph: _Paragraph) -> None:
+        if attribute(element, "type") != "page":
+            paragraph.text.append("\n")
+        elif not self._has_rendered_breaks:
+            paragraph.break_page()
+
+    def _section_break(self, element: etree._Element) -> int:
+        """1 where a section ends with the paragraph and the next begins a page that no rendered break tells of."""
+        section = element.find("{*}pPr/{*}sectPr")
+        if section is None or self._has_rendered_breaks:
+            return 0
+        kind = section.find("{*}type")
+        return int(kind is None or attribute(kind, "val") in ("nextPage", "oddPage", "evenPage"))
+
+    def _turn_pages(self, count: int) -> None:
+        self._pages.extend([] for _ in range(count))
+
+    def _read_notes(self, kind: str) -> dict[str, str]:
+        part = next((relation.target for relation in self._relations.values() if relation.kind == kind), "")
+        if not self._archive.has(part):
+            return {}
+        notes = {}
+        self._targets = self._archive.external_targets(part)
+        for note in self._archive.tree(part):
+            notes[attribute(note, "id")] = self._joined_text(note)
+        return notes
+
+    def _headers(self) -> list[Block]:
+        parts = dict.fromkeys(
+            relation.target for relation in self._relations.values() if relation.kind in ("header", "footer")
+        )
+        blocks: dict[str, Block] = {}
+        for part in parts:
+            self._targets = self._archive.external_targets(part)
+            if self._archive.has(part) and (text := self._joined_text(self._archive.tree(part))):
+                blocks.setdefault(text, Block(BlockKind.HEADER, text))
+        return list(blocks.values())
+
+    def _joined_text(self, element: etree._Element) -> str:
+        """Text of all paragraphs at any depth, a line for each, then how words with ruby are read."""
+        text, readings = list[str](), list[str]()
+        for element_of_paragraph in paragraphs(element):
+            paragraph = self._gather(element_of_paragraph)
+            text += [*paragraph.text, "" if paragraph.goes_on else "\n"]
+            readings += paragraph.readings
+        return "\n".join(line for line in (*_shown(text).split("\n"), " ".join(readings)) if line)
+
+
+def _shown(parts: Sequence[str]) -> str:
+    """A gathered text, struck parts as `~~…~~`, hidden ones as `（非表示: …）` or, where all is hidden, `非表示: …`."""
+    text = clean("".join(parts).replace(_HIDDEN_END + _HIDDEN, "").replace(_STRUCK_END + _STRUCK, ""))
+    text = text.replace(_STRUCK, "~~").replace(_STRUCK_END, "~~")
+    if _HIDDEN not in text:
+        return text
+    if text[0] == _HIDDEN and text.find(_HIDDEN_END) == len(text) - 1:
+        return f"{_ALL_HIDDEN}{text[1:-1].strip()}"
+    return clean(text.replace(_HIDDEN, "（非表示: ").replace(_HIDDEN_END, "）"))
+
+
+def _alternative_text(picture: etree._Element) -> str:
+    """Alternative text of a picture: its own where it is one of a group, else that of the frame that it fills."""
+    parent = picture.getparent()
+    if local_name(picture) == "imagedata":
+        return "" if parent is None else parent.get("alt") or ""
+    stated = picture.find("{*}nvPicPr/{*}cNvPr")
+    if parent is not None and local_name(parent) == "graphicData":
+        frame = next(picture.iterancestors("{*}inline", "{*}anchor"), None)
+        stated = None if frame is None else frame.find("{*}docPr")
+    return "" if stated is None else stated.get("descr") or stated.get("title") or ""
+
+
+def _is_set(properties: etree._Element | None, name: str) -> bool:
+    stated = None if properties is None else properties.find(f"{{*}}{name}")
+    return stated is not None and attribute(stated, "val") not in ("0", "false", "off")
+
+
+def _is_raised(properties: etree._Element | None) -> bool:
+    raised = None if properties is None else properties.find("{*}vertAlign")
+    return raised is not None and attribute(raised, "val") == "superscript"
+
+
+def _symbol(element: etree._Element) -> str:
+    """A symbol; those of symbol fonts stand in the private area, where only boxes with marks are known."""
+    code = attribute(element, "char").upper()
+    try:
+        character = chr(int(code, 16))
+    except (ValueError, OverflowError):
+        return ""
+    return _CHECKED_SYMBOLS.get(code, "" if "\ud800" <= character <= "\uf8ff" else character)
+
+
+def _checkbox(element: etree._Element) -> str:
+    state = element.find("{*}checked")
+    state = element.find("{*}default") if state is None else state
+    return "☑" if state is not None and attribute(state, "val") not in ("0", "false", "off") else "☐"
+
+
+_SIGNS: dict[str, Callable[[etree._Element], str]] = {
+    "t": lambda element: element.text or "",
+    "tab": lambda _: "\t",
+    "ptab": lambda _: "\t",
+    "cr": lambda _: "\n",
+    "noBreakHyphen": lambda _: "-",
+    "sym": _symbol,
+    "checkBox": _checkbox,
+    "oMath": formula_text,
+    "oMathPara": formula_text,
+}

@@ -1,0 +1,196 @@
+"""Ruled tables of a PDF page: cells from the rules around them.
+
+What stays out: reading the rules (`pdf_rules`), tables without rules (`pdf_columns`), the block made of a table
+(`pdf_tables`).
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rag_assets.contracts.content import Box
+from rag_assets.parsing.pdf.rules import Drawing, Rule
+
+_TOUCH = 3.0
+_PRODUCT = 300_000
+_BOXES = 60_000
+_GIANT_HEIGHT = 0.4
+_GIANT_WIDTH = 0.6
+_CROOKED_SHARE = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A ruled area of a page.
+
+    Attributes:
+        xs: Left edges of its columns and the right edge of the last, ascending, in points.
+        ys: Top edges of its rows and the bottom edge of the last, ascending.
+        rooms: For each row and column the number of the cell that covers it.
+        frames: Cells so large that they are rather a frame around the page.
+    """
+
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    rooms: tuple[tuple[int, ...], ...]
+    frames: frozenset[int] = frozenset()
+
+    @property
+    def box(self) -> Box:
+        """The whole area."""
+        return self.xs[0], self.ys[0], self.xs[-1], self.ys[-1]
+
+    def room_at(self, x: float, y: float) -> int:
+        """Number of the cell at a place; -1 where none is."""
+        row, column = bisect_right(self.ys, y) - 1, bisect_right(self.xs, x) - 1
+        if not (0 <= row < len(self.ys) - 1 and 0 <= column < len(self.xs) - 1):
+            return -1
+        return self.rooms[row][column]
+
+
+def find_grids(drawing: Drawing, size: tuple[float, float], note_cut: Callable[[str], None]) -> list[Grid]:
+    """Ruled areas with at least two rows and two columns, the smallest first.
+
+    Cells are the areas that no rule parts, so that a table may be open at its sides, and a merged cell is one cell.
+
+    Args:
+        drawing: What is drawn on the page.
+        size: Width and height of the page in points; a cell that fills most of the page is a frame around it and none.
+        note_cut: Told what is left out.
+    """
+    if len(drawing.across) * len(drawing.down) > _PRODUCT:
+        counts = f"{len(drawing.across)} rules across times {len(drawing.down)} down"
+        note_cut(f"{counts}, limit {_PRODUCT}; its ruled tables are left as text")
+        return []
+    grids = []
+    for across, down in _connected(drawing.across, drawing.down):
+        grid = _grid(across, down, size, note_cut)
+        if grid is not None:
+            grids.append(grid)
+    return sorted(grids, key=lambda grid: (grid.box[2] - grid.box[0]) * (grid.box[3] - grid.box[1]))
+
+
+def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> Iterator[tuple[list[Rule], list[Rule]]]:
+    """Rules that touch each other, directly or through others."""
+    neighbours: list[list[int]] = [[] for _ in range(len(across) + len(down))]
+    for i, flat in enumerate(across):
+        for j, steep in enumerate(down, start=len(across)):
+            if (
+                flat.begin - _TOUCH <= steep.at <= flat.end + _TOUCH
+                and steep.begin - _TOUCH <= flat.at <= steep.end + _TOUCH
+            ):
+                neighbours[i].append(j)
+                neighbours[j].append(i)
+    seen = [False] * len(neighbours)
+    for first in range(len(neighbours)):
+        if seen[first] or not neighbours[first]:
+            continue
+        waiting, members = [first], []
+        seen[first] = True
+        while waiting:
+            number = waiting.pop()
+            members.append(number)
+            for other in neighbours[number]:
+                if not seen[other]:
+                    seen[other] = True
+                    waiting.append(other)
+        members.sort()
+        yield (
+            [across[number] for number in members if number < len(across)],
+            [down[number - len(across)] for number in members if number >= len(across)],
+        )
+
+
+def _grid(
+    across: list[Rule], down: list[Rule], size: tuple[float, float], note_cut: Callable[[str], None]
+) -> Grid | None:
+    across, down = [*across, *_missing_ends(across, down)], [*down, *_missing_ends(down, across)]
+    ys, xs = _places(across), _places(down)
+    rows, columns = len(ys) - 1, len(xs) - 1
+    if rows < 2 or columns < 2:
+        return None
+    if rows * columns > _BOXES:
+        note_cut(f"a ruled table of {rows} times {columns} cells, limit {_BOXES}; it is left as text")
+        return None
+    below = _walls(across, ys, xs)
+    beside = _walls(down, xs, ys)
+    rooms, areas = _flood(rows, columns, below, beside)
+    frames = set()
+    crooked = 0
+    for number, (top, left, bottom, right, boxes) in enumerate(areas):
+        if xs[right + 1] - xs[left] > _GIANT_WIDTH * size[0] and ys[bottom + 1] - ys[top] > _GIANT_HEIGHT * size[1]:
+            frames.add(number)
+        crooked += boxes != (bottom - top + 1) * (right - left + 1)
+    if len(areas) < 4 or crooked > _CROOKED_SHARE * len(areas):
+        return None
+    return Grid(tuple(xs), tuple(ys), tuple(map(tuple, rooms)), frozenset(frames))
+
+
+def _missing_ends(rules: list[Rule], crossing: list[Rule]) -> list[Rule]:
+    """Rules that close a table which is open at a side: where at least two crossing rules end together beyond all."""
+    if len(crossing) < 2:
+        return []
+    closing = []
+    begin, end = min(rule.begin for rule in crossing), max(rule.end for rule in crossing)
+    for edge, ends in ((begin, [rule.begin for rule in crossing]), (end, [rule.end for rule in crossing])):
+        meeting = [rule.at for rule, place in zip(crossing, ends, strict=True) if abs(place - edge) <= _TOUCH]
+        if len(meeting) > 1 and not any(abs(rule.at - edge) <= 2 * _TOUCH for rule in rules):
+            closing.append(Rule(edge, min(meeting), max(meeting)))
+    return closing
+
+
+def _places(rules: list[Rule]) -> list[float]:
+    places: list[float] = []
+    for at in sorted(rule.at for rule in rules):
+        if not places or at - places[-1] > _TOUCH:
+            places.append(at)
+    return places
+
+
+def _walls(rules: list[Rule], places: list[float], steps: list[float]) -> list[list[bool]]:
+    """For each place and each step along it, whether a rule stands there."""
+    walls = [[False] * (len(steps) - 1) for _ in places]
+    middles = [(a + b) / 2 for a, b in pairwise(steps)]
+    for rule in rules:
+        place = min(range(len(places)), key=lambda index: abs(places[index] - rule.at))
+        for index, middle in enumerate(middles):
+            if rule.begin <= middle <= rule.end:
+                walls[place][index] = True
+    return walls
+
+
+def _flood(
+    rows: int, columns: int, below: list[list[bool]], beside: list[list[bool]]
+) -> tuple[list[list[int]], list[tuple[int, int, int, int, int]]]:
+    """Cells by filling from box to box where no rule stands between.
+
+    Returns:
+        The number of the cell at each row and column; of each cell its first row, first column, last row, last column
+        and boxes.
+    """
+    rooms = [[-1] * columns for _ in range(rows)]
+    areas: list[tuple[int, int, int, int, int]] = []
+    for first in range(rows * columns):
+        row, column = divmod(first, columns)
+        if rooms[row][column] >= 0:
+            continue
+        number = len(areas)
+        rooms[row][column] = number
+        waiting, boxes = [(row, column)], 0
+        top, left, bottom, right = row, column, row, column
+        while waiting:
+            r, c = waiting.pop()
+            boxes += 1
+            top, left, bottom, right = min(top, r), min(left, c), max(bottom, r), max(right, c)
+            for next_row, next_column, is_open in (
+                (r - 1, c, r > 0 and not below[r][c]),
+                (r + 1, c, r + 1 < rows and not below[r + 1][c]),
+                (r, c - 1, c > 0 and not beside[c][r]),
+                (r, c + 1, c + 1 < columns and not beside[c + 1][r]),
+            ):
+                if is_open and rooms[next_row][next_column] < 0:
+                    rooms[next_row][next_column] = number
+                    waiting.append((next_row, next_column))
+        areas.append((top, left, bottom, right, boxes))
+    return rooms, areas

@@ -1,0 +1,291 @@
+"""Headings, paragraphs, list items, tables and running headers of a PDF, from the lines of all its pages.
+
+What stays out: reading lines off a page (`pdf_lines`) and tables (`pdf_tables`).
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.content import Block, Box
+from rag_assets.parsing.flow import Sections, is_cjk, join_lines
+from rag_assets.parsing.pdf.lines import Line
+from rag_assets.parsing.pdf.marks import Bookmark, plain
+from rag_assets.parsing.pdf.running import PageLines, tell_apart
+from rag_assets.parsing.pdf.tables import repeat_headers
+
+_HEADING_SIZE = 1.12
+_HEADING_CHARS = 120
+_HEADING_LINES = 3
+_PARAGRAPH_GAP = 1.6
+_BODY_CHARS = 200
+_TITLE_NUMBER = re.compile(
+    r"^(?:第|chapter|section|appendix|part|付録)?[0-9ivxlc一二三四五六七八九十a-z]{0,8}[章節部編条項]?$"
+)
+_DIGITS = re.compile(r"[0-9０-９]+")
+_LIST_ITEM = re.compile(
+    r"^(?:[・•●○■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][0-9０-９a-zA-Zア-ンｱ-ﾝ一二三四五六七八九十]{1,3}[)）]"
+    r"|[0-9０-９]{1,2}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|[ア-ン][)）]\s?)"
+)
+_NUMBERED_HEADING = re.compile(
+    r"^(?:第[0-9０-９一二三四五六七八九十百]+[章節条編部項]|(?:[0-9０-９]{1,2}[.．])+[0-9０-９]{0,2}\s*\D"
+    r"|[0-9０-９]{1,2}\s+\D|(?:chapter|section|appendix|part)\s|付録|別紙|[ⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ][.．\s]|[■◆●【])",
+    re.IGNORECASE,
+)
+_CAPTION = re.compile(
+    r"^(?:(?:table|fig(?:ure|\.)?)\s*[0-9A-Z]{1,3}[0-9.]*\s*[.:|—–-]"
+    r"|別?[表図图]\s*[0-9０-９]+(?:[-－.．][0-9０-９]+)*[\s.：:．　])",
+    re.IGNORECASE,
+)
+_UNIT = "(?:(?:十|百|千|万|百万|千万|億|十億|百億|兆)?(?:円|ドル|ユーロ|人|名|件|戸|台|株|トン|㎡|ha)|[%％])"
+_UNIT_NOTE = re.compile(
+    rf"^(?:[(（\[［【〔<＜][^()（）]{{0,8}}単\s*位\s*(?:[:：;；／/は]|\s\S|{_UNIT})[^。]{{0,30}}"
+    rf"|単\s*位\s*[:：][^。]{{1,30}}|[(（]{_UNIT}[)）]|\(?units?\s*[:：].{{1,40}}"
+    r"|\((?:in )?(?:[\w.$¥€]+ )?(?:thousand|million|billion|trillion)s?\b(?: of [\w. ]{1,30})?(?:, .{1,40})?\))$",
+    re.IGNORECASE,
+)
+_BULLETED = re.compile(r"^[・•○□▪▶►‣⁃➢✓※–—*-]")
+_SENTENCE_END = ("。", ".", "．", "!", "?", "！", "？", "」", "』", ":", "：", ";")
+
+
+class Layout:
+    """What can be told only from all pages together: body size, sizes of headings, running headers, open sections,
+    tables that run on.
+
+    Args:
+        pages: The pages in order.
+        outline: The bookmarks of the document, in order.
+    """
+
+    def __init__(self, pages: Sequence[PageLines], outline: Sequence[Bookmark] = ()) -> None:
+        sizes = _sizes(pages)
+        self._body = sizes.most_common(1)[0][0] if sizes else 0.0
+        larger = sorted({size for size in sizes if size >= self._body * _HEADING_SIZE}, reverse=True)
+        self._levels = {size: level for level, size in enumerate(larger, start=1)}
+        self._sections = Sections()
+        self._outline_depth = max((bookmark.level for bookmark in outline), default=0)
+        self._bookmarks: dict[int, list[Bookmark]] = defaultdict(list)
+        for bookmark in outline:
+            self._bookmarks[bookmark.page_number].append(bookmark)
+        self._pages = tell_apart(pages, self._body)
+        for page, body in zip(self._pages, repeat_headers([page.body for page in self._pages]), strict=True):
+            page.body = body
+
+    def blocks(self) -> Iterator[list[Block]]:
+        """Blocks of each page in reading order."""
+        for number, page in enumerate(self._pages, start=1):
+            blocks = [Block(BlockKind.HEADER, line.text, box=line.box) for line in page.headers]
+            blocks += self._body_blocks(page.body, self._bookmarks[number])
+            blocks += [Block(BlockKind.HEADER, line.text, box=line.box) for line in page.footers]
+            yield blocks
+
+    def _body_blocks(self, lines: list[Line], bookmarks: list[Bookmark]) -> Iterator[Block]:
+        starts, waiting = _find_titles(lines, bookmarks)
+        position = 0
+        while position < len(lines):
+            if position in starts:
+                order, end = starts[position]
+                bookmark = bookmarks[order]
+                text = join_lines([line.text for line in lines[position:end]]).rstrip("\u00ad")
+                self._enter(waiting, order)
+                above = self._sections.enter(bookmark.level, text)
+                yield Block(BlockKind.HEADING, text, above, box=_union(lines[position:end]))
+            else:
+                end = min((start for start in starts if start > position), default=len(lines))
+                yield from self._text_blocks(lines[position:end], waiting)
+            position = end
+        self._enter(waiting, len(bookmarks))
+
+    def _enter(self, waiting: list[tuple[int, Bookmark]], order: int) -> None:
+        """Begin the sections of bookmarks whose title is not on the page, up to a place in the outline."""
+        while waiting and waiting[0][0] < order:
+            _, bookmark = waiting.pop(0)
+            self._sections.enter(bookmark.level, bookmark.title)
+
+    def _text_blocks(self, lines: list[Line], waiting: list[tuple[int, Bookmark]]) -> Iterator[Block]:
+        for group in self._paragraphs(lines):
+            while waiting and (waiting[0][1].top or 0.0) <= group[0].box[1] + group[0].size:
+                self._enter(waiting, waiting[0][0] + 1)
+            yield self._block(group)
+
+    def _block(self, lines: list[Line]) -> Block:
+        table = lines[0].table
+        if table:
+            return Block(
+                BlockKind.TABLE,
+                "\n".join(table.texts),
+                self._sections.path,
+                box=table.box,
+                header_row_count=table.header_row_count,
+                rows=table.rows,
+            )
+        if lines[0].is_row or lines[0].is_in_figure:
+            text = "\n".join(line.text for line in lines).replace("\u00ad", "-")
+        else:
+            text = join_lines([line.text for line in lines]).rstrip("\u00ad")
+        box = _union(lines)
+        is_caption = len(lines) <= _HEADING_LINES and bool(_UNIT_NOTE.match(text) or _CAPTION.match(text))
+        level = 0 if is_caption else self._heading_level(lines, text)
+        if level:
+            level += self._outline_depth
+            return Block(BlockKind.HEADING, text, self._sections.enter(level, text), box=box)
+        kind = BlockKind.PARAGRAPH
+        if is_caption:
+            kind = BlockKind.CAPTION
+        elif _LIST_ITEM.match(text) and not (lines[0].is_row or lines[0].is_in_figure):
+            kind = BlockKind.LIST_ITEM
+        return Block(kind, text, self._sections.path, box=box)
+
+    def _heading_level(self, lines: list[Line], text: str) -> int:
+        """Level of the heading that lines are, from 1; 0 where they are none."""
+        if len(text) > _HEADING_CHARS or len(lines) > _HEADING_LINES or not re.search(r"[^\W\d_]", text):
+            return 0
+        if lines[0].is_in_figure or lines[0].is_ruby:
+            return 0
+        if (lines[0].is_row and not _NUMBERED_HEADING.match(text)) or "…" in text or _BULLETED.match(text):
+            return 0
+        level = self._levels.get(round(lines[0].size * 2) / 2, 0)
+        if level:
+            return 0 if text.endswith(("。", "、")) else level
+        numbered = _NUMBERED_HEADING.match(text) is not None
+        if all(line.is_bold for line in lines) and len(lines) == 1 and not text.endswith(_SENTENCE_END):
+            depth = len(_DIGITS.findall(text.split(maxsplit=1)[0])) if numbered else 4
+            return len(self._levels) + max(depth, 1)
+        return 0
+
+    def _paragraphs(self, lines: list[Line]) -> Iterator[list[Line]]:
+        paragraph: list[Line] = []
+        gaps = [below.box[1] - above.box[3] for above, below in pairwise(lines)]
+        spacing = _typical([gap for gap in gaps if 0 <= gap < 3 * max(self._body, 1)])
+        for line in lines:
+            if paragraph and self._begins_paragraph(paragraph, line, spacing):
+                yield paragraph
+                paragraph = []
+            paragraph.append(line)
+        if paragraph:
+            yield paragraph
+
+    def _begins_paragraph(self, paragraph: list[Line], line: Line, spacing: float) -> bool:
+        """Whether a line begins a new paragraph rather than going on with the one above."""
+        last = paragraph[-1]
+        if any(each.table or each.is_ruby or _UNIT_NOTE.match(each.text) for each in (last, line)):
+            return True
+        if line.is_in_figure and line.region == last.region:
+            return False
+        if (line.region, line.is_vertical, line.is_bold) != (last.region, last.is_vertical, last.is_bold):
+            return True
+        if abs(line.size - last.size) > 0.12 * max(last.size, 1.0):
+            return True
+        if line.is_vertical:
+            return _begins_vertical(paragraph, line)
+        gap = line.box[1] - last.box[3]
+        if line.is_row != last.is_row or gap > spacing * _PARAGRAPH_GAP + 0.15 * line.size or gap < -2 * line.size:
+            return True
+        return not line.is_row and _looks_like_beginning(paragraph, line)
+
+
+def _looks_like_beginning(paragraph: list[Line], line: Line) -> bool:
+    """Whether a line at the usual distance begins a paragraph by its mark, its indent or the short line above."""
+    last = paragraph[-1]
+    short = _ends_short(paragraph, line)
+    indent = line.box[0] - last.box[0]
+    if _LIST_ITEM.match(line.text) or (short and _NUMBERED_HEADING.match(line.text)):
+        return True
+    if len(paragraph) > 1 and 0.8 * line.size < indent < 6 * line.size:
+        return True
+    spaced = not is_cjk(last.text[-1]) and _is_narrow(paragraph, line)
+    return short and (last.text.endswith(_SENTENCE_END) or indent > 0.8 * line.size or spaced)
+
+
+def _ends_short(paragraph: list[Line], line: Line) -> bool:
+    """Whether the last line of a paragraph ends well before the widest of it and the next line."""
+    right = max(line.box[2], *(item.box[2] for item in paragraph))
+    return right - paragraph[-1].box[2] > 1.5 * line.size
+
+
+def _is_narrow(paragraph: list[Line], line: Line) -> bool:
+    """Whether the last line is so short that the next line's first word would have fitted behind it."""
+    right = max(line.box[2], *(item.box[2] for item in paragraph))
+    word = line.text.split(maxsplit=1)[0] if line.text.split() else ""
+    return right - paragraph[-1].box[2] > (len(word) + 2) * 0.6 * line.size
+
+
+def _begins_vertical(paragraph: list[Line], line: Line) -> bool:
+    """Whether a column of vertical writing begins a paragraph: set in, after a short one, or at a wide distance."""
+    last = paragraph[-1]
+    if last.box[0] - line.box[2] > 2.5 * line.size or line.box[0] > last.box[0]:
+        return True
+    top = min(line.box[1], *(item.box[1] for item in paragraph))
+    bottom = max(line.box[3], *(item.box[3] for item in paragraph))
+    is_set_in = 0.7 * line.size < line.box[1] - top < 4 * line.size
+    is_short = bottom - last.box[3] > 1.5 * line.size
+    return (is_set_in and last.box[1] - top < 0.7 * line.size) or (
+        is_short and last.text.endswith(_SENTENCE_END) and len(paragraph) > 1
+    )
+
+
+def _sizes(pages: Sequence[PageLines]) -> Counter[float]:
+    """Characters by size of type, outside tables where there is enough text outside them."""
+    outside: Counter[float] = Counter()
+    inside: Counter[float] = Counter()
+    for page in pages:
+        for line in (line for line in page.lines if not line.is_ruby):
+            counter = inside if line.table or line.is_in_figure else outside
+            length = sum(map(len, line.table.texts)) if line.table else len(line.text)
+            counter[round(line.size * 2) / 2] += length
+    return outside if outside.total() >= min(_BODY_CHARS, inside.total()) else outside + inside
+
+
+def _find_titles(
+    lines: Sequence[Line], bookmarks: Sequence[Bookmark]
+) -> tuple[dict[int, tuple[int, int]], list[tuple[int, Bookmark]]]:
+    """Find the titles of bookmarks among the lines of their page.
+
+    Returns:
+        For the first line of each title found the position of its bookmark and the line behind the title; and the
+        bookmarks whose title is not found, with their positions.
+    """
+    starts: dict[int, tuple[int, int]] = {}
+    missing: list[tuple[int, Bookmark]] = []
+    begin = 0
+    texts = [plain(line.text) for line in lines] if bookmarks else []
+    for order, bookmark in enumerate(bookmarks):
+        wanted = plain(bookmark.title)
+        found = next(
+            ((start, end) for start in range(begin, len(lines)) if (end := _title_end(texts, start, wanted))), None
+        )
+        if found and wanted:
+            starts[found[0]] = (order, found[1])
+            begin = found[1]
+        else:
+            missing.append((order, bookmark))
+    return starts, missing
+
+
+def _title_end(texts: Sequence[str], start: int, wanted: str) -> int:
+    """The line behind a title that begins at a line; 0 where none does. A number may stand before the title."""
+    joined = ""
+    for end in range(start, min(start + _HEADING_LINES, len(texts))):
+        joined += texts[end]
+        if not texts[end]:
+            return 0
+        if joined == wanted or (joined.endswith(wanted) and _TITLE_NUMBER.match(joined.removesuffix(wanted))):
+            return end + 1
+    return 0
+
+
+def _union(lines: list[Line]) -> Box:
+    return (
+        min(line.box[0] for line in lines),
+        min(line.box[1] for line in lines),
+        max(line.box[2] for line in lines),
+        max(line.box[3] for line in lines),
+    )
+
+
+def _typical(gaps: list[float]) -> float:
+    """The middle one of the smaller half of gaps: the spacing inside paragraphs."""
+    ordered = sorted(gaps)
+    return ordered[len(ordered) // 4] if ordered else 0.0

@@ -1,0 +1,409 @@
+"""Lines of a PDF page in reading order, from the runs of its text layer.
+
+What stays out: the runs themselves (`pdf_runs`), tables (`pdf_tables`), what the lines are (`pdf_layout`).
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from statistics import median
+
+from rag_assets.contracts.content import Box, Row
+from rag_assets.parsing.flow import CJK, clean, is_cjk
+from rag_assets.parsing.pdf.lanes import part_lanes
+from rag_assets.parsing.pdf.runs import IDEOGRAPH_GAP, RUBY_SHARE, WORD_GAP, Run
+
+_SAME_LINE_SHARE = 0.5
+_GUTTER = 1.0
+_STRIPS = 8
+_COLUMN_FILL = 0.55
+_COLUMN_LINES = 4
+_ROW_GAP = 1.5
+_PART_GAP = 1.0
+_CELL_GAP = 0.8
+_TIER_COLUMNS = 3
+_TIER_HEIGHT = 6
+_RADICALS = re.compile("[\u2e80-\u2fdf]")
+_KANA = re.compile(r"[\sぁ-ゖァ-ヺー・]+")
+_SYMBOLS = re.compile("[\uf000-\uf0ff]")
+_BULLET_SYMBOLS = "\uf06c\uf06e\uf075\uf076\uf077\uf09f\uf0a7\uf0b7\uf0d8\uf0e8\uf0fc"
+_LEADERS = re.compile(r"(?:[.．・…‥·] ?){5,}")
+_SPACED = re.compile(f"(?<=[{CJK}]) (?=[{CJK}])")
+_NOTE_LABEL = re.compile(r"(?:sources?|notes?|出典|出所|資料)\s*[:：]", re.IGNORECASE)
+_HYPHEN_MARKS = ("\x02", "\ufffe", "\u00ad")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table on a page.
+
+    Attributes:
+        rows: Its rows; a merged value stands in each cell that it spans.
+        texts: Text of each row as displayed; a merged value stands once.
+        header_row_count: Leading rows that are column headers.
+        edges: Left edges of its columns and the right edge of the last, in points.
+        box: Place on the page in points from the top left corner.
+        size: Height of its type in points.
+        is_ruled: Whether rules part its columns; else the edges between them lie anywhere where no text is.
+    """
+
+    rows: tuple[Row, ...]
+    texts: tuple[str, ...]
+    header_row_count: int
+    edges: tuple[float, ...]
+    box: Box
+    size: float
+    is_ruled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Text of a line between two wide gaps, with its left and right edge in points."""
+
+    left: float
+    right: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text, or a table.
+
+    Attributes:
+        text: Its text; a hyphen at its end that only parts a word is a soft hyphen.
+        box: Place on the page in points from the top left corner.
+        size: Height of its type in points.
+        is_bold: Whether it is set in bold type.
+        region: Number of the part of the page (column, band) that it stands in, in reading order.
+        is_vertical: Whether it runs from top to bottom.
+        is_row: Whether wide gaps or leader dots part it, as in a row of a table or a table of contents.
+        parts: What wide gaps part it into, from left to right; one where none does.
+        cells: What gaps part it into that are wider than those between words, as the cells of close columns.
+        table: The table that stands here instead of text, or None.
+        is_in_figure: Whether it stands in a drawn frame of scattered words, as in a chart.
+        is_ruby: Whether it says how words on the page are read.
+    """
+
+    text: str
+    box: Box
+    size: float
+    is_bold: bool
+    region: int = 0
+    is_vertical: bool = False
+    is_row: bool = False
+    parts: tuple[Part, ...] = ()
+    cells: tuple[Part, ...] = ()
+    table: Table | None = None
+    is_in_figure: bool = False
+    is_ruby: bool = False
+
+
+def order_lines(runs: Sequence[Run], tables: Sequence[Table] = (), frames: Sequence[Box] = ()) -> list[Line]:
+    """Lines of a page in reading order.
+
+    Args:
+        runs: The runs of the page outside its tables.
+        tables: Its tables; each becomes a line.
+        frames: Rectangles drawn on it, the largest first; frames side by side are read one after the other.
+    """
+    typical = median(run.size for run in runs) if runs else 10.0
+    pieces = [(piece, table) for table in tables for piece in _slices(table, typical)]
+    owner = {id(piece): table for piece, table in pieces}
+    lines: list[Line] = []
+    placed: set[int] = set()
+    everything = [*runs, *(piece for piece, _ in pieces)]
+    parts = [
+        (part, lane.is_figure) for lane in part_lanes(everything, frames) for part in _in_reading_order(lane.runs, 0)
+    ]
+    for region, (part, is_in_figure) in enumerate(parts):
+        text = [run for run in part if id(run) not in owner]
+        here = {id(table): table for run in part if (table := owner.get(id(run))) and id(table) not in placed}
+        placed.update(here)
+        found = list(lines_of(text, region))
+        if is_in_figure:
+            found = [replace(line, is_in_figure=True) for line in found]
+        for table in sorted(here.values(), key=lambda table: (table.box[1], table.box[0])):
+            above = [number for number, line in enumerate(found, 1) if line.box[1] < table.box[1] or line.is_vertical]
+            found.insert(max(above, default=0), Line("", table.box, table.size, False, region, table=table))
+        lines += found
+    return lines
+
+
+def lines_of(runs: Sequence[Run], region: int = 0) -> Iterator[Line]:
+    """Lines of one part of a page: from the top, or from the right where most of it is vertical writing."""
+    if _is_vertical(runs):
+        lines = list(_vertical_lines(runs, region))
+    else:
+        lines = list(_horizontal_lines([run for run in runs if not run.is_vertical], region))
+        aside = [run for run in runs if run.is_vertical]
+        if aside:
+            lines = sorted([*lines, *_vertical_lines(aside, region)], key=lambda line: line.box[1])
+    return (line for line in lines if line.text)
+
+
+def _slices(table: Table, typical: float) -> list[Run]:
+    """Stand-ins for a table among the runs: one for each line of text that would fit in its place."""
+    left, top, right, bottom = table.box
+    count = max(1, min(60, int((bottom - top) / (1.2 * max(typical, 1.0)))))
+    step = (bottom - top) / count
+    return [
+        Run(["\ufffc"], [left], left, top + step * number, right, top + step * (number + 1), typical, False)
+        for number in range(count)
+    ]
+
+
+def _is_vertical(runs: Sequence[Run]) -> bool:
+    vertical = sum(len(run.characters) for run in runs if run.is_vertical)
+    return vertical > sum(len(run.characters) for run in runs) / 2
+
+
+def _in_reading_order(runs: list[Run], depth: int) -> Iterator[list[Run]]:
+    """Cut runs into regions: at a gutter between columns of prose where there is one, else at gaps between bands."""
+    if _is_vertical(runs):
+        yield from _tiers(runs)
+        return
+    if len(runs) < 2 * _COLUMN_LINES or depth > 20:
+        if runs:
+            yield runs
+        return
+    typical = median(run.size for run in runs)
+    gutter = _find_gutter(runs, typical)
+    if gutter is not None:
+        yield from _in_reading_order([run for run in runs if run.left < gutter], depth + 1)
+        yield from _in_reading_order([run for run in runs if run.left >= gutter], depth + 1)
+        return
+    for cut in _band_cuts(runs):
+        upper = [run for run in runs if (run.top + run.bottom) / 2 < cut]
+        lower = [run for run in runs if (run.top + run.bottom) / 2 >= cut]
+        if _is_parted(upper, typical) or _is_parted(lower, typical):
+            yield from _in_reading_order(upper, depth + 1)
+            yield from _in_reading_order(lower, depth + 1)
+            return
+    yield runs
+
+
+def _tiers(runs: list[Run]) -> Iterator[list[Run]]:
+    """Tiers of vertical writing from the top: cut at strips without text between enough columns on both sides, and
+    between columns and lines that run across.
+    """
+    typical = _base_size(runs)
+    for cut in _band_cuts(runs, typical):
+        sides = [run for run in runs if run.middle[1] < cut], [run for run in runs if run.middle[1] >= cut]
+        if all(_is_tier(side, typical) or _is_level(side) for side in sides):
+            for side in sides:
+                yield from (_tiers(side) if _is_vertical(side) else _in_reading_order(side, 0))
+            return
+    yield runs
+
+
+def _is_level(runs: list[Run]) -> bool:
+    """Whether runs are lines that run across, or a page number."""
+    if any(run.is_vertical for run in runs):
+        return False
+    across = sum(len(run.characters) for run in runs if len(run.characters) > 1)
+    return across * 2 > sum(len(run.characters) for run in runs) or all(run.text.isdecimal() for run in runs)
+
+
+def _is_tier(runs: list[Run], typical: float) -> bool:
+    vertical = [run for run in runs if run.is_vertical]
+    columns = {round(run.middle[0] / max(typical, 1.0)) for run in vertical}
+    if len(columns) < _TIER_COLUMNS:
+        return False
+    height = max(run.bottom for run in vertical) - min(run.top for run in vertical)
+    return height > _TIER_HEIGHT * typical
+
+
+def _find_gutter(runs: list[Run], typical: float, *, nested: bool = True) -> float | None:
+    """Middle of the widest vertical strip without text that has columns of prose on both sides."""
+    spans = sorted((run.left, run.right) for run in runs)
+    strips, reach = [], spans[0][1]
+    for left, right in spans:
+        if left - reach > _GUTTER * typical:
+            strips.append((left - reach, (left + reach) / 2))
+        reach = max(reach, right)
+    for _, middle in sorted(strips, reverse=True)[:_STRIPS]:
+        sides = [run for run in runs if run.left < middle], [run for run in runs if run.left >= middle]
+        if all(_is_prose(side) or (nested and _is_parted(side, typical, nested=False)) for side in sides):
+            return middle
+    return None
+
+
+def _is_parted(runs: list[Run], typical: float, *, nested: bool = True) -> bool:
+    """Whether runs are several columns of prose themselves."""
+    return len(runs) >= 2 * _COLUMN_LINES and _find_gutter(runs, typical, nested=nested) is not None
+
+
+def _is_prose(runs: list[Run]) -> bool:
+    """Whether runs fill a column as running text does: enough lines, most of them nearly as wide as the column."""
+    width = max(run.right for run in runs) - min(run.left for run in runs)
+    rows = len({round(run.top / max(run.size, 1.0)) for run in runs})
+    if rows < _COLUMN_LINES or width < 8 * median(run.size for run in runs):
+        return False
+    wide = sum(run.right - run.left for run in runs) / rows
+    return wide > _COLUMN_FILL * width and len(runs) <= 1.6 * rows
+
+
+def _band_cuts(runs: list[Run], least: float = 0.0) -> list[float]:
+    """Heights between lines where the page may be parted, the widest gaps first, at most 12."""
+    spans = sorted((run.top, run.bottom) for run in runs)
+    gaps, reach = [], spans[0][1]
+    for top, bottom in spans:
+        if top - reach > least:
+            gaps.append((top - reach, (top + reach) / 2))
+        reach = max(reach, bottom)
+    return [middle for _, middle in sorted(gaps, reverse=True)[:12]]
+
+
+def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
+    """Lines from the top; ruby, kana set small right above the words that they are read as, comes last, as one line."""
+    rows: list[list[Run]] = []
+    for run in sorted(runs, key=lambda run: (run.top + run.bottom) / 2):
+        row = rows[-1] if rows else None
+        if row is not None and _shares_line(row, run):
+            row.append(run)
+        else:
+            rows.append([run])
+    typical = _base_size(runs) if runs else 0.0
+    ruby: list[Line] = []
+    nothing: list[Run] = []
+    for row, below in zip(rows, chain(rows[1:], [nothing]), strict=False):
+        line = _joined(sorted(row, key=lambda run: run.left), region)
+        if _is_ruby(line, row, below, typical):
+            ruby.append(line)
+        else:
+            yield line
+    if ruby:
+        yield _ruby_line(ruby)
+
+
+def _is_ruby(line: Line, row: Sequence[Run], below: Sequence[Run], typical: float) -> bool:
+    limit = RUBY_SHARE * typical
+    if not below or not _KANA.fullmatch(line.text) or any(run.size >= limit for run in row):
+        return False
+    return any(run.size >= limit for run in below) and min(run.top for run in below) - line.box[3] < 0.4 * typical
+
+
+def _ruby_line(lines: Sequence[Line]) -> Line:
+    """Lines of ruby as one, with spaces between."""
+    lefts, tops, rights, bottoms = zip(*(line.box for line in lines), strict=True)
+    box = (min(lefts), min(tops), max(rights), max(bottoms))
+    text = " ".join(line.text for line in lines)
+    return replace(lines[0], text=text, box=box, is_row=False, parts=(), cells=(), is_ruby=True)
+
+
+def _shares_line(row: list[Run], run: Run) -> bool:
+    top, bottom = max(item.top for item in row), min(item.bottom for item in row)
+    overlap = min(bottom, run.bottom) - max(top, run.top)
+    return overlap > _SAME_LINE_SHARE * max(min(run.bottom - run.top, bottom - top), 0.1)
+
+
+def _vertical_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
+    """Columns of vertical writing from right to left; digits set across in a column belong to it; ruby comes last,
+    as one line.
+    """
+    typical = _base_size(runs)
+    columns: list[list[Run]] = []
+    for run in sorted(runs, key=lambda run: -run.middle[0]):
+        is_ruby = run.size < RUBY_SHARE * typical
+        column = columns[-1] if columns else None
+        if column and abs(column[0].middle[0] - run.middle[0]) < 0.5 * typical and not is_ruby:
+            column.append(run)
+        else:
+            columns.append([run])
+    ruby: list[Line] = []
+    for column in columns:
+        line = _joined(sorted(column, key=lambda run: run.top), region, is_vertical=True)
+        if column[0].size < RUBY_SHARE * typical:
+            ruby.append(line)
+        else:
+            yield line
+    if ruby:
+        yield _ruby_line(ruby)
+
+
+def _base_size(runs: Sequence[Run]) -> float:
+    """Size of the type that covers most of the paper: where much of it has ruby, most characters are of that."""
+    covered: dict[float, float] = {}
+    for run in runs:
+        covered[run.size] = covered.get(run.size, 0.0) + len(run.characters) * run.size**2
+    return max(covered, key=lambda size: covered[size])
+
+
+def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
+    text, end, widest = "", row[0].top if is_vertical else row[0].left, 0.0
+    parts: list[Part] = []
+    for run in row:
+        part = run.text.strip() if is_vertical else run.text  # its spaces stand for the way to ruby and back
+        gap = (run.top if is_vertical else run.left) - end
+        widest = max(widest, gap / max(run.size, 1.0))
+        touching = text and (is_cjk(text[-1]) or is_cjk(part[0])) and gap < IDEOGRAPH_GAP * run.size
+        if text and not touching and gap > WORD_GAP * run.size and not text.endswith(" "):
+            text += " "
+        text += part
+        if parts and gap <= _PART_GAP * run.size:
+            space = "" if touching or gap <= WORD_GAP * run.size else " "
+            parts[-1] = Part(parts[-1].left, run.right, parts[-1].text + space + part)
+        else:
+            parts.append(Part(run.left, run.right, part))
+        end = run.bottom if is_vertical else run.right
+    box = (
+        min(run.left for run in row),
+        min(run.top for run in row),
+        max(run.right for run in row),
+        max(run.bottom for run in row),
+    )
+    longest = max(row, key=lambda run: len(run.characters))
+    bold = sum(len(run.characters) for run in row if run.is_bold) > sum(len(run.characters) for run in row) * 0.7
+    has_leaders = _LEADERS.search(text) is not None
+    is_row = not is_vertical and (widest > _ROW_GAP or has_leaders)
+    if len(parts) == 2 and _NOTE_LABEL.fullmatch(parts[0].text.strip()):
+        is_row, parts = False, []  # the label of a note, set apart from its text
+    cleaned = () if has_leaders or len(parts) < 2 else tuple(Part(p.left, p.right, _clean_line(p.text)) for p in parts)
+    cells = tuple(_cells(row)) if cleaned and not is_vertical else ()
+    return Line(_clean_line(text), box, longest.size, bold, region, is_vertical, is_row, cleaned, cells)
+
+
+def _cells(row: Sequence[Run]) -> Iterator[Part]:
+    """Parts of a line between gaps wider than those between words, also where such a gap lies within a run."""
+    left, right, text = row[0].left, row[0].left, ""
+    for run in row:
+        wide = _CELL_GAP * run.size
+        gaps = pairwise(zip(run.characters, run.starts, strict=True))
+        places = [n for n, ((sign, begin), (_, end)) in enumerate(gaps) if sign.isspace() and end - begin > wide]
+        for piece in run.cut(places):
+            if text and piece.left - right > wide:
+                yield Part(left, right, _clean_line(text))
+                left, text = piece.left, ""
+            elif text and piece.left - right > WORD_GAP * run.size:
+                text += " "
+            text += piece.text
+            right = piece.right
+    yield Part(left, right, _clean_line(text))
+
+
+def _clean_line(text: str) -> str:
+    """A line without control characters.
+
+    Kangxi radicals, which some fonts give for ideographs, are made ideographs; characters of symbol fonts what they
+    stand for or nothing; leader dots one ellipsis; ideographs set with spaces between them are set without.
+    """
+    ends_hyphenated = text.rstrip().endswith(_HYPHEN_MARKS)
+    for mark in _HYPHEN_MARKS:
+        text = text.replace(mark, "")
+    text = _RADICALS.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+    text = _LEADERS.sub(" … ", _SYMBOLS.sub(_plain_symbol, text))
+    text = clean(unicodedata.normalize("NFC", text))
+    spaced = len(_SPACED.findall(text))
+    if spaced >= 3 and spaced > 0.6 * sum(map(is_cjk, text)):
+        text = _SPACED.sub("", text)
+    return text + "\u00ad" if ends_hyphenated and text else text
+
+
+def _plain_symbol(match: re.Match[str]) -> str:
+    """What a character of a symbol font stands for, where it is a bullet, a digit or a sign."""
+    if match[0] in _BULLET_SYMBOLS:
+        return "•"
+    code = ord(match[0]) - 0xF000
+    return chr(code) if 0x20 <= code <= 0x40 else ""

@@ -1,0 +1,258 @@
+"""PDF: pages of headings, paragraphs, list items and tables with their places.
+
+What stays out: reading a page (`pdf_runs`, `pdf_rules`, `pdf_lines`), tables (`pdf_grid`, `pdf_tables`, `pdf_columns`),
+what runs over the pages (`pdf_running`), what the lines are (`pdf_layout`), bookmarks and links (`pdf_marks`), pictures
+of text (`ocr`).
+"""
+
+import ctypes
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rag_assets.contracts.causes import FailureCause, PageKind
+from rag_assets.contracts.content import Failure, Page, ParsedDocument
+from rag_assets.contracts.errors import ParseError
+from rag_assets.parsing.detect import DocumentFormat
+from rag_assets.parsing.flow import sensible_title
+from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.ocr import OcrError, OcrTime
+from rag_assets.parsing.pdf.columns import take_aligned
+from rag_assets.parsing.pdf.fonts import count_lost_texts
+from rag_assets.parsing.pdf.grid import find_grids
+from rag_assets.parsing.pdf.layout import Layout
+from rag_assets.parsing.pdf.lines import Line, order_lines
+from rag_assets.parsing.pdf.marks import add_link_targets, read_outline
+from rag_assets.parsing.pdf.rules import read_drawing
+from rag_assets.parsing.pdf.running import PageLines
+from rag_assets.parsing.pdf.runs import Run, read_runs
+from rag_assets.parsing.pdf.tables import take_tables
+
+_ERROR_PASSWORD = 4
+_ERROR_SECURITY = 5
+_UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\ufffd\ue000-\uf8ff\U000f0000-\U0010fffd]")
+_UNREADABLE_SHARE = 0.5
+_UNMAPPED_SHARE = 0.4
+_FEW_CHARACTERS = 50
+_OBJECTS = 1000
+_PICTURE_SHARE = 0.6
+_NOTHING = PageLines([], (0.0, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenPage:
+    """A page of pypdfium2 with the handle of its text layer, and its width and height in points."""
+
+    number: int
+    page: Any
+    text_page: Any
+    size: tuple[float, float]
+
+
+class _Reader:
+    """Reads the pages of an open document.
+
+    Args:
+        document: The document of pypdfium2.
+        ocr_time: Time for pictures of text.
+    """
+
+    def __init__(self, document: Any, ocr_time: OcrTime) -> None:
+        self._document = document
+        self._ocr_time = ocr_time
+        self._failures: list[Failure] = []
+        self.confidences: dict[int, float] = {}
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What is wrong with pages, in their order."""
+        return tuple(sorted(self._failures, key=lambda failure: failure.page_number or 0))
+
+    def pages(self) -> list[PageLines]:
+        """Lines of all pages; those that are pictures of text come last, so that their number is known before."""
+        numbers = range(1, len(self._document) + 1)
+        found = {number: self._read(number, self._text_lines) for number in numbers}
+        pictures = [number for number in numbers if found[number] is None]
+        self._ocr_time.add_pages(len(pictures))
+        return [found[number] or self._read(number, self._picture_lines) or _NOTHING for number in numbers]
+
+    def note_cut(self, number: int, message: str) -> None:
+        """Note what is left out of a page because a limit is reached."""
+        self._fail(number, FailureCause.TOO_LARGE, f"page {number}: {message}")
+
+    def _read(self, number: int, read: Callable[[_OpenPage], list[Line] | None]) -> PageLines | None:
+        """What a function reads from a page; what is wrong with the page becomes a failure."""
+        import pypdfium2
+
+        try:
+            page = self._document[number - 1]
+            size = (float(page.get_width()), float(page.get_height()))
+            text_page = page.get_textpage()
+        except pypdfium2.PdfiumError as error:
+            self._fail(number, FailureCause.MALFORMED, f"page {number} cannot be read: {error}")
+            return _NOTHING
+        try:
+            lines = read(_OpenPage(number, page, text_page.raw, size))
+            return None if lines is None else PageLines(lines, size)
+        finally:
+            text_page.close()
+            page.close()
+
+    def _text_lines(self, opened: _OpenPage) -> list[Line] | None:
+        """Lines of the text layer; None where it is not usable."""
+        from pypdfium2 import raw
+
+        if raw.FPDFPage_CountObjects(opened.page) == 0:
+            return []
+        cuts: list[str] = []
+        runs = read_runs(raw, opened.page, opened.text_page, opened.size, cuts.append)
+        if not _is_usable(raw, opened.page, opened.text_page, runs, opened.size):
+            return None
+        for cut in cuts:
+            self.note_cut(opened.number, cut)
+        self._note_lost(opened)
+        return self._arrange(opened, runs)
+
+    def _picture_lines(self, opened: _OpenPage) -> list[Line]:
+        """Lines read from the picture of a page; those of its text layer, with a failure, where that cannot be done."""
+        from pypdfium2 import raw
+
+        recognized = self._recognize(opened)
+        if recognized is not None:
+            return order_lines(recognized)
+        self._note_lost(opened)
+        note_cut = partial(self.note_cut, opened.number)
+        runs = read_runs(raw, opened.page, opened.text_page, opened.size, note_cut)
+        return self._arrange(opened, runs) if runs else []
+
+    def _note_lost(self, opened: _OpenPage) -> None:
+        from pypdfium2 import raw
+
+        if lost := count_lost_texts(raw, opened.page):
+            lack = "their font is not in the file, and no Japanese font is installed"
+            message = f"page {opened.number}: vertical texts are left out ({lost}): {lack}"
+            self._fail(opened.number, FailureCause.NO_TEXT, message)
+
+    def _arrange(self, opened: _OpenPage, runs: list[Run]) -> list[Line]:
+        """Lines and tables from the runs of a page and what is drawn on it."""
+        from pypdfium2 import raw
+
+        note_cut = partial(self.note_cut, opened.number)
+        add_link_targets(raw, self._document, opened.page, runs, note_cut)
+        drawing = read_drawing(raw, opened.page, note_cut)
+        tables, outside = take_tables(runs, find_grids(drawing, opened.size, note_cut), drawing.filled)
+        return take_aligned(order_lines(outside, tables, drawing.frames), drawing.across)
+
+    def _recognize(self, opened: _OpenPage) -> list[Run] | None:
+        """Text of a picture of a page; None with a failure where it cannot be had."""
+        number, lack = opened.number, f"page {opened.number} has no usable text layer"
+        try:
+            found = self._ocr_time.recognize(opened.page, opened.size)
+        except OcrError as error:
+            self._fail(number, error.cause, f"{lack}: {error}")
+            return None
+        if not found.runs:
+            self._fail(number, FailureCause.NO_TEXT, f"{lack}: OCR finds no text")
+            return None
+        self.confidences[number] = found.confidence
+        return found.runs
+
+    def _fail(self, number: int, cause: FailureCause, message: str) -> None:
+        self._failures.append(Failure(cause, message, number))
+
+
+def parse_pdf(
+    data: bytes, maximum_pages: int, passwords: Sequence[str] = (), ocr_time: OcrTime | None = None
+) -> ParsedDocument:
+    """Parse a PDF.
+
+    Args:
+        data: The bytes of the file.
+        maximum_pages: Pages of the file.
+        passwords: Tried in order where the file asks for one.
+        ocr_time: Time for pages without a usable text layer; None for as long as it takes.
+
+    Returns:
+        A page for each page. A page without text, or that cannot be read, has no blocks and is a failure; so is what
+        is left out of a page that is over a limit.
+
+    Raises:
+        ParseError: ENCRYPTED where a password is needed; MALFORMED where it cannot be opened; TOO_LARGE where it has
+            too many pages.
+    """
+    document = _open(data, passwords)
+    try:
+        count = len(document)
+        if count > maximum_pages:
+            raise ParseError(FailureCause.TOO_LARGE, f"{count} pages, limit {maximum_pages}")
+        if count == 0:
+            raise ParseError(FailureCause.MALFORMED, "the PDF has no pages")
+        reader = _Reader(document, ocr_time or OcrTime(current_limits()))
+        pages = reader.pages()
+        outline = read_outline(document, reader.note_cut)
+        title = sensible_title(document.get_metadata_value("Title"))
+    finally:
+        document.close()
+    parsed = [
+        Page(
+            number,
+            PageKind.PAGE,
+            tuple(blocks),
+            size=page.size if page.size[0] else None,
+            ocr_confidence=reader.confidences.get(number),
+        )
+        for number, (page, blocks) in enumerate(zip(pages, Layout(pages, outline).blocks(), strict=True), start=1)
+    ]
+    return ParsedDocument(DocumentFormat.PDF.value, title, tuple(parsed), reader.failures)
+
+
+def _open(data: bytes, passwords: Sequence[str]) -> Any:
+    """Open a document, with the first password that fits where it needs one.
+
+    Raises:
+        ParseError: None fits, or it is damaged; the message holds no password.
+    """
+    import pypdfium2
+
+    for password in (None, *passwords):
+        try:
+            return pypdfium2.PdfDocument(data, password=password)
+        except (pypdfium2.PdfiumError, ValueError) as error:
+            if getattr(error, "err_code", None) not in (_ERROR_PASSWORD, _ERROR_SECURITY):
+                raise ParseError(FailureCause.MALFORMED, f"the PDF cannot be opened: {error}") from None
+    tried = "none of the passwords given fits" if passwords else "a password is needed (RAG_PASSWORDS)"
+    raise ParseError(FailureCause.ENCRYPTED, f"the PDF is encrypted: {tried}")
+
+
+def _is_usable(raw: Any, page: Any, text_page: Any, runs: Sequence[Run], size: tuple[float, float]) -> bool:
+    """Whether a text layer is the text of its page.
+
+    It is not where it is empty, holds mostly characters that stand for nothing or that the font does not name, or only
+    a stamp on a picture of the page.
+    """
+    text = "".join(run.text for run in runs)
+    if not text or len(_UNREADABLE.findall(text)) >= _UNREADABLE_SHARE * len(text):
+        return False
+    if len(text) >= _FEW_CHARACTERS:
+        return True
+    count = raw.FPDFText_CountChars(text_page)
+    unmapped = sum(raw.FPDFText_HasUnicodeMapError(text_page, index) == 1 for index in range(count))
+    if count and unmapped >= _UNMAPPED_SHARE * count:
+        return False
+    return not _is_picture(raw, page, size)
+
+
+def _is_picture(raw: Any, page: Any, size: tuple[float, float]) -> bool:
+    """Whether one picture covers most of a page."""
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    for index in range(min(raw.FPDFPage_CountObjects(page), _OBJECTS)):
+        shape = raw.FPDFPage_GetObject(page, index)
+        if raw.FPDFPageObj_GetType(shape) == raw.FPDF_PAGEOBJ_IMAGE and raw.FPDFPageObj_GetBounds(
+            shape, left, bottom, right, top
+        ):
+            area = (right.value - left.value) * (top.value - bottom.value)
+            if area >= _PICTURE_SHARE * size[0] * size[1]:
+                return True
+    return False

@@ -1,0 +1,272 @@
+"""The text layer of a PDF page as runs: characters that follow each other, with their places.
+
+What stays out: lines and reading order (`pdf_lines`).
+"""
+
+import ctypes
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from rag_assets.contracts.content import Box
+from rag_assets.parsing.flow import is_cjk
+
+RUBY_SHARE = 0.62
+WORD_GAP = 0.22
+IDEOGRAPH_GAP = 0.5
+_SAME_LINE_SHARE = 0.5
+_RUN_GAP = 1.2
+_BOLD_WEIGHT = 600
+_FORCE_BOLD = 0x40000
+_CHARACTERS = 500_000
+_STACKED_RUNS = 6
+_STACKED_SHARE = 0.3
+_STACKED_PITCH = 0.9
+
+
+@dataclass(slots=True)
+class Run:
+    """Characters that follow each other without a wide gap.
+
+    Attributes:
+        characters: The characters; a space that stands for a gap is one of them.
+        starts: Left edge of each character in points.
+        left: Left edge in points from the left of the page.
+        top: Top edge in points from the top of the page.
+        right: Right edge.
+        bottom: Bottom edge.
+        size: Height of the type in points.
+        is_bold: Whether it is set in bold type.
+        is_vertical: Whether it runs from top to bottom.
+    """
+
+    characters: list[str]
+    starts: list[float]
+    left: float
+    top: float
+    right: float
+    bottom: float
+    size: float
+    is_bold: bool
+    is_vertical: bool = False
+
+    @property
+    def text(self) -> str:
+        """The characters as one string."""
+        return "".join(self.characters)
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The middle of the run."""
+        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
+
+    def cut(self, places: list[int]) -> "list[Run]":
+        """Parts of a run between character indices; parts without text are left out."""
+        parts = []
+        for begin, end in zip([0, *places], [*places, len(self.characters)], strict=True):
+            while begin < end and self.characters[begin].isspace():
+                begin += 1  # noqa: PLW2901 - spaces at a cut belong to no part
+            if begin == end:
+                continue
+            right = self.right if end == len(self.characters) else self.starts[end]
+            parts.append(
+                Run(
+                    self.characters[begin:end],
+                    self.starts[begin:end],
+                    self.starts[begin],
+                    self.top,
+                    max(right, self.starts[begin]),
+                    self.bottom,
+                    self.size,
+                    self.is_bold,
+                )
+            )
+        return parts
+
+
+def read_runs(
+    raw: Any, page: Any, text_page: Any, size: tuple[float, float], note_cut: Callable[[str], None]
+) -> list[Run]:
+    """Runs of a page in the order of the file.
+
+    Args:
+        raw: The module `pypdfium2.raw`.
+        page: The page.
+        text_page: Handle of its text layer.
+        size: Width and height of the page as displayed, in points.
+        note_cut: Told what is left out.
+
+    Returns:
+        Runs that hold text and touch the page; empty where the page has no text layer.
+    """
+    count = raw.FPDFText_CountChars(text_page)
+    if count > _CHARACTERS:
+        note_cut(f"{count} characters, limit {_CHARACTERS}; the rest is left out")
+    count = min(count, _CHARACTERS)
+    runs = [run for run in _runs(raw, page, text_page, count) if run.text.strip() and _is_visible(run, size)]
+    return _chain_stacked(runs)
+
+
+def _chain_stacked(runs: list[Run]) -> list[Run]:
+    """Chain single ideographs that stand closer to the one below than to the one beside: vertical writing set glyph by
+    glyph, which a text layer gives as one line for each glyph.
+    """
+    single = [run for run in runs if len(run.characters) == 1 and is_cjk(run.characters[0])]
+    if len(single) < _STACKED_RUNS or len(single) < _STACKED_SHARE * len(runs):
+        return runs
+    columns: dict[int, list[Run]] = {}
+    for run in sorted(single, key=lambda run: run.top):
+        columns.setdefault(round(run.middle[0] / (0.5 * max(run.size, 1.0))), []).append(run)
+    rows: dict[int, list[Run]] = {}
+    for run in sorted(single, key=lambda run: run.left):
+        rows.setdefault(round(run.middle[1] / (0.5 * max(run.size, 1.0))), []).append(run)
+    down = [b.top - a.top for column in columns.values() for a, b in pairwise(column)]
+    across = [b.left - a.left for row in rows.values() for a, b in pairwise(row)]
+    if not down or (across and median(down) > _STACKED_PITCH * median(across)):
+        return runs
+    stacked = {id(run) for run in single}
+    chained = [run for run in runs if id(run) not in stacked]
+    for column in columns.values():
+        chain = column[0]
+        chain.is_vertical = True
+        for run in column[1:]:
+            if run.top - chain.bottom < 0.8 * run.size:
+                _extend(chain, run.characters[0], (run.left, run.top, run.right, run.bottom))
+            else:
+                chained.append(chain)
+                chain = run
+                chain.is_vertical = True
+        chained.append(chain)
+    return chained
+
+
+def _runs(raw: Any, page: Any, text_page: Any, count: int) -> Iterator[Run]:
+    """Runs in the order of the file: broken at line ends, wide gaps and jumps."""
+    place = placing(page)
+    box = raw.FS_RECTF()
+    run: Run | None = None
+    is_guessed = False  # whether the last character is a space that only the gap stands for
+    for index in range(count):
+        code = raw.FPDFText_GetUnicode(text_page, index)
+        character = chr(code)
+        if code in (10, 13) and run:
+            yield run
+            run = None
+        elif code == 32 and raw.FPDFText_IsGenerated(text_page, index) == 1:
+            if run and not run.characters[-1].isspace():
+                run.characters.append(" ")
+                run.starts.append(run.right)
+                is_guessed = True
+        elif code not in (0, 10, 13) and raw.FPDFText_GetLooseCharBox(text_page, index, box):
+            where = place(box.left, box.top, box.right, box.bottom)
+            if run and _continues(run, where):
+                if is_guessed and _is_tight(run, character, where):
+                    run.characters.pop()
+                    run.starts.pop()
+                _extend(run, character, where)
+                if len(run.characters) < 4 and character.isalnum() and not run.characters[0].isalnum():
+                    # A bullet or bracket in front may come from another font than the words behind it.
+                    run.size, run.is_bold = _type_of(raw, text_page, index, where)
+            else:
+                if run:
+                    yield run
+                size, is_bold = _type_of(raw, text_page, index, where)
+                run = (
+                    None
+                    if character.isspace()
+                    else Run([character], [where[0]], where[0], where[1], where[2], where[3], size, is_bold)
+                )
+            is_guessed = False
+    if run:
+        yield run
+
+
+def _extend(run: Run, character: str, where: Box) -> None:
+    left, top, right, bottom = where
+    size = run.size
+    if top >= run.bottom - (bottom - top) * 0.3 and right > left and not character.isspace():
+        run.is_vertical = True
+    if (
+        left - run.right > WORD_GAP * size
+        and not run.is_vertical
+        and not run.characters[-1].isspace()
+        and not (is_cjk(run.characters[-1]) and is_cjk(character) and left - run.right < IDEOGRAPH_GAP * size)
+    ):
+        run.characters.append(" ")
+        run.starts.append(run.right)
+    run.characters.append(character)
+    run.starts.append(left)
+    run.left = min(run.left, left)
+    run.right = max(run.right, right)
+    run.top = min(run.top, top)
+    run.bottom = max(run.bottom, bottom)
+
+
+def _is_tight(run: Run, character: str, where: Box) -> bool:
+    """Whether a character stands so close to the one before the last space that both belong to one Japanese word."""
+    if len(run.characters) < 2 or not (is_cjk(run.characters[-2]) and is_cjk(character)):
+        return False
+    return where[0] - run.right < IDEOGRAPH_GAP * run.size
+
+
+def _continues(run: Run, where: Box) -> bool:
+    """Whether a character stands where the next one of a run would, across or down."""
+    left, top, right, bottom = where
+    if not run.is_vertical:
+        overlap = (min(run.bottom, bottom)) - (max(run.top, top))
+        own, others = bottom - top, run.bottom - run.top
+        if len(run.text.rstrip()) == 1 and is_cjk(run.characters[0]) and _is_beside(run, where):
+            return False
+        if overlap > _SAME_LINE_SHARE * (min(others, own)) and overlap > 0:
+            return -1.0 < (left - run.right) / run.size < _RUN_GAP
+        if len(run.characters) > 1 or not is_cjk(run.characters[0]):
+            return False
+    width = max(min(right - left, run.right - run.left), 0.1)
+    across = min(right, run.right) - max(left, run.left)
+    return across > 0.7 * width and -0.5 * run.size < top - run.bottom < 0.6 * run.size
+
+
+def _is_beside(run: Run, where: Box) -> bool:
+    """Whether a small character stands at the right of a large one, within its height, as ruby of vertical writing."""
+    left, top, right, bottom = where
+    if right - left > RUBY_SHARE * (run.right - run.left) or bottom - top > RUBY_SHARE * (run.bottom - run.top):
+        return False
+    return left > run.right - 0.1 * run.size and bottom < run.bottom - 0.2 * run.size
+
+
+def _type_of(raw: Any, text_page: Any, index: int, where: Box) -> tuple[float, bool]:
+    """Size of a character's type in points (its font size, scaled as the text is), and whether it is bold."""
+    height = max(where[3] - where[1], 0.1)
+    matrix, flags = raw.FS_MATRIX(), ctypes.c_int()
+    size = float(raw.FPDFText_GetFontSize(text_page, index))
+    if raw.FPDFText_GetMatrix(text_page, index, matrix):
+        size *= max(math.hypot(matrix.c, matrix.d), 1e-6)
+    buffer = ctypes.create_string_buffer(128)
+    length = raw.FPDFText_GetFontInfo(text_page, index, buffer, 128, flags)
+    name = buffer.value.lower() if 0 < length <= 128 else b""
+    is_bold = (
+        raw.FPDFText_GetFontWeight(text_page, index) >= _BOLD_WEIGHT
+        or any(word in name for word in (b"bold", b"heavy", b"black"))
+        or bool(flags.value & _FORCE_BOLD)
+    )
+    extent = max(height, where[2] - where[0])  # a letter of vertical writing lies on its side
+    return (size if 0.3 * height < size < 3 * extent else height), is_bold
+
+
+def placing(page: Any) -> Callable[[float, float, float, float], Box]:
+    """A function that turns a rectangle of the page's own space into points from the displayed top left corner."""
+    left, bottom, right, top = page.get_bbox()
+    turned: dict[int, Callable[[float, float, float, float], Box]] = {
+        0: lambda x0, y1, x1, y0: (x0 - left, top - y1, x1 - left, top - y0),
+        90: lambda x0, y1, x1, y0: (y0 - bottom, x0 - left, y1 - bottom, x1 - left),
+        180: lambda x0, y1, x1, y0: (right - x1, y0 - bottom, right - x0, y1 - bottom),
+        270: lambda x0, y1, x1, y0: (top - y1, right - x1, top - y0, right - x0),
+    }
+    return turned[page.get_rotation() % 360]
+
+
+def _is_visible(run: Run, size: tuple[float, float]) -> bool:
+    return run.right > 0 and run.bottom > 0 and run.left < size[0] and run.top < size[1]

@@ -1,0 +1,330 @@
+"""Tables of a PDF page: the text in ruled cells, rows of headers, tables that run on over pages.
+
+What stays out: finding the cells (`pdf_grid`) and tables without rules (`pdf_columns`).
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import median
+
+from rag_assets.contracts.content import Box, Row
+from rag_assets.parsing.flow import join_lines
+from rag_assets.parsing.pdf.grid import Grid
+from rag_assets.parsing.pdf.lines import Line, Table, lines_of
+from rag_assets.parsing.pdf.runs import Run
+
+_FILLED_SHARE = 0.25
+_HEADER_ROWS = 4
+_FIGURE_ROWS = 4
+_FIGURE_SHARE = 0.9
+_NOTE_SIZE = 0.9
+_EDGE_TOLERANCE = 4.0
+_ALIGNED_TOLERANCE = 2.0
+_OPEN_SHARE = 0.5
+_CROSSING_SHARE = 0.2
+_FRAME_LINES = 5
+_SPLIT_LINES = 3
+_SPLIT_SHARE = 0.7
+_NUMBER = re.compile(r"^[\s(（△▲＋+\-−–―$¥￥€£~≦≧<>]*[0-9０-９][0-9０-９,，.．:/\s]*[%％)）\w]{0,3}$|^[-−–―*]$")
+_YEAR = re.compile(r"^(?:19|20)\d\d(?:[/-]\d{2,4})?$")
+
+
+def take_tables(runs: list[Run], grids: Sequence[Grid], filled: Sequence[Box]) -> tuple[list[Table], list[Run]]:
+    """Tables of the ruled areas that hold text.
+
+    Args:
+        runs: Runs of the page.
+        grids: Ruled areas, the smallest first: text in an area inside another belongs to the inner one.
+        filled: Areas of the page that are filled with a colour.
+
+    Returns:
+        The tables from the top, and the runs that stand in none.
+    """
+    tables = []
+    for found in grids:
+        rooms, outside = _into_rooms(runs, found)
+        grid, open_rooms = _open_columns(found, rooms)
+        if open_rooms:
+            rooms, outside = _into_rooms(runs, grid, open_rooms)
+        for frame in grid.frames:
+            outside += rooms.pop(frame, [])
+        if len(rooms) >= max(2, _FILLED_SHARE * len({room for row in grid.rooms for room in row})):
+            table = _table(grid, rooms, filled, open_rooms)
+            if table is not None:
+                tables.append(table)
+                runs = outside
+    return sorted(tables, key=lambda table: (table.box[1], table.box[0])), runs
+
+
+def _into_rooms(
+    runs: Iterable[Run], grid: Grid, open_rooms: frozenset[int] = frozenset()
+) -> tuple[dict[int, list[Run]], list[Run]]:
+    """Runs by the cell that they stand in, cut where they reach over a rule, and the runs outside.
+
+    In cells that no rule parts from the next, a run belongs where it begins.
+    """
+    rooms: dict[int, list[Run]] = {}
+    rest = []
+    left, top, right, bottom = grid.box
+    for run in runs:
+        if not (top <= run.middle[1] <= bottom) or run.right < left or run.left > right:
+            rest.append(run)
+            continue
+        start = grid.room_at(run.left + 1, run.middle[1])
+        if start in open_rooms and grid.room_at(run.right - 1, run.middle[1]) in open_rooms:
+            rooms.setdefault(start, []).append(run)
+            continue
+        for part in [run] if run.is_vertical else _cut_at_rooms(run, grid):
+            room = grid.room_at(*part.middle)
+            if room < 0:
+                rest.append(part)
+            else:
+                rooms.setdefault(room, []).append(part)
+    return rooms, rest
+
+
+def _open_columns(grid: Grid, rooms: dict[int, list[Run]]) -> tuple[Grid, frozenset[int]]:
+    """Part cells that span columns where their text keeps to the columns: rows whose columns only the header rules.
+
+    A cell of many lines over all columns that cannot be parted is text inside a frame, and no cell.
+
+    Returns:
+        The grid with such cells parted, and the numbers of the new cells.
+    """
+    cells = [list(row) for row in grid.rooms]
+    fresh = max(map(max, cells)) + 1
+    first = fresh
+    frames = set(grid.frames)
+    for room, runs in rooms.items():
+        columns = sorted({column for row in grid.rooms for column, other in enumerate(row) if other == room})
+        if len(columns) == len(grid.xs) - 1 and len({round(run.top) for run in runs}) > _FRAME_LINES:
+            frames.add(room)
+        inner = [grid.xs[column] for column in columns[1:]]
+        crossing = sum(any(run.left + 2 < x < run.right - 2 for x in inner) for run in runs)
+        if not inner or crossing > _CROSSING_SHARE * len(runs):
+            continue
+        used = {bisect_right(inner, run.left + 1) for run in runs}
+        if len(used) < max(2, _OPEN_SHARE * len(columns)):
+            continue
+        frames.discard(room)
+        for row in cells:
+            for column in columns:
+                if row[column] == room:
+                    row[column] = fresh + column - columns[0]
+        fresh += columns[-1] - columns[0] + 1
+    parted = Grid(grid.xs, grid.ys, tuple(map(tuple, cells)), frozenset(frames))
+    return parted, frozenset(range(first, fresh))
+
+
+def _cut_at_rooms(run: Run, grid: Grid) -> list[Run]:
+    y = run.middle[1]
+    if grid.room_at(run.left + 1, y) == grid.room_at(run.right - 1, y):
+        return [run]
+    ends = [*run.starts[1:], run.right]
+    inside = [grid.room_at((start + end) / 2, y) for start, end in zip(run.starts, ends, strict=True)]
+    return run.cut([index for index in range(1, len(inside)) if inside[index] != inside[index - 1]])
+
+
+def _table(grid: Grid, rooms: dict[int, list[Run]], filled: Sequence[Box], open_rooms: frozenset[int]) -> Table | None:
+    lines = {room: list(lines_of(runs)) for room, runs in rooms.items()}
+    texts = {room: join_lines([line.text for line in found]).replace("\u00ad", "-") for room, found in lines.items()}
+    cells: list[list[str]] = []
+    shown: list[list[str]] = []
+    boxes: list[Box] = []
+    ids: list[tuple[int, ...]] = []
+    seen: set[int] = set()
+    for number, row in enumerate(grid.rooms):
+        split = _split_row(grid, number, lines, open_rooms)
+        if split:
+            cells += split
+            shown += split
+            ids += [(-1,) * len(row)] * len(split)
+            boxes += [(grid.xs[0], grid.ys[number], grid.xs[-1], grid.ys[number + 1])] * len(split)
+            continue
+        cells.append([texts.get(room, "") for room in row])
+        shown.append(["" if room in seen or room in row[:column] else texts.get(room, "")
+                      for column, room in enumerate(row)])  # fmt: skip
+        seen.update(row)
+        ids.append(row)
+        boxes.append((grid.xs[0], grid.ys[number], grid.xs[-1], grid.ys[number + 1]))
+    kept = [index for index, row in enumerate(shown) if any(row) or len(set(cells[index])) > 1]
+    columns = [column for column in range(len(grid.xs) - 1) if any(row[column] for row in shown)]
+    if len(kept) < 2 or len(columns) < 2:
+        return None
+    rows = [[cells[index][column] for column in columns] for index in kept]
+    bold = [_is_bold(lines, ids[index]) for index in kept]
+    shaded = [_is_shaded(boxes[index], filled) for index in kept]
+    headers = count_headers(rows, [b or s for b, s in zip(bold, shaded, strict=True)], [ids[index] for index in kept])
+    return Table(
+        tuple(Row(tuple(row), box=boxes[index]) for row, index in zip(rows, kept, strict=True)),
+        tuple(row_text([shown[index][column] for column in columns]) for index in kept),
+        headers,
+        (*(grid.xs[column] for column in columns), grid.xs[-1]),
+        grid.box,
+        median(run.size for room in rooms.values() for run in room),
+    )
+
+
+def row_text(cells: Sequence[str]) -> str:
+    """A row as displayed."""
+    return " | ".join(cells).rstrip(" |")
+
+
+def _split_row(grid: Grid, row: int, lines: dict[int, list[Line]], open_rooms: frozenset[int]) -> list[list[str]]:
+    """Rows inside one ruled row, where its cells hold lines side by side at the same heights; empty where not."""
+    rooms = grid.rooms[row]
+    others = {room for number, other in enumerate(grid.rooms) if number != row for room in other}
+    filled = [room for room in rooms if lines.get(room)]
+    if len(set(rooms)) < len(rooms) or others & set(rooms) or len(filled) < 2:
+        return []
+    is_open = open_rooms.issuperset(filled)
+    if not is_open and sum(len(lines[room]) >= _SPLIT_LINES for room in filled) < 2:
+        return []
+    if not is_open and any(_is_wrapped(lines[room], grid, rooms.index(room)) for room in filled):
+        return []
+    heights: list[float] = []
+    size = median(line.size for room in filled for line in lines[room])
+    for middle in sorted((line.box[1] + line.box[3]) / 2 for room in filled for line in lines[room]):
+        if not heights or middle - heights[-1] > 0.5 * size:
+            heights.append(middle)
+    if len(heights) < 2 or (
+        not is_open and min(map(len, (lines[room] for room in filled))) < _SPLIT_SHARE * len(heights)
+    ):
+        return []
+    split = [[""] * len(rooms) for _ in heights]
+    for column, room in enumerate(rooms):
+        for line in lines.get(room, ()):
+            middle = (line.box[1] + line.box[3]) / 2
+            index = min(range(len(heights)), key=lambda number: abs(heights[number] - middle))
+            split[index][column] = (split[index][column] + " " + line.text.replace("\u00ad", "-")).strip()
+    return split
+
+
+def _is_wrapped(lines: list[Line], grid: Grid, column: int) -> bool:
+    """Whether lines fill their cell as running text does."""
+    width = grid.xs[column + 1] - grid.xs[column]
+    return sum(line.box[2] - line.box[0] > 0.8 * width for line in lines) > len(lines) / 2
+
+
+def _is_bold(lines: dict[int, list[Line]], rooms: Iterable[int]) -> bool:
+    found = [line for room in set(rooms) for line in lines.get(room, ())]
+    return bool(found) and all(line.is_bold for line in found)
+
+
+def _is_shaded(row: Box, filled: Sequence[Box]) -> bool:
+    """Whether most of a row's width is filled with a colour."""
+    middle = (row[1] + row[3]) / 2
+    width = sum(
+        max(0.0, min(row[2], area[2]) - max(row[0], area[0])) for area in filled if area[1] <= middle <= area[3]
+    )
+    return width > 0.6 * (row[2] - row[0])
+
+
+def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: Sequence[tuple[int, ...]]) -> int:
+    """Rows at the top of a table that are headers of its columns.
+
+    Rows set apart in bold type or by colour, where the others are not; else rows above the first that holds numbers;
+    else the first row where it names columns of figures or, of three columns and more, where it is full and no figure
+    stands in it among those of its column. A cell that spans rows or columns takes the rows along that it reaches over.
+
+    Args:
+        rows: Cells of each row.
+        marked: For each row whether it is bold or coloured.
+        rooms: For each row the numbers of its cells, equal where a cell spans; empty where nothing spans.
+    """
+    count = 0
+    leading = next((number for number, is_marked in enumerate(marked) if not is_marked), len(rows))
+    numeric = next((number for number, row in enumerate(rows) if _has_numbers(row)), len(rows))
+    if 0 < leading < len(rows) and leading <= _HEADER_ROWS:
+        count = leading
+    elif 0 < numeric < len(rows) and numeric <= _HEADER_ROWS and _is_label_row(rows[numeric - 1]):
+        count = 1 if all(rows[0]) and len(set(rows[0])) == len(rows[0]) else numeric
+    elif figures := _figure_columns(rows):
+        stands_out = not any(is_number(rows[0][column]) for column in figures)
+        count = int(stands_out and len(rows) > _FIGURE_ROWS and _is_label_row(rows[0]))
+    elif len(rows) > 1 and len(rows[0]) > 2 and all(rows[0]) and not _has_numbers(rows[0]):
+        count = 1
+    while rooms and 0 < count < min(len(rows), _HEADER_ROWS + 1):
+        last = rooms[count - 1]
+        reaches = any(room >= 0 and room in rooms[count] for room in last[1:] or last)
+        groups = len({room for room in last if room >= 0}) < len(last) and count == 1
+        if not (reaches or (groups and not _has_numbers(rows[count]) and leading <= count)):
+            break
+        count += 1
+    return count if count < len(rows) else 0
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a figure, years aside."""
+    return _NUMBER.match(cell) is not None and not _YEAR.match(cell)
+
+
+def _has_numbers(row: Sequence[str]) -> bool:
+    """Whether a row holds figures beside its first cell, years aside."""
+    cells = [cell for cell in row[1:] if cell]
+    numbers = sum(map(is_number, cells))
+    return numbers * 2 > len(cells) > 0
+
+
+def _figure_columns(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Columns that hold figures in practically every row below the first."""
+    if len(rows) < _HEADER_ROWS:
+        return []
+    needed = _FIGURE_SHARE * (len(rows) - 1)
+    return [n for n in range(len(rows[0])) if sum(is_number(row[n]) for row in rows[1:]) >= needed]
+
+
+def _is_label_row(row: Sequence[str]) -> bool:
+    return sum(bool(cell) for cell in row) * 2 >= len(row)
+
+
+def repeat_headers(pages: list[list[Line]]) -> list[list[Line]]:
+    """Give a table that begins a page the header of the table that ends the page before, where their columns agree.
+
+    Footnotes, which are set in smaller type, may stand below the table that ends a page.
+
+    Args:
+        pages: Lines of each page without running headers and footers, in reading order.
+
+    Returns:
+        The same with the tables replaced.
+    """
+    result: list[list[Line]] = []
+    for lines in pages:
+        above = _last_table(result[-1]) if result else None
+        below = lines[0].table if lines else None
+        if above and below and above.header_row_count and _agree(above, below):
+            lines = [replace(lines[0], table=_with_header(above, below)), *lines[1:]]  # noqa: PLW2901
+        result.append(lines)
+    return result
+
+
+def _last_table(lines: Sequence[Line]) -> Table | None:
+    """The table that ends a page, footnotes aside."""
+    behind: list[Line] = []
+    for line in reversed(lines):
+        if line.table:
+            is_last = all(note.size < _NOTE_SIZE * line.table.size and note.box[1] > line.box[3] for note in behind)
+            return line.table if is_last else None
+        behind.append(line)
+    return None
+
+
+def _agree(first: Table, second: Table) -> bool:
+    """Whether the columns of two tables stand below each other; those without rules as far as their texts tell."""
+    if len(first.edges) != len(second.edges) or first.is_ruled != second.is_ruled:
+        return False
+    if first.is_ruled:
+        return all(abs(a - b) <= _EDGE_TOLERANCE for a, b in zip(first.edges, second.edges, strict=True))
+    apart = (abs(a - b) for a, b in zip(first.edges[:-1], second.edges[:-1], strict=True))
+    return max(apart) <= _ALIGNED_TOLERANCE * first.size
+
+
+def _with_header(above: Table, below: Table) -> Table:
+    count = above.header_row_count
+    header = tuple(replace(row, box=None) for row in above.rows[:count])
+    if [row.cells for row in below.rows[:count]] == [row.cells for row in header]:
+        return replace(below, header_row_count=count)
+    return replace(below, rows=header + below.rows, texts=above.texts[:count] + below.texts, header_row_count=count)

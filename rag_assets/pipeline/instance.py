@@ -1,0 +1,114 @@
+"""The Dagster instance of a knowledge base: its folder, and the UI on it.
+
+Starts Dagster's programs; imports none of it.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rag_assets.contracts.exposure import check_exposure
+from rag_assets.pipeline.home import Home
+
+DEFINITIONS = "rag_assets.definitions"
+_STOP_SECONDS = 20  # the web server gives requests under way 5 seconds, then ends its code server
+
+
+def dagster_folder(home: Home) -> Path:
+    """Folder of the Dagster instance: `DAGSTER_HOME` where set, else `dagster_home` inside the knowledge base."""
+    return Path(os.environ.get("DAGSTER_HOME") or home.path / "dagster_home").absolute()
+
+
+def dagster_home(home: Home) -> Path:
+    """Folder of the Dagster instance; it and its `dagster.yaml` are made where missing."""
+    folder = dagster_folder(home)
+    configuration = folder / "dagster.yaml"
+    if not configuration.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(_default_configuration(), configuration)
+    return folder
+
+
+def instance_environment(home: Home) -> dict[str, str]:
+    """Environment under which Dagster's programs work on a knowledge base."""
+    return {
+        **os.environ,
+        "DAGSTER_HOME": str(dagster_home(home)),
+        "RAG_HOME": str(home.path),
+        "DAGSTER_DISABLE_TELEMETRY": "yes",
+    }
+
+
+def serve_ui(home: Home, host: str, port: int) -> int:
+    """Run the web server and the daemon until one of them ends or the process is interrupted.
+
+    Both have a session of their own: Control-C in a terminal would reach everything that they started, too, each in the
+    middle of its work.
+
+    Returns:
+        Exit status of the program that ended first; 0 after an interrupt.
+
+    Raises:
+        SettingsError: The address can be reached from elsewhere, and there is no token.
+        OSError: It cannot be had.
+    """
+    from rag_assets.serve.api.server import open_socket
+
+    token = home.settings.serve.token
+    check_exposure(host, token.get_secret_value() if token else None)
+    environment = instance_environment(home)
+    with open_socket(host, port) as opened:
+        web = [sys.executable, "-m", "rag_assets.defs.web_server", str(opened.fileno())]
+        daemon = [sys.executable, "-m", "dagster._daemon", "run", "-m", DEFINITIONS]
+        _create_storage(environment)
+        previous = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+        programs: list[subprocess.Popen[bytes]] = []
+        try:
+            for command, files in ((web, [opened.fileno()]), (daemon, [])):
+                program = subprocess.Popen(command, env=environment, pass_fds=files, start_new_session=True)  # noqa: S603 - fixed programs
+                programs.append(program)
+            while all(program.poll() is None for program in programs):
+                time.sleep(0.2)
+            return next(program.returncode for program in programs if program.poll() is not None)
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            _stop(programs)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+
+def _stop(programs: "list[subprocess.Popen[bytes]]") -> None:
+    """End programs in order, whoever presses Control-C again meanwhile."""
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        for program in programs:
+            program.send_signal(signal.SIGINT)
+        for program in programs:
+            try:
+                program.wait(timeout=_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                program.kill()
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _create_storage(environment: dict[str, str]) -> None:
+    """Make the databases of a new instance: two programs that make them at once get in each other's way."""
+    if not (Path(environment["DAGSTER_HOME"]) / "history").exists():
+        command = [sys.executable, "-m", "dagster", "instance", "info"]
+        subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)  # noqa: S603 - fixed program
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _default_configuration() -> Path:
+    package = Path(__file__).parents[1]
+    installed = package / "dagster.yaml"
+    return installed if installed.exists() else package.parent / "dagster_home" / "dagster.yaml"

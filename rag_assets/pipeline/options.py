@@ -1,0 +1,143 @@
+"""The options of each step, made from the settings; a step takes its own values and knows no settings."""
+
+from typing import TYPE_CHECKING
+
+from rag_assets.pipeline.settings import Settings
+
+if TYPE_CHECKING:
+    from rag_assets.enrich.knowledge.tables import KnowledgeOptions
+    from rag_assets.enrich.questions.tables import QuestionRules
+    from rag_assets.enrich.summaries.dialogues import SummaryOptions
+    from rag_assets.graph.communities.leiden import LeidenOptions
+    from rag_assets.graph.entities.tables import EntityOptions
+    from rag_assets.graph.mentions.tables import MentionOptions
+    from rag_assets.graph.reports.dialogues import ReportOptions
+    from rag_assets.parsing.parse import ParsingLimits
+    from rag_assets.query import GlobalOptions, ReaderOptions
+
+
+class StepOptions:
+    """Options of the steps.
+
+    Args:
+        settings: All settings.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @property
+    def parsing(self) -> "ParsingLimits":
+        """Limits within which one file is parsed."""
+        from rag_assets.parsing.parse import ParsingLimits
+
+        chosen = self._settings.parsing
+        return ParsingLimits(
+            timeout_seconds=chosen.timeout_seconds,
+            memory_bytes=chosen.memory_bytes,
+            file_bytes=chosen.file_bytes,
+            expanded_bytes=chosen.expanded_bytes,
+            archive_entries=chosen.archive_entries,
+            cells=chosen.cells,
+            pages=chosen.pages,
+            nesting_depth=chosen.nesting_depth,
+            ocr_seconds_per_page=chosen.ocr_seconds_per_page,
+            ocr_seconds=chosen.ocr_seconds,
+            unstructured_formats=chosen.unstructured_formats,
+        )
+
+    @property
+    def summaries(self) -> "SummaryOptions":
+        """How summaries are made."""
+        from rag_assets.enrich.summaries.dialogues import SummaryOptions
+
+        chosen = self._settings.enrichment
+        return SummaryOptions(
+            chosen.file_summary_chars,
+            chosen.page_file_chars,
+            chosen.page_summary_chars,
+            chosen.read_tokens,
+            chosen.boilerplate_documents,
+        )
+
+    @property
+    def questions(self) -> "QuestionRules":
+        """How questions are made."""
+        from rag_assets.enrich.questions.extraction import QuestionCounts
+        from rag_assets.enrich.questions.tables import QuestionRules
+
+        chosen = self._settings.enrichment
+        counts = QuestionCounts(chosen.questions_least, chosen.questions_most, chosen.question_tokens)
+        return QuestionRules(counts, chosen.question_grade, chosen.read_tokens, chosen.boilerplate_documents)
+
+    @property
+    def knowledge(self) -> "KnowledgeOptions":
+        """How the questions of a facet value are summarised."""
+        from rag_assets.enrich.knowledge.tables import KnowledgeOptions
+
+        chosen = self._settings.enrichment
+        return KnowledgeOptions(
+            chosen.knowledge_documents,
+            chosen.knowledge_questions,
+            chosen.knowledge_combinations,
+            chosen.knowledge_terms,
+            chosen.knowledge_chars,
+            chosen.read_tokens,
+            chosen.remove_duplicates,
+        )
+
+    @property
+    def mentions(self) -> "MentionOptions":
+        """How entities are taken from pages."""
+        from rag_assets.graph.mentions.dialogues import ExtractionOptions
+        from rag_assets.graph.mentions.tables import MentionOptions
+
+        chosen = self._settings.graph
+        extraction = ExtractionOptions(chosen.gleanings, chosen.claims)
+        return MentionOptions(chosen.window_tokens, chosen.overlap_tokens, extraction)
+
+    @property
+    def entities(self) -> "EntityOptions":
+        """How entities are made from mentions."""
+        from rag_assets.graph.entities.resolution import ResolutionOptions
+        from rag_assets.graph.entities.tables import EntityOptions
+
+        chosen = self._settings.graph
+        resolution = ResolutionOptions(chosen.merge_similarity, chosen.merge_questions)
+        return EntityOptions(chosen.description_chars, resolution, chosen.merges_csv)
+
+    @property
+    def leiden(self) -> "LeidenOptions":
+        """How communities are found."""
+        from rag_assets.graph.communities.leiden import LeidenOptions, Quality
+
+        chosen = self._settings.graph
+        return LeidenOptions(
+            Quality(chosen.quality), chosen.resolution, chosen.community_size, chosen.seed, joined_from=300, drift=0.02
+        )
+
+    @property
+    def reports(self) -> "ReportOptions":
+        """How community reports are written."""
+        from rag_assets.graph.reports.dialogues import ReportOptions
+
+        chosen = self._settings.graph
+        return ReportOptions(chosen.report_context_tokens, chosen.report_tokens, minimum_size=2)
+
+    @property
+    def reader(self) -> "ReaderOptions":
+        """How questions are answered from passages."""
+        from rag_assets.query import ReaderOptions
+
+        chosen = self._settings.search
+        return ReaderOptions(
+            chosen.answer_context_tokens, chosen.answer_tokens, chosen.map_reduce_chunks, chosen.global_seed
+        )
+
+    @property
+    def global_answers(self) -> "GlobalOptions":
+        """How questions are answered from community reports."""
+        from rag_assets.query import GlobalOptions
+
+        chosen = self._settings.search
+        return GlobalOptions(chosen.global_context_tokens, chosen.global_answer_tokens, chosen.global_seed)

@@ -1,0 +1,338 @@
+"""What indexing now would cost, without a call: the steps run on a copy of the stored tables with a model that only
+counts.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.contracts.errors import ModelError, SettingsError
+from rag_assets.contracts.fingerprint import digest
+from rag_assets.contracts.generation import Completion, Request, request_key
+from rag_assets.models.catalogue import ModelFacts
+from rag_assets.store.files import write_atomically
+from rag_assets.store.lake import Lake
+
+if TYPE_CHECKING:
+    from rag_assets.graph.mentions.recognizers import Entity
+    from rag_assets.models.planning import PlanningModel, StepPlan
+    from rag_assets.pipeline.home import Home, ModelStep
+    from rag_assets.sources.changes import Changes, Listing
+
+_FORESEEN_NOTE = (
+    "what follows on the extraction of the graph (glean_graph, confirm_entity, describe_entity, report_community) is "
+    "foreseen from names that rules find in the text: the model may find more or fewer"
+)
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """What a step would cost.
+
+    Attributes:
+        asset: Table that the answers go into.
+        step: What is done.
+        documents: Documents that calls are made for.
+        calls: Calls to make.
+        stored: Answers that are there already.
+        input_tokens: Tokens read.
+        output_tokens: Tokens written.
+        cost_usd: Price with the settings in force.
+    """
+
+    asset: str
+    step: str
+    documents: int
+    calls: int
+    stored: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+    def plus(self, other: "PlannedStep") -> "PlannedStep":
+        """What both cost together."""
+        return PlannedStep(
+            f"{self.asset}, {other.asset}",
+            self.step,
+            max(self.documents, other.documents),
+            self.calls + other.calls,
+            self.stored + other.stored,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cost_usd + other.cost_usd,
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What indexing now would do.
+
+    Attributes:
+        changes: Digest of what has changed, which tells whether a later run did what was planned.
+        model: Name of the language model.
+        documents: Documents that are new or changed.
+        steps: What each step would cost.
+        cost_usd: Price with the settings in force.
+        plain_usd: Price without batches and prompt cache.
+        prompt_cache_usd: Price with the prompt cache alone.
+        batch_usd: Price with batches alone.
+        batch_prompt_cache_usd: Price with both.
+        minutes: Time at the rate that the settings allow; None where they set no limit.
+        note: How tokens were counted, where it was not by the model itself, and what was assumed.
+    """
+
+    changes: str
+    model: str
+    documents: int
+    steps: tuple[PlannedStep, ...]
+    cost_usd: float
+    plain_usd: float
+    prompt_cache_usd: float
+    batch_usd: float
+    batch_prompt_cache_usd: float
+    minutes: float | None
+    note: str | None
+
+    @property
+    def lines(self) -> tuple[PlannedStep, ...]:
+        """The steps, each once: what is done for several tables is added up, under the names of all."""
+        lines: dict[str, PlannedStep] = {}
+        for step in self.steps:
+            line = lines.get(step.step)
+            lines[step.step] = step if line is None else line.plus(step)
+        return tuple(lines.values())
+
+    @property
+    def calls(self) -> int:
+        """Calls to make."""
+        return sum(step.calls for step in self.steps)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens read and written."""
+        return sum(step.input_tokens + step.output_tokens for step in self.steps)
+
+
+def make_plan(home: "Home") -> Plan:
+    """Find out what indexing now would cost.
+
+    Files that changed are parsed to know what is in them; nothing is stored.
+
+    Raises:
+        SettingsError: The settings of the language model do not fit.
+    """
+    listing = home.listing()
+    changes = home.changes(listing)
+    marks = _marks(home, listing, changes)
+    documents = len(changes.new) + len(changes.changed)
+    if home.language_model_name == "extractive":
+        return Plan(marks, "extractive", documents, (), 0, 0, 0, 0, 0, None, None)
+    from rag_assets.graph.mentions.foreseen import FORESEEN_STEPS
+    from rag_assets.parsing.chunks import update_chunks
+    from rag_assets.parsing.documents import update_documents
+
+    model, unknown = _planning_model(home)
+    with _copy_of(home.lake, home.path) as lake:
+        update_documents(
+            lake,
+            listing,
+            changes.shards,
+            home.options.parsing,
+            home.parsing_workers,
+            _ignore,
+            home.parsing_passwords,
+        )
+        chunking = home.settings.chunking
+        update_chunks(
+            lake,
+            changes.shards,
+            home.embedder,
+            home.chunking_fingerprint,
+            chunking.size_tokens,
+            chunking.overlap_share,
+            _ignore,
+        )
+        for step in _steps(home, model).values():
+            step(lake, changes.shards, _ignore)
+    notes = _notes(home, _calibrated(home, model) or unknown)
+    if unknown:
+        assumed = f"{model.context_tokens:,} tokens"
+        notes.append(f"a context of {assumed} is assumed: state it in language_model.context_tokens")
+    if any(step.calls and step.step in FORESEEN_STEPS for step in model.steps.values()):
+        notes.append(_FORESEEN_NOTE)
+    return _priced(home, model, marks, documents, notes)
+
+
+def plan_step(home: "Home", table: str, shards: Sequence[str]) -> tuple[PlannedStep, ...]:
+    """What the step that writes a table would cost now over some shards, estimated from characters."""
+    model, _ = _planning_model(home)
+    with _copy_of(home.lake, home.path) as lake:
+        _steps(home, model)[table](lake, shards, _ignore)
+    return _priced(home, model, "", 0, ()).steps
+
+
+def save_plan(home: "Home", plan: Plan) -> None:
+    """Keep a plan, so that the run that follows can be compared with it."""
+    facts = {"changes": plan.changes, "calls": plan.calls, "tokens": plan.tokens, "cost_usd": plan.cost_usd}
+    write_atomically(home.path / "plan.json", json.dumps(facts).encode())
+
+
+def _planning_model(home: "Home") -> "tuple[PlanningModel, str | None]":
+    """A model that only counts; and why the one that would be called cannot be asked for its limits, if so."""
+    from rag_assets.graph.mentions.foreseen import FORESEEN_STEPS, foreseen_findings
+    from rag_assets.models.planning import PlanningModel
+
+    typical = home.ledger().mean_output_tokens(home.language_model_name)
+    foresee = dict.fromkeys(FORESEEN_STEPS, foreseen_findings)
+    planning = partial(PlanningModel, home.language_model_name, find=partial(_stored, home), foresee=foresee)
+    try:
+        return planning(home.language_model(), typical_output_tokens=typical), None
+    except ModelError as error:  # the limits of a model may be its server's to tell
+        return planning(None, typical_output_tokens=typical), str(error)
+
+
+class _NoRecognizer:
+    """Recognizes nothing: its names only stand in where a model fails, which is not planned for."""
+
+    def recognize(self, texts: Sequence[str], language: str) -> "list[tuple[Entity, ...]]":
+        """No entities of any text."""
+        del language
+        return [()] * len(texts)
+
+
+def _steps(home: "Home", model: "PlanningModel") -> "dict[str, ModelStep]":
+    from rag_assets.models.structured import StructuredModel
+
+    choice = home.model_choice  # with its repeats: stored answers of no use are asked again
+    asking = StructuredModel(model, choice.temperature, repeats=choice.repeats)
+    return home.model_steps(asking, _NoRecognizer())
+
+
+def _calibrated(home: "Home", model: "PlanningModel") -> str | None:
+    """Have the model itself count tokens; why it cannot, if so."""
+    try:
+        home.check_language_model()
+        model.calibrate()
+    except (ModelError, SettingsError) as error:
+        return str(error)
+    return None
+
+
+def _stored(home: "Home", request: Request) -> Completion | None:
+    from rag_assets.models.accounts.ledger import hit_of
+
+    found = home.answers.find(request_key(home.language_model_name, request), touch=False)
+    return hit_of(request, found) if found else None
+
+
+def _priced(home: "Home", model: "PlanningModel", marks: str, documents: int, notes: Sequence[str]) -> Plan:
+    facts = home.model_choice.facts or ModelFacts()
+    chosen = home.settings.language_model
+    steps = list(model.steps.values())
+    has_batches = chosen.provider == "anthropic"
+
+    def cost(step: "StepPlan", *, prompt_cache: bool, batch: bool) -> float:
+        return step.cost_usd(facts, prompt_cache=prompt_cache, batch=batch)
+
+    def in_batch(step: "StepPlan") -> bool:
+        wanted = chosen.batch == "always" or (chosen.batch == "auto" and step.calls >= chosen.batch_from)
+        return has_batches and wanted
+
+    def total(*, prompt_cache: bool, batch: bool) -> float:
+        return sum(cost(step, prompt_cache=prompt_cache, batch=batch) for step in steps)
+
+    planned = tuple(
+        PlannedStep(
+            step.asset,
+            step.step,
+            step.documents,
+            step.calls,
+            step.stored,
+            round(step.input_tokens),
+            round(step.output_tokens),
+            cost(step, prompt_cache=True, batch=in_batch(step)),
+        )
+        for step in steps
+    )
+    calls, tokens = sum(step.calls for step in steps), sum(step.input_tokens + step.output_tokens for step in steps)
+    limits = [
+        amount / rate
+        for amount, rate in ((calls, chosen.requests_per_minute), (tokens, chosen.tokens_per_minute))
+        if rate
+    ]
+    return Plan(
+        changes=marks,
+        model=model.name,
+        documents=documents,
+        steps=planned,
+        cost_usd=sum(step.cost_usd for step in planned),
+        plain_usd=total(prompt_cache=False, batch=False),
+        prompt_cache_usd=total(prompt_cache=True, batch=False),
+        batch_usd=total(prompt_cache=False, batch=has_batches),
+        batch_prompt_cache_usd=total(prompt_cache=True, batch=has_batches),
+        minutes=max(limits) if limits else None,
+        note="; ".join(notes) or None,
+    )
+
+
+def take_plan(home: "Home", listing: "Listing", changes: "Changes") -> dict[str, float] | None:
+    """Calls, tokens and price of the plan that was made for exactly these changes and this model, or None. It is good
+    for one run.
+    """
+    path = home.path / "plan.json"
+    try:
+        facts = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    path.unlink(missing_ok=True)
+    return facts if facts.pop("changes", None) == _marks(home, listing, changes) else None
+
+
+def _marks(home: "Home", listing: "Listing", changes: "Changes") -> str:
+    """Digest of what a plan was made for."""
+    files = [f"{name} {listing.files[name].fingerprint}" for name in (*changes.new, *changes.changed)]
+    model = (home.language_model_name, repr(home.model_choice.facts), home.pipeline)
+    return digest(*model, *files, "", *changes.gone, "", *changes.shards)
+
+
+def _notes(home: "Home", problem: str | None) -> list[str]:
+    """What a person should know of the figures.
+
+    Args:
+        home: The knowledge base.
+        problem: Why the model has not counted tokens itself; None where it has.
+    """
+    notes = []
+    if home.model_choice.facts is None:
+        notes.append("the price of the model is not known: state it in a file that language_model.catalogue names")
+    if problem:
+        notes.append(f"tokens are estimated from characters: {problem}")
+    elif home.settings.language_model.provider == "openai":
+        notes.append("tokens are counted by the server's tokenizer, or estimated from characters where it has none")
+    return notes
+
+
+@contextmanager
+def _copy_of(lake: Lake, home: Path) -> Iterator[Lake]:
+    """The newest files of all stored tables, linked into a folder of their own, which is removed afterwards."""
+    from rag_assets.contracts.tables import TABLES
+
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".plan-", dir=home) as folder:
+        copy = Lake(Path(folder))
+        for table in TABLES.values():
+            for path in lake.paths(table):
+                link = copy.root / path.relative_to(lake.root)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(path)
+        yield copy
+
+
+def _ignore(done: int, total: int) -> None:
+    """Progress that nobody watches."""
+    del done, total

@@ -1,0 +1,160 @@
+"""Damage to a home as a whole: the stores, the sources that were named, the Dagster instance, what belongs to models.
+
+`rag-assets index` begins with what looks changed since it was found intact, `rag-assets verify` reads everything. What
+stays out: damage to the stores themselves (`rag_assets.store.damage`), and computing anew, which indexing does.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.tables import MODEL_CALLS
+from rag_assets.pipeline.instance import dagster_folder
+from rag_assets.pipeline.stored_settings import settings_file
+from rag_assets.sources.changes import registry_file
+from rag_assets.store.damage import Aside, Damage, Kind, StoreDamage
+from rag_assets.store.lake import SHARD_COUNT
+
+if TYPE_CHECKING:
+    from rag_assets.pipeline.home import Home
+
+_HISTORY = ("runs.db", "runs/index.db")  # databases of a Dagster instance that are of no use without each other
+
+
+class Repair:
+    """Finds damage in a home and mends it; to be used under the lock of the home.
+
+    Args:
+        home: The knowledge base.
+    """
+
+    def __init__(self, home: "Home") -> None:
+        self._home = home
+        self._aside = Aside(home.path)
+        self._stores = StoreDamage(home.lake, home.vectors, home.snapshots)
+
+    def find(self, *, thorough: bool = False) -> list[Damage]:
+        """What is damaged.
+
+        Args:
+            thorough: Whether to read everything; else only what looks changed since it was found intact.
+        """
+        found = [*self._sealed_damage(), *self._stores.find(thorough=thorough), *self._instance_damage(thorough)]
+        if (folder := self._home.snapshots.shown_damage()) and not found:  # links follow what they lead to
+            remedy = "it is made anew from the lake"
+            found.append(Damage(self._place(Path(folder)), "files are missing or other ones", remedy, Kind.PLACE))
+        if thorough:
+            found += self._model_damage()
+        return found
+
+    def mend(self, found: Sequence[Damage]) -> None:
+        """Restore what there are copies of and take away what is damaged; indexing computes it anew."""
+        self._mend_sealed()
+        self._stores.take_away([each for each in found if each.kind not in {Kind.OTHER, Kind.PLACE}], self._aside)
+        history = dagster_folder(self._home) / "history"
+        for each in found:
+            path = self._home.path / each.place
+            if each.kind is Kind.OTHER and each.mends:
+                whole = path.is_relative_to(history) and path.relative_to(history).as_posix() in _HISTORY
+                self._aside.take(str(history.relative_to(self._home.path)) if whole else each.place)
+        lost = {Path(each.place).parent.name for each in found if each.place.startswith(f"lake/{MODEL_CALLS.name}/")}
+        for month in sorted(lost):
+            self._home.ledger().restore(month)
+
+    def settle(self) -> list[str]:
+        """After indexing: drop earlier versions that stay broken; what was dropped, in words."""
+        dropped = self._stores.settle(self._aside)
+        self.note()
+        return dropped
+
+    def note(self) -> None:
+        """Note the files that are there now, so that later damage to them is noticed."""
+        self._stores.note()
+        checksums = self._stores.checksums
+        for path in self._databases():
+            if path.is_relative_to(self._home.path):
+                checksums.renew([self._place(path)])
+                checksums.problem(self._place(path))
+        checksums.save()
+
+    def _place(self, path: Path) -> str:
+        return path.relative_to(self._home.path).as_posix()
+
+    def _sealed_damage(self) -> Iterator[Damage]:
+        registry = registry_file(self._home.registered_sources)
+        if problem := registry.problem():
+            try:
+                registry.read()
+                yield Damage("sources.json", problem, "it is restored from its copy", Kind.SEALED)
+            except StoreError:
+                remedy = "its copy is damaged as well: name its sources again, `rag-assets index LOCATION`"
+                yield Damage("sources.json", problem, remedy, Kind.SEALED)
+        if problem := settings_file(self._home.settings_path).problem():
+            yield Damage("settings.json", problem, "it is restored from its copy", Kind.SEALED)
+        if problem := self._home.lake.shards_file.problem():
+            yield Damage("lake/shards.json", problem, "it is written anew", Kind.SEALED)
+
+    def _mend_sealed(self) -> None:
+        registry, shards = registry_file(self._home.registered_sources), self._home.lake.shards_file
+        if registry.problem():
+            try:
+                registry.write(registry.read() or {"sources": {}})
+            except StoreError:
+                for path in (registry.path, registry.copy):
+                    self._aside.take(self._place(path))
+        stored = settings_file(self._home.settings_path)
+        if stored.problem() and (values := stored.read()) is not None:
+            stored.write(values)
+        if shards.problem():
+            shards.write({"shard_count": SHARD_COUNT})
+
+    def _databases(self) -> list[Path]:
+        folder = dagster_folder(self._home)
+        return [path for name in ("history", "schedules") for path in sorted((folder / name).rglob("*.db"))]
+
+    def _instance_damage(self, thorough: bool) -> Iterator[Damage]:
+        folder = dagster_folder(self._home)
+        if not folder.is_relative_to(self._home.path):  # an instance of others' is theirs to look after
+            return
+        checksums = self._stores.checksums
+        for path in self._databases():
+            place = self._place(path)
+            if checksums.mark(place) and not thorough and checksums.problem(place) is None:
+                continue
+            if problem := _database_problem(path):
+                yield Damage(place, problem, "it is set aside, and the history of runs begins anew")
+        configuration = folder / "dagster.yaml"
+        if configuration.exists() and not configuration.stat().st_size:
+            yield Damage(
+                self._place(configuration), "it is empty", "the one that comes with rag-assets takes its place"
+            )
+
+    def _model_damage(self) -> Iterator[Damage]:
+        """Damage to files of models, each of which is found by itself where it is used."""
+        from rag_assets.models.accounts.journal import damaged_journals
+        from rag_assets.models.embedding.e5_files import damaged_exports
+
+        folder = self._home.path / "models"
+        for path in damaged_exports(folder):
+            yield Damage(self._place(path), "its content is not what was written", "it is exported anew")
+        for path in self._home.answers.damaged():
+            remedy = "the answer counts as absent: it is asked for, and paid for, again when it is needed"
+            yield Damage(self._place(path), "its content is not what was written", remedy)
+        for path in damaged_journals(folder / "journal"):
+            remedy = "records in it that cannot be read are left out of the ledger"
+            yield Damage(self._place(path), "its content is not what was written", remedy, mends=False)
+
+
+def _database_problem(path: Path) -> str | None:
+    """What is wrong with a SQLite database; None where nothing is."""
+    if not path.stat().st_size:
+        return "it is empty"
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        return "it is not a readable database"
+    return None if found == "ok" else "it is a damaged database"

@@ -1,0 +1,187 @@
+"""The settings that a knowledge base was built with, stored in `<RAG_HOME>/settings.json`.
+
+They decide which tables there are and which vectors they hold. A run that writes stores them. One that nobody states
+has the stored value, whatever its default is, so that a run without an environment variable destroys nothing that an
+earlier run built. One that is stated otherwise is a contradiction where it would delete or compute everything anew:
+somebody has to accept it first.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from rag_assets.contracts.errors import SettingsError, StoreError
+from rag_assets.enrich.facets.taxonomy import is_shipped
+from rag_assets.pipeline.settings import ChunkingSettings, EmbeddingSettings, GraphSettings, Settings
+from rag_assets.store.sealed import SealedFile
+
+Values = Mapping[str, Mapping[str, Any]]  # by section and name, as in JSON
+
+GRAPH_ENABLED = "graph.enabled"
+_STORED: Mapping[str, frozenset[str]] = {
+    "embedding": frozenset(EmbeddingSettings.model_fields) - {"threads", "api_key"},
+    "chunking": frozenset(ChunkingSettings.model_fields),
+    "enrichment": frozenset({"taxonomy"}),
+    "graph": frozenset(GraphSettings.model_fields) - {"workers"},
+}
+_CONSEQUENCES = {
+    "embedding": "embeds everything anew",
+    "chunking": "cuts and embeds everything anew",
+    "enrichment": "classifies every document anew",
+}
+_ACCEPT = "`rag-assets index --accept-settings` does that"
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A stated setting that would delete or compute anew what was built with another value.
+
+    Attributes:
+        setting: The setting, as in `graph.enabled`.
+        stored: Value that the knowledge base was built with, as JSON.
+        stated: Value that is stated now, as JSON.
+        consequence: What indexing with the stated value does.
+        remedy: How a person says that it is meant.
+    """
+
+    setting: str
+    stored: str
+    stated: str
+    consequence: str
+    remedy: str
+
+    @property
+    def difference(self) -> str:
+        """Both values, and what indexing with the stated one does."""
+        return f"{self.setting} is {self.stated}, built with {self.stored}: that {self.consequence}"
+
+    @property
+    def accepted_by_option(self) -> bool:
+        """Whether `--accept-settings` is enough; deleting wants a word of its own."""
+        return self.setting != GRAPH_ENABLED
+
+
+def contradiction_error(contradictions: tuple[Contradiction, ...]) -> SettingsError:
+    """The error of a run that would act on contradictions which nobody accepted."""
+    remedies = "; ".join(dict.fromkeys(each.remedy for each in contradictions))
+    differences = "; ".join(each.difference for each in contradictions)
+    return SettingsError(f"{differences}. {remedies}; take the setting out to go on as before")
+
+
+def read_stored(path: Path) -> Values | None:
+    """The stored settings; None where there are none.
+
+    Args:
+        path: Their file.
+
+    Raises:
+        SettingsError: The file is damaged.
+    """
+    try:
+        return settings_file(path).read()
+    except StoreError as error:
+        raise SettingsError(
+            f"{error}; it holds the settings that the knowledge base was built with: remove both, state these in the "
+            "environment or rag_assets.toml if they are not the defaults, and run `rag-assets index`"
+        ) from error
+
+
+def settings_file(path: Path) -> SealedFile:
+    """The file of the stored settings and its copy."""
+    return SealedFile(path, _unsealed)
+
+
+def store_settings(path: Path, settings: Settings) -> None:
+    """Store the settings in force; nothing is written where they are stored already."""
+    values = _values(settings)
+    if read_stored(path) != values or settings_file(path).problem():
+        settings_file(path).write(values)
+
+
+def settings_in_force(stated: Settings, stored: Values, path: Path) -> Settings:
+    """The stated settings, with stored values for what is not stated.
+
+    Args:
+        stated: What environment, file and arguments say.
+        stored: What the knowledge base was built with.
+        path: File of the stored settings, for messages.
+
+    Raises:
+        SettingsError: A stored value is out of range, or does not go with a stated one.
+    """
+    updates: dict[str, BaseModel] = {}
+    for section, names in _STORED.items():
+        chosen: BaseModel = getattr(stated, section)
+        given, before = chosen.model_fields_set, stored.get(section, {})
+        if section == "embedding" and "provider" in given and chosen.model_dump()["provider"] != before.get("provider"):
+            continue  # model and address belong to the provider
+        added = {name: before[name] for name in names - given if name in before}
+        if added:
+            updates[section] = _with_values(chosen, added, section, path)
+    return stated.model_copy(update=updates)
+
+
+def find_contradictions(stated: Settings, in_force: Settings, stored: Values) -> tuple[Contradiction, ...]:
+    """Stated settings that would delete or compute anew what was built with other values, in order of their names.
+
+    Args:
+        stated: What environment, file and arguments say.
+        in_force: These, with stored values for what is not stated.
+        stored: What the knowledge base was built with.
+    """
+    found = []
+    now = _values(in_force)
+    for section, consequence in _CONSEQUENCES.items():
+        before, given = stored.get(section, {}), getattr(stated, section).model_fields_set
+        for name in sorted(given & before.keys() & now[section].keys()):
+            if before[name] != now[section][name]:
+                values = (_shown(before[name]), _shown(now[section][name]))
+                found.append(Contradiction(f"{section}.{name}", *values, consequence, _ACCEPT))
+    if stored.get("graph", {}).get("enabled") and not in_force.graph.enabled:
+        remedy = "`rag-assets graph drop` does that"
+        found.append(Contradiction(GRAPH_ENABLED, "true", "false", "deletes the entity graph", remedy))
+    return tuple(sorted(found, key=lambda each: each.setting))
+
+
+def _with_values(chosen: BaseModel, added: Mapping[str, Any], section: str, path: Path) -> BaseModel:
+    given = {name: getattr(chosen, name) for name in chosen.model_fields_set}
+    try:
+        return type(chosen).model_validate({**given, **added})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join([section, *map(str, problem["loc"])])
+        raise SettingsError(f"{path}, with the settings stated now: {place}: {problem['msg']}") from error
+
+
+def _values(settings: Settings) -> dict[str, dict[str, Any]]:
+    """The settings to store, as JSON values; paths are absolute, so that they hold in any folder."""
+    values: dict[str, dict[str, Any]] = {
+        section: getattr(settings, section).model_dump(mode="json", include=set(names))
+        for section, names in _STORED.items()
+    }
+    for section, name in _paths(settings):
+        value = values[section][name]
+        if value and Path(value).exists():
+            values[section][name] = str(Path(value).resolve())
+    return values
+
+
+def _paths(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Section and name of the settings whose value may be a path, and is no name of something else."""
+    yield from (("graph", "types_toml"), ("graph", "merges_csv"))
+    if settings.embedding.provider == "sentence-transformers":
+        yield "embedding", "model"
+    if not is_shipped(settings.enrichment.taxonomy):
+        yield "enrichment", "taxonomy"
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _unsealed(_content: bytes) -> dict[str, Any]:
+    raise ValueError("it has no digest")

@@ -1,0 +1,339 @@
+"""From passages found to an answer: who writes it, from what, and what is done where nobody can.
+
+```
+passages ──► nothing found ──────────────────────────► not in the documents
+    │
+    ├──► no language model, or it failed ────────────► quotes             (extracts)
+    ├──► meta_knowledge: records of questions ───┐
+    ├──► graph_local: passages and neighbourhood ├───► reader ──► checks   (reader, checking)
+    ├──► any other mode: passages ───────────────┘
+    ├──► graph_global: community reports ────────────► references led to passages  (graph_global, report_references)
+    └──► text_map_reduce: all passages, group by group ──► reader ──► checks       (text_map_reduce)
+```
+
+What stays out: how passages are found (`rag_assets.query.search.modes`).
+"""
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from rag_assets.contracts.errors import BudgetError, ModelError, QueryError
+from rag_assets.contracts.generation import Completion
+from rag_assets.contracts.generation import Request as Call
+from rag_assets.contracts.ports import LanguageModel
+from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
+from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, rendered
+from rag_assets.query.ask.evidence import pack
+from rag_assets.query.ask.extracts import extracts, listed
+from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
+from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
+from rag_assets.query.ask.markup import plain_sentences
+from rag_assets.query.ask.reader import Asked, ReaderOptions, passages_request, questions_request, value_of, written
+from rag_assets.query.ask.report_levels import reports_to_read
+from rag_assets.query.ask.report_references import cited_sentences, passages_of, statements
+from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
+from rag_assets.query.results import Hit, TraceRecorder
+from rag_assets.query.search.graph_local import HOW_TO_INDEX, walk_from
+from rag_assets.query.search.index import Candidate
+from rag_assets.query.search.modes import (
+    GRAPH_GLOBAL_MODE,
+    GRAPH_LOCAL_MODE,
+    META_KNOWLEDGE_MODE,
+    TEXT_MAP_REDUCE_MODE,
+    How,
+)
+from rag_assets.query.search.request import Indexes, Request
+from rag_assets.query.search.rewriting_rules import with_history
+from rag_assets.query.search.sub_queries import question_language
+from rag_assets.query.stored import StoredTables
+from rag_assets.text.tokens import estimate_tokens
+
+
+@dataclass(frozen=True)
+class Found:
+    """A question with the passages found for it.
+
+    Attributes:
+        question: As asked.
+        how: How it was searched.
+        request: The search, with the filters as they are applied, and as it was rewritten where it was.
+        hits: The passages, best first.
+    """
+
+    question: str
+    how: How
+    request: Request
+    hits: tuple[Hit, ...]
+
+    @property
+    def language(self) -> str:
+        """Of prompts, and of what is said without a model."""
+        return question_language(self.question)
+
+    @property
+    def asked(self) -> Asked:
+        """The question with what is known of it, for those who read a whole collection."""
+        searched = self.request.text if self.request.text != self.question else ""
+        return Asked(self.question, self.language, self.how.history, searched)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """An answer before it is put together; no sentences where the documents do not say.
+
+    Attributes:
+        sentences: The answer.
+        sources: What was given to answer it.
+        removed: Citations that were taken out.
+        near: Whether the sentences are only near to the question, and no answer.
+    """
+
+    sentences: tuple[Sentence, ...]
+    sources: tuple[Source, ...]
+    removed: int = 0
+    near: bool = False
+
+
+_Writing = Generator[TextPiece, None, _Written]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Answers a question from what was found.
+
+    Attributes:
+        indexes: The serving tables.
+        hits_of: Makes hits of candidates.
+        stored: The stored tables, or None.
+        model: Who writes; None, or one that does not write, for quotes.
+        reader: How answers are written.
+        whole: How questions are answered from community reports.
+    """
+
+    indexes: Indexes
+    hits_of: Callable[[Sequence[Candidate], TraceRecorder], tuple[Hit, ...]]
+    stored: StoredTables | None
+    model: LanguageModel | None
+    reader: ReaderOptions
+    whole: GlobalOptions
+
+    def events(self, found: Found, trace: TraceRecorder, *, live: bool) -> Iterator[AnswerEvent]:
+        """What is told while a question is answered.
+
+        Args:
+            found: The question and the passages.
+            trace: Told what is done.
+            live: Whether text is wanted while it is written.
+
+        Yields:
+            That passages were found, pieces of the text if it is wanted, and last the answer.
+
+        Raises:
+            BudgetError: The answer may cost more than the budget allows.
+            StoreError: A published file is gone.
+        """
+        yield EvidenceFound(found.hits, trace.finish())
+        pieces: list[str] = []
+        failure = None
+        model = self.model if self.model is not None and self.model.generative else None
+        done = _Written((), ())
+        if model is not None:
+            try:
+                for piece in (writing := _Kept(self._writing(found, model, trace, live=live))):
+                    pieces.append(piece.text)
+                    yield piece
+                done = writing.result
+            except BudgetError:
+                raise
+            except ModelError as error:
+                model, failure = None, str(error)
+                trace.add("answer", time.perf_counter(), 0, texts=(f"failed: {failure}",))
+        if model is None:
+            done = self._quoted(found, trace)
+        answer = _answer(found, done, model, failure, trace)
+        told = "".join(pieces)
+        if live and answer.text != told and answer.text.startswith(told):
+            yield TextPiece(answer.text[len(told) :])
+        yield Answered(answer)
+
+    def _writing(self, found: Found, model: LanguageModel, trace: TraceRecorder, *, live: bool) -> _Writing:
+        if found.how.retriever == GRAPH_GLOBAL_MODE:
+            return self._from_reports(found, model, trace)
+        if found.how.retriever == TEXT_MAP_REDUCE_MODE:
+            return self._from_all(found, model, trace, live=live)
+        return self._from_passages(found, model, trace, live=live)
+
+    def _quoted(self, found: Found, trace: TraceRecorder) -> _Written:
+        """The best passages, quoted as they stand."""
+        began = time.perf_counter()
+        sources = pack(found.hits, self.reader.context_tokens, by_page=False)
+        sentences, answers = extracts(with_history(found.question, found.how.history), sources)
+        trace.add("quote", began, len(sentences))
+        return _Written(plain_sentences(sentences, sources), sources, near=not answers)
+
+    def _from_passages(self, found: Found, model: LanguageModel, trace: TraceRecorder, *, live: bool) -> _Writing:
+        if not found.hits:
+            return _Written((), ())
+        began = time.perf_counter()
+        history, max_tokens = found.how.history, self.reader.written_tokens(model)
+        room = self.reader.room_tokens(model, Asked(found.question, found.language, history))
+        mode = found.how.retriever
+        background = ""
+        sources: tuple[Source, ...] = ()
+        if mode == GRAPH_LOCAL_MODE and self.stored is not None:
+            background, sources = self._neighbourhood(found, room, trace)
+        sources = sources or pack(found.hits, room - _questions_tokens(found.hits))
+        trace.add("pack", began, len(sources), texts=(f"of {len(found.hits)} passages",))
+        if mode == META_KNOWLEDGE_MODE:
+            queries = _widened(found.request.text, trace)
+            call = questions_request(found.question, sources, history, queries, max_tokens, found.language)
+        else:
+            call = passages_request(found.question, sources, history, background, max_tokens, found.language)
+        return (yield from _read(model, call, sources, trace, live=live))
+
+    def _neighbourhood(self, found: Found, room: int, trace: TraceRecorder) -> tuple[str, tuple[Source, ...]]:
+        """What the graph knows around the question, and the passages that there is room for beside it."""
+        assert self.stored is not None
+        graph, walk = walk_from(found.request, self.indexes, trace)
+        context = local_context(self.stored, graph, walk, found.hits, room)
+        parts = (*context.reports, *context.entities, *context.relationships, *context.claims)
+        return "\n".join(parts), pack(context.passages or found.hits, round(PASSAGE_SHARE * room))
+
+    def _from_all(self, found: Found, model: LanguageModel, trace: TraceRecorder, *, live: bool) -> _Writing:
+        """Have all passages read, group by group."""
+        chunks = self.indexes.chunks
+        every = chunks.listed(found.request.filters.to_sql(chunks.columns), trace)
+        began = time.perf_counter()
+        chosen = chosen_passages(every, self.reader)
+        limit = f"{len(chosen)} of {len(every)} passages are read (search.map_reduce_chunks)"
+        trace.add("choose", began, len(chosen), texts=(limit,) if len(chosen) < len(every) else ())
+        hits = self.hits_of(chosen, trace)
+        began = time.perf_counter()
+        sources, findings = read_all(found.asked, hits, model, self.reader)
+        facts = f"groups {findings.groups}, unhelpful {findings.unhelpful}, failed {len(findings.failures)}"
+        trace.add("map", began, len(findings.drafts), texts=(facts, *dict.fromkeys(findings.failures)))
+        if not findings.drafts and findings.failures:
+            raise ModelError(findings.failures[0])
+        if not findings.drafts:
+            return _Written((), ())
+        drafts, cited = _renumbered(findings.drafts, sources)
+        call, left_out = reduce_request(found.asked, drafts, model, self.reader)
+        if left_out:
+            trace.add("pack", time.perf_counter(), len(drafts) - left_out, texts=(f"findings left out {left_out}",))
+        return (yield from _read(model, call, cited, trace, live=live))
+
+    def _from_reports(self, found: Found, model: LanguageModel, trace: TraceRecorder) -> _Writing:
+        """Have the community reports of a level read, and lead their references to passages."""
+        answer = self._answer_globally(found, model, trace)
+        if answer.text is None:
+            if answer.failed or answer.partial_answers:
+                raise ModelError("the community reports could not be read")
+            return _Written((), ())
+        assert self.stored is not None
+        assert self.indexes.graphs is not None
+        began = time.perf_counter()
+        told = passages_of(statements(answer.text), self.stored, self.indexes.graphs.get())
+        chunks = self.indexes.chunks
+        wanted = sorted({chunk_id for _, chunk_ids in told for chunk_id in chunk_ids})
+        rows = chunks.having(wanted, found.request.filters.to_sql(chunks.columns), trace)
+        hits = self.hits_of(list(rows.values()), trace)
+        sources = {hit.chunk_id: Source(0, hit, hit.text) for hit in hits}
+        sentences, cited = cited_sentences(told, sources)
+        trace.add("references", began, len(cited))
+        plain = plain_sentences(sentences, cited)
+        yield TextPiece(rendered(plain))
+        return _Written(plain, cited)
+
+    def _answer_globally(self, found: Found, model: LanguageModel, trace: TraceRecorder) -> GlobalAnswer:
+        reports, tree, levels = self.indexes.reports, self.indexes.report_tree, found.how.levels
+        if reports is None or tree is None or reports.row_count == 0:
+            raise QueryError(f"answers from community reports need the entity graph: {HOW_TO_INDEX}")
+        if levels is None:
+            raise QueryError("answers from community reports need the level of the reports, and none is named")
+        read = tree.reports(reports_to_read(found.request.embedding, reports, tree, levels, trace))
+        began = time.perf_counter()
+        answer = global_answer(found.asked, read, model, self.whole)
+        facts = f"unhelpful groups {answer.unhelpful}, failed {answer.failed}, answers left out {answer.left_out}"
+        trace.add("answer", began, len(answer.partial_answers), texts=(f"reports {answer.read}", facts))
+        return answer
+
+
+class _Kept:
+    """A generator whose result is kept.
+
+    Args:
+        generator: The generator.
+    """
+
+    def __init__(self, generator: _Writing) -> None:
+        self._generator = generator
+        self.result = _Written((), ())
+
+    def __iter__(self) -> Iterator[TextPiece]:
+        self.result = yield from self._generator
+
+
+def _read(model: LanguageModel, call: Call, sources: Sequence[Source], trace: TraceRecorder, *, live: bool) -> _Writing:
+    """Have the reader answer, and check what it wrote."""
+    began = time.perf_counter()
+    completion: Completion | None = None
+    for item in written(model, call, sources, live=live):
+        if isinstance(item, str):
+            yield TextPiece(item)
+        else:
+            completion = item
+    value, failure = value_of(completion)
+    if failure is not None:
+        raise ModelError(failure)
+    drafts = drafts_of(value) if value.get("answered") is True else []
+    sentences, removed = checked(drafts, sources)
+    marked = sum(not sentence.supported for sentence in sentences)
+    facts = f"unsupported sentences {marked}, citations removed {removed}"
+    trace.add("answer", began, len(sentences), texts=(facts,))
+    return _Written(plain_sentences(sentences, sources), tuple(sources), removed)
+
+
+def _answer(
+    found: Found, done: _Written, model: LanguageModel | None, failure: str | None, trace: TraceRecorder
+) -> Answer:
+    language = found.language
+    if not done.sentences:
+        text = NOT_FOUND[language]
+    else:
+        text = listed(done.sentences, language, answered=not done.near) if model is None else rendered(done.sentences)
+    return Answer(
+        question=found.question,
+        mode=found.how.mode,
+        answered=bool(done.sentences) and not done.near,
+        text=text,
+        sentences=done.sentences,
+        sources=done.sources,
+        trace=trace.finish(),
+        model=model.name if model is not None else None,
+        removed_citations=done.removed,
+        failure=failure,
+    )
+
+
+def _renumbered(drafts: Sequence[Draft], sources: Sequence[Source]) -> tuple[list[Draft], tuple[Source, ...]]:
+    """Drafts and the sources that they cite, numbered from 1 in order of their first citation."""
+    by_number = {source.number: source for source in sources}
+    cited = dict.fromkeys(number for draft in drafts for number, _ in draft.quotes if number in by_number)
+    numbers = {old: new for new, old in enumerate(cited, start=1)}
+    kept = [
+        replace(draft, quotes=tuple((numbers[number], quote) for number, quote in draft.quotes if number in numbers))
+        for draft in drafts
+    ]
+    return kept, tuple(replace(by_number[old], number=new) for old, new in numbers.items())
+
+
+def _widened(query: str, trace: TraceRecorder) -> list[str]:
+    """The sub-queries that were searched besides the query."""
+    asked = [text for step in trace.steps if step.operation == "sub_query" for text in step.texts]
+    return [text for text in dict.fromkeys(asked) if text != query]
+
+
+def _questions_tokens(hits: Sequence[Hit]) -> int:
+    """Tokens of the questions and answers that go with passages."""
+    return sum(estimate_tokens(f"{each.question}{each.answer}") for hit in hits for each in hit.questions)

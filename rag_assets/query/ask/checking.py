@@ -1,0 +1,125 @@
+"""What a language model wrote, checked against the sources that it names, and put into one text.
+
+A citation of a source that does not exist is taken out and counted; words that their source does not hold, or that
+cannot carry their sentence, are marked; so are numbers and codes of a sentence that none of its sources holds.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag_assets.contracts.generation import JsonValue
+from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
+from rag_assets.query.ask.markup import evidence_of, settled, without_markup
+from rag_assets.query.ask.quotes import carries, stands_in, unfounded
+
+NOT_FOUND = {"ja": "資料には記載が見当たりません。", "en": "The documents do not say."}
+
+_MARKS = re.compile(r"\s*[\[［【]\s*\d+(?:\s*[,、，]\s*\d+)*\s*[\]］】]")
+_OPEN_MARK = re.compile(r"\s*(?:[\[［【][\d\s,、，]{0,20})?$")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A sentence as a model wrote it.
+
+    Attributes:
+        text: The sentence.
+        quotes: Number of a source and its words, of each citation.
+    """
+
+    text: str
+    quotes: tuple[tuple[int, str], ...]
+
+
+def drafts_of(value: JsonValue) -> list[Draft]:
+    """The sentences of an answer in JSON, also of one that is still being written; what is no sentence is left out."""
+    sentences = value.get("sentences") if isinstance(value, dict) else None
+    found = [
+        Draft(_without_marks(text), (*_quotes(each.get("citations")), *_marked(text)))
+        for each in (sentences if isinstance(sentences, list) else [])
+        if isinstance(each, dict) and isinstance(text := each.get("text"), str)
+    ]
+    return [draft for draft in found if draft.text]
+
+
+def checked(drafts: Sequence[Draft], sources: Sequence[Source]) -> tuple[tuple[Sentence, ...], int]:
+    """Sentences with citations that name a source.
+
+    Args:
+        drafts: What the model wrote.
+        sources: What it was given.
+
+    Returns:
+        The sentences, and the citations that were taken out.
+    """
+    by_number = {source.number: source for source in sources}
+    sentences, removed = [], 0
+    for draft in drafts:
+        valid = [(number, quote) for number, quote in draft.quotes if number in by_number]
+        removed += len(draft.quotes) - len(valid)
+        citations = dict.fromkeys(
+            SentenceCitation(number, quote, stands_in(quote, by_number[number].hit.text) and carries(quote, draft.text))
+            for number, quote in valid
+        )
+        texts = [_whole_text(by_number[number]) for number, _ in valid]
+        sentences.append(Sentence(draft.text, tuple(citations), unfounded(draft.text, texts)))
+    return tuple(sentences), removed
+
+
+def rendered(sentences: Sequence[Sentence]) -> str:
+    """The text of an answer: sentences, each with the numbers of its sources behind it."""
+    return joined([(each.text, [citation.number for citation in each.citations]) for each in sentences])
+
+
+def joined(sentences: Sequence[tuple[str, Sequence[int]]]) -> str:
+    """Sentences with the numbers behind each, in one text."""
+    text, gap = "", ""
+    for sentence, numbers in sentences:
+        marks = "".join(f"[{number}]" for number in dict.fromkeys(numbers))
+        if text.endswith("]") and sentence.startswith(("(", "[", ":")):
+            gap = " "  # the number of a source is not to become the text of a link
+        text += gap + sentence
+        gap = " " if sentence[-1:].isascii() else ""
+        text += gap + marks if marks else ""
+    return text
+
+
+def text_so_far(value: JsonValue, sources: Sequence[Source]) -> str:
+    """The text of an answer that is still being written; each longer answer gives a text that begins with this one.
+
+    Args:
+        value: The answer in JSON, as far as it can be read.
+        sources: What the model was given.
+    """
+    drafts = drafts_of(value)
+    numbers, evidence = {source.number for source in sources}, evidence_of(sources)
+    parts = [(draft.text, [number for number, _ in draft.quotes if number in numbers]) for draft in drafts]
+    if parts:
+        last, _ = parts[-1]
+        parts[-1] = (settled(_OPEN_MARK.sub("", last)), [])
+    return joined([(without_markup(text, evidence), numbers) for text, numbers in parts]).rstrip()
+
+
+def _quotes(citations: object) -> list[tuple[int, str]]:
+    found = []
+    for each in citations if isinstance(citations, list) else []:
+        number, quote = (each.get("number"), each.get("quote")) if isinstance(each, dict) else (None, None)
+        if isinstance(number, int) and isinstance(quote, str):
+            found.append((number, " ".join(quote.split())))
+    return found
+
+
+def _marked(text: str) -> list[tuple[int, str]]:
+    """Numbers that a sentence holds in brackets, against what it was told; they come without words."""
+    numbers = [int(number) for match in _MARKS.finditer(text) for number in re.findall(r"\d{1,6}", match.group())]
+    return [(number, "") for number in numbers]
+
+
+def _without_marks(text: str) -> str:
+    return " ".join(_MARKS.sub("", text).split())
+
+
+def _whole_text(source: Source) -> str:
+    """A source with what tells where it stands."""
+    return f"{source.hit.title}\n{source.citation}\n{source.hit.text}"

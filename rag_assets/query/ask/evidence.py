@@ -1,0 +1,73 @@
+"""The numbered evidence that a reader is given: the passages found, packed to a budget of tokens.
+
+Passages of one page stand together in reading order, the page with the best passage first; each keeps its own number,
+so that a citation leads to its very cells. Lines that a passage repeats of the one before it are shown once.
+
+What stays out: how passages are found, and what is asked about them (`rag_assets.query.ask.reader`).
+"""
+
+from collections.abc import Sequence
+
+from rag_assets.query.ask.answers import Source
+from rag_assets.query.results import Hit
+from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
+
+_LABEL_TOKENS = 12  # number and line ends around a source
+_LEAST_TOKENS = 40  # of a passage; it is left out where there is no room for so much of it
+
+
+def pack(hits: Sequence[Hit], budget_tokens: int, *, by_page: bool = True) -> tuple[Source, ...]:
+    """The best passages that fit, as sources numbered from 1.
+
+    Args:
+        hits: Passages, best first.
+        budget_tokens: Tokens of all together, at most, by estimate. The last passage that fits in part is cut.
+        by_page: Whether passages of a page stand together; else the best come first.
+    """
+    taken: dict[str, tuple[Hit, str]] = {}
+    room = budget_tokens
+    for hit in hits:
+        room -= _LABEL_TOKENS + estimate_tokens(str(hit.citation))
+        if room < _LEAST_TOKENS and taken:
+            break
+        fits = estimate_tokens(hit.text) <= room
+        text = hit.text if fits else cut_to_tokens(hit.text, max(_LEAST_TOKENS, room))
+        taken.setdefault(hit.chunk_id, (hit, text))
+        room -= estimate_tokens(text)
+    pages: dict[str, list[tuple[Hit, str]]] = {}
+    for hit, text in taken.values():
+        pages.setdefault(hit.page_id if by_page else hit.chunk_id, []).append((hit, text))
+    ordered = [each for page in pages.values() for each in sorted(page, key=lambda pair: _position(pair[0]))]
+    return tuple(Source(number, hit, text) for number, (hit, text) in enumerate(ordered, start=1))
+
+
+def shown(sources: Sequence[Source]) -> str:
+    """Sources as a reader sees them: number, place and text."""
+    return "\n\n".join(f"[{source.number}] {source.citation}\n{text}" for source, text in _without_repeats(sources))
+
+
+def _without_repeats(sources: Sequence[Source]) -> list[tuple[Source, str]]:
+    found: list[tuple[Source, str]] = []
+    before: Source | None = None
+    for source in sources:
+        lines = source.text.splitlines()
+        if before is not None and _follows(before.hit, source.hit):
+            lines = lines[_repeated(before.text.splitlines(), lines) :]
+        found.append((source, "\n".join(lines)))
+        before = source
+    return found
+
+
+def _repeated(before: Sequence[str], lines: Sequence[str]) -> int:
+    """Lines at the beginning that the passage before ends with; never all of them."""
+    most = min(len(before), len(lines) - 1)
+    return next((count for count in range(most, 0, -1) if list(before[-count:]) == list(lines[:count])), 0)
+
+
+def _position(hit: Hit) -> int:
+    index = hit.chunk_id.rpartition(".")[2]
+    return int(index) if index.isdecimal() else 0
+
+
+def _follows(before: Hit, hit: Hit) -> bool:
+    return before.page_id == hit.page_id and _position(hit) == _position(before) + 1

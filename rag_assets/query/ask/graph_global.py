@@ -1,0 +1,268 @@
+"""Questions about a whole collection, by the reports on its communities.
+
+`global_answer` has a language model read all reports of a level, group by group, and joins what it finds. Mode
+`graph_global` needs no model: it ranks the passages that the most relevant reports rest on.
+
+Source: D. Edge and others, From local to global: a GraphRAG approach to query-focused summarization, 2024, section
+3.1.6.
+
+What stays out: which reports are read (`rag_assets.query.ask.report_levels`), and writing them (`rag_assets.graph`).
+"""
+
+import json
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.ports import LanguageModel
+from rag_assets.contracts.tables import COMMUNITY_MEMBERS
+from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.query.ask.reader import Asked
+from rag_assets.query.ask.report_levels import LevelChoice, Report, ReportTree, reports_to_read
+from rag_assets.query.results import TraceRecorder
+from rag_assets.query.search.graph_local import HOW_TO_INDEX, ranked_passages
+from rag_assets.query.search.hybrid import CANDIDATES, search_both
+from rag_assets.query.search.index import Candidate, Index
+from rag_assets.query.search.passage_graph import PassageGraph
+from rag_assets.query.search.request import Indexes
+from rag_assets.query.search.request import Request as Search
+from rag_assets.query.stored import StoredTables
+from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
+
+MAP_STEP = "map_reports"
+REDUCE_STEP = "reduce_answers"
+STEPS = (MAP_STEP, REDUCE_STEP)
+
+MOST_HELPFUL = 100
+_REPORTS = 10  # reports whose passages are searched
+_LEAST_WEIGHT = 1 / _REPORTS  # of a report, where the best possible one has 1: passages of the last one count too
+_PROMPT_TOKENS = 800  # system text and form of the question
+_LEAST_TOKENS = 256
+
+
+@dataclass(frozen=True)
+class GlobalOptions:
+    """How a question is answered from reports.
+
+    Attributes:
+        context_tokens: Tokens of reports, or of partial answers, in one request.
+        answer_tokens: Tokens of an answer at most.
+        seed: Of the order in which reports are read.
+    """
+
+    context_tokens: int
+    answer_tokens: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class PartialAnswer:
+    """What the reports of one group say.
+
+    Attributes:
+        text: The answer, with references to records.
+        helpfulness: From 1 to 100.
+        community_ids: Communities whose reports were read.
+    """
+
+    text: str
+    helpfulness: int
+    community_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GlobalAnswer:
+    """The answer to a question about all documents.
+
+    Attributes:
+        text: The answer, with references to records; None where no report helps or the model failed.
+        partial_answers: Those that it was made from, the most helpful first.
+        read: Reports that were read.
+        unhelpful: Groups of reports that do not help.
+        failed: Groups of reports that the model could not read.
+        left_out: Partial answers for which there was no room.
+    """
+
+    text: str | None
+    partial_answers: tuple[PartialAnswer, ...]
+    read: int
+    unhelpful: int
+    failed: int
+    left_out: int
+
+
+def pack_reports(reports: Sequence[Report], context_tokens: int, seed: int) -> list[list[Report]]:
+    """Reports in random order, in groups of at most so many tokens; one that is longer by itself is cut."""
+    shuffled = sorted(reports, key=lambda each: each.community_id)
+    random.Random(seed).shuffle(shuffled)  # noqa: S311 - an order that can be repeated, not a secret
+    groups: list[list[Report]] = []
+    room = 0
+    for report in shuffled:
+        cut = replace(report, text=cut_to_tokens(report.text, context_tokens))
+        length = estimate_tokens(cut.text) + 1
+        if not groups or length > room:
+            groups.append([])
+            room = context_tokens
+        groups[-1].append(cut)
+        room -= length
+    return groups
+
+
+def global_answer(
+    asked: Asked, reports: Sequence[Report], model: LanguageModel, options: GlobalOptions
+) -> GlobalAnswer:
+    """Answer a question from reports, group by group, then as a whole.
+
+    Args:
+        asked: The question.
+        reports: The reports to read (`choose_reports`).
+        model: The language model.
+        options: How; the context is cut to what the model takes.
+
+    Raises:
+        QueryError: There are no reports.
+        ModelError: The model as a whole cannot be used.
+    """
+    if not reports:
+        raise QueryError("global answers need reports on communities, and there are none")
+    answer_tokens = min(options.answer_tokens, model.output_tokens)
+    room = model.context_tokens - _PROMPT_TOKENS - answer_tokens - asked.tokens
+    context_tokens = max(_LEAST_TOKENS, min(options.context_tokens, room))
+    groups = pack_reports(reports, context_tokens, options.seed)
+    requests = [_map_request(asked, group, answer_tokens) for group in groups]
+    answers = {each.request.content_sha256: each for each in model.generate(requests)}
+    found = [_partial(answers[request.content_sha256], group) for request, group in zip(requests, groups, strict=True)]
+    helpful = [each for each in found if each is not None and each.helpfulness > 0 and each.text]
+    helpful.sort(key=lambda each: (-each.helpfulness, each.community_ids))
+    taken = _fitting(helpful, context_tokens)
+    text = _reduced(asked, taken, model, answer_tokens) if taken else None
+    failed = sum(each is None for each in found)
+    unhelpful = len(found) - failed - len(helpful)
+    return GlobalAnswer(text, tuple(taken), len(reports), unhelpful, failed, len(helpful) - len(taken))
+
+
+def _map_request(asked: Asked, group: Sequence[Report], answer_tokens: int) -> Request:
+    prompt = load_prompt(MAP_STEP, asked.language)
+    texts = "\n\n".join(report.text for report in group)
+    schema = object_schema(
+        {
+            "answer": {"type": "string"},
+            "helpfulness": {"type": "integer", "minimum": 0, "maximum": MOST_HELPFUL},
+        }
+    )
+    text = prompt.question.substitute(reports=fenced(texts, "reports"), **asked.fenced())
+    return Request(
+        prompt.prefix.substitute(),
+        (Message("user", text),),
+        answer_tokens,
+        Tag("answers", MAP_STEP),
+        schema=json.dumps(schema),
+    )
+
+
+def _partial(answer: Completion, group: Sequence[Report]) -> PartialAnswer | None:
+    value = answer.value
+    if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
+        return None
+    helpfulness = value["helpfulness"]
+    if not isinstance(helpfulness, int):
+        return None
+    return PartialAnswer(str(value["answer"]).strip(), helpfulness, tuple(each.community_id for each in group))
+
+
+def _fitting(answers: Sequence[PartialAnswer], context_tokens: int) -> list[PartialAnswer]:
+    """The first answers, as many as fit; the first one in any case, cut where need be."""
+    taken: list[PartialAnswer] = []
+    room = context_tokens
+    for answer in answers:
+        length = estimate_tokens(answer.text) + 1
+        if taken and length > room:
+            break
+        taken.append(replace(answer, text=cut_to_tokens(answer.text, context_tokens)))
+        room -= length
+    return taken
+
+
+def _reduced(asked: Asked, answers: Sequence[PartialAnswer], model: LanguageModel, answer_tokens: int) -> str | None:
+    prompt = load_prompt(REDUCE_STEP, asked.language)
+    texts = "\n\n".join(f"({answer.helpfulness}) {answer.text}" for answer in answers)
+    text = prompt.question.substitute(answers=fenced(texts, "answers"), **asked.fenced())
+    request = Request(prompt.prefix.substitute(), (Message("user", text),), answer_tokens, Tag("answers", REDUCE_STEP))
+    usable = {Outcome.COMPLETED, Outcome.TRUNCATED}
+    return next((each.text.strip() for each in model.generate([request]) if each.outcome in usable), None)
+
+
+class GlobalSearch:
+    """Mode `graph_global`, for one query; its reports are chosen once, however many passages are wanted.
+
+    Args:
+        levels: Which reports are searched; None for those of all levels together.
+    """
+
+    def __init__(self, levels: LevelChoice | None) -> None:
+        self._levels = levels
+        self._found: list[Candidate] | None = None
+
+    def __call__(self, request: Search, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+        """Passages that the most relevant reports rest on.
+
+        A passage scores as its best report: the report's score, scaled to 1/10…1, times the weight of the passage's
+        mentions of the community's entities relative to the passage that has most.
+
+        Raises:
+            QueryError: No reports are indexed.
+            StoreError: A file is missing or damaged.
+        """
+        reports, tree = indexes.reports, indexes.report_tree
+        if reports is None or tree is None or indexes.graphs is None or reports.row_count == 0:
+            raise QueryError(f"mode graph_global needs the entity graph, and no reports are indexed: {HOW_TO_INDEX}")
+        if self._found is None:
+            self._found = self._nearest(request, reports, tree, trace)
+        found = self._found
+        began = time.perf_counter()
+        graph = indexes.graphs.get()
+        members = community_members(indexes.graphs.stored, graph, [each.key for each in found])
+        scores = np.zeros(len(graph.chunk_ids))
+        for report in found:
+            weights = np.zeros(graph.adjacency.shape[0])
+            weights[len(graph.chunk_ids) + members[report.key]] = 1.0
+            passages = (graph.adjacency @ weights)[: len(graph.chunk_ids)]
+            weight = _LEAST_WEIGHT + (1 - _LEAST_WEIGHT) * report.score / 2
+            scores = np.maximum(scores, weight * passages / max(float(passages.max(initial=0.0)), 1e-12))
+        trace.add("reports", began, len(found), texts=tuple(f"report {each.key}" for each in found))
+        return ranked_passages(graph, scores, request, indexes, trace)
+
+    def _nearest(self, request: Search, reports: Index, tree: ReportTree, trace: TraceRecorder) -> list[Candidate]:
+        """The most relevant reports of those that are searched."""
+        levels = self._levels
+        if levels is None:
+            return search_both(reports, request.text, request.embedding, None, CANDIDATES, trace)[:_REPORTS]
+        chosen = {each.community_id for each in reports_to_read(request.embedding, reports, tree, levels, trace)}
+        depth, where = CANDIDATES, f"level <= {levels.level}"
+        while True:
+            found = search_both(reports, request.text, request.embedding, where, depth, trace)
+            kept = [each for each in found if each.key in chosen]
+            if len(kept) >= min(_REPORTS, len(chosen)) or depth >= reports.row_count:
+                return kept[:_REPORTS]
+            depth *= 4
+
+
+def community_members(
+    stored: StoredTables, graph: PassageGraph, community_ids: Sequence[str]
+) -> dict[str, NDArray[np.int64]]:
+    """Positions of the entities of some communities."""
+    rows = stored.read(COMMUNITY_MEMBERS, ["community_id", "entity_id"])
+    rows = rows.filter(pc.is_in(rows["community_id"], value_set=pa.array(list(community_ids), pa.string())))
+    found: dict[str, set[int]] = {each: set() for each in community_ids}
+    for row in rows.to_pylist():
+        if row["entity_id"] in graph.entity_positions:
+            found[row["community_id"]].add(graph.entity_positions[row["entity_id"]])
+    return {each: np.array(sorted(positions), dtype=np.int64) for each, positions in found.items()}

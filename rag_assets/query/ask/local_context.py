@@ -1,0 +1,159 @@
+"""What a reader of mode `graph_local` is given: the neighbourhood of the query in the graph, packed by budget.
+
+Half of the tokens are for passages, 15 % for reports, the rest for entities, relationships and claims.
+
+Source: D. Edge and others, From local to global, 2024 (what a neighbourhood consists of); the shares are those of the
+reference implementation's local search. Deviation: neighbours are ranked by the walk, not by vectors.
+
+What stays out: asking a model (`ask`), and the walk (`rag_assets.query.search.graph_local`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rag_assets.contracts.tables import (
+    CLAIMS,
+    COMMUNITY_MEMBERS,
+    COMMUNITY_REPORTS,
+    ENTITIES,
+    RELATIONSHIPS,
+    Table,
+)
+from rag_assets.query.results import Hit
+from rag_assets.query.search.graph_local import Walk
+from rag_assets.query.search.passage_graph import PassageGraph
+from rag_assets.query.stored import StoredTables
+from rag_assets.text.tokens import estimate_tokens
+
+PASSAGE_SHARE = 0.5
+REPORT_SHARE = 0.15
+NEIGHBOURS = 10
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class LocalContext:
+    """Records for a reader, each kind in order of weight.
+
+    Attributes:
+        entities: Lines of number, name, type and description.
+        relationships: Lines of number, both names and description.
+        claims: Lines of the number and name of the entity, status and claim.
+        reports: Reports.
+        passages: Passages, in the order found.
+        length_tokens: Tokens of all, estimated.
+    """
+
+    entities: tuple[str, ...]
+    relationships: tuple[str, ...]
+    claims: tuple[str, ...]
+    reports: tuple[str, ...]
+    passages: tuple[Hit, ...]
+    length_tokens: int
+
+
+def local_context(
+    stored: StoredTables, graph: PassageGraph, walk: Walk, hits: Sequence[Hit], budget_tokens: int
+) -> LocalContext:
+    """Gather and pack the neighbourhood that a walk reached.
+
+    Args:
+        stored: The stored tables of the graph's version.
+        graph: The graph.
+        walk: The walk.
+        hits: Passages that were found, best first.
+        budget_tokens: Tokens of all records together, at most, by estimate.
+
+    Raises:
+        StoreError: A file is missing or damaged.
+    """
+    entity_ids = [graph.entity_ids[position] for position in walk.nearest_entities(NEIGHBOURS)]
+    order = {entity_id: place for place, entity_id in enumerate(entity_ids)}
+    columns = ["entity_id", "number", "name", "type", "description"]
+    entities = _of(stored, ENTITIES, columns, "entity_id", entity_ids)
+    entities.sort(key=lambda row: order[row["entity_id"]])
+    numbers = {row["entity_id"]: row["number"] for row in entities}
+    packing = _Packing(budget_tokens)
+    reports = packing.take(_reports(stored, order), round(REPORT_SHARE * budget_tokens))
+    passages = packing.take((hit.text for hit in hits), round(PASSAGE_SHARE * budget_tokens))
+    rest = max(0, budget_tokens - round((REPORT_SHARE + PASSAGE_SHARE) * budget_tokens))
+    lines = (f"{row['number']} | {row['name']} | {row['type']} | {row['description']}" for row in entities)
+    described = packing.take(lines, rest // 2)
+    related = packing.take(_relationships(stored, graph, order), rest // 4)
+    claims = packing.take(_claims(stored, graph, order, numbers), rest // 4)
+    return LocalContext(described, related, claims, reports, tuple(hits[: len(passages)]), packing.used)
+
+
+class _Packing:
+    """Takes texts while there is room."""
+
+    def __init__(self, budget_tokens: int) -> None:
+        self._budget = budget_tokens
+        self.used = 0
+
+    def take(self, texts: Iterable[str], tokens: int) -> tuple[str, ...]:
+        """The first texts that fit a share of the budget."""
+        room = min(tokens, self._budget - self.used)
+        taken: list[str] = []
+        for text in texts:
+            length = estimate_tokens(text) + 1
+            if length > room:
+                break
+            taken.append(text)
+            room -= length
+            self.used += length
+        return tuple(taken)
+
+
+def _of(stored: StoredTables, table: Table, columns: Sequence[str], key: str, values: Iterable[str]) -> list[Row]:
+    rows = stored.read(table, columns)
+    found: list[Row] = rows.filter(pc.is_in(rows[key], value_set=pa.array(list(values), pa.string()))).to_pylist()
+    return found
+
+
+def _relationships(stored: StoredTables, graph: PassageGraph, order: Mapping[str, int]) -> list[str]:
+    """Those among the neighbours first, then by weight."""
+    columns = ["source_id", "target_id", "number", "description", "weight"]
+    found = {row["number"]: row for end in columns[:2] for row in _of(stored, RELATIONSHIPS, columns, end, order)}
+    ends = {number: [row["source_id"] in order, row["target_id"] in order] for number, row in found.items()}
+    ranking = sorted(found.values(), key=lambda row: (-sum(ends[row["number"]]), -row["weight"], row["number"]))
+
+    def name(entity_id: str) -> str:
+        return graph.entity_names[graph.entity_positions[entity_id]]
+
+    return [
+        f"{row['number']} | {name(row['source_id'])} | {name(row['target_id'])} | {row['description']}"
+        for row in ranking
+    ]
+
+
+def _claims(
+    stored: StoredTables, graph: PassageGraph, order: Mapping[str, int], numbers: Mapping[str, int]
+) -> list[str]:
+    """Claims on the neighbours, in their order."""
+    keys = {key: graph.entity_ids[place] for key, place in graph.names.items() if graph.entity_ids[place] in order}
+    found = _of(stored, CLAIMS, ["subject_key", "status", "description"], "subject_key", keys)
+    ranking = sorted(found, key=lambda row: (order[keys[row["subject_key"]]], row["description"]))
+    return [
+        f"{numbers[keys[row['subject_key']]]} | {graph.entity_names[graph.entity_positions[keys[row['subject_key']]]]}"
+        f" | {row['status']} | {row['description']}"
+        for row in ranking
+    ]
+
+
+def _reports(stored: StoredTables, order: Mapping[str, int]) -> list[str]:
+    """Reports on communities of the neighbours: those with most of them first, then the finest."""
+    counts: dict[str, set[str]] = {}
+    for row in _of(stored, COMMUNITY_MEMBERS, ["entity_id", "community_id"], "entity_id", order):
+        counts.setdefault(row["community_id"], set()).add(row["entity_id"])
+    columns = ["community_id", "level", "rating", "text"]
+    found = _of(stored, COMMUNITY_REPORTS, columns, "community_id", counts)
+    ranking = sorted(
+        found, key=lambda row: (-len(counts[row["community_id"]]), -row["level"], -row["rating"], row["community_id"])
+    )
+    return [str(row["text"]) for row in ranking]

@@ -1,0 +1,103 @@
+"""Answers without markup: no links, images or HTML, by which a model that a document misled could have a reader's
+program send what it has read to somebody else. Only addresses that stand in the sources remain, as plain text.
+
+What stays out: numbers of sources behind sentences (`rag_assets.query.ask.checking`).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rag_assets.query.ask.answers import Sentence, Source
+from rag_assets.text.plain import without_controls
+
+_REMOVED = "(link removed)"
+# an address with all of ASCII up to the next blank, since some programs take all of that into a link; also right behind
+# Japanese text. Schemes are at most 30 letters long, so that the search takes linear time.
+_ADDRESS = re.compile(
+    r"(?:[a-z][a-z0-9+.-]{1,30}://|(?<![a-z])(?:www\.|(?:javascript|vbscript|mailto|tel):|data:[a-z]+/))[!-~]*"
+    r"(?<![.,;:!?)\]}>*_'\"|])",
+    re.IGNORECASE,
+)
+_IMAGE_OR_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]+\])")
+_MARK = re.compile(r"\d+(?:\s*[,、，]\s*\d+)*")
+_TAG = re.compile(r"<(?=[a-z/!?])", re.IGNORECASE)
+_LINK_JOINT = re.compile(r"\](?=[(\[:])")
+_WORD_CHARACTERS = "".join(map(chr, range(ord("!"), ord("~") + 1)))
+
+
+def without_markup(text: str, evidence: str) -> str:
+    """Text in which nothing is a link, an image or HTML.
+
+    Links become their text, and images go. What is left of such markup cannot be read as one any more.
+
+    Args:
+        text: The text.
+        evidence: Text in which addresses may stand that are told; they stay as plain text.
+    """
+    text, before = without_controls(text), ""
+    while text != before:  # images stand in links
+        before, text = text, _IMAGE_OR_LINK.sub(_text_of, text)
+    text = _ADDRESS.sub(lambda match: _address(match, evidence), text)
+    return _LINK_JOINT.sub("] ", _TAG.sub("‹", text))
+
+
+def settled(text: str) -> str:
+    """The beginning of a text that is still being written, as far as its markup cannot change by what follows."""
+    before = ""
+    while text != before:
+        before, text = text, _without_open_brackets(text.rstrip(_WORD_CHARACTERS))
+    return text
+
+
+def plain_sentences(sentences: Sequence[Sentence], sources: Sequence[Source]) -> tuple[Sentence, ...]:
+    """Sentences without markup, their quotes as well."""
+    evidence = evidence_of(sources)
+    return tuple(
+        replace(
+            sentence,
+            text=without_markup(sentence.text, evidence),
+            citations=tuple(replace(each, quote=without_markup(each.quote, evidence)) for each in sentence.citations),
+        )
+        for sentence in sentences
+    )
+
+
+def evidence_of(sources: Sequence[Source]) -> str:
+    """The text of sources, in which addresses may stand."""
+    return "\n".join(f"{source.hit.title}\n{source.hit.text}" for source in sources)
+
+
+def _text_of(match: re.Match[str]) -> str:
+    image, text = match.groups()
+    if _MARK.fullmatch(text):  # the number of a source is no link
+        return match[0]
+    return "" if image else text
+
+
+def _address(match: re.Match[str], evidence: str) -> str:
+    if match[0] not in evidence:
+        return _REMOVED
+    following = match.string[match.end() : match.end() + 1]
+    return match[0] if not following or following.isascii() else f"{match[0]} "  # what follows is no part of it
+
+
+def _without_open_brackets(text: str) -> str:
+    """The beginning of a text before the first brackets that are not closed, or may be the text of a link."""
+    start = text.find("[")
+    while start >= 0:
+        match = _IMAGE_OR_LINK.match(text, start)
+        end = match.end() if match else _end_of_brackets(text, start)
+        if end is None or end >= len(text) or text[end] in "([":
+            return text[:start].removesuffix("!")
+        start = text.find("[", end)
+    return text
+
+
+def _end_of_brackets(text: str, start: int) -> int | None:
+    depth = 0
+    for index in range(start, len(text)):
+        depth += {"[": 1, "]": -1}.get(text[index], 0)
+        if depth == 0:
+            return index + 1
+    return None

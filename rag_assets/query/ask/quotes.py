@@ -1,0 +1,106 @@
+"""Whether words stand in a text, whether they can carry a sentence, and which figures of it no source holds.
+
+Words are compared in NFKC: width makes no difference, nor do spaces, line ends and punctuation between words. Letters,
+digits, signs and the separators within a number do: a number is never found inside of a longer one.
+
+Words carry a sentence, as far as can be told by words, where they are more than a word or hold all its figures, and
+share with it. Nobody can tell so whether they say the same: a denial shares all words with what it denies. Between
+languages, figures, codes and names are all that can be shared.
+
+What stays out: what is done about words that are not found (`rag_assets.query.ask.reader`).
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from rag_assets.text.content_words import content_terms, content_words, held_share, is_wide
+
+_WIDE = "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+_NUMBER = r"\d+(?:[.,:/]\d+)*"
+_LETTER = rf"(?![{_WIDE}\d_])\w"
+_TOKEN = re.compile(rf"(?P<number>{_NUMBER})|(?P<wide>[{_WIDE}])|(?P<word>(?:{_LETTER})+)|(?P<sign>[%‰°$€£¥±])")
+_DASHES = re.compile("[\u2010-\u2015\u2212]")
+_GAP = r"(?:[^\w%‰°$€£¥±]|_)*"
+_LONGEST = 1000  # characters; a longer quote is none
+_LEAST_WORDS = 2  # of a quote, or one word of
+_LEAST_TERMS = 3  # so many parts
+_LEAST_SHARE = 0.25  # of the words of a quote or of its sentence, whichever has fewer, that the other holds
+_CODE = re.compile(
+    r"(?<![A-Za-z0-9])(?=[A-Za-z0-9_.-]*[0-9])(?=[A-Za-z0-9_.-]*[A-Za-z])[A-Za-z0-9]+(?:[_.-]+[A-Za-z0-9]+)*"
+)
+_PLAIN_NUMBER = re.compile(r"(?<![A-Za-z0-9])\d+(?:[.,]\d+)*(?![A-Za-z0-9])")
+_WITH_UNIT = re.compile(r"(\d+(?:[.,]\d+)*)[^\W\d_]+")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+
+
+def stands_in(quote: str, text: str) -> bool:
+    """Whether words stand in a text, one after the other.
+
+    Args:
+        quote: The words; words without a letter, digit or sign stand nowhere.
+        text: The text.
+    """
+    pattern = _pattern(quote)
+    return pattern is not None and pattern.search(_plain(text)) is not None
+
+
+def carries(quote: str, sentence: str) -> bool:
+    """Whether words can carry a sentence: they mean something by themselves, and are about the same.
+
+    Args:
+        quote: The words.
+        sentence: The sentence. One without content words, as "Yes.", is carried by all words that mean something.
+    """
+    quoted, said = content_words(quote), content_words(sentence)
+    figures = _facts(sentence)
+    holds_figures = bool(figures) and not unfounded(sentence, [quote])
+    if len(quoted) < _LEAST_WORDS and sum(map(len, quoted)) < _LEAST_TERMS and not holds_figures:
+        return False
+    shares = (held_share(quoted, content_terms(sentence)), held_share(said, content_terms(quote)))
+    if is_wide(quoted) != is_wide(said):
+        return any(shares) or not figures
+    return not said or max(shares) >= _LEAST_SHARE
+
+
+def unfounded(sentence: str, sources: Sequence[str]) -> tuple[str, ...]:
+    """Numbers and codes of a sentence that none of its sources holds, each once, in their order.
+
+    A code is a word of letters and digits, as in `E0004`. Separators of thousands make no difference, and `9.2B` holds
+    9.2, too.
+
+    Args:
+        sentence: The sentence.
+        sources: Texts of its sources.
+    """
+    held = {fact.casefold() for source in sources for fact in _facts(source)}
+    held |= {match[1] for fact in held if (match := _WITH_UNIT.fullmatch(fact))}
+    return tuple(dict.fromkeys(fact for fact in _facts(sentence) if fact.casefold() not in held))
+
+
+def _facts(text: str) -> list[str]:
+    """Numbers and codes, in their order."""
+    plain = _THOUSANDS.sub("", _plain(text))
+    found = [*_CODE.finditer(plain), *_PLAIN_NUMBER.finditer(plain)]
+    return [match.group() for match in sorted(found, key=lambda each: each.start())]
+
+
+def _plain(text: str) -> str:
+    return _DASHES.sub("-", unicodedata.normalize("NFKC", text))
+
+
+def _pattern(quote: str) -> re.Pattern[str] | None:
+    tokens = list(_TOKEN.finditer(_plain(quote)))
+    if not tokens or len(quote) > _LONGEST:
+        return None
+    parts = []
+    for place, token in enumerate(tokens):
+        text = re.escape(token.group())
+        if token.lastgroup == "number":
+            text = rf"(?<!\d)(?<!\d[.,]){text}(?!\d)(?![.,]\d)"
+        elif token.lastgroup == "word":
+            before = rf"(?<!{_LETTER})" if place == 0 else ""
+            after = rf"(?!{_LETTER})" if place == len(tokens) - 1 else ""
+            text = before + text + after
+        parts.append(text)
+    return re.compile(_GAP.join(parts))

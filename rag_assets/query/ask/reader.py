@@ -1,0 +1,289 @@
+"""The reader: a language model that answers a question from numbered sources, sentence by sentence with quotes.
+
+It always gets the question as asked, whatever was searched for. It answers in JSON, so that every quote can be checked;
+what people see while it writes is read out of the unfinished JSON.
+
+Source: a reader that sees the original question: X. Ma and others, Query rewriting for retrieval-augmented large
+language models, EMNLP 2023. Records of title, question and answer, widened queries and examples: L. Mombaerts and
+others, Meta knowledge for retrieval augmented large language models, 2024; deviation: records hold the passage, too.
+
+What stays out: how sources are chosen (`rag_assets.query.ask.evidence`) and checked (`rag_assets.query.ask.checking`).
+"""
+
+import json
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.ports import LanguageModel, Session, Turn
+from rag_assets.models.dispatch import answers
+from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.query.ask.answers import Source
+from rag_assets.query.ask.checking import text_so_far
+from rag_assets.query.ask.evidence import shown
+from rag_assets.query.search.rewriting_rules import REMEMBERED_TURNS
+from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
+
+PASSAGES_STEP = "answer_from_passages"
+QUESTIONS_STEP = "answer_from_questions"
+ASSET = "answers"
+
+_SENTENCES = 12
+_CITATIONS = 3
+_QUOTE_CHARS = 100
+_SENTENCE_CHARS = 400
+_SLACK = 2  # texts may be this many times longer than asked for
+_PROMPT_TOKENS = 1400  # system text and form of the question
+_QUERY_TOKENS = 500
+_TURN_TOKENS = 200
+_LEAST_TOKENS = 256
+_NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with what is known of it.
+
+    Attributes:
+        question: As asked.
+        language: Of the prompts.
+        history: The conversation before the question.
+        searched: What was searched for in its place, with what it refers to; empty where that is the question.
+    """
+
+    question: str
+    language: str
+    history: tuple[Turn, ...] = ()
+    searched: str = ""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that it takes in a request, at most."""
+        texts = (estimate_tokens(self.question), estimate_tokens(self.searched))
+        turns = len(self.history[-REMEMBERED_TURNS:]) * 2 * _TURN_TOKENS
+        return sum(min(_QUERY_TOKENS, text) for text in texts) + turns
+
+    def fenced(self) -> dict[str, str]:
+        """Its parts between tags, by their placeholders in the prompts that read a whole collection."""
+        return {
+            "conversation": _conversation(self.history),
+            "searched": fenced(cut_to_tokens(self.searched, _QUERY_TOKENS) or _NOTHING, "searched"),
+            "query": fenced_query(self.question),
+        }
+
+
+@dataclass(frozen=True)
+class ReaderOptions:
+    """How answers are written.
+
+    Attributes:
+        context_tokens: Tokens of evidence in one request.
+        answer_tokens: Tokens of an answer at most.
+        map_reduce_chunks: Passages that `text_map_reduce` reads, at most.
+        seed: Of the order in which it reads them.
+    """
+
+    context_tokens: int = 6000
+    answer_tokens: int = 1500
+    map_reduce_chunks: int = 400
+    seed: int = 0
+
+    def room_tokens(self, model: LanguageModel, asked: Asked) -> int:
+        """Tokens of evidence that a request to a model has room for."""
+        room = model.context_tokens - _PROMPT_TOKENS - asked.tokens - self.written_tokens(model)
+        return min(self.context_tokens, max(_LEAST_TOKENS, room))
+
+    def written_tokens(self, model: LanguageModel) -> int:
+        """Tokens of an answer of a model, at most."""
+        return max(1, min(self.answer_tokens, model.output_tokens, model.context_tokens // 4))
+
+
+def passages_request(
+    question: str, sources: Sequence[Source], history: Sequence[Turn], background: str, max_tokens: int, language: str
+) -> Request:
+    """Ask for an answer from passages.
+
+    Args:
+        question: As asked.
+        sources: The passages.
+        history: The conversation before the question.
+        background: What else is known; may be empty.
+        max_tokens: Tokens of the answer at most.
+        language: Of the prompt.
+    """
+    prompt = load_prompt(PASSAGES_STEP, language)
+    asked = prompt.question.substitute(
+        passages=fenced(shown(sources), "passages"),
+        background=fenced(background or _NOTHING, "background"),
+        conversation=_conversation(history),
+        query=fenced_query(question),
+    )
+    return sentences_request(PASSAGES_STEP, language, asked, max_tokens, {"answered": {"type": "boolean"}})
+
+
+def questions_request(
+    question: str,
+    sources: Sequence[Source],
+    history: Sequence[Turn],
+    queries: Sequence[str],
+    max_tokens: int,
+    language: str,
+) -> Request:
+    """Ask for an answer from records of title, questions, answers and passage.
+
+    Args:
+        question: As asked.
+        sources: The passages, with the questions by which they were found.
+        history: The conversation before the question.
+        queries: What the question was widened to.
+        max_tokens: Tokens of the answer at most.
+        language: Of the prompt.
+    """
+    prompt = load_prompt(QUESTIONS_STEP, language)
+    records = "\n".join(json.dumps(_record(source), ensure_ascii=False) for source in sources)
+    asked = prompt.question.substitute(
+        records=fenced(records, "records"),
+        conversation=_conversation(history),
+        queries=fenced("\n".join(queries) or _NOTHING, "queries"),
+        query=fenced_query(question),
+    )
+    return sentences_request(QUESTIONS_STEP, language, asked, max_tokens, {"answered": {"type": "boolean"}})
+
+
+def sentences_request(
+    step: str, language: str, asked: str, max_tokens: int, properties: dict[str, JsonValue]
+) -> Request:
+    """A request whose answer is sentences with citations.
+
+    Args:
+        step: Its prompt.
+        language: Of the prompt.
+        asked: The user's turn.
+        max_tokens: Tokens of the answer at most.
+        properties: JSON schemas of what the answer says before its sentences.
+    """
+    prefix = load_prompt(step, language).prefix
+    citation = object_schema(
+        {
+            "number": {"type": "integer", "minimum": 1},
+            "quote": {"type": "string", "maxLength": _SLACK * _QUOTE_CHARS},
+        }
+    )
+    sentence = object_schema(
+        {
+            "citations": {"type": "array", "maxItems": _CITATIONS, "items": citation},
+            "text": {"type": "string", "minLength": 1, "maxLength": _SENTENCE_CHARS},
+        }
+    )
+    schema = object_schema({**properties, "sentences": {"type": "array", "maxItems": _SENTENCES, "items": sentence}})
+    return Request(
+        prefix.substitute(most_sentences=str(_SENTENCES), quote_chars=str(_QUOTE_CHARS)),
+        (Message("user", asked),),
+        max_tokens,
+        Tag(ASSET, step),
+        schema=json.dumps(schema),
+    )
+
+
+def fenced_query(question: str) -> str:
+    """The question between tags, the beginning of a very long one."""
+    return fenced(cut_to_tokens(question, _QUERY_TOKENS), "query")
+
+
+def written(
+    model: LanguageModel, request: Request, sources: Sequence[Source], *, live: bool
+) -> Iterator[str | Completion]:
+    """Have an answer written.
+
+    Args:
+        model: The model.
+        request: What is asked, see `sentences_request`.
+        sources: What it is given.
+        live: Whether the text is wanted while it is written. Closing the generator then ends the writing.
+
+    Yields:
+        Further pieces of the text, where the provider gives them, then the completion.
+
+    Raises:
+        ModelError: The model as a whole cannot be used.
+    """
+    if not live:
+        yield from model.generate([request])
+        return
+    told = ""
+    for item in _live(model, request):
+        if isinstance(item, Completion):
+            yield item
+            continue
+        text = text_so_far(_unfinished(item), sources)
+        if text.startswith(told) and text != told:
+            yield text[len(told) :]
+            told = text
+
+
+def value_of(completion: Completion | None) -> tuple[dict[str, JsonValue], str | None]:
+    """The answer in JSON, and why there is none; also what was written of an answer that reached its limit."""
+    if completion is None:
+        return {}, "no answer"
+    if isinstance(completion.value, dict) and completion.outcome in {Outcome.COMPLETED, Outcome.TRUNCATED}:
+        return completion.value, None
+    if completion.outcome is Outcome.TRUNCATED:
+        return {}, "the answer reached its limit on length (search.answer_tokens)"
+    return {}, completion.error or completion.outcome.value
+
+
+def _live(model: LanguageModel, request: Request) -> Iterator[str | Completion]:
+    """The text so far, again and again, and the completion."""
+    arrived: queue.SimpleQueue[str | Completion | BaseException | None] = queue.SimpleQueue()
+
+    def work(session: Session) -> None:
+        try:
+            for completion in answers(session, [replace(request, progress=arrived.put)]):
+                arrived.put(completion)
+        except BaseException as error:  # noqa: BLE001 - it is raised in the thread that waits for it
+            arrived.put(error)
+        finally:
+            arrived.put(None)
+
+    with model.session() as session:
+        thread = threading.Thread(target=work, args=(session,), name="reader", daemon=True)
+        thread.start()
+        try:
+            while (item := arrived.get()) is not None:
+                if isinstance(item, BaseException):
+                    raise item
+                yield item
+        finally:
+            session.cancel()
+            thread.join()
+
+
+def _unfinished(text: str) -> JsonValue:
+    """What can be read of JSON that is still being written."""
+    from pydantic_core import from_json
+
+    value: JsonValue = None
+    with suppress(ValueError):
+        value = from_json(text[text.find("{") :] if "{" in text else "", allow_partial="trailing-strings")
+    return value
+
+
+def _conversation(history: Sequence[Turn]) -> str:
+    told = [
+        f"Q: {cut_to_tokens(turn.question, _TURN_TOKENS)}\nA: {cut_to_tokens(turn.answer, _TURN_TOKENS)}"
+        for turn in history[-REMEMBERED_TURNS:]
+    ]
+    return fenced("\n\n".join(told) or _NOTHING, "conversation")
+
+
+def _record(source: Source) -> JsonValue:
+    return {
+        "number": source.number,
+        "title": source.hit.title,
+        "place": str(source.citation),
+        "questions": [{"question": each.question, "answer": each.answer} for each in source.hit.questions],
+        "passage": source.text,
+    }

@@ -1,0 +1,149 @@
+"""Which community reports are read: those of one level, or of a level that is chosen community by community.
+
+Source: D. Edge and others, From local to global: a GraphRAG approach to query-focused summarization, 2024, section
+3.1.4: missing levels are projected downwards. Deviation: a level that is chosen dynamically is so by the similarity of
+reports to the question, not by a model.
+
+What stays out: what is done with the reports (`rag_assets.query.ask.graph_global`).
+"""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.tables import COMMUNITIES, COMMUNITY_REPORTS
+from rag_assets.query.results import TraceRecorder
+from rag_assets.query.search.index import Index
+from rag_assets.query.stored import StoredTables
+
+
+@dataclass(frozen=True)
+class LevelChoice:
+    """Which reports are read.
+
+    Attributes:
+        level: Level of the reports, 0 for the coarsest; communities that are not split so far stand for themselves.
+        dynamic: Whether, from level 0 down to `level`, the report on a community gives way to those on its parts only
+            where one of these is nearer to the question.
+    """
+
+    level: int
+    dynamic: bool
+
+
+@dataclass(frozen=True)
+class Reported:
+    """A community with a report.
+
+    Attributes:
+        community_id: The community.
+        level: Level at which it is split off.
+        parent_id: Community of the level above that holds it, or None.
+    """
+
+    community_id: str
+    level: int
+    parent_id: str | None
+
+
+@dataclass(frozen=True)
+class Report(Reported):
+    """A report on a community.
+
+    Attributes:
+        text: The report.
+    """
+
+    text: str
+
+
+class ReportTree:
+    """The communities with reports of one published version, read when they are first asked for.
+
+    Args:
+        stored: The stored tables.
+    """
+
+    def __init__(self, stored: StoredTables) -> None:
+        self._stored = stored
+        self._lock = threading.Lock()
+        self._read: list[Reported] | None = None
+
+    def get(self) -> list[Reported]:
+        """The communities, by level and id. May be asked by several threads.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        with self._lock:
+            if self._read is None:
+                rows = self._stored.read(COMMUNITIES, ["community_id", "level", "parent_id"]).to_pylist()
+                written = set(self._stored.read(COMMUNITY_REPORTS, ["community_id"])["community_id"].to_pylist())
+                found = [Reported(**row) for row in rows if row["community_id"] in written]
+                self._read = sorted(found, key=lambda each: (each.level, each.community_id))
+            return self._read
+
+    def reports(self, chosen: Sequence[Reported]) -> list[Report]:
+        """Some communities with the texts of their reports.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        written = self._stored.read(COMMUNITY_REPORTS, ["community_id", "text"]).to_pylist()
+        texts = {row["community_id"]: row["text"] for row in written}
+        return [Report(each.community_id, each.level, each.parent_id, texts[each.community_id]) for each in chosen]
+
+
+def choose_reports(
+    reports: Sequence[Reported], levels: LevelChoice, scores: Mapping[str, float] = MappingProxyType({})
+) -> list[Reported]:
+    """The reports that are read, so that no entity is read about twice.
+
+    Args:
+        reports: All communities with reports.
+        levels: Which level, and whether it is chosen community by community.
+        scores: Relevance of reports, by community, where they are chosen so; one that is not there counts as 0.
+
+    Returns:
+        Those of the level, and those that are not split so far or whose parts have no report.
+    """
+    children: dict[str | None, list[Reported]] = {}
+    known = {report.community_id for report in reports}
+    for report in reports:
+        children.setdefault(report.parent_id if report.parent_id in known else None, []).append(report)
+
+    def chosen(report: Reported) -> list[Reported]:
+        parts = [each for each in children.get(report.community_id, []) if each.level <= levels.level]
+        own = scores.get(report.community_id, 0.0)
+        if not parts or (levels.dynamic and max(scores.get(each.community_id, 0.0) for each in parts) <= own):
+            return [report]
+        return [each for part in parts for each in chosen(part)]
+
+    return [each for report in children.get(None, []) if report.level <= levels.level for each in chosen(report)]
+
+
+def reports_to_read(
+    embedding: NDArray[np.float32], reports: Index, tree: ReportTree, levels: LevelChoice, trace: TraceRecorder
+) -> list[Reported]:
+    """The reports that are read for a question; a level that is chosen dynamically, by the cosine with the question.
+
+    Args:
+        embedding: Embedding of the question.
+        reports: Where reports are served.
+        tree: The communities with reports.
+        levels: Which level.
+        trace: Told what was done.
+    """
+    scores: dict[str, float] = {}
+    if levels.dynamic:
+        found = reports.nearest(embedding, f"level <= {levels.level}", max(1, reports.row_count), trace)
+        scores = {each.key: each.score for each in found}
+    began = time.perf_counter()
+    chosen = choose_reports(tree.get(), levels, scores)
+    trace.add("choose_level", began, len(chosen), texts=(f"level {levels.level}{', dynamic' * levels.dynamic}",))
+    return chosen

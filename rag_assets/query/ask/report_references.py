@@ -1,0 +1,156 @@
+"""Citations of an answer that was made from community reports: its references to records, led to passages.
+
+A reference such as `[Data: Entities (5, 7); Relationships (23)]` grounds the text before it, back to the reference
+or the line end before. Of the passages that name a record (of a relationship, both its ends), those that share
+most with the text are cited, with their sentence that does.
+
+Nobody quoted these sentences to ground the text, so that it is the text's own words that decide: it is supported where
+the cited passages hold half of its content words and figures. That tells whether it is about what stands there, not
+whether it is true of it; a text in another language than the passages is hardly ever supported.
+
+What stays out: writing the answer (`rag_assets.query.ask.graph_global`).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rag_assets.contracts.tables import ENTITIES, RELATIONSHIPS
+from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
+from rag_assets.query.ask.extracts import quote_for
+from rag_assets.query.ask.quotes import stands_in, unfounded
+from rag_assets.query.search.passage_graph import PassageGraph
+from rag_assets.query.stored import StoredTables
+from rag_assets.text.content_words import content_terms, content_words, held_share
+
+_REFERENCE = re.compile(r"[\[［【]\s*data\s*[:：]([^\[\]［］【】]{0,2000})[\]］】]", re.IGNORECASE)
+_RECORDS = re.compile(r"([^\W\d_]+)\s*[(（]([^()（）]*)[)）]")
+_PASSAGES = 2  # of a statement
+_CANDIDATES = 30  # passages of a statement that are looked at
+_HELD = 0.5  # share of a statement's content words that the cited passages hold together, from which it is supported
+_OWN = 0.25  # share that a passage holds by itself, from which it supports
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A part of an answer with the reference behind it.
+
+    Attributes:
+        text: The text, reference included.
+        said: The text alone.
+        entities: Numbers of entities that it refers to.
+        relationships: Numbers of relationships that it refers to.
+    """
+
+    text: str
+    said: str
+    entities: frozenset[int]
+    relationships: frozenset[int]
+
+
+def statements(text: str) -> list[Statement]:
+    """An answer, part by part; parts without a reference stand for themselves."""
+    found: list[Statement] = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        start = 0
+        for match in _REFERENCE.finditer(line):
+            said = line[start : match.start()].strip()
+            if not said.strip(" .。、,;") and found:
+                found[-1] = _joined(found[-1], match)
+            else:
+                found.append(_joined(Statement(said, said, frozenset(), frozenset()), match))
+            start = match.end()
+        rest = line[start:].strip()
+        if rest.strip(" .。、,;"):
+            found.append(Statement(rest, rest, frozenset(), frozenset()))
+    return found
+
+
+def passages_of(
+    found: Sequence[Statement], stored: StoredTables, graph: PassageGraph
+) -> list[tuple[Statement, tuple[str, ...]]]:
+    """The passages that each statement may rest on, those that name most of its records first.
+
+    Raises:
+        StoreError: A file is missing or damaged.
+    """
+    entities = {row["number"]: row["entity_id"] for row in stored.read(ENTITIES, ["number", "entity_id"]).to_pylist()}
+    columns = ["number", "source_id", "target_id"]
+    ends = {
+        row["number"]: (row["source_id"], row["target_id"]) for row in stored.read(RELATIONSHIPS, columns).to_pylist()
+    }
+    return [(each, _passages(each, entities, ends, graph)) for each in found]
+
+
+def cited_sentences(
+    found: Sequence[tuple[Statement, tuple[str, ...]]], sources: Mapping[str, Source]
+) -> tuple[tuple[Sentence, ...], tuple[Source, ...]]:
+    """Statements as sentences with citations.
+
+    Args:
+        found: Statements with the passages that they may rest on.
+        sources: Those passages, by chunk id.
+
+    Returns:
+        The sentences, and the sources that they cite, numbered from 1 in order of their first citation.
+    """
+    numbered: dict[str, Source] = {}
+    terms = {chunk_id: content_terms(source.hit.text) for chunk_id, source in sources.items()}
+    sentences = []
+    for statement, chunk_ids in found:
+        words = content_words(statement.said)
+        shares = {chunk_id: held_share(words, terms[chunk_id]) for chunk_id in chunk_ids if chunk_id in sources}
+        cited = sorted(shares, key=lambda chunk_id: -shares[chunk_id])[:_PASSAGES]
+        grounded = held_share(words, frozenset().union(*(terms[chunk_id] for chunk_id in cited))) >= _HELD
+        citations, texts = [], []
+        for chunk_id in cited:
+            source = sources[chunk_id]
+            number = numbered.setdefault(chunk_id, replace(source, number=len(numbered) + 1)).number
+            quote = quote_for(statement.said, source)
+            supported = grounded and shares[chunk_id] >= _OWN and stands_in(quote, source.hit.text)
+            citations.append(SentenceCitation(number, quote, supported))
+            texts.append(f"{source.hit.title}\n{source.citation}\n{source.hit.text}")
+        sentences.append(Sentence(statement.text, tuple(citations), unfounded(statement.said, texts)))
+    return tuple(sentences), tuple(numbered.values())
+
+
+def _joined(statement: Statement, reference: re.Match[str]) -> Statement:
+    """A statement with a further reference behind it."""
+    numbers: dict[str, set[int]] = {}
+    for kind, listed in _RECORDS.findall(reference[1]):
+        numbers.setdefault(kind.lower(), set()).update(int(number) for number in re.findall(r"\d{1,9}", listed))
+    return Statement(
+        f"{statement.text} {reference[0]}",
+        statement.said,
+        statement.entities | numbers.get("entities", set()),
+        statement.relationships | numbers.get("relationships", set()),
+    )
+
+
+def _passages(
+    statement: Statement,
+    entities: Mapping[int, str],
+    ends: Mapping[int, tuple[str, str]],
+    graph: PassageGraph,
+) -> tuple[str, ...]:
+    counts = np.zeros(len(graph.chunk_ids))
+    for number in statement.entities & entities.keys():
+        counts += _naming(entities[number], graph)
+    for number in statement.relationships & ends.keys():
+        source, target = (_naming(end, graph) for end in ends[number])
+        counts += 2 * source * target if (source * target).any() else source + target
+    order = np.argsort(-counts, kind="stable")[:_CANDIDATES]
+    return tuple(graph.chunk_ids[place] for place in order if counts[place] > 0)
+
+
+def _naming(entity_id: str, graph: PassageGraph) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """1 for each passage that names an entity, else 0."""
+    passages = len(graph.chunk_ids)
+    named = np.zeros(passages)
+    if (position := graph.entity_positions.get(entity_id)) is not None:
+        column = np.zeros(graph.adjacency.shape[0])
+        column[passages + position] = 1.0
+        named[(graph.adjacency @ column)[:passages] > 0] = 1.0
+    return named

@@ -1,0 +1,159 @@
+"""Mode `text_map_reduce`: every passage is looked at. The baseline that all other modes are measured against.
+
+As a search it scores every passage that the filters let through by its exact cosine with the query, past any index. As
+an answer it has a language model read the passages themselves, in random order and groups of the context's size; each
+group gives sentences with citations and how helpful they are, and one last request joins the helpful ones, the most
+helpful first.
+
+Source: the baseline TS of D. Edge and others, From local to global, 2024, section 4.1: map and reduce over shuffled
+source texts. Deviation: sentences carry citations from the passages through to the answer.
+
+What stays out: checking of citations (`rag_assets.query.ask.checking`).
+"""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from rag_assets.contracts.generation import Completion, JsonValue, Request
+from rag_assets.contracts.ports import LanguageModel
+from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.query.ask.answers import Source
+from rag_assets.query.ask.checking import Draft, drafts_of
+from rag_assets.query.ask.evidence import shown
+from rag_assets.query.ask.graph_global import MOST_HELPFUL
+from rag_assets.query.ask.reader import Asked, ReaderOptions, sentences_request, value_of
+from rag_assets.query.results import Hit, TraceRecorder
+from rag_assets.query.search.index import Candidate
+from rag_assets.query.search.request import Indexes
+from rag_assets.query.search.request import Request as Search
+from rag_assets.text.tokens import estimate_tokens
+
+Item = TypeVar("Item")
+
+MAP_STEP = "map_passages"
+REDUCE_STEP = "reduce_passages"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the groups of passages say that helps.
+
+    Attributes:
+        drafts: Sentences of helpful groups, the most helpful group first.
+        groups: Groups that were read.
+        unhelpful: Those that do not help.
+        failures: Why others could not be read.
+    """
+
+    drafts: tuple[Draft, ...]
+    groups: int
+    unhelpful: int
+    failures: tuple[str, ...]
+
+
+def search_text_map_reduce(request: Search, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    """Passages by falling cosine, each of them scored."""
+    chunks = indexes.chunks
+    where = request.filters.to_sql(chunks.columns)
+    return chunks.nearest(request.embedding, where, request.depth, trace, show=request.show_all, exact=True)
+
+
+def chosen_passages(found: Sequence[Candidate], options: ReaderOptions) -> list[Candidate]:
+    """Passages in the order in which they are read, as many as the options allow.
+
+    Args:
+        found: All passages that are to be read, by key.
+        options: How many, and the seed of the order.
+    """
+    shuffled = list(found)
+    random.Random(options.seed).shuffle(shuffled)  # noqa: S311 - an order that can be repeated, not a secret
+    return shuffled[: options.map_reduce_chunks]
+
+
+def read_all(
+    asked: Asked, hits: Sequence[Hit], model: LanguageModel, options: ReaderOptions
+) -> tuple[tuple[Source, ...], Findings]:
+    """Have passages read, group by group.
+
+    Args:
+        asked: The question.
+        hits: The passages, in the order in which they are read.
+        model: The language model.
+        options: Tokens of a group and of an answer.
+
+    Returns:
+        The passages, numbered, and what they say.
+
+    Raises:
+        ModelError: The model as a whole cannot be used.
+    """
+    sources = tuple(Source(number, hit, hit.text) for number, hit in enumerate(hits, start=1))
+    room, max_tokens = options.room_tokens(model, asked), options.written_tokens(model)
+    groups = _packed(sources, room, lambda source: shown([source]))
+    requests = [_map_request(asked, group, max_tokens) for group in groups]
+    answers = {each.request.content_sha256: each for each in model.generate(requests)}
+    rated: list[tuple[int, int, list[Draft]]] = []
+    failures, unhelpful = [], 0
+    for place, request in enumerate(requests):
+        helpfulness, drafts, failure = _partial(answers.get(request.content_sha256))
+        if failure is not None:
+            failures.append(failure)
+        elif helpfulness and drafts:
+            rated.append((-helpfulness, place, drafts))
+        else:
+            unhelpful += 1
+    helpful = tuple(draft for _, _, listed in sorted(rated, key=lambda each: each[:2]) for draft in listed)
+    return sources, Findings(helpful, len(groups), unhelpful, tuple(failures))
+
+
+def reduce_request(
+    asked: Asked, drafts: Sequence[Draft], model: LanguageModel, options: ReaderOptions
+) -> tuple[Request, int]:
+    """Ask for one answer out of what the groups say.
+
+    Returns:
+        The request, and the sentences for which there was no room.
+    """
+    room = options.room_tokens(model, asked)
+    taken = _packed(drafts, room, lambda draft: json.dumps(_finding(draft), ensure_ascii=False))[0]
+    lines = "\n".join(json.dumps(_finding(draft), ensure_ascii=False) for draft in taken)
+    prompt = load_prompt(REDUCE_STEP, asked.language)
+    text = prompt.question.substitute(findings=fenced(lines, "findings"), **asked.fenced())
+    max_tokens = options.written_tokens(model)
+    request = sentences_request(REDUCE_STEP, asked.language, text, max_tokens, {"answered": {"type": "boolean"}})
+    return request, len(drafts) - len(taken)
+
+
+def _packed(items: Sequence[Item], tokens: int, text: Callable[[Item], str]) -> list[list[Item]]:
+    """Items in groups of at most so many tokens; one that is longer by itself is a group."""
+    groups: list[list[Item]] = []
+    room = 0
+    for item in items:
+        length = estimate_tokens(text(item)) + 2
+        if not groups or length > room:
+            groups.append([])
+            room = tokens
+        groups[-1].append(item)
+        room -= length
+    return groups
+
+
+def _map_request(asked: Asked, group: Sequence[Source], max_tokens: int) -> Request:
+    prompt = load_prompt(MAP_STEP, asked.language)
+    text = prompt.question.substitute(passages=fenced(shown(group), "passages"), **asked.fenced())
+    helpfulness: JsonValue = {"type": "integer", "minimum": 0, "maximum": MOST_HELPFUL}
+    return sentences_request(MAP_STEP, asked.language, text, max_tokens, {"helpfulness": helpfulness})
+
+
+def _partial(answer: Completion | None) -> tuple[int, list[Draft], str | None]:
+    value, failure = value_of(answer)
+    helpfulness = value.get("helpfulness")
+    return (helpfulness if isinstance(helpfulness, int) else 0), drafts_of(value), failure
+
+
+def _finding(draft: Draft) -> JsonValue:
+    citations: list[JsonValue] = [{"number": number, "quote": quote} for number, quote in draft.quotes]
+    return {"citations": citations, "text": draft.text}

@@ -1,0 +1,360 @@
+"""Reading one published version for people: documents with their state, pages, failures, costs, and the entity graph.
+
+Every value is plain and frozen; one object may be asked by several threads. What belongs to a document is read from the
+one shard that holds it. What stays out: searching (`rag_assets.query.knowledge_base`), how a page is laid out
+(`rag_assets.query.contents.pages`), reading the graph (`rag_assets.query.contents.graph`), and any protocol.
+"""
+
+import threading
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rag_assets.contracts.tables import (
+    BLOCKS,
+    CHUNKS,
+    DOCUMENT_FACETS,
+    DOCUMENTS,
+    FILE_SUMMARIES,
+    MODEL_CALLS,
+    PAGE_SUMMARIES,
+    PAGES,
+    PARSE_FAILURES,
+    SYNTHETIC_QA,
+    Table,
+)
+from rag_assets.query.contents.cursors import Listed, cut
+from rag_assets.query.contents.documents import (
+    Cost,
+    DocumentContents,
+    DocumentEntry,
+    DocumentFilter,
+    Facet,
+    Failure,
+    Health,
+    PageEntry,
+)
+from rag_assets.query.contents.graph import GraphContents
+from rag_assets.query.contents.pages import (
+    Block,
+    PageContents,
+    PassagePlace,
+    as_box,
+    blocks_in_parts,
+    parse_area,
+    shown_blocks,
+)
+from rag_assets.query.filters import check_known
+from rag_assets.query.stored import StoredTables
+from rag_assets.store.lake import Lake, shard_of
+from rag_assets.store.snapshots import Snapshot
+
+ALL_DOCUMENTS = DocumentFilter()
+ROW_LIMIT = 2000  # rows of the tables of a page that are given where no number is named
+
+_LISTED = (
+    *("document_id", "folder", "file_name", "title", "format", "language", "status"),
+    *("page_count", "length_chars", "size_bytes", "modified_at"),
+)
+_T = TypeVar("_T")
+ReadCalls = Callable[[Sequence[str]], pa.Table]
+
+
+class Contents:
+    """What one published version holds, for people.
+
+    Args:
+        lake: The stored tables.
+        snapshot: The version to read.
+        read_calls: Reads columns of all calls of language models, those among them that are not in the lake yet; None
+            for those of the lake.
+    """
+
+    def __init__(self, lake: Lake, snapshot: Snapshot, read_calls: ReadCalls | None = None) -> None:
+        self.snapshot = snapshot
+        self.graph = GraphContents(StoredTables(lake, snapshot.tables))
+        self._lake = lake
+        self._read_calls = read_calls or (lambda columns: lake.read(MODEL_CALLS, columns=columns))
+        self._lock = threading.RLock()
+
+    def documents(
+        self,
+        wanted: DocumentFilter = ALL_DOCUMENTS,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Listed[DocumentEntry]:
+        """Documents by id.
+
+        Args:
+            wanted: Which ones.
+            limit: Documents to give, at most.
+            cursor: Where the list before this one said to go on; None for the first ones.
+
+        Raises:
+            QueryError: The cursor is none, or no document has the format.
+            StoreError: A file is missing or damaged.
+        """
+        listed = self._once("_catalogue", lambda: self._catalogue)
+        if wanted.format:
+            check_known("format", [wanted.format], [each for each in listed["format"].unique().to_pylist() if each])
+        for condition in _conditions(wanted):
+            listed = listed.filter(condition)
+        costs = self._costs_by_document()
+        return cut(listed["document_id"], limit, cursor, lambda at: _entries(listed.take(at), costs))
+
+    def document(self, document_id: str) -> DocumentContents | None:
+        """A document with its pages, failures, facets and costs; None where there is no such document.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        document_id = unicodedata.normalize("NFC", document_id)
+        rows = self._of(DOCUMENTS, document_id, _LISTED)
+        if not rows:
+            return None
+        failures = self._of(PARSE_FAILURES, document_id, ("failure_index", "page_number", "cause", "message"))
+        costs = self.costs(document_id)
+        entry = DocumentEntry(
+            **rows[0],
+            failure_count=len(failures),
+            failure_cause=failures[0]["cause"] if failures else None,
+            cost_usd=sum((each.cost_usd for each in costs), 0.0),
+        )
+        summaries = self._of(FILE_SUMMARIES, document_id, ("text",))
+        facets = self._of(DOCUMENT_FACETS, document_id, ("facet", "value", "confidence", "evidence"))
+        indexed = [row["indexed"] for row in self._of(SYNTHETIC_QA, document_id, ("indexed",))]
+        return DocumentContents(
+            entry=entry,
+            summary=summaries[0]["text"] if summaries else None,
+            pages=self._pages(document_id),
+            failures=tuple(Failure(row["page_number"], row["cause"], row["message"]) for row in failures),
+            facets=tuple(Facet(**row) for row in facets),
+            costs=costs,
+            chunk_count=len(self._of(CHUNKS, document_id, ("chunk_id",))),
+            question_count=sum(indexed),
+        )
+
+    def page(
+        self, document_id: str, page_number: int, *, row_limit: int = ROW_LIMIT, focus: str | None = None
+    ) -> PageContents | None:
+        """A page with its blocks; None where there is no such page.
+
+        Args:
+            document_id: The document.
+            page_number: Position in it, from 1.
+            row_limit: Rows of tables that are given, at most, beside their headers; wide tables are cut before, see
+                `shown_blocks`.
+            focus: Cells, as in `B4:F20`, that are to be among the rows given.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        document_id = unicodedata.normalize("NFC", document_id)
+        documents = self._of(DOCUMENTS, document_id, ("title", "format", "page_count"))
+        of_page = pc.field("page_number") == page_number
+        pages = self._of(PAGES, document_id, _page_columns(), of_page)
+        if not documents or not pages:
+            return None
+        blocks = self._of(BLOCKS, document_id, _block_columns(), of_page)
+        passages = self._of(CHUNKS, document_id, ("chunk_id", "block_indexes", "cell_range", "box"), of_page)
+        summaries = self._of(PAGE_SUMMARIES, document_id, ("text",), of_page)
+        shown, complete = shown_blocks(blocks, row_limit, parse_area(focus))
+        return PageContents(
+            document_id=document_id,
+            **documents[0],
+            **pages[0],
+            summary=summaries[0]["text"] if summaries else None,
+            blocks=shown,
+            passages=tuple(
+                PassagePlace(row["chunk_id"], tuple(row["block_indexes"]), row["cell_range"], as_box(row["box"]))
+                for row in passages
+            ),
+            complete=complete,
+        )
+
+    def page_blocks(self, document_id: str, page_number: int) -> Iterator[Block]:
+        """All blocks of a page with all rows, long tables in parts, see `blocks_in_parts`; none without such a page.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        of_page = pc.field("page_number") == page_number
+        return blocks_in_parts(self._of(BLOCKS, unicodedata.normalize("NFC", document_id), _block_columns(), of_page))
+
+    def page_text(self, document_id: str, page_number: int) -> str | None:
+        """Text of a page in reading order; None where there is no such page.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        document_id = unicodedata.normalize("NFC", document_id)
+        rows = self._of(PAGES, document_id, ("text",), pc.field("page_number") == page_number)
+        return str(rows[0]["text"]) if rows else None
+
+    def place(self, document_id: str) -> Mapping[str, Any] | None:
+        """Where the file of a document was read: `uri`, `source_name`, `content_sha256`, `size_bytes`, `format`.
+
+        None where there is no such document. Not for people: it names folders of the machine.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        columns = ("uri", "source_name", "content_sha256", "size_bytes", "format")
+        rows = self._of(DOCUMENTS, unicodedata.normalize("NFC", document_id), columns)
+        return rows[0] if rows else None
+
+    def costs(self, document_id: str | None = None) -> tuple[Cost, ...]:
+        """What language models cost so far, by step and model, the dearest first.
+
+        Args:
+            document_id: The document; None for all calls, those of queries among them.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        columns = ("step", "model", "cache_hit", *_INPUT_TOKENS, "output_tokens", "cost_usd")
+        if document_id is None:
+            calls = self._read_calls(columns)
+        else:  # all in the lake: the run that indexed the document has brought them there
+            calls = self._lake.read(MODEL_CALLS, columns=columns, where=pc.field("document_id") == document_id)
+        sums = [(name, "sum") for name in (*_INPUT_TOKENS, "output_tokens", "cost_usd")]
+        stored = pc.cast(calls["cache_hit"], pa.int64())
+        counted = calls.drop_columns("cache_hit").append_column("cache_hit", stored).group_by(["step", "model"])
+        found = [
+            Cost(
+                step=row["step"],
+                model=row["model"],
+                calls=row["count_all"] - row["cache_hit_sum"],
+                stored_answers=row["cache_hit_sum"],
+                input_tokens=sum(row[f"{name}_sum"] for name in _INPUT_TOKENS),
+                output_tokens=row["output_tokens_sum"],
+                cost_usd=row["cost_usd_sum"],
+            )
+            for row in counted.aggregate([*sums, ("cache_hit", "sum"), ([], "count_all")]).to_pylist()
+        ]
+        return tuple(sorted(found, key=lambda each: (-each.cost_usd, each.step, each.model)))
+
+    def health(self) -> Health:
+        """The state of the version.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        listed = self._once("_catalogue", lambda: self._catalogue)
+        causes = self._read(PARSE_FAILURES, ("cause",))["cause"]
+        counts = self.snapshot.row_counts
+        return Health(
+            snapshot=self.snapshot.number,
+            published_at=self.snapshot.published_at,
+            embedder=self.snapshot.embedder,
+            document_count=listed.num_rows,
+            failed_count=_counted(listed["status"]).get("failed", 0),
+            page_count=counts.get(PAGES.name, 0),
+            chunk_count=counts.get(CHUNKS.name, 0),
+            documents_by_format=_counted(listed["format"]),
+            failures_by_cause=_counted(causes),
+            row_counts=dict(counts),
+            graph=counts.get("entities", 0) > 0,
+            cost_usd=sum((each.cost_usd for each in self.costs()), 0.0),
+        )
+
+    def _pages(self, document_id: str) -> tuple[PageEntry, ...]:
+        columns = ("page_number", "page_id", "page_name", "kind", "hidden", "role", "length_chars")
+        written = self._of(PAGE_SUMMARIES, document_id, ("page_number", "text"))
+        summaries = {row["page_number"]: row["text"] for row in written}
+        rows = self._of(PAGES, document_id, columns)
+        return tuple(PageEntry(**row, summary=summaries.get(row["page_number"])) for row in rows)
+
+    def _of(
+        self, table: Table, document_id: str, columns: Sequence[str], where: pc.Expression | None = None
+    ) -> list[dict[str, Any]]:
+        """Rows of a document, in key order, from the one shard that holds it."""
+        condition = pc.field("document_id") == document_id
+        versions = self.snapshot.tables.get(table.name, {})
+        chosen = condition if where is None else condition & where
+        rows: list[dict[str, Any]] = self._lake.read(
+            table, [shard_of(document_id)], columns, versions, chosen
+        ).to_pylist()
+        return rows
+
+    def _read(self, table: Table, columns: Sequence[str]) -> pa.Table:
+        return self._lake.read(table, columns=columns, versions=self.snapshot.tables.get(table.name, {}))
+
+    def _once(self, name: str, make: Callable[[], _T]) -> _T:
+        """A cached property, made by one thread while the others wait."""
+        if name in self.__dict__:
+            return make()
+        with self._lock:
+            return make()
+
+    @cached_property
+    def _catalogue(self) -> pa.Table:
+        """All documents by id, with their failures and what is looked for in them."""
+        documents = self._read(DOCUMENTS, _LISTED)
+        causes = self._read(PARSE_FAILURES, ("document_id", "cause"))
+        grouped = causes.group_by("document_id", use_threads=False)
+        failures = grouped.aggregate([("cause", "first"), ([], "count_all")])
+        failures = failures.rename_columns(["document_id", "failure_cause", "failure_count"])
+        joined = documents.join(failures, "document_id").sort_by("document_id")
+        searched = pc.binary_join_element_wise(joined["document_id"], joined["title"], "\n")
+        counts = pc.fill_null(joined["failure_count"], 0)
+        joined = joined.set_column(joined.column_names.index("failure_count"), "failure_count", counts)
+        return joined.append_column("searched", pc.utf8_lower(pc.utf8_normalize(searched, "NFKC")))
+
+    def _costs_by_document(self) -> Mapping[str, float]:
+        """Costs by document, read anew where the ledger has grown."""
+        version = self._lake.latest(MODEL_CALLS)
+        with self._lock:
+            if self._ledger is None or self._ledger[0] != version:
+                calls = self._lake.read(MODEL_CALLS, columns=("document_id", "cost_usd"), versions=version)
+                summed = calls.group_by("document_id").aggregate([("cost_usd", "sum")]).to_pydict()
+                self._ledger = (version, dict(zip(summed["document_id"], summed["cost_usd_sum"], strict=True)))
+            return self._ledger[1]
+
+    _ledger: tuple[Mapping[str, int], Mapping[str, float]] | None = None
+
+
+_INPUT_TOKENS = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+def _page_columns() -> tuple[str, ...]:
+    return (
+        *("page_id", "page_number", "page_name", "kind", "hidden", "role", "language"),
+        *("width_points", "height_points", "ocr_confidence"),
+    )
+
+
+def _block_columns() -> tuple[str, ...]:
+    return (
+        *("block_id", "block_index", "kind", "text", "section"),
+        *("cell_range", "box", "header_row_count", "rows"),
+    )
+
+
+def _conditions(wanted: DocumentFilter) -> Iterable[pc.Expression]:
+    for word in unicodedata.normalize("NFKC", wanted.text).lower().split():
+        yield pc.match_substring(pc.field("searched"), word)
+    if wanted.folder:
+        folder = unicodedata.normalize("NFC", wanted.folder).rstrip("/")
+        inside = pc.starts_with(pc.field("folder"), f"{folder}/")
+        yield (pc.field("folder") == folder) | inside
+    if wanted.format:
+        yield pc.field("format") == wanted.format.strip().lower()
+    if wanted.status:
+        yield pc.field("status") == wanted.status
+
+
+def _entries(rows: pa.Table, costs: Mapping[str, float]) -> list[DocumentEntry]:
+    return [
+        DocumentEntry(**row, cost_usd=costs.get(row["document_id"], 0.0))
+        for row in rows.drop_columns(["searched"]).to_pylist()
+    ]
+
+
+def _counted(values: pa.ChunkedArray) -> dict[str, int]:
+    counted = {each["values"]: each["counts"] for each in pc.value_counts(values).to_pylist()}
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))

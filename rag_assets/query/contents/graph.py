@@ -1,0 +1,483 @@
+"""Reading the entity graph of one published version for people: entities, relationships, communities, reports.
+
+What stays out: searching the graph (`rag_assets.query.search.graph_local`, `rag_assets.query.ask.graph_global`).
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rag_assets.contracts.tables import (
+    COMMUNITIES,
+    COMMUNITY_MEMBERS,
+    COMMUNITY_REPORTS,
+    ENTITIES,
+    ENTITY_MENTIONS,
+    ENTITY_MERGES,
+    RELATIONSHIPS,
+    Table,
+)
+from rag_assets.query.contents.cursors import Listed, cut_ranked
+from rag_assets.query.stored import StoredTables
+from rag_assets.text.folding import fold_name
+
+_SHOWN_RELATIONSHIPS = 200
+_SHOWN_PAGES = 200
+
+
+@dataclass(frozen=True)
+class EntityEntry:
+    """An entity in a list.
+
+    Attributes:
+        entity_id: The entity.
+        number: Number by which reports cite it.
+        name: Its most frequent name.
+        type: Its most frequent type.
+        mention_count: Places that name it.
+        document_count: Documents that name it.
+        degree: Entities that it is related to.
+        rank: PageRank over the weighted graph.
+    """
+
+    entity_id: str
+    number: int
+    name: str
+    type: str
+    mention_count: int
+    document_count: int
+    degree: int
+    rank: float
+
+
+@dataclass(frozen=True)
+class Related:
+    """An entity that another one is related to.
+
+    Attributes:
+        entity: The entity.
+        number: Number by which reports cite the relationship.
+        description: How they are related; empty where only that they occur together is known.
+        weight: Weight of the relationship.
+        mention_count: Places that state it.
+    """
+
+    entity: EntityEntry
+    number: int
+    description: str
+    weight: float
+    mention_count: int
+
+
+@dataclass(frozen=True)
+class NamingPage:
+    """A page that names an entity.
+
+    Attributes:
+        document_id: The document.
+        page_number: Position in the document, from 1.
+        mention_count: Places on the page that name it.
+        chunk_id: A passage that names it, or None.
+    """
+
+    document_id: str
+    page_number: int
+    mention_count: int
+    chunk_id: str | None
+
+
+@dataclass(frozen=True)
+class CommunityEntry:
+    """A community in a list or tree.
+
+    Attributes:
+        community_id: The community.
+        level: 0 for the coarsest.
+        parent_id: Community of the level above that holds it, or None.
+        size: Entities in it.
+        relationship_count: Relationships between them.
+        is_leaf: Whether it is not split any further.
+        title: Title of its report, or None.
+        rating: Impact from 0 to 10 as its report says, or None.
+    """
+
+    community_id: str
+    level: int
+    parent_id: str | None
+    size: int
+    relationship_count: int
+    is_leaf: bool
+    title: str | None
+    rating: float | None
+
+
+@dataclass(frozen=True)
+class EntityContents:
+    """An entity with what it stands in.
+
+    Attributes:
+        entry: The entity as it is listed.
+        aliases: Other names.
+        description: What its documents say of it.
+        relationships: Those of greatest weight.
+        pages: Pages that name it, those that do so most first.
+        page_count: All pages that name it.
+        communities: The communities that hold it, the coarsest first.
+    """
+
+    entry: EntityEntry
+    aliases: tuple[str, ...]
+    description: str
+    relationships: tuple[Related, ...]
+    pages: tuple[NamingPage, ...]
+    page_count: int
+    communities: tuple[CommunityEntry, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding of a report.
+
+    Attributes:
+        summary: In one line.
+        explanation: In full.
+    """
+
+    summary: str
+    explanation: str
+
+
+@dataclass(frozen=True)
+class ReportEntry:
+    """A report in a list.
+
+    Attributes:
+        community_id: The community.
+        level: Its level.
+        title: Title.
+        summary: What the community is about.
+        rating: Impact from 0 to 10.
+        language: Language of the report.
+    """
+
+    community_id: str
+    level: int
+    title: str
+    summary: str
+    rating: float
+    language: str
+
+
+@dataclass(frozen=True)
+class ReportContents:
+    """A report.
+
+    Attributes:
+        entry: The report as it is listed.
+        rating_explanation: Why it is rated so.
+        findings: Most important first.
+        text: The whole report.
+        method: What wrote it.
+    """
+
+    entry: ReportEntry
+    rating_explanation: str
+    findings: tuple[Finding, ...]
+    text: str
+    method: str
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A relationship between two entities of a community.
+
+    Attributes:
+        source_id: One entity.
+        target_id: The other one.
+        weight: Weight of the relationship.
+        description: How they are related; may be empty.
+    """
+
+    source_id: str
+    target_id: str
+    weight: float
+    description: str
+
+
+@dataclass(frozen=True)
+class CommunityContents:
+    """A community with what it holds.
+
+    Attributes:
+        entry: The community as it is listed.
+        parts: The communities that it is split into.
+        members: Entities of greatest rank.
+        edges: Relationships between these, those of greatest weight.
+        report: Its report, or None.
+    """
+
+    entry: CommunityEntry
+    parts: tuple[CommunityEntry, ...]
+    members: tuple[EntityEntry, ...]
+    edges: tuple[Edge, ...]
+    report: ReportContents | None
+
+
+class GraphContents:
+    """The entity graph of one published version, for people. All is empty where there is none.
+
+    Args:
+        stored: The stored tables.
+    """
+
+    def __init__(self, stored: StoredTables) -> None:
+        self._stored = stored
+        self._lock = threading.RLock()
+        self._kept: dict[str, Any] = {}
+
+    def entities(
+        self, text: str = "", entity_type: str = "", limit: int = 50, cursor: str | None = None
+    ) -> Listed[EntityEntry]:
+        """Entities whose names hold a text: those it names, then those it begins, then the others; by rank.
+
+        Args:
+            text: Part of a name, folded as names are; empty for all.
+            entity_type: A type; empty for all.
+            limit: Entities to give, at most.
+            cursor: Where the list before this one said to go on.
+
+        Raises:
+            QueryError: The cursor is none.
+            StoreError: A file is missing or damaged.
+        """
+        table = self._entities()
+        chosen = np.ones(table.num_rows, dtype=bool)
+        if entity_type:
+            chosen &= pc.equal(table["type"], entity_type).to_numpy()
+        if text.strip():
+            folded = fold_name(text) or text.strip().casefold()
+            classes = _name_classes(table["names"], folded)
+            rows = np.flatnonzero(chosen & (classes < 3))
+            rows = rows[np.argsort(classes[rows], kind="stable")]
+        else:
+            rows = np.flatnonzero(chosen)
+        return cut_ranked(
+            rows.tolist(), limit, cursor, lambda at: _entity_entries(table.take(pa.array(at, pa.int64())))
+        )
+
+    def entity_types(self) -> dict[str, int]:
+        """Types of entities with their numbers, the most frequent first.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        counted = {each["values"]: each["counts"] for each in pc.value_counts(self._entities()["type"]).to_pylist()}
+        return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
+
+    def entity(self, entity_id: str) -> EntityContents | None:
+        """An entity; None where there is no such entity.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        columns = ("entity_id", "name_key", "aliases", "description")
+        found = self._rows(ENTITIES, columns, pc.field("entity_id") == entity_id)
+        if not found:
+            return None
+        pages = self._naming_pages(found[0]["name_key"])
+        holding = self._rows(COMMUNITY_MEMBERS, ("community_id",), pc.field("entity_id") == entity_id)
+        communities = self._communities()
+        held = [communities[row["community_id"]] for row in holding if row["community_id"] in communities]
+        return EntityContents(
+            entry=self._entries_of([entity_id])[entity_id],
+            aliases=tuple(found[0]["aliases"]),
+            description=found[0]["description"],
+            relationships=self._relationships(entity_id),
+            pages=tuple(pages[:_SHOWN_PAGES]),
+            page_count=len(pages),
+            communities=tuple(sorted(held, key=lambda each: each.level)),
+        )
+
+    def communities(
+        self, level: int | None = None, parent_id: str | None = None, limit: int = 200, cursor: str | None = None
+    ) -> Listed[CommunityEntry]:
+        """Communities by level, the largest first.
+
+        Args:
+            level: Those of a level; None for all.
+            parent_id: Those that a community is split into; None for all.
+            limit: Communities to give, at most.
+            cursor: Where the list before this one said to go on.
+
+        Raises:
+            QueryError: The cursor is none.
+            StoreError: A file is missing or damaged.
+        """
+        chosen = [
+            each
+            for each in self._communities().values()
+            if level in {None, each.level} and parent_id in {None, each.parent_id}
+        ]
+        return cut_ranked(range(len(chosen)), limit, cursor, lambda at: [chosen[each] for each in at])
+
+    def levels(self) -> dict[int, int]:
+        """Number of communities of each level.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        counts: dict[int, int] = {}
+        for each in self._communities().values():
+            counts[each.level] = counts.get(each.level, 0) + 1
+        return dict(sorted(counts.items()))
+
+    def community(self, community_id: str, member_limit: int = 100, edge_limit: int = 500) -> CommunityContents | None:
+        """A community with its members of greatest rank and the relationships between them; None where there is none.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        communities = self._communities()
+        entry = communities.get(community_id)
+        if entry is None:
+            return None
+        listed = self._rows(COMMUNITY_MEMBERS, ("entity_id",), pc.field("community_id") == community_id)
+        known = self._entries_of([row["entity_id"] for row in listed])
+        members = sorted(known.values(), key=lambda each: (-each.rank, each.entity_id))[:member_limit]
+        return CommunityContents(
+            entry=entry,
+            parts=tuple(each for each in communities.values() if each.parent_id == community_id),
+            members=tuple(members),
+            edges=self._edges([each.entity_id for each in members], edge_limit),
+            report=self.report(community_id),
+        )
+
+    def reports(self, level: int | None = None, limit: int = 50, cursor: str | None = None) -> Listed[ReportEntry]:
+        """Reports, those of greatest rating first.
+
+        Args:
+            level: Those of a level; None for all.
+            limit: Reports to give, at most.
+            cursor: Where the list before this one said to go on.
+
+        Raises:
+            QueryError: The cursor is none.
+            StoreError: A file is missing or damaged.
+        """
+        columns = ("community_id", "level", "title", "summary", "rating", "language")
+        where = None if level is None else pc.field("level") == level
+        rows = self._rows(COMMUNITY_REPORTS, columns, where)
+        rows.sort(key=lambda row: (-row["rating"], row["level"], row["community_id"]))
+        return cut_ranked(range(len(rows)), limit, cursor, lambda at: [ReportEntry(**rows[each]) for each in at])
+
+    def report(self, community_id: str) -> ReportContents | None:
+        """The report on a community; None where there is none.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        columns = (
+            *("community_id", "level", "title", "summary", "rating", "language"),
+            *("rating_explanation", "findings", "text", "method"),
+        )
+        rows = self._rows(COMMUNITY_REPORTS, columns, pc.field("community_id") == community_id)
+        if not rows:
+            return None
+        rest = {name: rows[0].pop(name) for name in ("rating_explanation", "findings", "text", "method")}
+        findings = tuple(Finding(**each) for each in rest.pop("findings") or ())
+        return ReportContents(ReportEntry(**rows[0]), findings=findings, **rest)
+
+    def _rows(self, table: Table, columns: Sequence[str], where: pc.Expression | None = None) -> list[dict[str, Any]]:
+        versions = self._stored.versions.get(table.name, {})
+        rows: list[dict[str, Any]] = self._stored.lake.read(
+            table, columns=columns, versions=versions, where=where
+        ).to_pylist()
+        return rows
+
+    def _entities(self) -> pa.Table:
+        """All entities by falling rank, with their folded names."""
+        with self._lock:
+            if "entities" not in self._kept:
+                columns = [*EntityEntry.__dataclass_fields__, "name_key", "aliases"]
+                table = self._stored.read(ENTITIES, columns)
+                table = table.sort_by([("rank", "descending"), ("entity_id", "ascending")])
+                pairs = zip(table["name_key"].to_pylist(), table["aliases"].to_pylist(), strict=True)
+                names = ["\n".join(["", key, *map(fold_name, aliases), ""]) for key, aliases in pairs]
+                table = table.drop_columns(["name_key", "aliases"])
+                self._kept["entities"] = table.append_column("names", pa.array(names, pa.string()))
+            found: pa.Table = self._kept["entities"]
+            return found
+
+    def _entries_of(self, ids: Sequence[str]) -> dict[str, EntityEntry]:
+        table = self._entities()
+        chosen = table.filter(pc.is_in(table["entity_id"], pa.array(ids, pa.string())))
+        return {each.entity_id: each for each in _entity_entries(chosen)}
+
+    def _communities(self) -> dict[str, CommunityEntry]:
+        """All communities by level, the largest first."""
+        with self._lock:
+            if "communities" not in self._kept:
+                written = self._rows(COMMUNITY_REPORTS, ("community_id", "title", "rating"))
+                reports = {row["community_id"]: row for row in written}
+                columns = ("community_id", "level", "parent_id", "size", "relationship_count", "is_leaf")
+                rows = self._rows(COMMUNITIES, columns)
+                rows.sort(key=lambda row: (row["level"], -row["size"], row["community_id"]))
+                self._kept["communities"] = {
+                    row["community_id"]: CommunityEntry(**row, **_headline(reports.get(row["community_id"])))
+                    for row in rows
+                }
+            found: dict[str, CommunityEntry] = self._kept["communities"]
+            return found
+
+    def _relationships(self, entity_id: str) -> tuple[Related, ...]:
+        columns = ("source_id", "target_id", "number", "description", "weight", "mention_count")
+        where = (pc.field("source_id") == entity_id) | (pc.field("target_id") == entity_id)
+        rows = sorted(self._rows(RELATIONSHIPS, columns, where), key=lambda row: (-row["weight"], row["number"]))
+        others = [(row["target_id"] if row["source_id"] == entity_id else row["source_id"], row) for row in rows]
+        shown = others[:_SHOWN_RELATIONSHIPS]
+        known = self._entries_of([other for other, _ in shown])
+        return tuple(
+            Related(known[other], row["number"], row["description"], row["weight"], row["mention_count"])
+            for other, row in shown
+            if other in known
+        )
+
+    def _naming_pages(self, name_key: str) -> list[NamingPage]:
+        merged = self._rows(ENTITY_MERGES, ("name_key",), pc.field("merged_into") == name_key)
+        names = pa.array([name_key, *(row["name_key"] for row in merged)], pa.string())
+        where = pc.field("name_key").isin(names)
+        counts: dict[tuple[str, int], tuple[int, str | None]] = {}
+        for row in self._rows(ENTITY_MENTIONS, ("document_id", "page_number", "chunk_id"), where):
+            page = (row["document_id"], row["page_number"])
+            count, chunk_id = counts.get(page, (0, None))
+            counts[page] = (count + 1, chunk_id or row["chunk_id"])
+        pages = [NamingPage(*page, *rest) for page, rest in counts.items()]
+        return sorted(pages, key=lambda each: (-each.mention_count, each.document_id, each.page_number))
+
+    def _edges(self, ids: Sequence[str], limit: int) -> tuple[Edge, ...]:
+        listed = pa.array(ids, pa.string())
+        where = pc.field("source_id").isin(listed) & pc.field("target_id").isin(listed)
+        rows = self._rows(RELATIONSHIPS, tuple(Edge.__dataclass_fields__), where)
+        rows.sort(key=lambda row: (-row["weight"], row["source_id"], row["target_id"]))
+        return tuple(Edge(**row) for row in rows[:limit])
+
+
+def _entity_entries(rows: pa.Table) -> list[EntityEntry]:
+    return [EntityEntry(**row) for row in rows.drop_columns(["names"]).to_pylist()]
+
+
+def _headline(report: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"title": report["title"] if report else None, "rating": report["rating"] if report else None}
+
+
+def _name_classes(names: pa.ChunkedArray, folded: str) -> np.ndarray[Any, np.dtype[np.int8]]:
+    """For each entity: 0 where a name is the text, 1 where one begins with it, 2 where one holds it, else 3."""
+    classes = np.full(len(names), 3, dtype=np.int8)
+    for value, pattern in ((2, folded), (1, f"\n{folded}"), (0, f"\n{folded}\n")):
+        classes[pc.match_substring(names, pattern).to_numpy(zero_copy_only=False).astype(bool)] = value
+    return classes

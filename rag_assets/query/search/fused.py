@@ -1,0 +1,75 @@
+"""Rank fusion of modes, as in `hybrid,graph_local`: each ranks passages by itself, and ranks are put into one.
+
+Scores of different modes mean different things; ranks can be added. What is ranked is what is asked for: where results
+are pages or documents, each mode ranks these by itself, by its own scores.
+
+Source: reciprocal rank fusion with k = 60 of G. Cormack, C. Clarke and S. Büttcher, SIGIR 2009.
+"""
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from rag_assets.query.results import TraceRecorder
+from rag_assets.query.search.fusion import reciprocal_rank
+from rag_assets.query.search.grouping import grouped, target
+from rag_assets.query.search.hybrid import CANDIDATES
+from rag_assets.query.search.index import Candidate, scored
+from rag_assets.query.search.request import Indexes, Mode, Request
+
+
+class FusedSearch:
+    """The search for one query.
+
+    Args:
+        parts: The modes that are fused, by name.
+        granularity: What a result is.
+    """
+
+    def __init__(self, parts: Mapping[str, Mode], granularity: str) -> None:
+        self._parts = dict(parts)
+        self._granularity = granularity
+
+    def __call__(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+        """Passages that any of the modes ranks among its best, by falling reciprocal rank; equal ones by id.
+
+        Where results are pages or documents, the first passage of each has the score of its page or document, and
+        others have 0.
+
+        In the trace, the steps of each mode stand before a step `part` that names it.
+
+        Raises:
+            QueryError: One of the modes lacks what it needs.
+            ModelError: The embedder or the model of one of them failed.
+            StoreError: A published file is gone.
+        """
+        depth = max(CANDIDATES, request.depth)
+        asked = replace(request, depth=depth, show_all=False)
+
+        def search(name: str) -> tuple[list[Candidate], TraceRecorder]:
+            own, began = TraceRecorder(), time.perf_counter()
+            found = self._parts[name](asked, indexes, own)[:depth]
+            own.add("part", began, len(found), rescored=scored(found), texts=(name,))
+            return found, own
+
+        with ThreadPoolExecutor(len(self._parts)) as threads:
+            results = list(threads.map(search, self._parts))
+        for _, own in results:
+            trace.steps += own.steps
+        began = time.perf_counter()
+        lists = [grouped(found, self._granularity) for found, _ in results]
+        rankings = [{target(each, self._granularity): each.score for each in found} for found in lists]
+        scores = reciprocal_rank(rankings)
+        fused: dict[str, Candidate] = {}
+        for candidate in (each for found in lists for each in found):
+            result = target(candidate, self._granularity)
+            known = fused.setdefault(result, replace(candidate, score=scores[result]))
+            if candidate.questions and not known.questions:
+                fused[result] = replace(known, questions=candidate.questions)
+        best = sorted(fused.values(), key=lambda each: (-each.score, each.key))
+        shown = {candidate.key for candidate in best}
+        others = {each.key: replace(each, score=0.0) for found, _ in results for each in found if each.key not in shown}
+        by_passage = [{fused[result].key: score for result, score in ranking.items()} for ranking in rankings]
+        trace.add("fuse", began, len(best), rescored=scored(best, by_passage), texts=tuple(self._parts))
+        return [*best, *(others[key] for key in sorted(others))]

@@ -1,0 +1,139 @@
+"""Mode `graph_local`: passages by a walk over the graph of passages and entities that starts at what the query names.
+
+The walk starts at the entities whose names stand in the query, at those nearest to it by meaning and words, each by its
+score over the number of passages that name it, and, with a small weight, at the passages that mode `hybrid` finds. So
+a passage is found that shares no word with the query, but names what a passage names that does. Filters hold for
+passages: for those at which walks start and those that are returned; walks pass through all others.
+
+Source: HippoRAG, NeurIPS 2024 (specificity of nodes, section 2.3), and HippoRAG 2, ICML 2025 (passages among the seeds,
+their weight 0.05, five entities, damping 0.5). Deviations: there is no language model, so that names in the query and
+entities near to it take the place of filtered triples; passages are scored by `hybrid`, not by vectors alone, and only
+the passages that it finds are seeds.
+
+What stays out: the graph and the walk (`rag_assets.query.search.passage_graph`), what a reader is given
+(`rag_assets.query.ask.local_context`).
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.query.results import TraceRecorder
+from rag_assets.query.search.fusion import min_max, ranked
+from rag_assets.query.search.hybrid import CANDIDATES, search_both, search_hybrid
+from rag_assets.query.search.index import Candidate, Index, scored
+from rag_assets.query.search.passage_graph import PassageGraph, named_entities
+from rag_assets.query.search.request import Indexes, Request
+
+NEAREST = 5  # entities near to the query at which walks start
+PASSAGE_WEIGHT = 0.05
+HOW_TO_INDEX = "set RAG_GRAPH__ENABLED=true (graph.enabled) and run `rag-assets index`"
+_LOOKED_UP = 100  # passages looked up at once, at least
+_SHOWN = 10  # seeds and neighbours that the trace names
+_QUERY_CHARS = 2000  # of a longer query the beginning is looked through for names
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Where a walk started and where it led.
+
+    Attributes:
+        seeds: Weight of each entity at which walks start, by position, the heaviest first.
+        entities: Score of each entity.
+        passages: Score of each passage.
+    """
+
+    seeds: Mapping[int, float]
+    entities: NDArray[np.float64]
+    passages: NDArray[np.float64]
+
+    def nearest_entities(self, count: int) -> list[int]:
+        """Positions of the entities that walks reach most often, seeds included; equal ones by position."""
+        best = np.argsort(-self.entities, kind="stable")[:count]
+        return [int(position) for position in best if self.entities[position] > 0]
+
+
+def search_graph_local(request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    """Passages by falling share of the walk's steps.
+
+    Raises:
+        QueryError: No entities are indexed.
+    """
+    graph, walk = walk_from(request, indexes, trace)
+    return ranked_passages(graph, walk.passages, request, indexes, trace)
+
+
+def ranked_passages(
+    graph: PassageGraph, scores: NDArray[np.float64], request: Request, indexes: Indexes, trace: TraceRecorder
+) -> list[Candidate]:
+    """Passages that a request asks for, by falling score; equal ones by id; none with score 0.
+
+    Args:
+        graph: The graph.
+        scores: Score of each passage of the graph.
+        request: How many, and what they must satisfy.
+        indexes: Where passages are served.
+        trace: Told what was done.
+    """
+    began = time.perf_counter()
+    order = np.argsort(-scores, kind="stable")
+    reached = {graph.chunk_ids[place]: float(scores[place]) for place in order if scores[place] > 0}
+    keys = list(reached)
+    where = request.filters.to_sql(indexes.chunks.columns)
+    found: list[Candidate] = []
+    start, size = 0, max(2 * request.depth, _LOOKED_UP)
+    while start < len(keys) and len(found) < request.depth:
+        rows = indexes.chunks.having(keys[start : start + size], where, trace)
+        found += [replace(row, score=reached[key]) for key, row in rows.items()]
+        start, size = start + size, size * 4
+    found.sort(key=lambda candidate: (-candidate.score, candidate.key))
+    best = found[: request.depth]
+    trace.add("rank", began, len(best), rescored=scored(best))
+    return best
+
+
+def walk_from(request: Request, indexes: Indexes, trace: TraceRecorder) -> tuple[PassageGraph, Walk]:
+    """Walk from what a query names.
+
+    Raises:
+        QueryError: No entities are indexed.
+    """
+    if indexes.entities is None or indexes.graphs is None or indexes.entities.row_count == 0:
+        raise QueryError(f"mode graph_local needs the entity graph, and no entities are indexed: {HOW_TO_INDEX}")
+    graph = indexes.graphs.get()
+    seeds = _seeds(request, indexes.entities, graph, trace)
+    passages = search_hybrid(request, indexes, trace)
+    began = time.perf_counter()
+    reset = np.zeros(len(graph.chunk_ids) + len(graph.entity_ids))
+    for key, score in min_max({candidate.key: candidate.score for candidate in passages}).items():
+        if key in graph.chunk_positions:
+            reset[graph.chunk_positions[key]] = PASSAGE_WEIGHT * score
+    for position, weight in seeds.items():
+        reset[len(graph.chunk_ids) + position] = weight
+    scores = graph.personalized_pagerank(reset) if reset.any() else reset
+    walk = Walk(seeds, scores[len(graph.chunk_ids) :], scores[: len(graph.chunk_ids)])
+    sizes = f"{len(graph.chunk_ids)} passages, {len(graph.entity_ids)} entities, {graph.edge_count} edges"
+    names = [f"neighbour {graph.entity_names[each]}" for each in walk.nearest_entities(_SHOWN) if each not in seeds]
+    trace.add("walk", began, int((walk.passages > 0).sum()), texts=(sizes, *names))
+    return graph, walk
+
+
+def _seeds(request: Request, entities: Index, graph: PassageGraph, trace: TraceRecorder) -> dict[int, float]:
+    """Weight of each entity at which walks start, the heaviest first: score over passages that name it."""
+    found = search_both(entities, request.text, request.embedding, None, CANDIDATES, trace)
+    began = time.perf_counter()
+    known = [candidate for candidate in found if candidate.key in graph.entity_positions][:NEAREST]
+    scores = {graph.entity_positions[each.key]: each.score / 2 for each in known}
+    scores |= dict.fromkeys(named_entities(graph, request.text[:_QUERY_CHARS]), 1.0)
+    weights = {str(each): score / max(1, int(graph.passage_counts[each])) for each, score in scores.items()}
+    seeds = {int(position): weight for position, weight in ranked(weights) if weight > 0}
+    trace.add("seeds", began, len(seeds), texts=_shown(graph, list(seeds.items())[:_SHOWN]))
+    return seeds
+
+
+def _shown(graph: PassageGraph, seeds: Sequence[tuple[int, float]]) -> tuple[str, ...]:
+    return tuple(f"seed {graph.entity_names[position]} {weight:.3f}" for position, weight in seeds)

@@ -1,0 +1,334 @@
+"""Mode `hyde`: passages that resemble what language models imagine the answer to look like.
+
+Each generator writes a hypothetical passage; it is embedded as a query and searched. Every generator's passage then
+scores the union of what was found, and the scores are put into one. Without an answer of any generator, the query's
+vector is moved towards the first passages that it finds itself (pseudo-relevance feedback, step `feedback`); its own
+ranking and that of the moved vector are scaled and added, so that what is nearest to the query alone is not lost.
+
+Source: hypothetical passages: L. Gao, X. Ma, J. Lin and J. Callan, Precise zero-shot dense retrieval without relevance
+labels, ACL 2023. Several small generators, re-scoring of the union and fusion: HyDE with rank fusion of small models
+over JQaRA, with its temperature, lengths and number of passages. Deviation: each search goes as deep as passages are
+wanted. Feedback: J. Rocchio, Relevance feedback in information retrieval, 1971, with the weights 1 and 0.75 of
+C. Manning, P. Raghavan and H. Schütze, Introduction to information retrieval, 2008, section 9.1.1; there is no passage
+known to be irrelevant. Deviation: both rankings count alike, as passages of one embedder lie nearer to each other than
+to any query, and their mean outweighs it.
+
+What stays out: the models, and how passages are found, which is another mode's.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.errors import BudgetError, ModelError
+from rag_assets.contracts.generation import Completion, Message, Outcome, Tag
+from rag_assets.contracts.generation import Request as Call
+from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
+from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.query.results import TraceRecorder
+from rag_assets.query.search.fusion import borda, comb_mnz, comb_sum, min_max, ranked, reciprocal_rank
+from rag_assets.query.search.index import Candidate, scored
+from rag_assets.query.search.request import Indexes, Mode, Request, clean_text
+from rag_assets.query.search.sub_queries import question_language
+from rag_assets.text.tokens import cut_to_tokens
+
+STEP = "hypothetical_passage"
+TEMPERATURE = 0.2
+PASSAGE_TOKENS = 256
+FEEDBACK_WEIGHT = 0.75
+FEEDBACK_CANDIDATES = 100  # of each ranking that feedback adds, at least
+
+_QUERY_TOKENS = 500
+_WRITTEN = frozenset({Outcome.COMPLETED, Outcome.TRUNCATED})
+
+
+class Fusion(StrEnum):
+    """How the scores of several generators are put into one, see `rag_assets.query.search.fusion`."""
+
+    COMB_SUM = "comb_sum"
+    COMB_MNZ = "comb_mnz"
+    BORDA = "borda"
+    RRF = "rrf"
+
+
+@dataclass(frozen=True)
+class Generator:
+    """Writes hypothetical passages.
+
+    Attributes:
+        model: The model.
+        seed: Of its sampling; tells generators of one model apart.
+        temperature: Of its sampling.
+    """
+
+    model: LanguageModel
+    seed: int | None = None
+    temperature: float = TEMPERATURE
+
+    @property
+    def name(self) -> str:
+        """Model and seed."""
+        return self.model.name if self.seed is None else f"{self.model.name} seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class HydeOptions:
+    """How mode `hyde` searches.
+
+    Attributes:
+        generators: Who writes; where empty, the model of the knowledge base, `passages` times.
+        passages: Hypothetical passages of that model, each of its own seed.
+        fusion: How their scores are put into one.
+        pool: Passages found by each, at least; also those that feedback takes for relevant.
+        rrf_k: Constant of reciprocal rank fusion.
+    """
+
+    generators: tuple[Generator, ...] = ()
+    passages: int = 1
+    fusion: Fusion = Fusion.COMB_SUM
+    pool: int = 5
+    rrf_k: float = 60.0
+
+    def with_model(self, model: LanguageModel | None) -> tuple[Generator, ...]:
+        """Those who write, given the model of the knowledge base."""
+        written = self.generators
+        if not written and model is not None:
+            written = tuple(Generator(model, seed) for seed in range(self.passages))
+        return tuple(each for each in written if each.model.generative)
+
+
+class HydeSearch:
+    """The search for one query; passages are imagined once, however deep it has to look.
+
+    Args:
+        embedder: The embedder of the passages.
+        generators: Who writes; none for feedback.
+        options: How passages are scored.
+        retriever: Makes the mode that finds passages, one for each hypothetical passage.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        generators: Sequence[Generator],
+        options: HydeOptions,
+        retriever: Callable[[], Mode],
+    ) -> None:
+        self._embedder = embedder
+        self._generators = generators
+        self._options = options
+        self._retriever = retriever
+        self._searches: list[tuple[str, NDArray[np.float32], Mode]] | None = None
+        self._feedback: tuple[Mode, NDArray[np.float32], Mode] | None = None
+
+    def __call__(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+        """Passages by falling fused score; after feedback by that of both rankings, at most 2.
+
+        Raises:
+            QueryError: The retriever lacks what it needs.
+            ModelError: The embedder failed, or the retriever's model.
+            StoreError: A published file is gone.
+        """
+        if self._searches is None:
+            self._searches = self._imagined(request, trace)
+        if not self._searches:
+            return self._with_feedback(request, indexes, trace)
+        pool = max(self._options.pool, request.depth)
+        lists = self._found(replace(request, depth=pool), indexes, trace)
+        began = time.perf_counter()
+        union = {candidate.key: candidate for found in reversed(lists) for candidate in found}
+        keys = sorted(union)
+        passages = indexes.chunks.vectors([union[key].row_id for key in keys])
+        scores = scaled_similarities(np.stack([vector for _, vector, _ in self._searches]), passages)
+        matrix = [dict(zip(keys, row, strict=True)) for row in scores.tolist()]
+        own = [{candidate.key for candidate in found} for found in lists]
+        fused = fused_scores(matrix, own, self._options.fusion, self._options.rrf_k)
+        best = [replace(union[key], score=score) for key, score in ranked(fused)]
+        trace.add("fuse", began, len(best), rescored=scored(best, matrix), texts=(self._options.fusion.value,))
+        return best
+
+    def _imagined(self, request: Request, trace: TraceRecorder) -> list[tuple[str, NDArray[np.float32], Mode]]:
+        """Hypothetical passages with their vectors and searches; those that failed are named in the trace."""
+        if not self._generators:
+            return []
+        began = time.perf_counter()
+        written, failed = hypothetical_passages(clean_text(request.text), self._generators)
+        trace.add("imagine", began, len(written), texts=tuple(f"{name}: {text}" for name, text in written))
+        if failed:
+            trace.add("left_out", began, len(failed), texts=tuple(f"{name}: {reason}" for name, reason in failed))
+        if not written:
+            return []
+        began = time.perf_counter()
+        texts = [text for _, text in written]
+        vectors = self._embedder.embed(texts, EmbeddingKind.QUERY)
+        trace.add("embed", began, len(texts))
+        return [(text, vector, self._retriever()) for text, vector in zip(texts, vectors, strict=True)]
+
+    def _found(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[list[Candidate]]:
+        """What each hypothetical passage finds; they are searched at the same time."""
+        pool = request.depth
+
+        def search(asked: tuple[str, NDArray[np.float32], Mode]) -> tuple[list[Candidate], TraceRecorder]:
+            text, vector, retriever = asked
+            own = TraceRecorder()
+            return retriever(replace(request, text=text, vector=vector), indexes, own)[:pool], own
+
+        asked = self._searches or []
+        if len(asked) == 1:
+            results = [search(asked[0])]
+        else:
+            with ThreadPoolExecutor(len(asked)) as threads:
+                results = list(threads.map(search, asked))
+        for _, own in results:
+            trace.steps += own.steps
+        return [found for found, _ in results]
+
+    def _with_feedback(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+        deep = replace(request, depth=max(FEEDBACK_CANDIDATES, request.depth), show_all=False)
+        retriever = self._feedback[0] if self._feedback is not None else self._retriever()
+        own = retriever(deep, indexes, trace)
+        if self._feedback is None:
+            began = time.perf_counter()
+            first = own[: self._options.pool]
+            vectors = indexes.chunks.vectors([candidate.row_id for candidate in first])
+            reason = "no generator answered" if self._generators else "no language model"
+            self._feedback = retriever, moved(request.embedding, vectors), self._retriever()
+            trace.add("feedback", began, len(first), texts=(reason,))
+        _, vector, other = self._feedback
+        lists = own, other(replace(deep, vector=vector), indexes, trace)
+        began = time.perf_counter()
+        union = {candidate.key: candidate for found in lists for candidate in found}
+        scores = [{candidate.key: candidate.score for candidate in found} for found in lists]
+        added = comb_sum([min_max(each) for each in scores])
+        best = [replace(union[key], score=score) for key, score in ranked(added)]
+        trace.add("fuse", began, len(best), rescored=scored(best, scores))
+        return best
+
+
+def hypothetical_passages(
+    query: str, generators: Sequence[Generator]
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """What generators write; different models are asked at the same time, and one model all at once.
+
+    Args:
+        query: Plain text.
+        generators: Who writes.
+
+    Returns:
+        Name and text of those who wrote, and name and reason of those who did not, each in the order given.
+
+    Raises:
+        BudgetError: A call may cost more than the budget allows.
+    """
+    calls = [_call(query, each) for each in generators]
+    groups: dict[int, list[int]] = {}
+    for place, each in enumerate(generators):
+        groups.setdefault(id(each.model), []).append(place)
+
+    def ask(places: Sequence[int]) -> tuple[list[Completion], str]:
+        """Answers, and why there are no more."""
+        completions: list[Completion] = []
+        try:
+            asked = list(dict.fromkeys(calls[place] for place in places))
+            completions.extend(generators[places[0]].model.generate(asked))
+        except BudgetError:
+            raise
+        except ModelError as error:
+            return completions, str(error)
+        return completions, "no answer"
+
+    with ThreadPoolExecutor(len(groups)) as threads:
+        results = list(threads.map(ask, groups.values()))
+    written: dict[int, str] = {}
+    failed: dict[int, str] = {}
+    for places, (completions, reason) in zip(groups.values(), results, strict=True):
+        by_call = {completion.request.content_sha256: completion for completion in completions}
+        for place in places:
+            completion = by_call.get(calls[place].content_sha256)
+            text = _text(completion) if completion is not None else ""
+            if text:
+                written[place] = text
+            else:
+                failed[place] = reason if completion is None else (completion.error or completion.outcome.value)
+    return (
+        [(generators[place].name, written[place]) for place in sorted(written)],
+        [(generators[place].name, failed[place]) for place in sorted(failed)],
+    )
+
+
+def scaled_similarities(queries: NDArray[np.float32], passages: NDArray[np.float32]) -> NDArray[np.float64]:
+    """How near each passage is to each query: 1 for the nearest pair of all, 0 for the furthest.
+
+    Args:
+        queries: Shape `(n, dimension)`.
+        passages: Shape `(m, dimension)`.
+
+    Returns:
+        Float64 of shape `(n, m)`: 1 less the Euclidean distance of the vectors at unit length, scaled to 0…1 over all
+        pairs; 1 everywhere where all distances are equal.
+    """
+    unit = _unit(passages)
+    distances = np.stack([np.linalg.norm(unit - query, axis=1) for query in _unit(queries)])
+    if distances.size == 0 or np.ptp(distances) == 0:
+        return np.ones_like(distances)
+    scores: NDArray[np.float64] = 1 - (distances - distances.min()) / np.ptp(distances)
+    return scores
+
+
+def fused_scores(
+    matrix: Sequence[Mapping[str, float]], found: Sequence[Collection[str]], fusion: Fusion, rrf_k: float
+) -> dict[str, float]:
+    """Scores of several generators in one.
+
+    Args:
+        matrix: For each generator the score of every passage of the union.
+        found: For each generator the passages that it found itself.
+        fusion: How they are put into one.
+        rrf_k: Constant of reciprocal rank fusion.
+    """
+    match fusion:
+        case Fusion.COMB_SUM:
+            return comb_sum(matrix)
+        case Fusion.COMB_MNZ:
+            return comb_mnz(matrix, found)
+        case Fusion.BORDA:
+            return borda(matrix)
+        case Fusion.RRF:
+            return reciprocal_rank(matrix, rrf_k)
+
+
+def moved(query: NDArray[np.float32], passages: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A query's vector moved towards the mean of passages' vectors, at unit length; as it is without passages."""
+    if len(passages) == 0:
+        return query
+    total = query + FEEDBACK_WEIGHT * _unit(passages).mean(axis=0)
+    unit: NDArray[np.float32] = _unit(total[None, :])[0].astype(np.float32)
+    return unit
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+    unit: NDArray[np.float64] = vectors / np.where(lengths == 0, 1, lengths)
+    return unit
+
+
+def _call(query: str, generator: Generator) -> Call:
+    prompt = load_prompt(STEP, question_language(query))
+    return Call(
+        prompt.prefix.substitute(),
+        (Message("user", prompt.question.substitute(query=fenced(cut_to_tokens(query, _QUERY_TOKENS), "query"))),),
+        PASSAGE_TOKENS,
+        Tag("search", STEP),
+        temperature=generator.temperature,
+        seed=generator.seed,
+    )
+
+
+def _text(completion: Completion) -> str:
+    """The passage; what there is of it where it reached the limit."""
+    return clean_text(completion.text).strip() if completion.outcome in _WRITTEN else ""

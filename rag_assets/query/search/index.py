@@ -1,0 +1,244 @@
+"""One serving table at one version, as the modes of search ask it.
+
+Candidates carry ids and scores; the columns that are shown are fetched for the few rows that are, or at once where all
+candidates are shown.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from typing import Concatenate, ParamSpec, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+from lancedb.query import LanceVectorQueryBuilder, MatchQuery
+from numpy.typing import NDArray
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.tables import CHUNK_INDEX, VectorTable
+from rag_assets.query.results import TRACED, FoundQuestion, Rescored, TraceRecorder
+from rag_assets.store.vectors.store import VectorStore, sql_in
+from rag_assets.store.vectors.upkeep import readable
+from rag_assets.text.terms import query_terms
+
+_PROBES = 32
+_Given = ParamSpec("_Given")
+_Read = TypeVar("_Read")
+SHOWN = ("page_number", "page_name", "format", "title", "text", "cell_range", "box")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A row that was found.
+
+    Attributes:
+        key: Key of the row.
+        document_id: Its document; empty where rows belong to none.
+        page_id: Its page, or None.
+        row_id: Where LanceDB keeps it in this version.
+        score: Higher is better: cosine of the vectors, or BM25.
+        shown: The columns that are shown (`SHOWN`), where they were asked for.
+        questions: Questions by which the passage was found.
+    """
+
+    key: str
+    document_id: str
+    page_id: str | None
+    row_id: int
+    score: float
+    shown: Mapping[str, object] | None = field(default=None, compare=False)
+    questions: tuple[FoundQuestion, ...] = field(default=(), compare=False)
+
+
+def scored(found: Sequence[Candidate], lists: Sequence[Mapping[str, float]] = ()) -> tuple[Rescored, ...]:
+    """Scores of the first passages, for the trace.
+
+    Args:
+        found: Passages, best first.
+        lists: Scores by passage of each of the lists that were put into one.
+    """
+    return tuple(
+        Rescored(each.key, None, each.score, tuple(scores.get(each.key) for scores in lists)) for each in found[:TRACED]
+    )
+
+
+def _readable(read: Callable[Concatenate["Index", _Given], _Read]) -> Callable[Concatenate["Index", _Given], _Read]:
+    """Let a method of an index raise `StoreError` where files of its table are missing or damaged."""
+
+    @wraps(read)
+    def checked(index: "Index", /, *arguments: _Given.args, **named: _Given.kwargs) -> _Read:
+        with readable(index.name):
+            return read(index, *arguments, **named)
+
+    return checked
+
+
+class Index:
+    """A serving table at a version.
+
+    Args:
+        store: The vector store.
+        declaration: Declaration of the table.
+        version: The version that is read, whatever is written meanwhile.
+    """
+
+    def __init__(self, store: VectorStore, declaration: VectorTable, version: int) -> None:
+        self._table = store.open_at(declaration.name, version)
+        self.name = declaration.name
+        self.version = version
+        self.columns = frozenset(each.name for each in declaration.fields)
+        self._key = declaration.key
+        self._known: dict[str, frozenset[str]] = {}
+        self._ids = [name for name in (declaration.key, "document_id", "page_id") if name in self.columns]
+
+    @cached_property
+    @_readable
+    def row_count(self) -> int:
+        """Rows of the table."""
+        return int(self._table.count_rows())
+
+    @cached_property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        return int(self._table.schema.field("vector").type.list_size)
+
+    @_readable
+    def nearest(
+        self,
+        vector: NDArray[np.float32],
+        where: str | None,
+        limit: int,
+        trace: TraceRecorder,
+        *,
+        show: bool = False,
+        exact: bool = False,
+    ) -> list[Candidate]:
+        """Rows by falling cosine of their vectors with a vector; equal ones by key.
+
+        Args:
+            vector: The vector.
+            where: Condition that rows must satisfy, or None.
+            limit: Rows wanted.
+            trace: Told what was done.
+            show: Whether to read at once what is shown of rows.
+            exact: Whether to score every row, past the vector index.
+
+        Raises:
+            QueryError: The vector has another length than those stored.
+        """
+        if vector.shape != (self.dimension,):
+            raise QueryError(
+                f"the embedder makes vectors of length {vector.shape[-1]}, the table {self.name} holds {self.dimension}"
+            )
+        began = time.perf_counter()
+        query = (
+            cast(
+                "LanceVectorQueryBuilder", self._table.search(vector, vector_column_name="vector", query_type="vector")
+            )
+            .distance_type("dot")
+            .minimum_nprobes(_PROBES)
+            .maximum_nprobes(0)
+            .select([*self._ids, *(SHOWN if show else ()), "_distance"])
+            .with_row_id(True)
+            .limit(limit)
+        )
+        query = query.bypass_vector_index() if exact else query
+        rows = (query.where(where) if where else query).to_arrow()
+        found = self._candidates(rows, 1 - rows["_distance"].to_numpy())
+        self._note("nearest", began, found, where, trace)
+        return found
+
+    @_readable
+    def matching(
+        self, text: str, where: str | None, limit: int, trace: TraceRecorder, *, show: bool = False
+    ) -> list[Candidate]:
+        """Rows by falling BM25 of their terms with those of a text; equal ones by key; none where no term is known."""
+        began = time.perf_counter()
+        terms = query_terms(text)
+        found: list[Candidate] = []
+        if terms:
+            query = (
+                self._table.search(_match(terms), query_type="fts")
+                .select([*self._ids, *(SHOWN if show else ()), "_score"])
+                .with_row_id(True)
+                .limit(limit)
+            )
+            rows = (query.where(where) if where else query).to_arrow()
+            found = self._candidates(rows, rows["_score"].to_numpy())
+        self._note("matching", began, found, where, trace)
+        return found
+
+    @_readable
+    def listed(self, where: str | None, trace: TraceRecorder) -> list[Candidate]:
+        """All rows that satisfy a condition, by key, with score 0."""
+        began = time.perf_counter()
+        query = self._table.search()
+        rows = (query.where(where) if where else query).select(self._ids).with_row_id(True).limit(None).to_arrow()
+        found = self._candidates(rows, np.zeros(rows.num_rows, dtype=np.float32))
+        trace.add("list", began, len(found), index=self.name, version=self.version, where=where)
+        return found
+
+    def known(self, column: str) -> frozenset[str]:
+        """The values of a column of texts."""
+        if column not in self._known:
+            rows = self._table.search().select([column]).limit(None).to_arrow()
+            self._known[column] = frozenset(value for value in rows[column].unique().to_pylist() if value)
+        return self._known[column]
+
+    def shown(self, row_ids: Sequence[int]) -> dict[int, Mapping[str, object]]:
+        """The columns that are shown, by row id."""
+        return self.values(row_ids, SHOWN)
+
+    @_readable
+    def values(self, row_ids: Sequence[int], columns: Sequence[str]) -> dict[int, Mapping[str, object]]:
+        """Some columns of rows, by row id."""
+        if not row_ids:
+            return {}
+        table = self._table.take_row_ids(list(row_ids)).select(list(columns)).with_row_id().to_arrow()
+        return {row["_rowid"]: row for row in table.to_pylist()}
+
+    @_readable
+    def vectors(self, row_ids: Sequence[int]) -> NDArray[np.float32]:
+        """Vectors of rows, float32 of shape `(len(row_ids), dimension)`, in the order given."""
+        if not row_ids:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        table = self._table.take_row_ids(list(row_ids)).select(["vector"]).with_row_id().to_arrow()
+        rows = table["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(-1, self.dimension)
+        places = {row_id: place for place, row_id in enumerate(table["_rowid"].to_pylist())}
+        found: NDArray[np.float32] = rows[[places[row_id] for row_id in row_ids]].astype(np.float32, copy=False)
+        return found
+
+    @_readable
+    def having(self, keys: Sequence[str], where: str | None, trace: TraceRecorder) -> dict[str, Candidate]:
+        """Rows of given keys that satisfy a condition, by key, with score 0."""
+        if not keys:
+            return {}
+        began = time.perf_counter()
+        listed = sql_in(self._key, keys)
+        query = self._table.search().where(f"{listed} AND {where}" if where else listed)
+        rows = query.select(self._ids).with_row_id(True).limit(None).to_arrow()
+        found = self._candidates(rows, np.zeros(rows.num_rows, dtype=np.float32))
+        trace.add("lookup", began, len(found), index=self.name, version=self.version, where=where)
+        return {candidate.key: candidate for candidate in found}
+
+    def _note(
+        self, operation: str, began: float, found: Sequence[Candidate], where: str | None, trace: TraceRecorder
+    ) -> None:
+        scores = scored(found) if self.name == CHUNK_INDEX.name else ()
+        trace.add(operation, began, len(found), index=self.name, version=self.version, where=where, rescored=scores)
+
+    def _candidates(self, rows: pa.Table, scores: NDArray[np.float32]) -> list[Candidate]:
+        pages = rows["page_id"] if "page_id" in self.columns else pa.nulls(rows.num_rows)
+        nowhere = pa.array([""] * rows.num_rows, pa.string())
+        documents = rows["document_id"] if "document_id" in self.columns else nowhere
+        columns = (column.to_pylist() for column in (rows[self._key], documents, pages, rows["_rowid"]))
+        shown = rows.select(SHOWN).to_pylist() if SHOWN[0] in rows.column_names else [None] * len(rows)
+        found = [Candidate(*row) for row in zip(*columns, scores.tolist(), shown, strict=True)]
+        found.sort(key=lambda candidate: (-candidate.score, candidate.key))
+        return found
+
+
+def _match(terms: str) -> MatchQuery:
+    """Any of the terms; the index parts them at blanks, so that no syntax is read into them."""
+    return MatchQuery(terms, "search_text")  # type: ignore[call-arg]

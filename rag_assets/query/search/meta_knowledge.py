@@ -1,0 +1,140 @@
+"""Mode `meta_knowledge`: passages by the questions that they answer.
+
+Meta knowledge makes several sub-queries of the query; each is searched in the question index, and the questions found
+stand for the passages that their answers rest on. Passages are searched themselves as well (`hybrid`), because most of
+them answer no stored question: their meaning, their words and the questions that lead to them have equal weight, of the
+questions those that the query finds and those of all sub-queries together. Scores are scaled to 0…1 within each list.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.query.filters import FACETS_COLUMN
+from rag_assets.query.results import FoundQuestion, TraceRecorder
+from rag_assets.query.search.fusion import comb_sum, min_max, ranked
+from rag_assets.query.search.hybrid import search_both, search_hybrid
+from rag_assets.query.search.index import Candidate, Index, scored
+from rag_assets.query.search.request import Indexes, Request
+from rag_assets.query.search.sub_queries import Planner, SubQuery
+from rag_assets.store.vectors.store import sql_literal
+
+_QUESTIONS = 50  # of each sub-query, at least
+_SHOWN_QUESTIONS = 5  # of a passage
+_COLUMNS = ("qa_id", "chunk_ids", "text", "answer")
+
+
+class MetaKnowledgeSearch:
+    """The search for one query; it is planned once, however deep it has to look.
+
+    Args:
+        planner: Makes the sub-queries.
+    """
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+        self._plan: tuple[SubQuery, ...] | None = None
+
+    def __call__(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+        """Passages by falling sum of the scaled scores, at most 3, each with the questions by which it was found.
+
+        Raises:
+            QueryError: There are no questions.
+            ModelError: The embedder or the language model failed.
+            StoreError: A published file is gone.
+        """
+        questions, chunks = indexes.questions, indexes.chunks
+        if questions is None or questions.row_count == 0:
+            raise QueryError("mode meta_knowledge needs questions, and none are indexed")
+        if self._plan is None:
+            self._plan = self._planner.plan(request.text, request.embedding, request.filters, trace)
+        found = _search_questions(self._plan, questions, request, trace)
+        began = time.perf_counter()
+        rankings, told = _passages(self._plan, questions, found)
+        trace.add("map", began, len(told), index=questions.name, version=questions.version)
+        passages = chunks.having(sorted(told), request.filters.to_sql(chunks.columns), trace)
+        rankings = [{key: score for key, score in each.items() if key in passages} for each in rankings]
+        found_directly = search_hybrid(request, indexes, trace)
+        passages = {each.key: each for each in found_directly} | passages
+        own = {each.key: each.score for each in found_directly}
+        began = time.perf_counter()
+        asked, *widened = (min_max(each) for each in rankings)
+        by_questions = [asked, _mean(widened)] if widened else [asked]
+        scores = comb_sum([own, _mean(by_questions)])
+        merged = [
+            replace(passages[key], score=score, questions=tuple(told.get(key, ())[:_SHOWN_QUESTIONS]))
+            for key, score in ranked(scores)
+        ]
+        trace.add("fuse", began, len(merged), rescored=scored(merged, [own, *by_questions]))
+        return merged
+
+
+def _mean(rankings: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {key: score / len(rankings) for key, score in comb_sum(rankings).items()}
+
+
+def _search_questions(
+    plan: Sequence[SubQuery], questions: Index, request: Request, trace: TraceRecorder
+) -> list[list[Candidate]]:
+    """Questions of each sub-query by falling score; sub-queries are searched at the same time."""
+    depth = max(_QUESTIONS, request.depth)
+    given = request.filters.to_sql(questions.columns)
+
+    def search(sub_query: SubQuery) -> tuple[list[Candidate], TraceRecorder]:
+        own = TraceRecorder()
+        where = " AND ".join(filter(None, (given, _within(sub_query.selections)))) or None
+        began = time.perf_counter()
+        found = search_both(questions, sub_query.text, sub_query.vector, where, depth, own)[:depth]
+        own.add(
+            "sub_query",
+            began,
+            len(found),
+            index=questions.name,
+            version=questions.version,
+            where=where,
+            texts=(sub_query.text,),
+        )
+        return found, own
+
+    if len(plan) == 1:
+        results = [search(plan[0])]
+    else:
+        with ThreadPoolExecutor(len(plan)) as pool:
+            results = list(pool.map(search, plan))
+    for _, own in results:
+        trace.steps += own.steps
+    return [found for found, _ in results]
+
+
+def _passages(
+    plan: Sequence[SubQuery], questions: Index, found: Sequence[Sequence[Candidate]]
+) -> tuple[list[dict[str, float]], dict[str, list[FoundQuestion]]]:
+    """For each sub-query the score of each passage, which is that of its best question; and all questions by passage,
+    each once, in order of the sub-queries and then by falling score.
+    """
+    rows = questions.values(sorted({each.row_id for ranking in found for each in ranking}), _COLUMNS)
+    rankings: list[dict[str, float]] = []
+    told: dict[str, dict[str, FoundQuestion]] = {}
+    for sub_query, ranking in zip(plan, found, strict=True):
+        scores: dict[str, float] = {}
+        for candidate in ranking:
+            row = rows[candidate.row_id]
+            question = FoundQuestion(candidate.key, str(row["text"]), str(row["answer"]), ())
+            chunk_ids = row["chunk_ids"]
+            for chunk_id in chunk_ids if isinstance(chunk_ids, list) else ():
+                scores.setdefault(chunk_id, candidate.score)
+                by_id = told.setdefault(chunk_id, {})
+                before = by_id.get(candidate.key, question)
+                by_id[candidate.key] = replace(before, asked=(*before.asked, sub_query.text))
+        rankings.append(scores)
+    return rankings, {chunk_id: list(by_id.values()) for chunk_id, by_id in told.items()}
+
+
+def _within(selections: Sequence[Sequence[str]]) -> str | None:
+    """Condition that a question is of one of some selections."""
+    conditions = [
+        " AND ".join(f"array_has({FACETS_COLUMN}, {sql_literal(value)})" for value in values) for values in selections
+    ]
+    return f"({' OR '.join(f'({each})' for each in conditions)})" if conditions else None

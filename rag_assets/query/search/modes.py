@@ -1,0 +1,159 @@
+"""The modes of search by name, and how a name such as `rewrite+two_step` or `hybrid,graph_local` becomes a search.
+
+```
+mode ::= "auto" | modes | preparing "+" modes        preparing ::= "hyde" | "rewrite"
+modes ::= name ("," name)*                           the rankings of several are fused
+```
+
+What stays out: the modes themselves, one module each, and which one `auto` chooses (`rag_assets.query.search.auto`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.ports import Embedder, LanguageModel, Rewriter, Turn
+from rag_assets.query.ask.graph_global import GlobalSearch
+from rag_assets.query.ask.report_levels import LevelChoice
+from rag_assets.query.ask.text_map_reduce import search_text_map_reduce
+from rag_assets.query.cancellation import Cancellation
+from rag_assets.query.filters import Filters
+from rag_assets.query.results import TraceRecorder
+from rag_assets.query.search.fulltext import search_fulltext
+from rag_assets.query.search.fused import FusedSearch
+from rag_assets.query.search.graph_local import search_graph_local
+from rag_assets.query.search.hybrid import search_hybrid
+from rag_assets.query.search.hyde import HydeOptions, HydeSearch
+from rag_assets.query.search.meta_knowledge import MetaKnowledgeSearch
+from rag_assets.query.search.request import Mode
+from rag_assets.query.search.rewriting import ModelRewriter, RewriteSearch
+from rag_assets.query.search.rewriting_rules import RuleRewriter
+from rag_assets.query.search.sub_queries import Planner
+from rag_assets.query.search.two_step import search_two_step
+from rag_assets.query.search.vector import search_vector
+from rag_assets.query.search.watched_model import WatchedModel
+
+AUTO_MODE = "auto"
+FULLTEXT_MODE = "fulltext"
+HYBRID_MODE = "hybrid"
+TWO_STEP_MODE = "two_step"
+META_KNOWLEDGE_MODE = "meta_knowledge"
+GRAPH_LOCAL_MODE = "graph_local"
+GRAPH_GLOBAL_MODE = "graph_global"
+TEXT_MAP_REDUCE_MODE = "text_map_reduce"
+HYDE_MODE = "hyde"
+REWRITE_MODE = "rewrite"
+
+_MODES: Mapping[str, Mode] = {
+    "vector": search_vector,
+    FULLTEXT_MODE: search_fulltext,
+    HYBRID_MODE: search_hybrid,
+    TWO_STEP_MODE: search_two_step,
+    GRAPH_LOCAL_MODE: search_graph_local,
+    TEXT_MAP_REDUCE_MODE: search_text_map_reduce,
+}
+RETRIEVERS = (*_MODES, GRAPH_GLOBAL_MODE, META_KNOWLEDGE_MODE)
+PREPARING_MODES = {
+    HYDE_MODE: "vector",
+    REWRITE_MODE: HYBRID_MODE,
+}  # with the mode that finds passages where none is named
+MODES = (*RETRIEVERS, *PREPARING_MODES, AUTO_MODE)
+NEEDS_NO_VECTOR = frozenset({FULLTEXT_MODE})
+
+
+@dataclass(frozen=True)
+class How:
+    """What is asked of a search besides the query, see `KnowledgeBase.search`."""
+
+    mode: str
+    k: int
+    filters: Filters
+    granularity: str
+    summaries: str
+    levels: LevelChoice | None
+    history: tuple[Turn, ...] = ()
+
+    @property
+    def retriever(self) -> str:
+        """The mode that finds passages; several with commas between them where they are fused."""
+        first, _, named = self.mode.partition("+")
+        return named or PREPARING_MODES.get(first, first)
+
+
+def check_mode(mode: str) -> None:
+    """Find out whether there is such a mode.
+
+    Raises:
+        QueryError: There is not, or it fuses what cannot be fused.
+    """
+    first, plus, after = mode.partition("+")
+    names = (after if plus else first).split(",")
+    if plus and (first not in PREPARING_MODES or not set(names) <= set(RETRIEVERS)):
+        before, retrievers = " or ".join(PREPARING_MODES), ", ".join(RETRIEVERS)
+        raise QueryError(
+            f"unknown mode {mode!r}, expected {before} before the plus sign and one of {retrievers}, "
+            "or several with commas between, after it"
+        )
+    if not set(names) <= set(MODES):
+        raise QueryError(f"unknown mode {mode!r}, expected one of {', '.join(MODES)}, or several with commas between")
+    if len(names) > 1 and AUTO_MODE in names:
+        raise QueryError(f"mode {mode!r}: {AUTO_MODE} chooses a mode by itself and cannot be fused with others")
+    if len(set(names)) < len(names):
+        raise QueryError(f"mode {mode!r} names a mode twice: only different modes are fused")
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Makes the search for one query.
+
+    Attributes:
+        embedder: The embedder of the passages.
+        planner: Makes sub-queries for `meta_knowledge`.
+        hyde: How `hyde` searches.
+        model: The language model, or None.
+        rewriter: Rewrites in `rewrite`; None for the model, or rules without one.
+    """
+
+    embedder: Embedder
+    planner: Planner
+    hyde: HydeOptions
+    model: LanguageModel | None = None
+    rewriter: Rewriter | None = None
+
+    def watched(self, trace: TraceRecorder, cancellation: Cancellation) -> "Modes":
+        """The same with language models whose calls are written into a trace, and end when they are given up."""
+        models = {id(each.model): each.model for each in self.hyde.generators}
+        watched = {key: WatchedModel(model, trace, cancellation) for key, model in models.items()}
+        generators = tuple(replace(each, model=watched[id(each.model)]) for each in self.hyde.generators)
+        model = WatchedModel(self.model, trace, cancellation) if self.model is not None else None
+        hyde = replace(self.hyde, generators=generators)
+        return replace(self, planner=self.planner.with_model(model), hyde=hyde, model=model)
+
+    def search(self, how: How) -> Mode:
+        """The search that a mode names, any but `auto`; it may be asked again for more passages of the same query."""
+        first, plus, retriever = how.mode.partition("+")
+        return self._prepared(first, retriever, how) if plus else self._retriever(first, how)
+
+    def _prepared(self, name: str, retriever: str, how: How) -> Mode:
+        """What goes before a retriever."""
+        if name == REWRITE_MODE:
+            found = self._retriever(retriever, how)
+            return RewriteSearch(self.embedder, self._rewriter(), how.history, found)
+        writers = self.hyde.with_model(self.model)
+        return HydeSearch(self.embedder, writers, self.hyde, lambda: self._retriever(retriever, how))
+
+    def _rewriter(self) -> Rewriter:
+        if self.rewriter is not None:
+            return self.rewriter
+        return ModelRewriter(self.model) if self.model is not None and self.model.generative else RuleRewriter()
+
+    def _retriever(self, names: str, how: How) -> Mode:
+        """One mode, or the fusion of several."""
+        name, comma, _ = names.partition(",")
+        if comma:
+            return FusedSearch({each: self._retriever(each, how) for each in names.split(",")}, how.granularity)
+        if name in PREPARING_MODES:
+            return self._prepared(name, PREPARING_MODES[name], how)
+        if name == META_KNOWLEDGE_MODE:
+            return MetaKnowledgeSearch(self.planner)
+        return GlobalSearch(how.levels) if name == GRAPH_GLOBAL_MODE else _MODES[name]

@@ -1,0 +1,263 @@
+"""The graph of passages and entities of one published version, and Personalized PageRank over it.
+
+Nodes are passages and entities. A passage and an entity that it names are joined by an edge that weighs 1 + ln(times
+named), times the entity's inverse document frequency over passages, which is 1 for an entity that one passage names;
+related entities are joined by the weight of their relationship. Edges have no direction.
+
+Source: the graph and the walk: B. Gutiérrez and others, HippoRAG, NeurIPS 2024, and From RAG to Memory (HippoRAG 2),
+ICML 2025. PageRank by power iteration: L. Page and others, The PageRank citation ranking, 1999, section 2.6.
+Deviation: edges to passages weigh by TF-IDF, not 1; entities of similar names are one node (`entity_merges`), not
+joined by edges.
+
+What stays out: where a walk starts (`rag_assets.query.search.graph_local`).
+"""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rag_assets.contracts.tables import CHUNKS, ENTITIES, ENTITY_MENTIONS, ENTITY_MERGES, RELATIONSHIPS
+from rag_assets.query.stored import StoredTables
+from rag_assets.text.folding import fold_name
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+DAMPING = 0.5
+TOLERANCE = 1e-9  # L1 distance of two steps
+_MOST_STEPS = 200
+_BLANK = " "
+
+
+@dataclass(frozen=True, eq=False)
+class PassageGraph:
+    """Passages and entities; passages are the first nodes, entities follow.
+
+    Attributes:
+        chunk_ids: The passages.
+        entity_ids: The entities.
+        entity_names: Name of each entity.
+        names: For each folded name, merged ones included, the position of its entity.
+        passage_counts: For each entity, the passages that name it.
+        adjacency: Weights of the edges, symmetric, over all nodes.
+    """
+
+    chunk_ids: Sequence[str]
+    entity_ids: Sequence[str]
+    entity_names: Sequence[str]
+    names: dict[str, int]
+    passage_counts: NDArray[np.int64]
+    adjacency: "csr_array"
+
+    @cached_property
+    def chunk_positions(self) -> dict[str, int]:
+        """Position of each passage."""
+        return {chunk_id: position for position, chunk_id in enumerate(self.chunk_ids)}
+
+    @cached_property
+    def entity_positions(self) -> dict[str, int]:
+        """Position of each entity among the entities."""
+        return {entity_id: position for position, entity_id in enumerate(self.entity_ids)}
+
+    @property
+    def edge_count(self) -> int:
+        """Edges."""
+        return int(self.adjacency.nnz) // 2
+
+    @cached_property
+    def longest_name(self) -> int:
+        """Characters of the longest folded name."""
+        return max(map(len, self.names), default=0)
+
+    @cached_property
+    def _inverse_strengths(self) -> NDArray[np.float64]:
+        """One by the sum of the weights of each node's edges; 0 of a node without edges."""
+        strengths: NDArray[np.float64] = np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).ravel()
+        inverse = np.zeros_like(strengths)
+        inverse[strengths > 0] = 1 / strengths[strengths > 0]
+        return inverse
+
+    def personalized_pagerank(
+        self, reset: NDArray[np.float64], damping: float = DAMPING, tolerance: float = TOLERANCE
+    ) -> NDArray[np.float64]:
+        """How often a walk is at each node that follows edges by their weight and now and then starts anew.
+
+        A walk that stands at a node without edges starts anew.
+
+        Args:
+            reset: For each node how often walks start there; not negative, not all 0.
+            damping: Probability of following an edge.
+            tolerance: Sum of the changes of all nodes below which it is done.
+
+        Returns:
+            Probabilities of the nodes, in their order; they sum to 1.
+
+        Raises:
+            ValueError: The reset weights are negative, all 0, or not one for each node.
+        """
+        if reset.shape != self._inverse_strengths.shape or reset.min(initial=0.0) < 0 or reset.sum() <= 0:
+            raise ValueError("expected a weight of 0 or more for each node, and one above 0")
+        start: NDArray[np.float64] = reset / reset.sum()
+        isolated = self._inverse_strengths == 0
+        rank = start
+        for _ in range(_MOST_STEPS):
+            stepped = self.adjacency @ (rank * self._inverse_strengths) + rank[isolated].sum() * start
+            following: NDArray[np.float64] = damping * stepped + (1 - damping) * start
+            change = float(np.abs(following - rank).sum())
+            rank = following
+            if change < tolerance:
+                break
+        return rank
+
+
+def build_passage_graph(stored: StoredTables) -> PassageGraph:
+    """Build the graph from the stored tables of a version.
+
+    Raises:
+        StoreError: A file is missing or damaged.
+    """
+    from scipy.sparse import block_array, coo_array
+
+    chunk_ids = stored.read(CHUNKS, ["chunk_id"])["chunk_id"].combine_chunks()
+    entities = stored.read(ENTITIES, ["entity_id", "name", "name_key"]).combine_chunks()
+    names = _names(stored, entities)
+    mentions = _mention_counts(stored, chunk_ids, names, len(entities))
+    passage_counts = np.bincount(mentions.indices, minlength=len(entities))
+    frequency = np.log1p(len(chunk_ids) / np.maximum(passage_counts, 1)) / max(np.log1p(len(chunk_ids)), 1e-9)
+    mentions.data = (1 + np.log(mentions.data)) * frequency[mentions.indices]
+    related = stored.read(RELATIONSHIPS, ["source_id", "target_id", "weight"])
+    ends = [_positions(related[name], entities["entity_id"]) for name in ("source_id", "target_id")]
+    weights = related["weight"].to_numpy()
+    upper = coo_array((weights, (ends[0], ends[1])), shape=(len(entities), len(entities)))
+    nothing = coo_array((len(chunk_ids), len(chunk_ids)), dtype=np.float64)
+    adjacency = block_array([[nothing, mentions], [mentions.T, upper + upper.T]], format="csr")
+    return PassageGraph(
+        chunk_ids.to_pylist(),
+        entities["entity_id"].to_pylist(),
+        entities["name"].to_pylist(),
+        names,
+        passage_counts,
+        adjacency,
+    )
+
+
+def _names(stored: StoredTables, entities: pa.Table) -> dict[str, int]:
+    """Position of the entity of each folded name."""
+    names = {key: position for position, key in enumerate(entities["name_key"].to_pylist())}
+    merges = stored.read(ENTITY_MERGES, ["name_key", "merged_into"])
+    merged = zip(merges["name_key"].to_pylist(), merges["merged_into"].to_pylist(), strict=True)
+    return names | {key: names[into] for key, into in merged if into in names}
+
+
+def _mention_counts(stored: StoredTables, chunk_ids: pa.Array, names: dict[str, int], entity_count: int) -> "csr_array":
+    """How often each passage names each entity."""
+    from scipy.sparse import coo_array
+
+    mentions = stored.read(ENTITY_MENTIONS, ["chunk_id", "name_key"])
+    keys = pa.array(list(names), pa.string())
+    entity_of = np.append(np.fromiter(names.values(), dtype=np.int64, count=len(names)), -1)  # -1: no such name
+    passages = _positions(mentions["chunk_id"], chunk_ids)
+    named = entity_of[_positions(mentions["name_key"], keys)]
+    held = (passages >= 0) & (named >= 0)
+    ones = np.ones(int(held.sum()))
+    counts = coo_array((ones, (passages[held], named[held])), shape=(len(chunk_ids), entity_count)).tocsr()
+    counts.sum_duplicates()
+    return counts
+
+
+def _positions(values: pa.ChunkedArray, among: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+    """Where each value stands among others; -1 for null and what is not there."""
+    known = among.combine_chunks() if isinstance(among, pa.ChunkedArray) else among
+    found = pc.fill_null(pc.index_in(values, value_set=known, skip_nulls=True), -1)
+    positions: NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    return positions
+
+
+class PassageGraphs:
+    """The graph of one published version, built when it is first asked for.
+
+    Args:
+        stored: The stored tables.
+    """
+
+    def __init__(self, stored: StoredTables) -> None:
+        self.stored = stored
+        self._lock = threading.Lock()
+        self._built: PassageGraph | None = None
+
+    def get(self) -> PassageGraph:
+        """The graph. May be asked by several threads."""
+        with self._lock:
+            if self._built is None:
+                self._built = build_passage_graph(self.stored)
+            return self._built
+
+
+def named_entities(graph: PassageGraph, text: str) -> list[int]:
+    """Entities whose whole name stands in a text: of names that overlap the longest, the first of equals.
+
+    A name that documents write with capitals is not meant by the same word in small letters (`Borders`, "borders"),
+    unless the text has no capitals at all.
+
+    Args:
+        graph: The graph.
+        text: A text as written.
+
+    Returns:
+        Positions of entities, each once, in the order of the text.
+    """
+    folded = fold_name(text)
+    written = unicodedata.normalize("NFKC", text)
+    found: dict[int, None] = {}
+    start = 0
+    while start < len(folded):
+        end = _name_end(graph, folded, start)
+        if end:
+            position = graph.names[folded[start:end]]
+            if not _stands_small(folded[start:end], graph.entity_names[position], written):
+                found[position] = None
+        start = end or start + 1
+    return list(found)
+
+
+def _stands_small(key: str, name: str, written: str) -> bool:
+    """Whether a text that has capitals writes a name, that has some, in small letters."""
+    if written == written.lower() or name == name.lower():
+        return False
+    places = [place[0] for place in re.finditer(re.escape(key), written, re.IGNORECASE)]
+    return bool(places) and all(place == place.lower() for place in places)
+
+
+def _name_end(graph: PassageGraph, folded: str, start: int) -> int:
+    """End of the longest name that begins at a place; 0 where none does."""
+    if folded[start] == _BLANK or not _parted(folded, start):
+        return 0
+    for end in range(min(len(folded), start + graph.longest_name), start + 1, -1):
+        if folded[start:end] in graph.names and _parted(folded, end):
+            return end
+    return 0
+
+
+def _parted(text: str, place: int) -> bool:
+    """Whether a name may begin or end at a place: not within a word of letters and digits, or of katakana."""
+    if not 0 < place < len(text):
+        return True
+    before, after = _script(text[place - 1]), _script(text[place])
+    return not (before == after and before in {"word", "katakana"})
+
+
+def _script(character: str) -> str:
+    if "\u30a1" <= character <= "\u30fc":
+        return "katakana"
+    if character > "\u2e7f":
+        return "wide"
+    return "word" if character.isalnum() else "other"

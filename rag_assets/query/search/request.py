@@ -1,0 +1,74 @@
+"""What a mode of search is given."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.causes import SummaryFormat
+from rag_assets.contracts.errors import QueryError
+from rag_assets.query.ask.report_levels import ReportTree
+from rag_assets.query.filters import Filters
+from rag_assets.query.results import TraceRecorder
+from rag_assets.query.search.index import Candidate, Index
+from rag_assets.query.search.passage_graph import PassageGraphs
+
+
+@dataclass(frozen=True)
+class Request:
+    """A query, ready to be searched.
+
+    Attributes:
+        text: As asked.
+        vector: Its embedding, or None in modes that need none.
+        depth: Passages to find.
+        filters: What they must satisfy.
+        summaries: Which summaries choose the pages or files of two-step search.
+        show_all: Whether all passages found will be shown, so that what is shown of them is best read at once.
+    """
+
+    text: str
+    vector: NDArray[np.float32] | None
+    depth: int
+    filters: Filters
+    summaries: SummaryFormat
+    show_all: bool = False
+
+    @property
+    def embedding(self) -> NDArray[np.float32]:
+        """The embedding, in modes that need one."""
+        if self.vector is None:
+            raise QueryError("this mode needs the query's embedding")
+        return self.vector
+
+
+@dataclass(frozen=True)
+class Indexes:
+    """The serving tables of one published version.
+
+    Attributes:
+        chunks: Passages.
+        summaries: Summaries of files and pages, or None where there are none.
+        questions: Questions that documents answer, or None where there are none.
+        entities: Nodes of the entity graph, or None where there are none.
+        reports: Reports on communities, or None where there are none.
+        graphs: The graph of passages and entities, or None without stored tables.
+        report_tree: The communities with reports, or None without stored tables.
+    """
+
+    chunks: Index
+    summaries: Index | None
+    questions: Index | None = None
+    entities: Index | None = None
+    reports: Index | None = None
+    graphs: PassageGraphs | None = None
+    report_tree: ReportTree | None = None
+
+
+Mode = Callable[[Request, Indexes, TraceRecorder], list[Candidate]]
+
+
+def clean_text(text: str) -> str:
+    """Text that every model can take: no lone surrogates, no NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", " ")

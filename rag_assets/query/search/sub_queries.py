@@ -1,0 +1,317 @@
+"""Which selections a query is about, and the sub-queries that their meta knowledge leads to.
+
+The query itself is always the first of them. Where the facets were not given but guessed, it is searched in all
+questions, so that a wrong guess adds to what is found and hides nothing.
+
+Source: Meta Knowledge Summaries and query augmentation of L. Mombaerts et al., "Meta Knowledge for Retrieval Augmented
+Large Language Models", KDD workshop 2024. Deviations: selections are chosen by the system where none are given; without
+a language model the summary speaks through its key terms.
+"""
+
+import json
+import re
+import time
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.errors import BudgetError, ModelError
+from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
+from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.query.filters import Filters
+from rag_assets.query.results import TraceRecorder
+from rag_assets.query.search.knowledge import Knowledge, Selection
+from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
+
+CHOOSE_STEP = "choose_knowledge"
+PLAN_STEP = "plan_queries"
+MOST_SELECTIONS = 2
+MOST_SUB_QUERIES = 5
+TERMS = 3  # key terms of a selection, each of which makes a sub-query
+
+_ASSET = "search"
+_LISTED_TERMS = 10
+_LISTED_TOKENS = 6000
+_SUMMARY_TOKENS = 1500
+_PROMPT_TOKENS = 900
+_QUERY_TOKENS = 500
+_LEAST_TOKENS = 256
+_CHOICE_TOKENS = 300
+_PLAN_CHARS = 300
+_SUB_QUERY_CHARS = 200
+_PLAN_TOKENS = 2 * int((_PLAN_CHARS + MOST_SUB_QUERIES * _SUB_QUERY_CHARS) * 1.5)
+_JAPANESE = re.compile("[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
+
+
+@dataclass(frozen=True)
+class SubQuery:
+    """Something to search for.
+
+    Attributes:
+        text: What is searched for.
+        vector: Its embedding.
+        selections: Facet values, each as `facet=value`, of the selections to search in; all questions where empty.
+    """
+
+    text: str
+    vector: NDArray[np.float32]
+    selections: tuple[tuple[str, ...], ...] = ()
+
+
+class Planner:
+    """Makes sub-queries from the meta knowledge of a published version.
+
+    Args:
+        embedder: The embedder of the questions.
+        knowledge: The meta knowledge; None where there is none.
+        model: Chooses and plans; None, or one that does not write, leaves it to similarity and key terms.
+        vectors: Embeddings of key terms and descriptions that are at hand; further ones are put there.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        knowledge: Knowledge | None,
+        model: LanguageModel | None,
+        vectors: dict[str, NDArray[np.float32]] | None = None,
+    ) -> None:
+        self._embedder = embedder
+        self._knowledge = knowledge
+        self._model = model if model is not None and model.generative else None
+        self._vectors = {} if vectors is None else vectors
+
+    def with_model(self, model: LanguageModel | None) -> "Planner":
+        """The same planner with another model, or one that is watched."""
+        return Planner(self._embedder, self._knowledge, model, self._vectors)
+
+    def plan(
+        self, query: str, vector: NDArray[np.float32], filters: Filters, trace: TraceRecorder
+    ) -> tuple[SubQuery, ...]:
+        """The query, then the sub-queries made from it.
+
+        Args:
+            query: The query.
+            vector: Its embedding.
+            filters: Facet values asked for stand here.
+            trace: Told what was chosen and planned.
+
+        Raises:
+            ModelError: The embedder failed.
+            BudgetError: A call may cost more than the budget allows.
+            StoreError: A published file is gone.
+        """
+        known = self._knowledge.selections if self._knowledge is not None else ()
+        if filters.facet:
+            began = time.perf_counter()
+            chosen = _given(known, filters)
+            trace.add("select", began, len(chosen), texts=tuple(each.name for each in chosen))
+        else:
+            chosen = self._detected(query, vector, known, trace) if known else []
+        if not chosen:
+            return (SubQuery(query, vector),)
+        # given facets are part of the filters already
+        places = () if filters.facet else tuple(each.facets for each in chosen)
+        texts = self._planned(query, chosen, trace)
+        if texts is None:
+            return self._with_terms(query, vector, chosen, places, trace)
+        return (SubQuery(query, vector), *self._sub_queries(texts, [places] * len(texts)))
+
+    def _detected(
+        self, query: str, vector: NDArray[np.float32], known: Sequence[Selection], trace: TraceRecorder
+    ) -> list[Selection]:
+        """The selections that a query is about."""
+        began = time.perf_counter()
+        if self._model is not None:
+            value, problem = self._asked(_choice_request(query, known, self._model.context_tokens))
+            if value is not None:
+                numbers = value.get("groups")
+                listed = numbers if isinstance(numbers, list) else []
+                chosen = [known[number - 1] for number in dict.fromkeys(listed) if isinstance(number, int)]
+                trace.add("choose", began, len(chosen), texts=tuple(each.name for each in chosen))
+                return chosen[:MOST_SELECTIONS]
+            trace.add("choose", began, 0, texts=(f"failed: {problem}",))
+            began = time.perf_counter()
+        scores = self._embedded([_described(each) for each in known]) @ vector
+        chosen = [known[index] for index in above_chance(scores, [each.facets for each in known])]
+        trace.add("detect", began, len(chosen), texts=tuple(each.name for each in chosen))
+        return chosen
+
+    def _planned(self, query: str, chosen: Sequence[Selection], trace: TraceRecorder) -> list[str] | None:
+        """Sub-queries by the language model; None where there is none or it gave none."""
+        if self._model is None:
+            return None
+        began = time.perf_counter()
+        value, problem = self._asked(_plan_request(query, chosen, self._model.context_tokens))
+        queries = value.get("queries") if value is not None else None
+        if not isinstance(queries, list):
+            trace.add("plan", began, 0, texts=(f"failed: {problem}",))
+            return None
+        lines = [" ".join(str(each).replace("\0", " ").split()) for each in queries]
+        texts = [text for text in dict.fromkeys(lines) if text and text != query][:MOST_SUB_QUERIES]
+        trace.add("plan", began, len(texts), texts=tuple(texts))
+        return texts
+
+    def _with_terms(
+        self,
+        query: str,
+        vector: NDArray[np.float32],
+        chosen: Sequence[Selection],
+        places: tuple[tuple[str, ...], ...],
+        trace: TraceRecorder,
+    ) -> tuple[SubQuery, ...]:
+        """The query with each of the key terms that are nearest to it."""
+        began = time.perf_counter()
+        asked = _folded(query)
+        wanted: dict[str, tuple[tuple[str, ...], ...]] = {}
+        for position, selection in enumerate(chosen):
+            terms = [term for term in selection.key_terms if _folded(term) not in asked]
+            if not terms:
+                continue
+            scores = self._embedded(terms) @ vector
+            order = sorted(range(len(terms)), key=lambda index: (-round(float(scores[index]), 6), index))
+            for index in order[:TERMS]:
+                wanted.setdefault(terms[index], places[position : position + 1])
+        trace.add("key_terms", began, len(wanted), texts=tuple(wanted))
+        texts = [f"{query} {term}" for term in wanted]
+        return (SubQuery(query, vector), *self._sub_queries(texts, list(wanted.values())))
+
+    def _sub_queries(self, texts: Sequence[str], places: Sequence[tuple[tuple[str, ...], ...]]) -> list[SubQuery]:
+        if not texts:
+            return []
+        cleaned = [text.encode("utf-8", "replace").decode().replace("\0", " ") for text in texts]
+        vectors = self._embedder.embed(cleaned, EmbeddingKind.QUERY)
+        return [SubQuery(*each) for each in zip(cleaned, vectors, places, strict=True)]
+
+    def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embeddings of texts, each computed once."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if missing:
+            self._vectors |= zip(missing, self._embedder.embed(missing, EmbeddingKind.PASSAGE), strict=True)
+        return np.stack([self._vectors[text] for text in texts])
+
+    def _asked(self, request: Request) -> tuple[dict[str, JsonValue] | None, str]:
+        """The answer to one request; None where it cannot be used, and why."""
+        assert self._model is not None
+        problem = "no answer"
+        try:
+            for answer in self._model.generate([request]):
+                if answer.outcome is Outcome.COMPLETED and isinstance(answer.value, dict):
+                    return answer.value, ""
+                problem = answer.error or answer.outcome.value
+        except BudgetError:
+            raise
+        except ModelError as error:
+            problem = str(error)
+        return None, problem
+
+
+def above_chance(scores: NDArray[np.float32], facets: Sequence[tuple[str, ...]]) -> list[int]:
+    """The one or two best scores that stand out: at least a standard deviation above the mean of all.
+
+    Cosines of one embedder lie close together whatever the texts, so that only their differences tell anything. A
+    second one must not be part of the first, nor the first part of it.
+
+    Args:
+        scores: Score of each selection.
+        facets: Its facet values.
+
+    Returns:
+        Positions, best first; none where all scores are equal, unless there is one only.
+    """
+    if len(scores) == 1:
+        return [0]
+    least = float(scores.mean()) + float(scores.std()) - 1e-6
+    if float(scores.std()) < 1e-6:
+        return []
+    order = sorted(range(len(scores)), key=lambda index: (-round(float(scores[index]), 6), index))
+    chosen: list[int] = []
+    for index in order:
+        if len(chosen) == MOST_SELECTIONS or scores[index] < least:
+            break
+        held = set(facets[index])
+        if not any(held <= set(facets[other]) or held >= set(facets[other]) for other in chosen):
+            chosen.append(index)
+    return chosen
+
+
+def _given(known: Sequence[Selection], filters: Filters) -> list[Selection]:
+    """Selections within the facet values asked for: those of most values, then those of most questions."""
+    asked = set(filters.facet)
+    inside = [each for each in known if asked.issuperset(each.facets)]
+    inside.sort(key=lambda each: -len(each.facets))
+    chosen: list[Selection] = []
+    for each in inside:
+        if not any(set(each.facets) <= set(other.facets) for other in chosen):
+            chosen.append(each)
+    return chosen[:MOST_SELECTIONS]
+
+
+def _described(selection: Selection) -> str:
+    values = " ".join(value.replace("_", " ").replace("=", " ") for value in selection.facets)
+    return f"{values}: {', '.join(selection.key_terms)}"
+
+
+def _choice_request(query: str, known: Sequence[Selection], context_tokens: int) -> Request:
+    room = context_tokens - _PROMPT_TOKENS - _QUERY_TOKENS - _CHOICE_TOKENS
+    tokens = max(_LEAST_TOKENS, min(_LISTED_TOKENS, room))
+    lines: list[str] = []
+    for number, each in enumerate(known, start=1):
+        line = f"{number}. {each.name}: {', '.join(each.key_terms[:_LISTED_TERMS])}"
+        tokens -= estimate_tokens(line) + 1
+        if lines and tokens < 0:
+            break
+        lines.append(line)
+    prompt = load_prompt(CHOOSE_STEP, question_language(query))
+    groups: JsonValue = {
+        "type": "array",
+        "maxItems": MOST_SELECTIONS,
+        "items": {"type": "integer", "minimum": 1, "maximum": len(lines)},
+    }
+    return _request(
+        CHOOSE_STEP,
+        prompt.prefix.substitute(most=str(MOST_SELECTIONS), groups=fenced("\n".join(lines), "groups")),
+        prompt.question.substitute(query=_fenced_query(query)),
+        {"groups": groups},
+        _CHOICE_TOKENS,
+    )
+
+
+def _plan_request(query: str, chosen: Sequence[Selection], context_tokens: int) -> Request:
+    room = context_tokens - _PROMPT_TOKENS - _QUERY_TOKENS - _PLAN_TOKENS
+    each_tokens = max(_LEAST_TOKENS, min(_SUMMARY_TOKENS, room // len(chosen)))
+    told = [cut_to_tokens(f"{each.name}\n{', '.join(each.key_terms)}\n{each.text}", each_tokens) for each in chosen]
+    prompt = load_prompt(PLAN_STEP, question_language(query))
+    queries: JsonValue = {
+        "type": "array",
+        "maxItems": MOST_SUB_QUERIES,
+        "items": {"type": "string", "minLength": 1, "maxLength": 2 * _SUB_QUERY_CHARS},
+    }
+    return _request(
+        PLAN_STEP,
+        prompt.prefix.substitute(most=str(MOST_SUB_QUERIES), plan_chars=str(_PLAN_CHARS)),
+        prompt.question.substitute(query=_fenced_query(query), document=fenced("\n\n".join(told))),
+        {"plan": {"type": "string", "maxLength": 2 * _PLAN_CHARS}, "queries": queries},
+        _PLAN_TOKENS,
+    )
+
+
+def _request(step: str, prefix: str, question: str, properties: dict[str, JsonValue], max_tokens: int) -> Request:
+    schema = object_schema(properties)
+    return Request(prefix, (Message("user", question),), max_tokens, Tag(_ASSET, step), schema=json.dumps(schema))
+
+
+def _fenced_query(query: str) -> str:
+    return fenced(cut_to_tokens(query, _QUERY_TOKENS), "query")
+
+
+def question_language(text: str) -> str:
+    """Language of the prompts for a question: `ja` where it holds Japanese, else `en`."""
+    return "ja" if _JAPANESE.search(text) else "en"
+
+
+def _folded(text: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", text).casefold().split())

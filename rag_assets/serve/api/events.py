@@ -1,0 +1,216 @@
+"""Answers while they are written: a thread reads the events of `KnowledgeBase.ask_stream`, the event loop sends them.
+
+Where the caller goes away, a question that waits for its turn is dropped, and one that is being answered is given up
+with its calls of language models.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import closing, suppress
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from rag_assets.contracts.errors import RagAssetsError
+from rag_assets.query.ask.answers import Answered, AnswerEvent, EvidenceFound, TextPiece
+from rag_assets.query.cancellation import Cancellation
+from rag_assets.query.filters import parse_filters
+from rag_assets.query.published import OpenVersion
+from rag_assets.serve.api.problems import Problem, of_error
+from rag_assets.serve.api.schemas import AskRequest
+from rag_assets.serve.service import Service, Timed, json_response, version_header
+
+_log = logging.getLogger(__name__)
+_KEEP_ALIVE_SECONDS = 10.0
+_LOOK_SECONDS = 0.5
+
+
+class _Asking:
+    """One question that is being answered.
+
+    Args:
+        request: Of the caller.
+        service: What routes share.
+        asked: The question.
+        mode: How passages are found.
+    """
+
+    def __init__(self, request: Request, service: Service, asked: AskRequest, mode: str) -> None:
+        self._request = request
+        self._service = service
+        self._asked = asked
+        self._mode = mode
+        self._cancellation = Cancellation()
+        self._next_look = time.monotonic() + _LOOK_SECONDS
+        self._loop = asyncio.get_running_loop()
+        self._events: asyncio.Queue[AnswerEvent | OpenVersion | None] = asyncio.Queue()
+        self._work = asyncio.ensure_future(service.asking.run(self._write, self._cancellation))
+        self._work.add_done_callback(_looked_at)
+
+    async def version(self) -> OpenVersion:
+        """The version that is asked, once the work has begun.
+
+        Raises:
+            RagAssetsError: It cannot be asked.
+            Problem: Too many wait, or the caller is gone.
+        """
+        first = await self._while_waited()
+        if isinstance(first, OpenVersion):
+            return first
+        await self._work
+        raise Problem(500, "the answer ended before it began")
+
+    async def next(self, seconds: float | None = None) -> AnswerEvent | None:
+        """The next event; None after the last one.
+
+        Args:
+            seconds: How long it is waited for; None as long as the caller waits.
+
+        Raises:
+            TimeoutError: There is none within the time.
+            RagAssetsError: The question cannot be answered.
+            Problem: The caller is gone.
+        """
+        event = await (self._while_waited() if seconds is None else self._next(seconds))
+        if event is None:
+            await self._work
+            return None
+        assert not isinstance(event, OpenVersion)
+        return event
+
+    def leave(self) -> None:
+        """Give the question up; does nothing where it has been answered."""
+        self._work.cancel()
+
+    async def _while_waited(self) -> AnswerEvent | OpenVersion | None:
+        """The next event; also where events come fast, it is looked now and then whether the caller waits."""
+        while True:
+            if time.monotonic() >= self._next_look:
+                self._next_look = time.monotonic() + _LOOK_SECONDS
+                if await self._request.is_disconnected():
+                    raise Problem(503, "the caller is gone")
+            with suppress(TimeoutError):
+                return await self._next(_LOOK_SECONDS)
+
+    async def _next(self, seconds: float) -> AnswerEvent | OpenVersion | None:
+        waiting = asyncio.ensure_future(self._events.get())
+        done, _ = await asyncio.wait({waiting, self._work}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if waiting in done:
+            return waiting.result()
+        waiting.cancel()
+        if not done:
+            raise TimeoutError
+        return None if self._events.empty() else self._events.get_nowait()
+
+    def _write(self) -> None:
+        """In a thread: read the events."""
+        version = self._service.current()
+        self._tell(version)
+        asked = self._asked
+        with Timed(self._service.metrics, self._mode, "ask"):
+            stream = version.base.ask_stream(
+                asked.question,
+                self._mode,
+                asked.k or self._service.options.k,
+                parse_filters(asked.filters),
+                history=asked.turns(),
+                summaries=asked.summaries,
+                levels=asked.levels(self._service.options.levels),
+                cancellation=self._cancellation,
+            )
+            with closing(stream):
+                for event in stream:
+                    self._tell(event)
+                    self._cancellation.check()
+
+    def _tell(self, event: AnswerEvent | OpenVersion) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._events.put_nowait, event)
+
+
+def _looked_at(work: "asyncio.Future[None]") -> None:
+    """Take note of an error that nobody waits for, so that it is not logged with its text."""
+    if not work.cancelled():
+        work.exception()
+
+
+def wants_events(request: Request) -> bool:
+    """Whether the caller asks for server-sent events."""
+    return "text/event-stream" in request.headers.get("accept", "").lower()
+
+
+async def answered(request: Request, service: Service, asked: AskRequest, mode: str) -> Response:
+    """The whole answer as JSON.
+
+    Raises:
+        RagAssetsError: The question cannot be answered.
+        Problem: Too many wait, or the caller is gone.
+    """
+    asking = _Asking(request, service, asked, mode)
+    try:
+        version = await asking.version()
+        while True:
+            event = await asking.next()
+            if isinstance(event, Answered):
+                return json_response(event.answer.to_json(), version)
+            if event is None:
+                raise Problem(500, "there is no answer")
+    finally:
+        asking.leave()
+
+
+async def answer_events(request: Request, service: Service, asked: AskRequest, mode: str) -> Response:
+    """The answer as server-sent events. What is wrong with the question is told as a plain response.
+
+    Raises:
+        RagAssetsError: The question cannot be answered.
+        Problem: Too many wait, or the caller is gone.
+    """
+    asking = _Asking(request, service, asked, mode)
+    try:
+        version = await asking.version()
+        first = await asking.next()
+    except BaseException:
+        asking.leave()
+        raise
+    headers = {"X-Accel-Buffering": "no", **version_header(version)}
+    return StreamingResponse(_sent(asking, first), media_type="text/event-stream", headers=headers)
+
+
+async def _sent(asking: _Asking, first: AnswerEvent | None) -> AsyncIterator[bytes]:
+    event = first
+    try:
+        while event is not None:
+            yield _as_event(event)
+            while True:
+                try:
+                    event = await asking.next(_KEEP_ALIVE_SECONDS)
+                    break
+                except TimeoutError:
+                    yield b": still writing\n\n"
+    except RagAssetsError as error:
+        problem = of_error(error)
+        yield _event("error", {"status": problem.status, "detail": problem.detail})
+    except Exception:  # noqa: BLE001 - the response has begun
+        _log.exception("an answer failed")
+        yield _event("error", {"status": 500, "detail": "the request failed; see the log"})
+    finally:
+        asking.leave()
+
+
+def _as_event(event: AnswerEvent) -> bytes:
+    match event:
+        case EvidenceFound():
+            hits = [hit.to_json() for hit in event.hits]
+            return _event("evidence", {"hits": hits, "trace": event.trace.to_json()})
+        case TextPiece():
+            return _event("text", {"text": event.text})
+        case Answered():
+            return _event("answer", event.answer.to_json())
+
+
+def _event(name: str, content: object) -> bytes:
+    return f"event: {name}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n".encode("utf-8", "replace")

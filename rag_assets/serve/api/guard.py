@@ -1,0 +1,208 @@
+"""What every request passes first: its id, who asks and from where, how often, how much; and the log afterwards.
+
+Written against ASGI itself, so that streams pass through it unbuffered.
+"""
+
+import asyncio
+import hmac
+import logging
+import re
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rag_assets.contracts.exposure import is_own_name, is_own_page, is_plain_path
+from rag_assets.serve.api.limits import RateLimit
+from rag_assets.serve.api.logs import REQUESTS
+from rag_assets.serve.api.metrics import Metrics
+from rag_assets.serve.api.options import ApiOptions
+from rag_assets.serve.api.problems import Problem
+
+_log = logging.getLogger(REQUESTS)
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_METHODS = _WITH_BODY | {"GET", "HEAD", "OPTIONS"}
+_BODY_SECONDS = 30.0
+_SECURITY = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+        "font-src 'self'; manifest-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+def is_protected(path: str) -> bool:
+    """Whether a path holds data: the API, the figures, and agents' protocol; not the files of the web page."""
+    return path in {"/metrics", "/mcp"} or path.startswith(("/api/", "/mcp/"))
+
+
+@dataclass
+class _Passing:
+    """A request on its way.
+
+    Attributes:
+        request_id: Under which it stands in the log.
+        began: When it came, `time.perf_counter`.
+        status: Status of the response; 0 before it starts.
+    """
+
+    request_id: str
+    began: float
+    status: int = 0
+
+
+class Guard:
+    """The outermost layer of the app.
+
+    Args:
+        app: What is inside.
+        options: Limits.
+        metrics: Told of every request.
+    """
+
+    def __init__(self, app: ASGIApp, options: ApiOptions, metrics: Metrics) -> None:
+        self._app = app
+        self._options = options
+        self._metrics = metrics
+        self._rate = RateLimit(options.requests_per_minute)
+        self._token = options.token.encode() if options.token else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        passing = _Passing(given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex, time.perf_counter())
+        scope.setdefault("state", {})["request_id"] = passing.request_id
+        answering = self._answering(scope, send, passing)
+        try:
+            self._check(scope, headers)
+            if scope["method"] in _WITH_BODY and is_protected(scope["path"]):  # nothing else reads one
+                receive = await self._with_body(receive, headers)
+            await self._app(scope, receive, answering)
+        except Problem as problem:
+            await problem.response(passing.request_id)(scope, receive, answering)
+        except Exception as error:  # noqa: BLE001 - the last one who can answer
+            _log.exception("request", extra={"request": {"request_id": passing.request_id, "event": "failed"}})
+            self._metrics.errors.labels(type(error).__name__).inc()
+            if passing.status == 0:
+                failed = Problem(500, "the request failed; see the log").response(passing.request_id)
+                await failed(scope, receive, answering)
+        finally:
+            self._note(scope, passing)
+
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        self._check_host(headers.get("host", ""))
+        if not is_plain_path(scope["path"]):
+            raise Problem(400, "the path holds control characters")
+        scope["state"]["known"] = self._token is None or self._shows(headers, self._token)
+        if not is_protected(scope["path"]):
+            return
+        _check_origin(scope, headers)
+        self._rate.check(scope["client"][0] if scope.get("client") else "")
+        if not scope["state"]["known"]:
+            raise Problem(
+                401, "send the header `Authorization: Bearer TOKEN`", {"WWW-Authenticate": 'Bearer realm="rag"'}
+            )
+
+    @staticmethod
+    def _shows(headers: Headers, token: bytes) -> bool:
+        kind, _, shown = headers.get("authorization", "").partition(" ")
+        right = hmac.compare_digest(shown.strip().encode("utf-8", "replace"), token)
+        return right and kind.lower() == "bearer"
+
+    def _check_host(self, host: str) -> None:
+        """Refuse names that are not this server's."""
+        if not is_own_name(host, self._options.hosts, loopback=self._options.loopback):
+            raise Problem(403, "the server is not called by this name; see the setting serve.hosts")
+
+    async def _with_body(self, receive: Receive, headers: Headers) -> Receive:
+        """Read the body, as far as it is allowed to go, and give it back as if it came then."""
+        most = self._options.request_bytes
+        too_large = Problem(413, f"expected at most {most} bytes", {"Connection": "close"})
+        stated = headers.get("content-length", "0")
+        if stated.isdigit() and int(stated) > most:
+            raise too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        break
+                    body += message.get("body", b"")
+                    if len(body) > most:
+                        raise too_large
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError as error:
+            late = f"expected the whole request in {_BODY_SECONDS:g} seconds"
+            raise Problem(408, late, {"Connection": "close"}) from error
+        kept: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def again() -> Message:
+            return kept.pop() if kept else await receive()
+
+        return again
+
+    def _answering(self, scope: Scope, send: Send, passing: _Passing) -> Send:
+        async def answering(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                passing.status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in _SECURITY.items():
+                    headers.setdefault(name, value)
+                headers["x-request-id"] = passing.request_id
+                if is_protected(scope["path"]):
+                    headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        return answering
+
+    def _note(self, scope: Scope, passing: _Passing) -> None:
+        elapsed = time.perf_counter() - passing.began
+        route = route_of(scope)
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._metrics.requests.labels(method, route, str(passing.status)).inc()
+        self._metrics.request_seconds.labels(route).observe(elapsed)
+        noted: dict[str, Any] = scope["state"].get("noted", {})
+        facts = {
+            "event": "request",
+            "request_id": passing.request_id,
+            "method": method,
+            "route": route,
+            "status": passing.status,
+            "milliseconds": round(elapsed * 1000, 3),
+            "client": scope["client"][0] if scope.get("client") else None,
+            **noted,
+        }
+        _log.info("request", extra={"request": facts})
+
+
+def route_of(scope: Scope) -> str:
+    """The pattern that a path fits, as in `/api/v1/documents/{document_id}`: the path itself names documents."""
+    route = scope.get("route")
+    path = getattr(route, "path", None)
+    return str(path) if path else "other"
+
+
+def _check_origin(scope: Scope, headers: Headers) -> None:
+    """Refuse what pages of other sites send; links to the page itself may stand anywhere."""
+    navigates = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
+    site = None if navigates else headers.get("sec-fetch-site")
+    if not is_own_page(headers.get("host", ""), headers.get("origin"), site):
+        raise Problem(403, "pages of other sites may not ask here")

@@ -1,0 +1,158 @@
+"""Runs queries of strangers, in a process of its own: `python -m rag_assets.serve.sql.worker`, see `SqlReader`."""
+
+import base64
+import json
+import math
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as time_of_day
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import duckdb
+
+from rag_assets.contracts.errors import QueryError, RagAssetsError, StoreError
+from rag_assets.contracts.tables import TABLES
+from rag_assets.processes.workers import limit_memory, serve
+from rag_assets.serve.sql.database import open_database
+from rag_assets.serve.sql.rules import check_select, damaged_table, one_line
+from rag_assets.store.lake import Lake
+from rag_assets.store.queries import read_queries, sql_folder
+from rag_assets.store.snapshots import Snapshot
+from rag_assets.text.plain import message_of
+
+_OVERHEAD_BYTES = 256 << 20  # of Python and Arrow beside what DuckDB counts
+_MAX_SAFE_INTEGER = (1 << 53) - 1
+
+
+class _Database:
+    """The database of the version that was asked last."""
+
+    def __init__(self) -> None:
+        self._opened: tuple[object, duckdb.DuckDBPyConnection] | None = None
+        self.tables = frozenset([*TABLES, *read_queries(sql_folder())])
+        self._limited = False
+        self.out_of_memory = False  # what is left of it may not do for the next query
+
+    def of(self, lake: Path, snapshot: Snapshot, memory_bytes: int) -> duckdb.DuckDBPyConnection:
+        """The database of a version."""
+        key = (lake, snapshot, memory_bytes)
+        if self._opened is not None and self._opened[0] == key:
+            return self._opened[1]
+        if self._opened is not None:
+            self._opened[1].close()
+            self._opened = None
+        settings = {
+            "memory_limit": f"{memory_bytes}B",
+            "threads": "1",
+            "temp_directory": "",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        }
+        connection = open_database(Lake(lake), snapshot, settings)
+        if not self._limited:
+            connection.sql("SELECT count(*), max(title) FROM documents").fetchall()  # starts what reads files
+            limit_memory(memory_bytes + _OVERHEAD_BYTES)
+            self._limited = True
+        self._opened = key, connection
+        return connection
+
+
+def answer(request: dict[str, Any], database: _Database) -> dict[str, Any]:
+    """Run one query; `{"columns": ..., "rows": ...}`, or `{"error": ...}`."""
+    connection = database.of(Path(request["lake"]), Snapshot(**request["snapshot"]), request["memory_bytes"])
+    began = time.perf_counter()
+    timer = threading.Timer(request["seconds"], connection.interrupt)
+    timer.start()
+    try:
+        check_select(connection, request["query"], database.tables)
+        connection.execute("BEGIN TRANSACTION READ ONLY")
+        found = connection.sql(request["query"])
+        if found is None:
+            raise QueryError("expected a SELECT statement; nothing else is run here")
+        columns = [{"name": name, "type": str(kind)} for name, kind in zip(found.columns, found.types, strict=True)]
+        left_bytes = request["result_bytes"] - len(json.dumps(columns, ensure_ascii=False).encode("utf-8", "replace"))
+        rows, complete = _rows(found, request["row_limit"], left_bytes, request["result_bytes"])
+    except duckdb.InterruptException as error:
+        raise QueryError(f"the query took longer than {request['seconds']:g} seconds") from error
+    except (duckdb.OutOfMemoryException, MemoryError) as error:
+        database.out_of_memory = True
+        raise QueryError("the query took more memory than it may") from error
+    except duckdb.Error as error:
+        kind = StoreError if damaged_table(error) else QueryError
+        raise kind(one_line(error)) from error
+    except (ValueError, OverflowError) as error:  # a value that Python has no type for
+        raise QueryError(message_of(f"a value of the result cannot be told: {error}")) from error
+    finally:
+        timer.cancel()
+        with suppress(duckdb.Error):  # none was begun
+            connection.rollback()
+    elapsed = (time.perf_counter() - began) * 1000
+    return {"columns": columns, "rows": rows, "complete": complete, "milliseconds": round(elapsed, 3)}
+
+
+def _rows(
+    found: duckdb.DuckDBPyRelation, row_limit: int, left_bytes: int, result_bytes: int
+) -> tuple[list[list[object]], bool]:
+    rows: list[list[object]] = []
+    size = 0
+    if left_bytes < 0:
+        raise QueryError(f"the columns of the result take more than {result_bytes} bytes: ask for fewer")
+    listed = found.limit(row_limit + 1).fetchall()
+    for row in listed[:row_limit]:
+        values = [as_json(value) for value in row]
+        size += len(json.dumps(values, ensure_ascii=False).encode("utf-8", "replace"))
+        if size > left_bytes:
+            raise QueryError(f"the result is larger than {result_bytes} bytes: ask for fewer or shorter columns")
+        rows.append(values)
+    return rows, len(listed) <= row_limit
+
+
+def as_json(value: object) -> object:  # noqa: PLR0911 - one line a kind
+    """A value of a result for JSON: numbers that JSON cannot hold, and all other kinds, as text."""
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return value if abs(value) <= _MAX_SAFE_INTEGER else str(value)
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case datetime():
+            return (value.astimezone(UTC) if value.tzinfo else value).isoformat()
+        case date() | time_of_day():
+            return value.isoformat()
+        case bytes() | bytearray() | memoryview():
+            return base64.b64encode(bytes(value)).decode()
+        case dict():
+            return {str(name): as_json(each) for name, each in value.items()}
+        case Sequence():
+            return [as_json(each) for each in value]
+        case Decimal() | UUID() | timedelta():
+            return str(value)
+        case _:
+            return str(value)
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    database = _Database()
+
+    def handle(request: bytes) -> bytes:
+        try:
+            found = answer(json.loads(request), database)
+        except RagAssetsError as error:
+            found = {"error": str(error), "refused": isinstance(error, QueryError)}
+        except duckdb.Error as error:
+            found = {"error": one_line(error), "refused": False}
+        return json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+
+    serve(handle, lambda: database.out_of_memory)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Vectors kept by content: what was embedded once is not embedded again, whatever file it stands in.
+
+A LanceDB table to which only batches are appended, so that writers do not conflict and a killed process loses at most
+one batch. What stays out: which rows a text belongs to, which is `rag_assets.store.vectors.store`.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from hashlib import sha256
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+from lancedb.index import BTree
+from lancedb.table import Table as LanceTable
+from numpy.typing import NDArray
+
+from rag_assets.contracts.ports import Embedder, EmbeddingKind
+from rag_assets.store.vectors.upkeep import open_or_create, retried
+
+BATCH_TEXTS = 1024
+_LOOKUP_KEYS = 2048
+
+
+def embedding_key(embedder_name: str, kind: EmbeddingKind, text: str) -> str:
+    """Key of the vector of a text: SHA-256 over the embedder's name, the kind and the text, hexadecimal."""
+    return sha256(f"{embedder_name}\0{kind}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def fixed_vectors(vectors: NDArray[np.float32]) -> pa.FixedSizeListArray:
+    """Vectors, shape `(count, dimension)`, as an Arrow column."""
+    flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+
+
+def vector_matrix(column: pa.ChunkedArray, dimension: int) -> NDArray[np.float32]:
+    """An Arrow column of vectors as float32 array of shape `(rows, dimension)`."""
+    parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    flat = np.concatenate(parts) if parts else np.empty(0, dtype=np.float32)
+    return flat.astype(np.float32, copy=False).reshape(-1, dimension)
+
+
+class VectorCache:
+    """The table `embeddings_<dimension>` of a vector store.
+
+    Args:
+        database: The LanceDB database.
+        dimension: Length of the vectors.
+    """
+
+    def __init__(self, database: lancedb.DBConnection, dimension: int) -> None:
+        self._dimension = dimension
+        schema = pa.schema(
+            [
+                pa.field("key", pa.string(), nullable=False),
+                pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
+            ]
+        )
+        self._schema = schema
+        self._table: LanceTable = open_or_create(database, f"embeddings_{dimension}", schema)
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        embedder: Embedder,
+        embedded: Callable[[int], None] = lambda _: None,
+    ) -> tuple[NDArray[np.float32], int]:
+        """Vectors of passages, taken from the cache or computed and kept.
+
+        Args:
+            texts: Passages; repeated ones are embedded once.
+            embedder: Computes what the cache does not hold, `BATCH_TEXTS` texts at a time.
+            embedded: Told after each batch how many texts it computed.
+
+        Returns:
+            float32 array of shape `(len(texts), dimension)` in the order given, and the number of texts computed.
+
+        Raises:
+            ModelError: The embedder failed; batches computed before are kept.
+        """
+        keys = [embedding_key(embedder.name, EmbeddingKind.PASSAGE, text) for text in texts]
+        known = self._lookup(set(keys))
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        # Neighbours of one length waste no padding; the order of embedding does not show in the vectors.
+        todo = sorted(missing.items(), key=lambda item: (len(item[1]), item[0]))
+        for start in range(0, len(todo), BATCH_TEXTS):
+            batch = todo[start : start + BATCH_TEXTS]
+            vectors = embedder.embed([text for _, text in batch], EmbeddingKind.PASSAGE)
+            batch_keys = [key for key, _ in batch]
+            rows = pa.table({"key": batch_keys, "vector": fixed_vectors(vectors)}, schema=self._schema)
+            retried(partial(self._table.add, rows), self._table)
+            known.update(zip(batch_keys, vectors, strict=True))
+            embedded(len(batch))
+        matrix = np.empty((len(keys), self._dimension), dtype=np.float32)
+        for index, key in enumerate(keys):
+            matrix[index] = known[key]
+        return matrix, len(todo)
+
+    def _lookup(self, keys: Collection[str]) -> dict[str, NDArray[np.float32]]:
+        """Vectors that the cache holds, by key."""
+        found: dict[str, NDArray[np.float32]] = {}
+        if self._table.count_rows() == 0:
+            return found
+        ordered = sorted(keys)
+        for start in range(0, len(ordered), _LOOKUP_KEYS):
+            rows = (
+                self._table.search()
+                .where(_in_keys(ordered[start : start + _LOOKUP_KEYS]))
+                .select(["key", "vector"])
+                .limit(None)
+                .to_arrow()
+            )
+            matrix = vector_matrix(rows["vector"], self._dimension)
+            found.update(zip(rows["key"].to_pylist(), matrix, strict=True))
+        return found
+
+    def prune(self, keep: Collection[str]) -> int:
+        """Drop vectors that no text needs any longer.
+
+        Args:
+            keep: Keys (`embedding_key`) to keep.
+
+        Returns:
+            Number of keys dropped.
+        """
+        stored = self._table.search().select(["key"]).limit(None).to_arrow()["key"].to_pylist()
+        kept = set(keep)
+        gone = sorted({key for key in stored if key not in kept})
+        for start in range(0, len(gone), _LOOKUP_KEYS):
+            retried(partial(self._table.delete, _in_keys(gone[start : start + _LOOKUP_KEYS])), self._table)
+        return len(gone)
+
+    def count(self) -> int:
+        """Vectors held."""
+        return int(self._table.count_rows())
+
+    @property
+    def table(self) -> LanceTable:
+        """The LanceDB table, for upkeep."""
+        return self._table
+
+    def ensure_index(self) -> None:
+        """Index the key once there is something to look up."""
+        if not self._table.list_indices() and self._table.count_rows():
+            self._table.create_index("key", config=BTree())
+
+
+def _in_keys(keys: Iterable[str]) -> str:
+    """SQL condition; keys are hexadecimal, so nothing needs escaping."""
+    return f"key IN ({', '.join(repr(key) for key in keys)})"

@@ -1,0 +1,483 @@
+"""The vector store: LanceDB tables that serve search, derived from the Parquet tables and brought in step with them.
+
+Rows of a shard are made equal to the rows given: only what changed is embedded and written, what is gone is deleted,
+and where nothing changed nothing is written and the version stays. Readers open a table at a version and see it
+unchanged while writers go on. What stays out: what a row is (`contracts.tables`), searching (`rag_assets.query`), and
+which versions are published (`rag_assets.store.publish`).
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+import lancedb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lancedb.table import Table as LanceTable
+from numpy.typing import NDArray
+
+from rag_assets.contracts.errors import SchemaError, StoreError
+from rag_assets.contracts.fingerprint import code_fingerprint
+from rag_assets.contracts.ports import Embedder, EmbeddingKind
+from rag_assets.contracts.tables import COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
+from rag_assets.store.vectors.cache import VectorCache, fixed_vectors
+from rag_assets.store.vectors.sync_states import SyncStates
+from rag_assets.store.vectors.upkeep import (
+    age_to_drop,
+    ensure_indices,
+    needs_file,
+    open_or_create,
+    readable,
+    retried,
+    version_files,
+)
+from rag_assets.text.terms import search_terms
+
+_LOG = logging.getLogger(__name__)
+
+_WRITE_ROWS = 8192
+_DELETE_KEYS = 1024
+VECTOR_INDEX_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class SyncResult:
+    """What bringing shards in step did.
+
+    Attributes:
+        upserted: Rows inserted or replaced.
+        deleted: Rows deleted.
+        unchanged: Rows left as they were.
+        embedded: Texts that the embedder was asked for; the other vectors were at hand.
+        version: Version of the table afterwards.
+    """
+
+    upserted: int
+    deleted: int
+    unchanged: int
+    embedded: int
+    version: int
+
+
+def sql_literal(text: str) -> str:
+    """A string as SQL literal; quotes are doubled, and nothing else has a meaning within single quotes."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def sql_in(column: str, values: Iterable[str]) -> str:
+    """SQL condition that a column of strings holds one of the values; false where there are none."""
+    listed = ", ".join(sql_literal(value) for value in values)
+    return f"{column} IN ({listed})" if listed else "false"
+
+
+class VectorStore:
+    """LanceDB tables below one folder or object-store URI.
+
+    Any number of processes may sync different shards at once. `optimize` belongs at the end of a run.
+
+    Args:
+        uri: Folder or URI of the LanceDB database; made if missing.
+    """
+
+    def __init__(self, uri: str | Path) -> None:
+        self._database = lancedb.connect(uri)
+
+    def open(self, table: VectorTable, dimension: int) -> LanceTable:
+        """Open a table for writing; make it if it is missing.
+
+        A table of another schema (columns changed, or vectors of another length) is replaced by an empty one in a new
+        version: it is derived data, and readers of earlier versions still see those.
+
+        Args:
+            table: Declaration of the table.
+            dimension: Length of its vectors.
+        """
+        schema = table.schema(dimension)
+        try:
+            opened = self._existing(table.name)
+        except StoreError:
+            opened = open_or_create(self._database, table.name, schema)
+        if _layout(opened.schema) != _layout(schema):
+            _LOG.warning("vector table %s has another schema: its rows are written anew", table.name)
+            opened = self._database.create_table(table.name, schema=schema, mode="overwrite")
+        return opened
+
+    def open_at(self, name: str, version: int) -> LanceTable:
+        """Open a table for reading at a version, which later writes do not change.
+
+        Raises:
+            StoreError: There is no such table, or the version is gone.
+        """
+        opened = self._existing(name)
+        with readable(name):
+            opened.checkout(version)
+        return opened
+
+    def version(self, name: str) -> int:
+        """Latest version of a table.
+
+        Raises:
+            StoreError: There is no such table.
+        """
+        return int(self._existing(name).version)
+
+    def begin_anew(self, name: str) -> bool:
+        """Empty a damaged table in a new version, so that the next sync writes all its rows; earlier versions stay.
+
+        Returns:
+            Whether that could be done; else its folder is to be taken away.
+        """
+        try:
+            with readable(name):
+                recorded = SyncStates(self._database)
+                recorded.forget(name, list(recorded.of(name)))
+                self._database.create_table(name, schema=self._existing(name).schema, mode="overwrite")
+        except StoreError:
+            return False
+        return True
+
+    def forget_states(self, name: str) -> None:
+        """Forget what the rows of a table were made from, as it is gone."""
+        with readable("sync_states"):
+            recorded = SyncStates(self._database)
+            recorded.forget(name, list(recorded.of(name)))
+
+    def scan(self, name: str) -> None:
+        """Read all of a table.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        opened = self._existing(name)
+        with readable(name):
+            for _ in opened.search().limit(None).to_batches():
+                pass
+            opened.list_indices()
+
+    def files(self, name: str, version: int) -> list[Path]:
+        """The files that a version of a table consists of; none where the store is not on this machine.
+
+        Raises:
+            StoreError: There is no such version.
+        """
+        if "://" in self._database.uri:
+            return []
+        return version_files(Path(self._database.uri) / f"{name}.lance", version)
+
+    def needs(self, name: str, version: int, path: Path) -> bool:
+        """Whether a version of a table needs a file, which may be gone.
+
+        Raises:
+            StoreError: There is no such version.
+        """
+        return needs_file(Path(self._database.uri) / f"{name}.lance", version, path)
+
+    def names(self) -> list[str]:
+        """Names of the tables, sorted; vectors kept by content are among them as `embeddings_<dimension>`."""
+        return sorted(self._database.list_tables().tables)
+
+    def count(self, name: str, where: str | None = None) -> int:
+        """Rows of a table, or of those that satisfy an SQL condition.
+
+        Raises:
+            StoreError: There is no such table.
+        """
+        opened = self._existing(name)
+        with readable(name):
+            return int(opened.count_rows(where))
+
+    def column(
+        self, name: str, column: str, version: int | None = None, shards: Collection[str] | None = None
+    ) -> pa.ChunkedArray:
+        """One column of some shards of a table, or of all, for checks; rows in no particular order.
+
+        Raises:
+            StoreError: There is no such table or version.
+        """
+        opened = self._existing(name) if version is None else self.open_at(name, version)
+        query = opened.search().select([column]).limit(None)
+        chosen = query if shards is None else query.where(sql_in("shard", shards))
+        with readable(name):
+            return chosen.to_arrow()[column]
+
+    def sync(
+        self,
+        table: VectorTable,
+        shards: Mapping[str, pa.Table],
+        embedder: Embedder,
+        progress: Callable[[int, int], None] = lambda _done, _total: None,
+        states: Mapping[str, str] | None = None,
+    ) -> SyncResult:
+        """Make the rows of shards equal to the rows given.
+
+        Args:
+            table: Declaration of the table.
+            shards: For each shard all its rows (none to empty it): the columns of `table.fields` except `search_text`
+                and `row_sha256`, which are computed here, and a column `embedded_text`: what is embedded, and
+                analysed for full-text search. Give many shards at once, so that batches are full.
+            embedder: Embeds texts whose vectors are not at hand.
+            progress: Told `(rows done, rows to do)` as work goes on.
+            states: Digest of what the rows of a shard were made from, kept for `states` once they are written.
+
+        Raises:
+            SchemaError: Rows do not fit the table, stand in the wrong shard, or share a key.
+            ModelError: The embedder failed; what it did before is kept.
+            StoreError: Other writers were in the way for too long.
+        """
+        opened = self.open(table, embedder.dimension)
+        with readable(table.name):
+            existing = _existing_rows(opened, table, shards)
+        changed, gone, total = _differences(table, shards, existing, embedder.name)
+        recorded = SyncStates(self._database)
+        if changed or gone:
+            recorded.forget(table.name, shards)
+        cache = VectorCache(self._database, embedder.dimension) if changed else None
+        done = embedded = 0
+        to_do = sum(rows.num_rows for rows in changed)
+        progress(0, to_do)
+        for window in _windows(changed):
+            assert cache is not None
+            texts = window[EMBEDDED_TEXT].to_pylist()
+            counted = _Counter(done, to_do, progress)
+            vectors, computed = cache.embed(texts, embedder, counted.add)
+            _upsert(opened, table, _finished(table, window, texts, vectors))
+            done += window.num_rows
+            embedded += computed
+            progress(done, to_do)
+        _delete(opened, table, gone)
+        recorded.keep(table.name, {shard: state for shard, state in (states or {}).items() if shard in shards})
+        return SyncResult(
+            upserted=to_do,
+            deleted=sum(len(keys) for keys in gone.values()),
+            unchanged=total - to_do,
+            embedded=embedded,
+            version=int(opened.version),
+        )
+
+    def embed(self, texts: Sequence[str], embedder: Embedder) -> NDArray[np.float32]:
+        """Vectors of passages, in the order given: those at hand, and the others embedded and kept.
+
+        Raises:
+            ModelError: The embedder failed; what it did before is kept.
+        """
+        vectors, _ = VectorCache(self._database, embedder.dimension).embed(texts, embedder)
+        return vectors
+
+    def optimize(
+        self,
+        table: VectorTable,
+        keep_versions: Collection[int] = (),
+        grace: timedelta = timedelta(hours=1),
+        vector_index_rows: int = VECTOR_INDEX_ROWS,
+    ) -> int:
+        """Compact a table, bring its indices up to date and drop versions nobody reads. Once a run; cheap if idle.
+
+        Args:
+            table: Declaration of the table.
+            keep_versions: Published versions; the oldest of them and all after it stay readable.
+            grace: Age below which a version stays, for readers and writers in the middle of something.
+            vector_index_rows: Rows from which on vectors are searched by an index (IVF over whole vectors, so that
+                distances stay exact); below, every vector is compared.
+
+        Returns:
+            Version of the table afterwards: the one to publish.
+
+        Raises:
+            StoreError: There is no such table, or other writers were in the way for too long.
+        """
+        opened = self._existing(table.name)
+        ensure_indices(opened, table, vector_index_rows)
+        age = age_to_drop(opened, keep_versions, grace)
+        retried(partial(opened.optimize, cleanup_older_than=age), opened)
+        return int(opened.version)
+
+    def states(self, name: str) -> dict[str, str]:
+        """What the rows of each shard of a table were made from, as given to `sync`; shards half done have none."""
+        with readable("sync_states"):
+            return SyncStates(self._database).of(name)
+
+    def cached(self, dimension: int) -> int:
+        """Number of vectors kept by content."""
+        return VectorCache(self._database, dimension).count()
+
+    def optimize_cache(self, dimension: int, grace: timedelta = timedelta(hours=1)) -> None:
+        """Compact and index the vectors kept by content; compact what is recorded of syncs."""
+        cache = VectorCache(self._database, dimension)
+        cache.ensure_index()
+        age = max(grace, timedelta(milliseconds=1))
+        for kept in (cache.table, SyncStates(self._database).table):
+            retried(partial(kept.optimize, cleanup_older_than=age), kept)
+
+    def prune(self, dimension: int, keep: Collection[str]) -> int:
+        """Drop vectors kept by content that are not wanted any longer.
+
+        Args:
+            dimension: Length of the vectors.
+            keep: Keys (`store.vector_cache.embedding_key`) to keep.
+
+        Returns:
+            Number of vectors dropped.
+        """
+        return VectorCache(self._database, dimension).prune(keep)
+
+    def _existing(self, name: str) -> LanceTable:
+        with readable(name):
+            return self._database.open_table(name)
+
+
+class _Counter:
+    """Turns batches done within a window into progress over all rows."""
+
+    def __init__(self, start: int, total: int, progress: Callable[[int, int], None]) -> None:
+        self._done, self._total, self._progress = start, total, progress
+
+    def add(self, count: int) -> None:
+        self._done += count
+        self._progress(self._done, self._total)
+
+
+def _layout(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
+    return [(field.name, field.type) for field in schema]
+
+
+def _existing_rows(opened: LanceTable, table: VectorTable, shards: Collection[str]) -> dict[str, dict[str, str]]:
+    """Of the shards asked for: key and SHA-256 of each row stored."""
+    columns = [table.key, "shard", "row_sha256"]
+    rows = opened.search().where(sql_in("shard", sorted(shards))).select(columns).limit(None).to_arrow()
+    stored: dict[str, dict[str, str]] = {shard: {} for shard in shards}
+    for key, shard, digest in zip(*(rows[name].to_pylist() for name in columns), strict=True):
+        stored[shard][key] = digest
+    return stored
+
+
+def _differences(
+    table: VectorTable,
+    shards: Mapping[str, pa.Table],
+    existing: Mapping[str, Mapping[str, str]],
+    embedder_name: str,
+) -> tuple[list[pa.Table], dict[str, list[str]], int]:
+    """Rows to write with their SHA-256, keys to delete by shard, and the number of rows given."""
+    changed: list[pa.Table] = []
+    gone: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    total = 0
+    for shard in sorted(shards):
+        rows = _checked(table, shard, shards[shard])
+        keys = rows[table.key].to_pylist()
+        if len(set(keys)) != len(keys) or not seen.isdisjoint(keys):
+            raise SchemaError(f"vector table {table.name}, shard {shard}: rows share a {table.key}")
+        seen.update(keys)
+        total += len(keys)
+        digests = _row_digests(rows, embedder_name)
+        stored = existing[shard]
+        differs = [stored.get(key) != digest for key, digest in zip(keys, digests, strict=True)]
+        if any(differs):
+            changed.append(rows.append_column("row_sha256", pa.array(digests, pa.string())).filter(pa.array(differs)))
+        removed = sorted(set(stored).difference(keys))
+        if removed:
+            gone[shard] = removed
+    return changed, gone, total
+
+
+def _checked(table: VectorTable, shard: str, rows: pa.Table) -> pa.Table:
+    """Rows cast to the columns that callers give.
+
+    Raises:
+        SchemaError: They do not fit, or stand in another shard.
+    """
+    fields = [field for field in table.fields if field.name not in COMPUTED_COLUMNS]
+    schema = pa.schema([*fields, pa.field(EMBEDDED_TEXT, pa.string(), nullable=False)])
+    wanted, found = schema.names, rows.column_names
+    if set(wanted) != set(found):
+        raise SchemaError(f"vector table {table.name}, shard {shard}: expected columns {wanted}, found {found}")
+    try:
+        cast = rows.select(wanted).cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise SchemaError(f"vector table {table.name}, shard {shard}: {error}") from error
+    strangers = set(pc.unique(cast["shard"]).to_pylist()) - {shard}
+    if strangers:
+        raise SchemaError(f"vector table {table.name}, shard {shard}: found rows of shards {sorted(strangers)}")
+    return cast
+
+
+def _row_digests(rows: pa.Table, embedder_name: str) -> list[str]:
+    """SHA-256 of each row, over its columns, the embedder's name and the code of the text analysis."""
+    prefix = f"{embedder_name}\0{code_fingerprint(search_terms.__module__)}\0".encode()
+    return [
+        sha256(prefix + repr(list(row.values())).encode("utf-8", "surrogatepass")).hexdigest()
+        for batch in rows.to_batches(max_chunksize=_WRITE_ROWS)
+        for row in batch.to_pylist()
+    ]
+
+
+def _windows(tables: Sequence[pa.Table]) -> Iterable[pa.Table]:
+    """The rows of all tables, some thousands at a time: what is held in memory with vectors is bounded."""
+    if tables:
+        rows = pa.concat_tables(tables)
+        for start in range(0, rows.num_rows, _WRITE_ROWS):
+            yield rows.slice(start, _WRITE_ROWS)
+
+
+def _finished(table: VectorTable, rows: pa.Table, texts: list[str], vectors: NDArray[np.float32]) -> pa.Table:
+    """Rows as stored: with search text and vector."""
+    schema = table.schema(vectors.shape[1])
+    columns = {
+        **{name: rows[name] for name in rows.column_names},
+        "search_text": pa.array([search_terms(text) for text in texts], pa.string()),
+        "vector": fixed_vectors(vectors),
+    }
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _upsert(opened: LanceTable, table: VectorTable, rows: pa.Table) -> None:
+    def write() -> None:
+        opened.merge_insert(table.key).when_matched_update_all().when_not_matched_insert_all().execute(rows)
+
+    retried(write, opened)
+
+
+def _delete(opened: LanceTable, table: VectorTable, gone: Mapping[str, Sequence[str]]) -> None:
+    """Delete rows; the shard stands in the condition, so that a key that moved to another shard stays there."""
+    for shard, keys in gone.items():
+        for start in range(0, len(keys), _DELETE_KEYS):
+            listed = sql_in(table.key, keys[start : start + _DELETE_KEYS])
+            condition = f"shard = {sql_literal(shard)} AND {listed}"
+            retried(partial(opened.delete, condition), opened)
+
+
+class CachedEmbedder:
+    """An embedder whose vectors of passages are kept by content in a vector store, and taken from it.
+
+    Args:
+        embedder: Computes vectors that are not at hand.
+        vectors: Keeps them.
+    """
+
+    def __init__(self, embedder: Embedder, vectors: VectorStore) -> None:
+        self._embedder, self._vectors = embedder, vectors
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+    @property
+    def window_tokens(self) -> int:
+        return self._embedder.window_tokens
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return self._embedder.count_tokens(texts)
+
+    def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
+        """Embed texts; see `Embedder.embed`."""
+        if kind is EmbeddingKind.PASSAGE:
+            return self._vectors.embed(texts, self._embedder)
+        return self._embedder.embed(texts, kind)

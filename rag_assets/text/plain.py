@@ -1,0 +1,55 @@
+"""Text of others for people's eyes: file names, passages, answers of models and messages hold no character that steers
+a terminal, hides, reorders text, or makes one line look like two.
+
+What stays out: markup in answers (`rag_assets.query.ask.markup`), and where text is printed (`rag_assets.cli.console`).
+"""
+
+import json
+import re
+
+MESSAGE_CHARS = 1000  # of a message to people, in which the text of a query or a document may stand
+
+# Controls but tab and line feed, controls of direction, line and paragraph separators, invisible marks, halves of
+# surrogate pairs, and tags. Joiners and variation selectors stay, as emoji and Japanese names are written with them.
+_UNSAFE = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e007f"
+)
+_FLAG = r"\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"  # of England, Scotland and the like
+_IN_TEXT = re.compile(rf"{_FLAG}|[{_UNSAFE}]")
+_IN_LINE = re.compile(rf"{_FLAG}|[{_UNSAFE}\t\n]")
+_SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
+
+
+def printable(text: str) -> str:
+    """Text of several lines in which what is not to be printed stands as escapes of Python."""
+    return _IN_TEXT.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def printable_line(text: str) -> str:
+    """The same in one line: tabs and line feeds are shown as escapes, too."""
+    return _IN_LINE.sub(_escaped, text)
+
+
+def without_controls(text: str) -> str:
+    """Text of several lines without what is not to be printed."""
+    return _IN_TEXT.sub(lambda match: match[0] if len(match[0]) > 1 else "", text)
+
+
+def message_of(text: object, most_chars: int = MESSAGE_CHARS) -> str:
+    """A message, as of an error, in one line, cut where it is long."""
+    line = printable_line(" ".join(str(text).split()))
+    return line if len(line) <= most_chars else f"{line[: most_chars - 1]}…"
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """A value as JSON that is safe to print: the same characters are escapes of JSON, so that nothing is lost."""
+    written = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    return _IN_TEXT.sub(lambda match: match[0] if len(match[0]) > 1 else json.dumps(match[0])[1:-1], written)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
+    if len(character) > 1:  # a flag
+        return character
+    return _SHORT.get(character) or character.encode("unicode_escape").decode()
