@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 NAMES_SHOWN = 20
 _ERROR_CHARS = 4000
-_FORMULA = re.compile(r"\s*[=+@\-＝＋＠－]|[\t\r\n]")
-_NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?%?")
+_SIGN = "[=+@\\-\u2212\uff1d\uff0b\uff20\uff0d\ufe66\ufe62\ufe6b\ufe63]"  # also as minus sign, full-width and small
+_NUMBER = r"[+-]?[0-9][0-9,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?%?"
+# where a spreadsheet begins a cell: at the start, and within it for one that parts cells elsewhere than at commas
+_FORMULA = re.compile(rf"(^|[;\t\r\n])([^\S;\t\r\n]*)(?={_SIGN})(?!{_NUMBER}[^\S;\t\r\n]*(?:[;\t\r\n]|\Z))")
+_CONTROL = ("\t", "\r", "\n")  # some take what stands behind it for the start of the cell
 
 
 def say(text: str = "", *, lines: bool = False, end: str = "\n", bold: bool = False, err: bool = False) -> None:
@@ -117,8 +120,8 @@ def print_csv(columns: Iterable[str], rows: Iterable[Iterable[object]], *, raw: 
 def _cell(value: object) -> object:
     if value is None or isinstance(value, int | float | Decimal):
         return value
-    text = printable(str(value))
-    return f"'{text}" if _FORMULA.match(str(value)) and not _NUMBER.fullmatch(text) else text
+    text = printable(_FORMULA.sub(r"\1'\2", str(value)))
+    return f"'{text}" if str(value).startswith(_CONTROL) else text
 
 
 def shortened(text: str, lines: int = 6, width: int = 160) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 
 import pytest
 
@@ -48,6 +49,16 @@ def test_what_is_told_while_it_is_written_is_told_at_the_end() -> None:
         for end in range(len(text)):
             begun = without_markup(settled(text[:end]), EVIDENCE)
             assert whole.startswith(begun.rstrip()), json.dumps([text, end])
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "[" * 40_000 + "](b)" * 40_000, "![[a](" * 33_000])
+def test_brackets_without_end_cost_linear_time(text: str) -> None:
+    began = time.process_time()
+    plain = without_markup(text, EVIDENCE)
+    settled(text)
+    assert time.process_time() - began < 1
+    assert "](" not in plain
+    assert "][" not in plain
 
 
 def test_numbers_of_sources_do_not_become_links() -> None:

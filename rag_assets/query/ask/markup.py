@@ -20,6 +20,7 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _IMAGE_OR_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]+\])")
+_LINKS_NESTED = 8  # within each other that become their text: more are no text of a person's, and each costs a pass
 _MARK = re.compile(r"\d+(?:\s*[,、，]\s*\d+)*")
 _TAG = re.compile(r"<(?=[a-z/!?])", re.IGNORECASE)
 _LINK_JOINT = re.compile(r"\](?=[(\[:])")
@@ -35,9 +36,9 @@ def without_markup(text: str, evidence: str) -> str:
         text: The text.
         evidence: Text in which addresses may stand that are told; they stay as plain text.
     """
-    text, before = without_controls(text), ""
-    while text != before:  # images stand in links
-        before, text = text, _IMAGE_OR_LINK.sub(_text_of, text)
+    text, before, passes = without_controls(text), "", 0
+    while text != before and passes < _LINKS_NESTED:  # images stand in links
+        before, text, passes = text, _IMAGE_OR_LINK.sub(_text_of, text), passes + 1
     text = _ADDRESS.sub(lambda match: _address(match, evidence), text)
     return _LINK_JOINT.sub("] ", _TAG.sub("‹", text))
 
