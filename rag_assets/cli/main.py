@@ -27,6 +27,13 @@ from rag_assets.text.plain import printable_line
 class _Commands(click.Group):
     """Turns expected errors into one line on standard error and exit status 1, and Ctrl-C into one and 130."""
 
+    def make_context(self, *arguments: Any, **named: Any) -> click.Context:
+        try:
+            return super().make_context(*arguments, **named)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            raise click.exceptions.Exit(130) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

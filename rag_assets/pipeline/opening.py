@@ -3,17 +3,18 @@
 What stays out: following versions that are published later (`rag_assets.query.published.Published`), and indexing.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rag_assets.contracts.ports import Rewriter
     from rag_assets.query import HydeOptions, KnowledgeBase
     from rag_assets.query.published import OpenVersion
 
 
 def open_version(
-    home: str | Path | None = None,
+    home: "str | Path | None" = None,
     *,
     hyde: "HydeOptions | None" = None,
     rewriter: "Rewriter | None" = None,
@@ -32,6 +33,8 @@ def open_version(
         QueryError: Nothing is published there yet, or it was indexed with another embedder than the settings name.
         StoreError: A published file is gone.
     """
+    from pathlib import Path
+
     from rag_assets.contracts.errors import QueryError
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.settings import load_settings
@@ -47,7 +50,7 @@ def open_version(
 
 
 def open_knowledge_base(
-    home: str | Path | None = None,
+    home: "str | Path | None" = None,
     *,
     hyde: "HydeOptions | None" = None,
     rewriter: "Rewriter | None" = None,

@@ -15,6 +15,7 @@ from api_server import TOKEN, RunningServer, running
 from click.testing import CliRunner
 
 from rag_assets.cli import main
+from rag_assets.contracts.plain_text import printable
 from rag_assets.query.ask.answers import Answer, Sentence, SentenceCitation, Source
 from rag_assets.query.results import Citation, Hit, Trace
 
@@ -74,6 +75,7 @@ def write_files(folder: Path) -> None:
     shutil.copy(RECEIPT, folder / "receipt.pdf")
     (folder / "notes" / "hostile.md").write_text(HOSTILE, "utf-8")
     (folder / "notes" / "harbour.md").write_text(NOTES, "utf-8")
+    (folder / "marks.md").write_text("The quagga invoice\u202efdp.exe\u2066 \u200eis due.\n", "utf-8")
     (folder / "broken.xlsx").write_text("no workbook", "utf-8")
 
 
@@ -388,6 +390,21 @@ def test_text_of_documents_is_inert(visitor: Visitor) -> None:
     page.wait_for_timeout(300)
     assert page.evaluate("window.hacked") is None
     assert page.locator("main script, main img, main svg").count() == 0
+
+
+def test_text_that_would_be_reordered_or_hidden_is_shown_as_on_a_terminal(visitor: Visitor) -> None:
+    page = visitor.open("/")
+    turn = visitor.ask("quagga invoice")
+    assert r"quagga invoice\u202efdp.exe\u2066 \u200e" in turn.inner_text()
+    assert not re.search("[\u202e\u2066\u200e]", page.content())
+    turn.get_by_role("complementary").get_by_role("link").first.click()
+    page.get_by_text(r"quagga invoice\u202efdp.exe").first.wait_for()
+    assert not re.search("[\u202e\u2066\u200e]", page.content())
+    characters = [chr(code) for code in (*range(0x10000), *range(0x1D170, 0x1D180), *range(0xE0000, 0xE0200))]
+    flag = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
+    asked = [*(each for each in characters if not 0xD800 <= ord(each) <= 0xDFFF), f"a{flag}b", "a\r\nb"]
+    shown = page.evaluate("async (texts) => texts.map((await import('/printable.js')).printable)", asked)
+    assert shown == [printable(each) for each in asked]
 
 
 def test_the_page_never_parses_markup_and_has_a_text_for_every_name() -> None:

@@ -96,6 +96,28 @@ def test_ctrl_c_ends_in_one_line_at_any_moment(home: Home) -> None:
     assert unfinished_steps(home) == []
 
 
+@pytest.mark.parametrize(
+    "module", ["rag_assets.cli", "click.core", "rag_assets.cli.verifying", "rag_assets.home", "pydantic", "pyarrow"]
+)
+def test_ctrl_c_ends_in_one_line_while_the_command_is_loaded(tmp_path: Path, module: str) -> None:
+    code = f"""if True:
+        import os, signal, sys
+        from rag_assets.__main__ import main
+
+        class Interruption:
+            def find_spec(self, name, path, target=None):
+                if name == {module!r}:
+                    os.kill(os.getpid(), signal.SIGINT)
+
+        {HEEDING}
+        sys.meta_path.insert(0, Interruption())
+        main()
+    """
+    command = [sys.executable, "-c", code, "--home", str(tmp_path), "search", "price"]
+    result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "rag-assets: interrupted\n")
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_files_are_parsed_ends_their_processes(home: Home, number: signal.Signals, status: int) -> None:
     rows = "".join(f"{row},値 {row},{row * 7}\n" for row in range(400_000))

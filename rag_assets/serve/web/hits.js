@@ -1,6 +1,6 @@
 /** Passages as cards: results of a search, and the numbered sources of an answer. */
 
-import { el, link } from "/dom.js";
+import { el, fill, link } from "/dom.js";
 import { number, t } from "/i18n.js";
 import { hitAddress } from "/places.js";
 
@@ -51,8 +51,7 @@ function foundBy(questions) {
 function passage(text, quotes) {
   const node = el("blockquote", { class: "passage" });
   if (text.length <= SHORT_CHARS) {
-    node.append(...marked(text, quotes));
-    return node;
+    return fill(node, marked(text, quotes));
   }
   const start = Math.max(
     0,
@@ -67,7 +66,7 @@ function passage(text, quotes) {
     const open = button.getAttribute("aria-expanded") !== "true";
     button.setAttribute("aria-expanded", String(open));
     button.textContent = t(open ? "lessText" : "fullText");
-    shown.replaceChildren(...marked(open ? text : short, quotes));
+    fill(shown, marked(open ? text : short, quotes));
   });
   node.append(shown, " ", button);
   return node;

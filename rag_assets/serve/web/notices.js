@@ -1,6 +1,6 @@
 /** Messages: what failed, what is empty, and what a screen reader is told. */
 
-import { el } from "/dom.js";
+import { el, fill } from "/dom.js";
 import { t } from "/i18n.js";
 
 /** What failed, with a button to try again. */
@@ -20,5 +20,5 @@ export function notice(text, ...more) {
 
 /** Tell a screen reader. */
 export function say(text) {
-  document.getElementById("status").textContent = text;
+  fill(document.getElementById("status"), text);
 }

@@ -117,7 +117,7 @@ async function ask(turn, body) {
           say(t("writing", { n: data.hits.length }));
         } else if (name === "text") {
           turn.text = (turn.text ?? "") + data.text;
-          if (turn.live) turn.live.textContent = turn.text;
+          if (turn.live) fill(turn.live, turn.text);
           else draw(turn);
         } else if (name === "answer") turn.answer = data;
       }
