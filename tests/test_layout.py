@@ -29,6 +29,7 @@ ROOMS = (
     ("defs",),
     ("definitions",),
     ("cli",),
+    ("__main__",),
 )
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
 MOST_SIBLINGS = 25

@@ -15,9 +15,9 @@ from api_server import TOKEN, RunningServer, running
 from click.testing import CliRunner
 
 from rag_assets.cli import main
-from rag_assets.contracts.plain_text import printable
 from rag_assets.query.ask.answers import Answer, Sentence, SentenceCitation, Source
 from rag_assets.query.results import Citation, Hit, Trace
+from rag_assets.text.plain import printable
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page, Route

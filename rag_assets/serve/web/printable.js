@@ -1,6 +1,6 @@
 /** Text of others as it may be shown: what reorders text, hides or is no character stands as an escape, as on a terminal. */
 
-// the same as `rag_assets.contracts.plain_text` takes out, but flags of regions, which are shown
+// the same as `rag_assets.text.plain` takes out, but flags of regions, which are shown
 const UNSAFE =
   /\u{1f3f4}[\u{e0030}-\u{e0039}\u{e0061}-\u{e007a}]{3,6}\u{e007f}|[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{1d173}-\u{1d17a}\u{e0000}-\u{e007f}]/gu;
 
