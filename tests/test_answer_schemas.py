@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from llama import LlamaServer
 from scripted_model import ScriptedModel
 
+import rag_assets
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Message, Request, Tag
 from rag_assets.enrich.facets import taxonomy_suggestion
@@ -30,7 +31,7 @@ from rag_assets.query.ask.reader import Asked
 from rag_assets.query.search import rewriting, sub_queries
 from rag_assets.query.search.knowledge import Selection
 
-PROMPTS = Path(reader.__file__).parents[1] / "prompts"
+PROMPTS = Path(rag_assets.__file__).parent / "prompts"
 WITHOUT_SCHEMA = {"hypothetical_passage", "reduce_answers"}
 PARTS_OF_OTHERS = {"extract_claims"}
 GRAPHS = [{"enabled": True, "claims": claims, "gleanings": rounds} for claims in (True, False) for rounds in (0, 2)]
