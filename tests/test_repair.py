@@ -1,6 +1,7 @@
 """Damage to a home as a person meets it: `index` mends what is derived, `verify` names it, readers go on."""
 
 import json
+import logging
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,32 +9,18 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from damages import DAMAGES, displace, empty, turn
+from full_disks import fill, small_disk
 
+from rag_assets import open_knowledge_base
 from rag_assets.cli import main
+from rag_assets.contracts.errors import StoreError
 from rag_assets.store.checksums import RECORD
 from rag_assets.store.snapshots import Pointer, Snapshots
 
 # see tests/store/test_damage.py, tests/models and tests/test_stored_settings.py
 ELSEWHERE = ("lake/", "vectors/", "snapshots/", "models/", "settings.json")
 HARMLESS = (".lock", RECORD)
-
-
-def remove(path: Path) -> None:
-    path.unlink()
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def turn(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +52,7 @@ def places(home: Path) -> list[str]:
     return [place for place in found if not place.startswith(ELSEWHERE) and not place.endswith(HARMLESS)]
 
 
-@pytest.mark.parametrize("damage", [remove, empty, cut, turn], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda each: each.__name__)
 def test_all_that_lies_beside_the_stores_is_mended(copied: Path, damage: Callable[[Path], None]) -> None:
     home = copied / "home"
     for place in places(home):
@@ -85,7 +72,7 @@ def test_all_that_lies_beside_the_stores_is_mended(copied: Path, damage: Callabl
         assert "the Dagster instance cannot be used; is dagster.yaml damaged?" in last
         (home / "dagster_home" / "dagster.yaml").unlink()
         assert run(copied, "index").exit_code == 0
-    assert "damaged: vectors/chunks.lance: it is missing; it is written anew from the stored tables" in mended.stderr
+    assert "damaged: " in mended.stderr
     found = run(copied, "search", "有効期限", "--mode", "hybrid", "-k", "1", "--json")
     assert "3600" in json.loads(found.stdout)["hits"][0]["text"]
     again = run(copied, "verify")
@@ -132,3 +119,89 @@ def test_published_tables_that_miss_a_file_are_named_and_made_anew(copied: Path)
     assert run(copied, "index").exit_code == 0
     assert list((place / "chunks").iterdir())
     assert run(copied, "verify").exit_code == 0
+
+
+def test_a_folder_in_place_of_the_pointer_is_named_and_mended(copied: Path) -> None:
+    for name in ("CURRENT", "CURRENT.copy"):
+        displace(copied / "home" / "snapshots" / name)
+    named = json.loads(run(copied, "verify", "--json").stdout)
+    assert [(each["place"], each["cause"]) for each in named] == [("snapshots/CURRENT", "a folder stands in its place")]
+    assert run(copied, "index").exit_code == 0
+    assert Snapshots(copied / "home" / "snapshots").pointer() == Pointer(1)
+    assert run(copied, "verify").exit_code == 0
+
+
+def test_readers_of_a_home_that_lost_all_manifests_are_told_so(copied: Path) -> None:
+    for path in (copied / "home" / "snapshots").glob("*.json"):
+        path.unlink()
+    for arguments in (("search", "期限"), ("sql", "SELECT text FROM pages"), ("ask", "期限")):
+        result = run(copied, *arguments)
+        assert (result.exit_code, result.stdout) == (1, "")
+        (line,) = result.stderr.splitlines()
+        assert line.endswith("published versions are damaged or gone; `rag-assets index` publishes anew")
+    with pytest.raises(StoreError, match="damaged or gone"):
+        open_knowledge_base(copied / "home")
+    shutil.rmtree(copied / "home" / "snapshots")
+    assert "damaged or gone" in run(copied, "search", "期限").stderr
+    assert run(copied, "index").exit_code == 0
+    assert "3600" in run(copied, "search", "期限", "--mode", "fulltext").stdout
+
+
+def test_the_same_damage_is_named_once(copied: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("CURRENT", "CURRENT.copy"):
+        empty(copied / "home" / "snapshots" / name)
+    shutil.rmtree(copied / "home" / "lake")
+    for arguments, most_lines in ((("status",), 7), (("search", "期限"), 3), (("index",), 7)):
+        caplog.clear()
+        shown = run(copied, *arguments).stderr.splitlines()
+        logged = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+        told = [line for line in (*shown, *logged) if "damaged" in line]
+        assert 0 < len(told) <= most_lines, told
+        assert len(set(told)) == len(told)
+    assert run(copied, "verify").exit_code == 0
+
+
+def test_vectors_that_are_gone_leave_nothing_that_looks_damaged(copied: Path) -> None:
+    shutil.rmtree(copied / "home" / "vectors")
+    assert run(copied, "index").exit_code == 0
+    assert run(copied, "verify").stdout == "nothing is damaged\n"
+    assert "damaged" not in run(copied, "index").stderr
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda each: each.__name__)
+def test_what_was_done_to_the_exported_embedder_is_seen(
+    copied: Path, models_folder: Path, damage: Callable[[Path], None]
+) -> None:
+    models = copied / "home" / "models"
+    models.unlink()
+    models.mkdir()
+    exported = [path for path in sorted(models_folder.iterdir()) if path.suffix in {".onnx", ".json"}]
+    for path in exported:
+        for other in exported:
+            if other != path:
+                (models / other.name).hardlink_to(other)
+        shutil.copy(path, models / path.name)
+        damage(models / path.name)
+        named = json.loads(run(copied, "verify", "--json").stdout)
+        assert [each["place"].startswith("models/") for each in named] == [True] * len(named) != []
+        shutil.rmtree(models)
+        models.mkdir()
+
+
+def test_a_full_disk_is_said_in_one_line_and_the_next_run_goes_on(copied: Path, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 40_000) as disk:
+        shutil.copytree(copied / "home", disk / "home", symlinks=True)
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "late.md").write_text("The kestrel fee is 40.\n", encoding="utf-8")
+        filler = fill(disk)
+        for room in (0, 400_000):
+            with filler.open("r+b") as file:
+                file.truncate(filler.stat().st_size - room)
+            refused = run(disk, "index", str(tmp_path / "new"))
+            assert refused.exit_code == 1
+            line = f"rag-assets: {disk / 'home'}: the disk is full; make room and run the command again"
+            assert refused.stderr.splitlines()[-1].startswith(line)
+            assert "Traceback" not in refused.stderr
+        filler.unlink()
+        assert run(disk, "index", str(tmp_path / "new")).exit_code == 0
+        assert "kestrel" in run(disk, "search", "kestrel", "--mode", "fulltext").stdout

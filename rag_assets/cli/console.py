@@ -9,7 +9,9 @@ import io
 import logging
 import os
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.home import Home
 
 NAMES_SHOWN = 20
+_HOME = "rag_assets.home"  # in the memory of a command's context
 _ERROR_CHARS = 4000
 _SIGN = "[=+@\\-\u2212\uff1d\uff0b\uff20\uff0d\ufe66\ufe62\ufe6b\ufe63]"  # also as minus sign, full-width and small
 _NUMBER = r"[+-]?[0-9][0-9,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?%?"
@@ -68,10 +71,24 @@ def open_home(context: click.Context) -> "Home":
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.settings import load_settings
 
-    home: Path | None = context.find_root().obj
-    if home is not None:
-        os.environ["RAG_HOME"] = str(home)
-    return Home(load_settings())
+    named: Path | None = context.find_root().obj
+    if named is not None:
+        os.environ["RAG_HOME"] = str(named)
+    home = Home(load_settings())
+    context.find_root().meta[_HOME] = home.path
+    return home
+
+
+def full_disk(context: click.Context, error: Exception) -> str | None:
+    """Which folder is full and what to do, where an error comes of that; else None."""
+    from rag_assets.store.files import is_full
+
+    path: Path | None = context.find_root().meta.get(_HOME)
+    if path is None or not is_full(error):
+        return None
+    folders = [each for each in (path, Path(tempfile.gettempdir())) if each.is_dir()] or [path]
+    full = min(folders, key=lambda each: shutil.disk_usage(each).free)
+    return f"{full}: the disk is full; make room and run the command again: what was finished is kept"
 
 
 def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Stored = dict[str, dict[str, str | None]]
 
+_DAMAGE_LINES = 5  # a folder that is gone is many files
 _KEPT = "finished steps and model answers are kept; the next `rag-assets index` goes on from there"
 
 
@@ -160,11 +161,17 @@ def mended(home: "Home", found: "Sequence[Damage] | None" = None) -> "Repair":
 
 
 def print_damage(found: "Sequence[Damage]") -> None:
-    """Say on standard error what is damaged."""
-    for damage in found[:NAMES_SHOWN]:
-        complain(f"damaged: {damage}")
-    if len(found) > NAMES_SHOWN:
-        complain(f"and {len(found) - NAMES_SHOWN} more; `rag-assets verify` names all")
+    """Say on standard error what is damaged: one line for what is alike, and a few lines at most."""
+    alike: dict[tuple[str, str, str], list[Damage]] = {}
+    for damage in found:
+        alike.setdefault((damage.place.partition("/")[0], damage.cause, damage.remedy), []).append(damage)
+    for (folder, cause, remedy), damages in [*alike.items()][:_DAMAGE_LINES]:
+        others = f" and {len(damages) - 1} more in {folder}" if len(damages) > 1 else ""
+        complain(f"damaged: {damages[0].place}{others}: {cause}; {remedy}")
+    unnamed = sum(map(len, [*alike.values()][_DAMAGE_LINES:]))
+    if unnamed or len(alike) < len(found):
+        more = f"and {unnamed} more; " if unnamed else ""
+        complain(f"damaged: {more}{len(found)} in all; `rag-assets verify` names each")
 
 
 def _index(

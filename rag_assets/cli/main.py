@@ -13,7 +13,7 @@ import click
 from rag_assets import __version__
 from rag_assets.cli.agents import mcp
 from rag_assets.cli.asking import ask
-from rag_assets.cli.console import complain, log_printably
+from rag_assets.cli.console import complain, full_disk, log_printably
 from rag_assets.cli.indexing import index, plan, snapshots, status, ui
 from rag_assets.cli.knowledge import graph, taxonomy
 from rag_assets.cli.models import batches, cache
@@ -49,8 +49,11 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             complain("interrupted")
             ctx.exit(130)
-        except (RagAssetsError, OSError, UnicodeError) as error:
-            complain(error)
+        except Exception as error:
+            full = full_disk(ctx, error)
+            if not (full or isinstance(error, RagAssetsError | OSError | UnicodeError)):
+                raise
+            complain(full or error)
             ctx.exit(1)
 
 

@@ -555,10 +555,16 @@ class Home:
         return self.settings.parsing.workers or len(os.sched_getaffinity(0))
 
     def readable_snapshot(self) -> Snapshot | None:
-        """The version that readers see, or one that is intact where that is damaged, which is said; None for none."""
+        """The version that readers see, or one that is intact where that is damaged, which is said; None for none.
+
+        Raises:
+            StoreError: Versions were published, and none can be read any more.
+        """
         from rag_assets.store.damage import intact_version
 
         snapshot, problem = intact_version(self.snapshots)
+        if problem and snapshot is None:
+            raise StoreError(f"{self.path}: {problem}")
         if problem:
             _log.warning("%s", problem)
         return snapshot

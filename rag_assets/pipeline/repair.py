@@ -127,10 +127,9 @@ class Repair:
             if problem := _database_problem(path):
                 yield Damage(place, problem, "it is set aside, and the history of runs begins anew")
         configuration = folder / "dagster.yaml"
-        if configuration.exists() and not configuration.stat().st_size:
-            yield Damage(
-                self._place(configuration), "it is empty", "the one that comes with rag-assets takes its place"
-            )
+        if configuration.is_dir() or (configuration.exists() and not configuration.stat().st_size):
+            cause = "a folder stands in its place" if configuration.is_dir() else "it is empty"
+            yield Damage(self._place(configuration), cause, "the one that comes with rag-assets takes its place")
 
     def _model_damage(self) -> Iterator[Damage]:
         """Damage to files of models, each of which is found by itself where it is used."""

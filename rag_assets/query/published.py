@@ -107,7 +107,8 @@ class Published:
         try:
             wanted = self._snapshots.current()
             if wanted is None:
-                raise NothingPublished("nothing is indexed yet; run `rag-assets index FOLDER` first")
+                lost = self._snapshots.lost()
+                raise NothingPublished(lost or "nothing is indexed yet; run `rag-assets index FOLDER` first")
             unread = self._unread(wanted)
             if version is None or wanted != self._wanted or self._suspected:
                 snapshot, damage = intact_version(self._snapshots)

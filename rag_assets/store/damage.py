@@ -138,6 +138,8 @@ class StoreDamage:
                 case Kind.DERIVED:
                     aside.take(damage.place)
                     self.checksums.forget(self.checksums.known(f"{damage.place}/"))
+                case Kind.POINTER if (self._root / damage.place).is_dir():
+                    aside.take(damage.place)
             self.checksums.renew([damage.place])
         if any(damage.kind is Kind.POINTER for damage in found) and (pointer := self._snapshots.pointer()) is not None:
             self._snapshots.point_to(pointer)
@@ -344,7 +346,11 @@ def intact_version(snapshots: Snapshots) -> tuple[Snapshot | None, str | None]:
     checksums = Checksums(snapshots.root.parent)
     candidates, pointer = snapshots.candidates(), snapshots.pointer()
     problem: str | None = None
-    if candidates and pointer is not None and candidates[0].number != pointer.number:
+    if not candidates:
+        return None, snapshots.lost()
+    if pointer is None and (cause := snapshots.pointer_file.problem()):
+        problem = f"{snapshots.pointer_file.path.name}, which names the version that readers see, is damaged ({cause})"
+    elif pointer is not None and candidates[0].number != pointer.number:
         problem = f"the manifest of snapshot {pointer.number} is damaged or gone"
     for snapshot in candidates:
         causes = ((path, checksums.problem(path, mark, unread=True)) for path, mark in snapshot.files.items())
@@ -353,6 +359,4 @@ def intact_version(snapshots: Snapshots) -> tuple[Snapshot | None, str | None]:
             instead = f"{problem}: snapshot {snapshot.number} is read instead; run `rag-assets index`"
             return snapshot, problem and instead
         problem = problem or f"snapshot {snapshot.number} is damaged ({first})"
-    if not candidates:
-        return None, problem
     return candidates[0], f"{problem}, and no other is intact; run `rag-assets index`"

@@ -5,6 +5,8 @@ What stays out: what stands in them.
 
 import errno
 import os
+import re
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,14 +14,31 @@ from pathlib import Path
 
 from filelock import FileLock
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FULL_TEXT = re.compile("|".join([*(re.escape(os.strerror(each)) for each in sorted(_FULL)), "disk is full"]))
+ASIDE = ".tmp"  # how names end under which files and folders are written
 # of file systems without links, or without one from here to there
 NO_LINKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether an error, or one that led to it, says that a disk is full or a quota used up.
+
+    Libraries turn what the operating system says into errors of their own, which have its words but not its number.
+    """
+    while error is not None:
+        if (isinstance(error, OSError) and error.errno in _FULL) or _FULL_TEXT.search(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a small file so that readers see all of it or what was there before."""
     with written_aside(path) as temporary:
         _write_through(temporary, content)
+        if path.is_dir() and not path.is_symlink():  # nothing of ours: it stays beside the file
+            path.rename(path.with_name(f"{path.name}.{uuid.uuid4().hex}.folder"))
         temporary.replace(path)
         sync_folder(path.parent)
 
@@ -37,13 +56,27 @@ def write_new(path: Path, content: bytes) -> None:
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
-    """A name beside a file to write it under; what is left of it afterwards is removed."""
+    """A name beside a file or folder to write it under; what is left of it afterwards is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    aside = _aside(path)
     try:
         yield aside
     finally:
-        aside.unlink(missing_ok=True)
+        remove(aside)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or folder; a folder is renamed first, so that nobody takes a part of it for the whole."""
+    with suppress(FileNotFoundError):
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+            return
+        aside = path if path.suffix == ASIDE else path.rename(_aside(path))
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{uuid.uuid4().hex}{ASIDE}")
 
 
 def _write_through(path: Path, content: bytes) -> None:

@@ -15,9 +15,8 @@ stays out: which version readers see (`rag_assets.store.snapshots`), and SQL for
 import os
 import shutil
 import time
-import uuid
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,7 +24,7 @@ import pyarrow.parquet as pq
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES, Table
-from rag_assets.store.files import NO_LINKS, sync_folder, write_atomically
+from rag_assets.store.files import ASIDE, NO_LINKS, remove, sync_folder, write_atomically, written_aside
 from rag_assets.store.lake import LEFTOVER_SECONDS, Lake, Versions
 
 CURRENT = "current"
@@ -60,8 +59,8 @@ class PublishedTables:
         folder = self.root / str(number)
         try:
             if not folder.is_dir() or not self.is_whole(number, tables):
-                _remove(folder)
-                with _aside(folder) as aside:
+                remove(folder)
+                with written_aside(folder) as aside:
                     for table in TABLES.values():
                         versions = tables.get(table.name, {}) if table.published else None
                         self._link(table, versions, aside / table.name)
@@ -116,8 +115,8 @@ class PublishedTables:
         current = self.root / CURRENT
         try:
             if current.is_dir() and not current.is_symlink():
-                _remove(current)
-            with _aside(current) as aside:
+                remove(current)
+            with written_aside(current) as aside:
                 try:
                     aside.symlink_to(str(number), target_is_directory=True)
                 except OSError as error:
@@ -130,17 +129,21 @@ class PublishedTables:
         except OSError as error:
             raise StoreError(f"{current}: cannot be moved to version {number}: {error}") from error
 
+    def numbers(self) -> list[int]:
+        """Numbers of the versions that have a folder, rising."""
+        return sorted(int(path.name) for path in self.root.glob("[0-9]*") if path.name.isdecimal())
+
     def prune(self, kept: Collection[int]) -> None:
         """Remove the folders of all other versions, and what killed runs left."""
         if not self.root.is_dir():
             return
         for entry in list(os.scandir(self.root)):
             if entry.name.isdecimal() and int(entry.name) not in kept:
-                _remove(Path(entry.path))
-            elif entry.name.endswith(".tmp"):
+                remove(Path(entry.path))
+            elif entry.name.endswith(ASIDE):
                 with suppress(FileNotFoundError):
                     if time.time() - entry.stat(follow_symlinks=False).st_mtime > LEFTOVER_SECONDS:
-                        _remove(Path(entry.path))
+                        remove(Path(entry.path))
 
     def _link(self, table: Table, versions: Versions | None, folder: Path) -> None:
         """Give a table's files the names of their shards; a table without rows gets one empty file, for its columns."""
@@ -190,7 +193,7 @@ def _make_database(folder: Path, number: int, published_at: str) -> None:
             connection.execute("COMMIT; USE memory; DETACH made")
         except duckdb.Error as error:
             raise StoreError(f"{folder / DATABASE}: the views cannot be made: {error}") from error
-        with _aside(folder / DATABASE) as aside:
+        with written_aside(folder / DATABASE) as aside:
             shutil.copyfile(made, aside)
             aside.replace(folder / DATABASE)
 
@@ -202,24 +205,3 @@ def _literal(text: str) -> str:
 def _escaped(path: str) -> str:
     """A path in which nothing is a wildcard."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
-
-
-@contextmanager
-def _aside(path: Path) -> Iterator[Path]:
-    """A name beside a file or folder to make it under; what is left of it afterwards is removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{uuid.uuid4().hex}.tmp")
-    try:
-        yield aside
-    finally:
-        _remove(aside)
-
-
-def _remove(path: Path) -> None:
-    """Remove a file or folder; a folder is renamed first, so that nobody takes a part of it for the whole."""
-    with suppress(FileNotFoundError):
-        if path.is_symlink() or not path.is_dir():
-            path.unlink()
-            return
-        aside = path if path.suffix == ".tmp" else path.rename(path.with_name(f".{uuid.uuid4().hex}.tmp"))
-        shutil.rmtree(aside, ignore_errors=True)

@@ -71,7 +71,7 @@ class SealedFile:
         value, problem = self._read_one(self.path)
         if value is None and (problem or self.copy.exists()):
             return problem or "it is missing"
-        return None
+        return "a folder stands in the place of its copy" if self.copy.is_dir() else None
 
     def write(self, value: Mapping[str, Any]) -> None:
         """Write it; the copy first, so that the file is never ahead of it."""
@@ -85,8 +85,10 @@ class SealedFile:
             content = path.read_bytes()
         except FileNotFoundError:
             return None, None
+        except IsADirectoryError:
+            return None, "a folder stands in its place"
         except OSError as error:
-            return None, f"it cannot be read: {error}"
+            return None, f"it cannot be read: {error.strerror}"
         for read in (unsealed, self._earlier):
             try:
                 return read(content), None

@@ -124,8 +124,16 @@ class Snapshots:
             value = self.pointer_file.read()
             return None if value is None else Pointer(value["snapshot"], value["rolled_back_from"])
         except (StoreError, KeyError) as error:
-            _log.warning("%s: damaged: readers see the newest version: %s", self.pointer_file.path, error)
+            _log.info("%s: damaged: readers see the newest version: %s", self.pointer_file.path, error)
             return None
+
+    def lost(self) -> str | None:
+        """That versions were published of which none can be read any more, in words; else None."""
+        shown = self._tables.numbers() if self._tables is not None else []
+        traces = self.numbers() or self.pointer() or self.pointer_file.problem() or shown
+        if not traces or self.newest() is not None:
+            return None
+        return "the manifests of all published versions are damaged or gone; `rag-assets index` publishes anew"
 
     def unfinished(self) -> int | None:
         """Number of the version that a killed run has published without moving the readers to it; else None."""
@@ -154,7 +162,7 @@ class Snapshots:
             try:
                 yield self.load(number)
             except StoreError as error:
-                _log.warning("%s", error)
+                _log.info("%s", error)
 
     def load(self, number: int) -> Snapshot:
         """A snapshot by number.

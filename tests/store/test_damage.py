@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from damages import DAMAGES
 from stores import Base
 
 from rag_assets.contracts.errors import StoreError
@@ -17,27 +18,6 @@ from rag_assets.store.snapshots import Snapshot
 from rag_assets.store.vectors.upkeep import readable
 
 TEXTS = {"00": {"a": "abc", "b": "bcd"}, "01": {"c": "cde"}}
-
-
-def remove(path: Path) -> None:
-    path.unlink()
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def turn(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-DAMAGES = (remove, empty, cut, turn)
 
 
 def kind_of(place: str) -> str:

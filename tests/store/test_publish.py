@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from full_disks import fill, small_disk
 from stores import Base
 
 from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.contracts.tables import SUMMARY_INDEX
+from rag_assets.store.files import is_full
 from rag_assets.store.publish import unfinished_syncs
 from rag_assets.store.serving import SERVING, serving_states
 from rag_assets.store.snapshots import Pointer, Snapshot, Snapshots
@@ -212,3 +214,23 @@ def test_a_few_vectors_of_gone_texts_are_kept(base: Base) -> None:
         base.sync("00")
         base.publish()
     assert base.vectors.cached(8) == 6
+
+
+def test_a_full_disk_stops_publishing_and_nothing_is_torn(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 20_000) as disk:
+        base = Base(disk / "home")
+        base.write("00", a="abc")
+        base.sync("00")
+        first = base.publish()
+        base.write("00", a="abc", b="bcd")
+        base.sync("00")
+        filler = fill(disk)
+        with pytest.raises((OSError, StoreError)) as refused:
+            base.publish()
+        assert is_full(refused.value)
+        assert base.snapshots.current() == first
+        filler.unlink()
+        base.publish()
+        current = base.snapshots.current()
+        assert current is not None
+        assert current.number == 2

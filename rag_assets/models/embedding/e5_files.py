@@ -20,6 +20,7 @@ from rag_assets.models.embedding.e5_weights import Precision, installed_path, in
 
 # Raise it when the exported numbers or the tokens change: stored vectors are keyed by it.
 EXPORT_VERSION = 1
+_MODEL, _TOKENIZER, _MANIFEST = ".onnx", ".tokenizer.json", ".manifest.json"
 _ABANDONED_SECONDS = 3600
 
 _logger = logging.getLogger(__name__)
@@ -72,9 +73,7 @@ def ensure_files(cache_folder: Path, precision: Precision) -> E5Files:
         ModelError: The weights cannot be read or the files cannot be written.
     """
     stem = export_name(precision).replace("/", "-")
-    files = E5Files(
-        cache_folder / f"{stem}.onnx", cache_folder / f"{stem}.tokenizer.json", cache_folder / f"{stem}.manifest.json"
-    )
+    files = E5Files(*(cache_folder / f"{stem}{ending}" for ending in (_MODEL, _TOKENIZER, _MANIFEST)))
     if files.complete():
         return files
     try:
@@ -85,15 +84,21 @@ def ensure_files(cache_folder: Path, precision: Precision) -> E5Files:
 
 
 def damaged_exports(cache_folder: Path) -> list[Path]:
-    """Exported files that do not agree with their manifest, and manifests that cannot be read; loading mends them."""
-    damaged = []
-    for manifest in sorted(cache_folder.glob("*.manifest.json")):
+    """Exported files that do not agree with their manifest, or have none, and manifests that cannot be read; loading
+    mends them.
+    """
+    damaged, stated = [], set()
+    for manifest in sorted(cache_folder.glob(f"*{_MANIFEST}")):
         try:
             expected = json.loads(manifest.read_bytes())
+            stated |= {cache_folder / name for name in expected}
             damaged += [cache_folder / name for name in expected if _sha256(cache_folder / name) != expected[name]]
         except (OSError, ValueError, TypeError):
             damaged.append(manifest)
-    return damaged
+            stem = manifest.name.removesuffix(_MANIFEST)
+            stated |= {cache_folder / f"{stem}{_MODEL}", cache_folder / f"{stem}{_TOKENIZER}"}
+    exported = {path for ending in (_MODEL, _TOKENIZER) for path in cache_folder.glob(f"*{ending}")}
+    return damaged + sorted(exported - stated)
 
 
 def _export(files: E5Files, precision: Precision) -> None:
