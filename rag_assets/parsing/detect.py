@@ -31,6 +31,10 @@ class DocumentFormat(StrEnum):
     TXT = "txt"
 
 
+# Names of formats that have none, but are read by Unstructured.
+OTHER_FORMATS = frozenset(("doc", "epub", "odp", "odt", "org", "ppt", "rst", "rtf", "xml"))
+
+
 @dataclass(frozen=True, slots=True)
 class Detection:
     """What a file is.

@@ -111,7 +111,7 @@ def update_documents(
     pending: dict[str, _Shard] = {}
     shard_of_job: dict[str, _Shard] = {}
     total = 0
-    readers = installed_readers() if limits.unstructured_formats else ""
+    readers = installed_readers(limits)
 
     def jobs(scratch: Path) -> Iterator[ParseJob]:
         """Compare shard by shard and hand out what has to be parsed; a shard without such work is written at once."""

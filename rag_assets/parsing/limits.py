@@ -31,8 +31,9 @@ class ParsingLimits:
         nesting_depth: Depth to which parts of a file are followed into each other.
         ocr_seconds_per_page: Wall time added for each page that needs text recognition.
         ocr_seconds: Wall time added for text recognition at most.
-        unstructured_formats: Formats that Unstructured reads instead of the built-in reader. No limit, but like them a
-            setting that the content of a file depends on, and that holds for all files of a run.
+        unstructured: Whether Unstructured, where it is installed, reads formats that have no built-in reader. No limit,
+            but like them a setting that the content of a file depends on, and that holds for all files of a run.
+        unstructured_formats: Formats that it reads instead of the built-in reader.
     """
 
     timeout_seconds: float
@@ -45,6 +46,7 @@ class ParsingLimits:
     nesting_depth: int = DEEPEST_NESTING
     ocr_seconds_per_page: float = 0.0
     ocr_seconds: float = 0.0
+    unstructured: bool = True
     unstructured_formats: tuple[str, ...] = ()
 
     def seconds(self, ocr_pages: int = 0) -> float:

@@ -18,7 +18,7 @@ from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.fingerprint import closure_fingerprint
-from rag_assets.parsing.detect import Detection, DocumentFormat, detect_format
+from rag_assets.parsing.detect import OTHER_FORMATS, Detection, DocumentFormat, detect_format
 from rag_assets.parsing.limits import ParsingLimits, limited
 
 __all__ = ["ParsingLimits", "parse_bytes", "parser_fingerprint"]
@@ -29,7 +29,7 @@ _LIBRARIES = ("compressed-rtf", "lxml", "markdown-it-py", "msoffcrypto-tool", "o
               "python-oxmsg", "striprtf")  # fmt: skip
 _MESSAGE_CHARS = 300
 _EXTRAS = ("rapidocr", "unstructured")
-# Text formats that have no reader of their own, told by the extension where Unstructured is to read them.
+# Text formats that have no reader of their own, told by the extension where Unstructured reads them.
 _TEXT_EXTENSIONS = {".org": "org", ".rst": "rst", ".xml": "xml"}
 
 
@@ -53,16 +53,11 @@ def parse_bytes(
     Returns:
         Pages and failures. A file that cannot be parsed gives no pages and one failure; nothing is raised for it.
     """
-    detection = _detect(data, file_name, limits.unstructured_formats)
+    detection = _detect(data, file_name, limits)
     try:
         with limited(limits):
             data = _plain_bytes(data, detection, limits, passwords)
-            if detection.name in limits.unstructured_formats:
-                from rag_assets.parsing.unstructured import parse_by_unstructured
-
-                document = parse_by_unstructured(data, detection.name)
-            else:
-                document = _dispatch(data, detection, limits, passwords, announce)
+            document = _read(data, detection, limits, passwords, announce)
     except ParseError as error:
         return ParsedDocument(detection.name, failures=(Failure(error.cause, _one_line(str(error))),))
     except MemoryError:
@@ -87,21 +82,55 @@ def nothing_read(document: ParsedDocument) -> tuple[Failure, ...]:
     return (Failure(cause, _one_line(f"nothing was read of {pages}: {first.message}")),)
 
 
-def _detect(data: bytes, file_name: str, unstructured_formats: Sequence[str]) -> Detection:
+def _detect(data: bytes, file_name: str, limits: ParsingLimits) -> Detection:
+    """As `detect_format`; a text that Unstructured is to read has the name of its format, and that of plain text."""
     detection = detect_format(data, file_name)
     name = _TEXT_EXTENSIONS.get(PurePath(file_name).suffix.lower(), "")
-    is_chosen = detection.format is DocumentFormat.TXT and name in unstructured_formats
-    return Detection(name, None) if is_chosen else detection
+    if detection.format is not DocumentFormat.TXT or not name:
+        return detection
+    from rag_assets.parsing.unstructured import is_readable
+
+    is_chosen = name in limits.unstructured_formats or (limits.unstructured and is_readable(name))
+    return Detection(name, DocumentFormat.TXT) if is_chosen else detection
 
 
-def _dispatch(
+def _read(
     data: bytes,
     detection: Detection,
     limits: ParsingLimits,
     passwords: Sequence[str],
     announce: Callable[[int], None] | None,
 ) -> ParsedDocument:
-    match detection.format:
+    """A file by its reader, or by Unstructured.
+
+    Raises:
+        ParseError: UNSUPPORTED_FORMAT where nothing reads it; else as its reader raises.
+    """
+    name, is_other = detection.name, detection.name in OTHER_FORMATS
+    if name in limits.unstructured_formats or (is_other and limits.unstructured):
+        from rag_assets.parsing.unstructured import parse_by_unstructured
+
+        try:
+            return parse_by_unstructured(data, name)
+        except ParseError as error:
+            if detection.format is None or name in limits.unstructured_formats:
+                raise
+            logger.warning("%s is read as plain text: %s", name, error)
+    if detection.format is not None:
+        return _dispatch(data, detection.format, limits, passwords, announce)
+    setting = "; parsing.unstructured is off" if is_other else ""
+    message = f"no reader for this file: it is {detection.description}{setting}"
+    raise ParseError(FailureCause.UNSUPPORTED_FORMAT, message)
+
+
+def _dispatch(
+    data: bytes,
+    found: DocumentFormat,
+    limits: ParsingLimits,
+    passwords: Sequence[str],
+    announce: Callable[[int], None] | None,
+) -> ParsedDocument:
+    match found:
         case DocumentFormat.XLSX | DocumentFormat.XLSM | DocumentFormat.XLSB | DocumentFormat.XLS | DocumentFormat.ODS:
             from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
 
@@ -128,22 +157,20 @@ def _dispatch(
         case DocumentFormat.EML | DocumentFormat.MSG:
             from rag_assets.parsing.mail.reader import parse_message
 
-            return parse_message(data, detection.format)
+            return parse_message(data, found)
         case DocumentFormat.HTML | DocumentFormat.MD:
             from rag_assets.parsing.markup.markdown import parse_markdown
             from rag_assets.parsing.markup.reader import parse_html
 
-            return parse_html(data) if detection.format is DocumentFormat.HTML else parse_markdown(data)
+            return parse_html(data) if found is DocumentFormat.HTML else parse_markdown(data)
         case DocumentFormat.CSV | DocumentFormat.TSV:
             from rag_assets.parsing.plain.text import parse_delimited
 
-            return parse_delimited(data, detection.format, limits.cells)
+            return parse_delimited(data, found, limits.cells)
         case DocumentFormat.TXT:
             from rag_assets.parsing.plain.text import parse_text
 
             return parse_text(data)
-        case None:
-            raise ParseError(FailureCause.UNSUPPORTED_FORMAT, f"no reader for this file: it is {detection.description}")
 
 
 def _bounded(document: ParsedDocument, maximum_pages: int) -> ParsedDocument:
@@ -188,20 +215,25 @@ def _one_line(message: str) -> str:
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
 
 
-def installed_readers() -> str:
-    """Identity of the packages by which Unstructured reads formats; a file that lacked one is tried again."""
+def installed_readers(limits: ParsingLimits) -> str:
+    """Identity of what Unstructured reads files with, itself included; a file that lacked some of it is tried again."""
+    if not (limits.unstructured or limits.unstructured_formats):
+        return ""
+    from rag_assets.parsing.conversion import OFFICE_TARGETS, PANDOC_FORMATS, find_program
+
+    programs = (str(find_program(formats[0])[1]) for formats in (PANDOC_FORMATS, tuple(OFFICE_TARGETS)))
     try:
         required = importlib.metadata.requires("unstructured") or []
     except importlib.metadata.PackageNotFoundError:
-        return ""
-    names = {re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in required}
+        required = []
+    names = {"unstructured", *(re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in required)}
     versions = []
     for name in sorted(names):
         try:
             versions.append(f"{name}=={importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    return hashlib.sha256("\0".join(versions).encode()).hexdigest()[:16]
+    return hashlib.sha256("\0".join([*programs, *versions]).encode()).hexdigest()[:16]
 
 
 @cache

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -166,6 +167,7 @@ class _Worker:
         self._seconds = _START_SECONDS
         self._data_bytes = 0
         self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the process
+        self._scratch = tempfile.mkdtemp(prefix="rag-assets-")  # of programs that convert files
         self.connection, theirs = Pipe()
         lifeline, self._lifeline = os.pipe()
         command = _COMMAND.format(path=sys.path, descriptor=theirs.fileno(), lifeline=lifeline, limits=limits)
@@ -176,7 +178,9 @@ class _Worker:
                 stdout=self._output,
                 stderr=self._output,
                 pass_fds=(theirs.fileno(), lifeline),
-                env={name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ} | _SET_ENVIRONMENT,
+                env={name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
+                | _SET_ENVIRONMENT
+                | {"TMPDIR": self._scratch},
                 start_new_session=True,
             )
         finally:
@@ -248,8 +252,9 @@ class _Worker:
     def stop(self) -> None:
         """End the process at once; it holds nothing worth saving."""
         with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)  # with the program that it may have started
         self._process.wait()
+        shutil.rmtree(self._scratch, ignore_errors=True)
         self.connection.close()
         self._output.close()
         os.close(self._lifeline)

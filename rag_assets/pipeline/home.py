@@ -297,7 +297,7 @@ class Home:
 
         return digest(
             parsing_fingerprint(),
-            installed_readers() if self.settings.parsing.unstructured_formats else "",
+            installed_readers(self.options.parsing),
             *astuple(self.options.parsing),
             self.chunking_fingerprint,
             summary_fingerprint(),

@@ -43,6 +43,7 @@ class StepOptions:
             nesting_depth=chosen.nesting_depth,
             ocr_seconds_per_page=chosen.ocr_seconds_per_page,
             ocr_seconds=chosen.ocr_seconds,
+            unstructured=chosen.unstructured,
             unstructured_formats=chosen.unstructured_formats,
         )
 

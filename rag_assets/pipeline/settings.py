@@ -24,7 +24,7 @@ from pydantic_settings import (
 
 from rag_assets.contracts.errors import SettingsError
 
-_UNSTRUCTURED_FORMATS = "^(csv|doc|docx|eml|epub|html|md|msg|odt|org|pdf|ppt|pptx|rst|rtf|tsv|txt|xls|xlsx|xml)$"
+_UNSTRUCTURED_FORMATS = "^(csv|doc|docx|eml|epub|html|md|msg|odp|odt|org|pdf|ppt|pptx|rst|rtf|tsv|txt|xls|xlsx|xml)$"
 
 
 class _Section(BaseModel):
@@ -66,6 +66,11 @@ class ParsingSettings(_Section):
     )
     nesting_depth: int = Field(
         200, ge=10, le=250, description="Depth to which parts of a file (tables, groups, elements) are read."
+    )
+    unstructured: bool = Field(
+        True,
+        description="Whether Unstructured (extra `unstructured`) reads doc, epub, odp, odt, org, ppt, rst, rtf and xml "
+        "where it is installed.",
     )
     unstructured_formats: tuple[Annotated[str, Field(pattern=_UNSTRUCTURED_FORMATS)], ...] = Field(
         (),

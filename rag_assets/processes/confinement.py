@@ -1,6 +1,6 @@
 """What a parsing process may not do: network, other processes, changes to files. Refused in one place.
 
-What stays out: limits of time and memory (`worker`, `pool`).
+What stays out: limits of time and memory (`worker`, `pool`); which programs convert files (`parsing.conversion`).
 
 Python tells an audit hook before it does any of these, whichever library asks. Native code that a damaged file has
 taken over is not held back by it; that takes a container around the whole program.
@@ -8,8 +8,10 @@ taken over is not held back by it; that takes a container around the whole progr
 
 import io
 import os
+import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -22,6 +24,8 @@ _CHANGES = frozenset(
     ("os.chflags", "os.chmod", "os.chown", "os.link", "os.mkdir", "os.remove", "os.removexattr", "os.rename",
      "os.rmdir", "os.setxattr", "os.symlink", "os.truncate", "os.utime", "sqlite3.connect")
 )  # fmt: skip
+
+_running: list[str] = []  # the program that `run_program` is about to start
 
 
 def confine() -> None:
@@ -38,6 +42,23 @@ def confine() -> None:
     sys.addaudithook(_refuse)
 
 
+def run_program(command: Sequence[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
+    """Run a program of ours, the one way to do so in a confined process; it inherits the limits of time and memory.
+
+    Args:
+        command: The program by its full path, and its arguments; nothing of them comes from a file that is parsed.
+        data: Its standard input.
+
+    Returns:
+        Its status, standard output and standard error.
+    """
+    _running.append(command[0])
+    try:
+        return subprocess.run(command, input=data, capture_output=True, check=False)  # noqa: S603 - see `command`
+    finally:
+        _running.remove(command[0])
+
+
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "open":
         path, _, flags = arguments
@@ -46,6 +67,8 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
             raise PermissionError("parsing writes no files: open")
     elif event.startswith("socket."):
         raise PermissionError(f"parsing has no network: {event}")
+    elif event == "subprocess.Popen" and arguments[0] in _running:
+        return
     elif event in _PROCESSES or (event in {"os.kill", "os.killpg"} and arguments[0] != os.getpid()):
         raise PermissionError(f"parsing starts and ends no other processes: {event}")
     elif event in _CHANGES and not (event == "os.truncate" and arguments[0] == _OUTPUT):

@@ -1,8 +1,15 @@
+import importlib.machinery
 import importlib.util
 import os
-from collections.abc import Sequence
+import shutil
+import subprocess
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from email.message import EmailMessage
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,6 +18,7 @@ import pytest
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, ParsedDocument
 from rag_assets.parsing import unstructured as unstructured_reader
+from rag_assets.parsing.conversion import find_program
 from rag_assets.parsing.documents import _Content, content_key
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import parse_bytes
@@ -30,6 +38,16 @@ HEADING, PARAGRAPH, TABLE, LIST_ITEM = BlockKind.HEADING, BlockKind.PARAGRAPH, B
 
 needs_unstructured = pytest.mark.skipif(
     importlib.util.find_spec("unstructured") is None, reason="the extra `unstructured` is not installed"
+)
+
+OFFICE = find_program("doc")[1]
+needs_pandoc = pytest.mark.skipif(
+    importlib.util.find_spec("unstructured") is None or find_program("rtf")[1] is None,
+    reason="the extra `unstructured` or pandoc is not installed",
+)
+needs_office = pytest.mark.skipif(
+    importlib.util.find_spec("unstructured") is None or OFFICE is None,
+    reason="the extra `unstructured` or LibreOffice is not installed",
 )
 
 
@@ -159,27 +177,255 @@ def test_without_the_extra_the_failure_names_it(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     (failure,) = parse_bytes(message(), "a.eml", LIMITS).failures
     assert failure.cause is FailureCause.UNSUPPORTED_FORMAT
-    assert failure.message == "eml is to be read by Unstructured: pip install 'rag-assets[unstructured]'"
+    assert failure.message == "eml is read by Unstructured: pip install 'rag-assets[unstructured]'"
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "program"),
-    [
-        ("a.rtf", b"{\\rtf1 text}", "pandoc"),
-        ("a.rst", b"Title\n=====\n", "pandoc"),
-        ("a.org", b"* Title\n", "pandoc"),
-        ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "LibreOffice"),
-    ],
-)
-def test_formats_that_need_another_program_are_refused(name: str, data: bytes, program: str) -> None:
-    if name == "a.doc":
-        data = (data + bytes(504)).ljust(1024, b"\0")
-        entry = "WordDocument".encode("utf-16-le") + b"\0\0"
-        data += entry.ljust(64, b"\0") + len(entry).to_bytes(2, "little") + bytes(62)
-    (failure,) = parse_bytes(data, name, LIMITS).failures
-    assert failure.cause is FailureCause.UNSUPPORTED_FORMAT
-    words = f"Unstructured needs {program} for {name[2:]}, and parsing starts no other programs"
-    assert failure.message == words
+def epub(chapter: str) -> bytes:
+    container = (
+        '<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile '
+        'full-path="a.opf" media-type="application/oebps-package+xml"/></rootfiles></container>'
+    )
+    package = (
+        '<package xmlns="http://www.idpf.org/2007/opf" version="3.0" unique-identifier="i"><metadata '
+        'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:identifier id="i">i</dc:identifier><dc:title>本</dc:title>'
+        '<dc:language>ja</dc:language></metadata><manifest><item id="c" href="c.xhtml" '
+        'media-type="application/xhtml+xml"/></manifest><spine><itemref idref="c"/></spine></package>'
+    )
+    page = f'<html xmlns="http://www.w3.org/1999/xhtml"><head><title>本</title></head><body>{chapter}</body></html>'
+    return zipped({
+        "mimetype": "application/epub+zip", "META-INF/container.xml": container, "a.opf": package, "c.xhtml": page,
+    })  # fmt: skip
+
+
+def open_text(body: str) -> bytes:
+    """An OpenDocument text."""
+    names = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text"))
+    media = "application/vnd.oasis.opendocument.text"
+    manifest = (
+        '<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0" manifest:version="1.2">'
+        f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{media}"/>'
+        '<manifest:file-entry manifest:full-path="content.xml" manifest:media-type="text/xml"/></manifest:manifest>'
+    )
+    content = (
+        f'<office:document-content {names} office:version="1.2"><office:body><office:text>{body}</office:text>'
+        "</office:body></office:document-content>"
+    )
+    styles = (
+        f'<office:document-styles {names} office:version="1.2"><office:styles/><office:automatic-styles/>'
+        "<office:master-styles/></office:document-styles>"
+    )
+    return zipped({"mimetype": media, "META-INF/manifest.xml": manifest, "content.xml": content, "styles.xml": styles})
+
+
+def zipped(parts: Mapping[str, str | bytes]) -> bytes:
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+ODT = open_text('<text:h text:outline-level="1">設計書</text:h><text:p>注文番号は一意です。</text:p>')
+BY_PANDOC = {
+    "a.epub": epub("<h1>設計書</h1><p>注文番号は一意です。</p>"),
+    "a.odt": ODT,
+    "a.org": "* 設計書\n注文番号は一意です。\n".encode(),
+    "a.rst": "設計書\n======\n\n注文番号は一意です。\n".encode(),
+    "a.rtf": rb"{\rtf1\ansi{\pard\outlinelevel0\u-30163 ?\u-30200 ?\u26360 ?\par}{\pard\u27880 ?\u25991 ?\par}}",
+}
+READ = [(HEADING, "設計書", ()), (PARAGRAPH, "注文番号は一意です。", ("設計書",))]
+
+
+def read_all(files: Mapping[str, bytes], folder: Path, limits: ParsingLimits = BUILT_IN) -> dict[str, ParsedDocument]:
+    """Files by name, read by the confined process."""
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    jobs = [ParseJob(name, folder / name) for name in files]
+    return {job.document_id: document for job, document in parse_files(jobs, workers=2, limits=limits)}
+
+
+@needs_pandoc
+def test_formats_without_a_reader_are_read_by_unstructured(tmp_path: Path) -> None:
+    xml = '<?xml version="1.0"?><r><a>注文番号は一意です。</a></r>'.encode()
+    found = read_all({**BY_PANDOC, "a.xml": xml, "undeclared.xml": xml.partition(b"?>")[2]}, tmp_path)
+    assert {name: document.failures for name, document in found.items()} == dict.fromkeys(found, ())
+    blocks = {name: shown(document.pages[0].blocks) for name, document in found.items()}
+    rtf = blocks.pop("a.rtf")
+    assert [text for _, text, _ in rtf] == ["設計書", "注文"]
+    assert blocks.pop("a.xml") == blocks.pop("undeclared.xml") == [(PARAGRAPH, "注文番号は一意です。", ())]
+    assert blocks == dict.fromkeys(blocks, READ)
+    assert {name: document.format for name, document in found.items()} == {
+        name: Path(name).suffix[1:] for name in found
+    }
+
+
+def saved_as(path: Path, target: str) -> bytes:
+    """A file as LibreOffice saves it in another format."""
+    folder = path.parent
+    profile = f"-env:UserInstallation=file://{folder}/profile"
+    command = [str(OFFICE), profile, "--headless", "--convert-to", target, "--outdir", str(folder), str(path)]
+    subprocess.run(command, check=True, capture_output=True)
+    return path.with_suffix(f".{target}").read_bytes()
+
+
+@pytest.fixture
+def slides(tmp_path: Path) -> Path:
+    from pptx import Presentation
+
+    found = Presentation()
+    slide = found.slides.add_slide(found.slide_layouts[1])
+    slide.shapes.title.text = "設計書"
+    slide.placeholders[1].text = "注文番号は一意です。"
+    found.save(str(tmp_path / "slides.pptx"))
+    return tmp_path / "slides.pptx"
+
+
+SLIDE = [(HEADING, "設計書", ()), (LIST_ITEM, "注文番号は一意です。", ("設計書",))]
+
+
+@needs_office
+def test_older_office_files_are_read_by_unstructured(tmp_path: Path, slides: Path) -> None:
+    (tmp_path / "a.docx").write_bytes((DATA / "word" / "word_tables.docx").read_bytes())
+    found = read_all({"a.doc": saved_as(tmp_path / "a.docx", "doc"), "b.ppt": saved_as(slides, "ppt")}, tmp_path)
+    assert {name: document.failures for name, document in found.items()} == dict.fromkeys(found, ())
+    blocks = [block for page in found["a.doc"].pages for block in page.blocks]
+    assert shown(blocks)[:2] == [
+        (HEADING, "Test with tables", ()),
+        (PARAGRAPH, "A uniform table", ("Test with tables",)),
+    ]
+    assert blocks[2].rows[0].cells == ("Header 0.0", "Header 0.1", "Header 0.2")
+    (page,) = found["b.ppt"].pages
+    assert (page.kind, shown(page.blocks)) == (PageKind.SLIDE, SLIDE)
+
+
+@needs_unstructured
+def test_long_texts_take_no_language_model(tmp_path: Path) -> None:
+    """Unstructured asks one about each paragraph, some 10 ms each, and downloads it."""
+    parts = "".join(f"<a>The order {number} was sent to the customer. It will arrive.</a>" for number in range(4000))
+    (document,) = read_all({"a.xml": f'<?xml version="1.0"?><r>{parts}</r>'.encode()}, tmp_path).values()
+    assert not document.failures
+    assert len(document.pages[0].blocks) == 4000
+
+
+class _Visits(ThreadingHTTPServer):
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        super().__init__(("127.0.0.1", 0), _Visit)
+
+
+class _Visit(BaseHTTPRequestHandler):
+    server: _Visits
+
+    def do_GET(self) -> None:
+        self.server.paths.append(self.path)
+        self.send_error(404)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as it is named there
+        del format, args
+
+
+@pytest.fixture
+def visits() -> Iterator[_Visits]:
+    with _Visits() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@needs_pandoc
+def test_nothing_that_a_file_refers_to_is_read(tmp_path: Path, visits: _Visits) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret words")
+    url = f"http://127.0.0.1:{visits.server_port}"
+    entity = '<!DOCTYPE r [<!ENTITY e SYSTEM "{}">]>'
+    files = {
+        "a.rst": f"before\n\n.. include:: {secret}\n\nafter\n",
+        "b.rst": f"before\n\n.. csv-table::\n   :url: {url}/csv\n\nafter\n",
+        "a.org": f'before\n\n#+INCLUDE: "{secret}"\n\n[[{url}/a.png]]\n\nafter\n',
+        "a.xml": f'<?xml version="1.0"?>{entity.format(secret.as_uri())}<r><a>before &e;</a><b>after</b></r>',
+        "b.xml": f'<?xml version="1.0"?>{entity.format(url + "/dtd")}<r><a>before &e;</a><b>after</b></r>',
+    }
+    found = read_all({name: text.encode() for name, text in files.items()}, tmp_path)
+    found |= read_all({"a.epub": epub(f'<p>after</p><img src="{url}/b.png"/>')}, tmp_path)
+    for name, document in found.items():
+        text = " ".join(block.text for page in document.pages for block in page.blocks)
+        assert "secret words" not in text, name
+        assert "after" in text, name
+    assert not visits.paths
+
+
+@needs_office
+def test_libreoffice_fetches_nothing(tmp_path: Path, slides: Path, visits: _Visits) -> None:
+    picture = f'<draw:image xlink:href="http://127.0.0.1:{visits.server_port}/a.png" xlink:type="simple"/>'
+    frame = f'<draw:frame svg:width="5cm" svg:height="5cm">{picture}</draw:frame></draw:page>'
+    saved_as(slides, "odp")
+    with zipfile.ZipFile(tmp_path / "slides.odp") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts["content.xml"] = parts["content.xml"].replace(b"</draw:page>", frame.encode())
+    assert picture.encode() in parts["content.xml"]
+    (document,) = read_all({"a.odp": zipped(parts)}, tmp_path).values()
+    assert shown(document.pages[0].blocks)[:2] == SLIDE, document.failures
+    assert not visits.paths
+
+
+@needs_pandoc
+def test_hostile_files_cost_themselves_only(tmp_path: Path) -> None:
+    laughs = "".join(f'<!ENTITY {a} "{f"&{b};" * 50}">' for a, b in zip("bcdefg", "abcdef", strict=True))
+    bomb = f'<?xml version="1.0"?><!DOCTYPE r [<!ENTITY a "{"ha" * 50}">{laughs}]><r><x>&g;</x></r>'
+    files = {
+        "bomb.xml": bomb.encode(),
+        "deep.xml": b'<?xml version="1.0"?>' + b"<a>" * 100_000,
+        "deep.rtf": rb"{\rtf1 " + b"{" * 200_000,
+        "deep.rst": b"\n".join(b" " * depth + b"* x\n" for depth in range(0, 1000, 2)),
+        "bomb.epub": epub(f"<p>{' ' * (80 << 20)}</p>"),
+        "damaged.epub": BY_PANDOC["a.epub"][:-40],
+        "fine.odt": ODT,
+    }
+    for number, (name, data) in enumerate(BY_PANDOC.items()):
+        for place in range(40, len(data), 149):
+            files[f"{number}.{place}{Path(name).suffix}"] = data[:place] + b"\xff\0" + data[place + 2 :]
+    found = read_all(files, tmp_path)
+    assert found.keys() == files.keys()
+    assert not found["fine.odt"].failures
+    assert shown(found["fine.odt"].pages[0].blocks) == READ
+    assert found["bomb.epub"].failures[0].cause is FailureCause.TOO_LARGE
+    assert found["damaged.epub"].failures
+    assert all("ha" * 60 not in block.text for page in found["bomb.xml"].pages for block in page.blocks)
+    assert not [failure for document in found.values() for failure in document.failures if failure.traceback_id]
+
+
+@pytest.mark.parametrize("switch", ["off", "without the extra", "without programs"])
+def test_unread_files_say_what_would_read_them(switch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    doc = (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)).ljust(1024, b"\0")
+    entry = "WordDocument".encode("utf-16-le") + b"\0\0"
+    doc += entry.ljust(64, b"\0") + len(entry).to_bytes(2, "little") + bytes(62)
+    files = {"a.doc": doc, "a.rtf": b"{\\rtf1 text}", "a.rst": b"Title\n=====\n"}
+    limits = BUILT_IN
+    if switch == "off":
+        limits = replace(limits, unstructured=False)
+    elif switch == "without the extra":
+        monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    else:
+        spec = importlib.util.find_spec
+        fake = importlib.machinery.ModuleSpec("unstructured", None)
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: fake if name == "unstructured" else None)
+        monkeypatch.setattr(shutil, "which", lambda _: None)
+        assert spec is not None
+    found = {name: parse_bytes(data, name, limits) for name, data in files.items()}
+    assert shown(found.pop("a.rst").pages[0].blocks), "as plain text"
+    install = "is read by Unstructured: pip install 'rag-assets[unstructured]'"
+    assert {name: document.failures[0].message for name, document in found.items()} == {
+        "off": {
+            "a.doc": "no reader for this file: it is a legacy Word document (.doc); parsing.unstructured is off",
+            "a.rtf": "no reader for this file: it is a Rich Text document; parsing.unstructured is off",
+        },
+        "without the extra": {"a.doc": f"doc {install} and LibreOffice", "a.rtf": f"rtf {install}"},
+        "without programs": {
+            "a.doc": "doc is read by LibreOffice, which is not installed",
+            "a.rtf": "rtf is read by pandoc, which is not installed",
+        },
+    }[switch]
+    assert {document.failures[0].cause for document in found.values()} == {FailureCause.UNSUPPORTED_FORMAT}
 
 
 @needs_unstructured
@@ -198,7 +444,7 @@ def test_telemetry_is_off() -> None:
 
 def test_other_formats_keep_their_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unstructured_reader, "parse_by_unstructured", None)
-    limits = replace(LIMITS, unstructured_formats=("eml", "rst"))
+    limits = replace(LIMITS, unstructured=False, unstructured_formats=("eml", "rst"))
     for name in ("a.html", "a.org", "a.txt"):
         assert parse_bytes("<p>本文です</p>".encode(), name, limits).failures == ()
 

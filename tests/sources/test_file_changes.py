@@ -248,11 +248,11 @@ def test_nothing_to_report_of_a_document_that_was_read(base: Base) -> None:
 
 
 def test_what_lacked_a_package_is_tried_again_with_other_packages(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    (base.folder / "b.rtf").write_bytes(b"{\\rtf1 text}")
-    base.limits = replace(base.limits, unstructured_formats=("rtf",))
+    (base.folder / "b.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    base.limits = replace(base.limits, unstructured_formats=("eml",))
     parsed: list[int] = []
     for packages in ("first", "first", "second", "second"):
-        monkeypatch.setattr(documents, "installed_readers", lambda packages=packages: packages)
+        monkeypatch.setattr(documents, "installed_readers", lambda _, packages=packages: packages)
         report = update_documents(base.lake, base.listing(), SHARDS, base.limits, 1, ignore)
         parsed.append(report.total().computed)
     assert parsed == [2, 0, 1, 0], "both for the setting, then the one that lacks a package"
