@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-dev demo index ui test test-slow test-vllm lint types unit docs bench clean
+.PHONY: setup setup-dev demo index ui test quick test-slow test-vllm lint types unit docs bench clean
 
 setup: $(VENV)/.base
 setup-dev: $(VENV)/.dev
@@ -66,8 +66,14 @@ lint: setup-dev
 types: setup-dev
 	$(BIN)/mypy
 
+# Tests of a file run in one process, the long ones first.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 unit: setup-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
+
+# While you work: what needs no Dagster run, no browser and no language model, in a minute.
+quick: lint types
+	$(BIN)/python -m pytest $(PARALLEL) --quick
 
 # Write the reference pages that follow from the code.
 docs: setup-dev

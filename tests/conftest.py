@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from filelock import FileLock
 
 from rag_assets.cli import main
 from rag_assets.pipeline.home import Home
@@ -17,6 +18,32 @@ pytest_plugins = ["query_fixtures", "api_fixtures", "llama"]
 
 PROJECT = Path(__file__).parents[1]
 SHARED_DATA = PROJECT.parent / "shared" / "data"
+
+
+WHOLE_FOLDERS = {"browser", "defs", "vllm"}
+WHOLE_FIXTURES = {"sample_home", "llama_server", "small_llama_server"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--quick` leaves out what takes a Dagster run, a browser or a language model."""
+    parser.addoption("--quick", action="store_true", help="without Dagster runs, browsers and language models")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that take longest come first, so that no process waits for another in the end."""
+    items.sort(key=lambda item: not _is_whole(item))
+    if config.getoption("--quick"):
+        whole = [item for item in items if _is_whole(item)]
+        config.hook.pytest_deselected(items=whole)
+        items[:] = [item for item in items if not _is_whole(item)]
+
+
+def _is_whole(item: pytest.Item) -> bool:
+    """Whether a test takes a whole product: its module runs commands or Dagster, or it uses what does."""
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    used = vars(item.module).values() if isinstance(item, pytest.Function) else ()
+    runs = any(value is main or getattr(value, "__module__", "").startswith("rag_assets.defs") for value in used)
+    return folder in WHOLE_FOLDERS or runs or not WHOLE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture(autouse=True)
@@ -51,18 +78,31 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def models_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the exported embedder, made once for all tests."""
-    return tmp_path_factory.mktemp("models")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of one run of the tests share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.fixture(scope="session")
-def sample_home(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Path:
+def models_folder(shared_folder: Path) -> Path:
+    """Folder of the exported embedder, made once for all tests."""
+    folder = shared_folder / "models"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sample_home(shared_folder: Path, models_folder: Path) -> Path:
     """Home of a knowledge base on the sample folder, indexed by the command line; not to be changed by tests."""
-    folder = tmp_path_factory.mktemp("sample")
-    (folder / "models").symlink_to(models_folder)
-    result = CliRunner().invoke(main, ["--home", str(folder), "index", f"sample={PROJECT / 'docs' / 'sample'}"])
-    assert result.exit_code == 0, result.output
+    folder, indexed = shared_folder / "sample", shared_folder / "sample-indexed"
+    with FileLock(shared_folder / "sample.lock"):
+        if not indexed.exists():
+            folder.mkdir()
+            (folder / "models").symlink_to(models_folder)
+            result = CliRunner().invoke(main, ["--home", str(folder), "index", f"sample={PROJECT / 'docs' / 'sample'}"])
+            assert result.exit_code == 0, result.output
+            indexed.touch()
     return folder
 
 
