@@ -563,4 +563,5 @@ def ui(context: click.Context, port: int, host: str) -> None:
     """Start the Dagster UI and daemon on this knowledge base."""
     from rag_assets.pipeline.instance import serve_ui
 
-    context.exit(serve_ui(open_home(context), host, port))
+    ending = "interrupted: the UI and the daemon are ending"
+    context.exit(serve_ui(open_home(context), host, port, lambda: complain(ending)))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rag_assets.contracts.exposure import check_exposure
@@ -43,11 +44,17 @@ def instance_environment(home: Home) -> dict[str, str]:
     }
 
 
-def serve_ui(home: Home, host: str, port: int) -> int:
+def serve_ui(home: Home, host: str, port: int, interrupted: Callable[[], None]) -> int:
     """Run the web server and the daemon until one of them ends or the process is interrupted.
 
     Both have a session of their own: Control-C in a terminal would reach everything that they started, too, each in the
     middle of its work.
+
+    Args:
+        home: The knowledge base.
+        host: Interface of the web server.
+        port: Its port.
+        interrupted: Called when the process was interrupted, before the programs are ended, which takes seconds.
 
     Returns:
         Exit status of the program that ended first; 0 after an interrupt.
@@ -75,6 +82,7 @@ def serve_ui(home: Home, host: str, port: int) -> int:
                 time.sleep(0.2)
             return next(program.returncode for program in programs if program.poll() is not None)
         except KeyboardInterrupt:
+            interrupted()
             return 0
         finally:
             _stop(programs)

@@ -244,7 +244,7 @@ def test_a_token_opens_the_ui_once_for_a_browser_and_each_time_for_a_program(loc
 
 def test_an_address_that_others_reach_needs_a_token(home: Home) -> None:
     with pytest.raises(SettingsError, match="RAG_API_TOKEN"):
-        serve_ui(home, "0.0.0.0", 0)
+        serve_ui(home, "0.0.0.0", 0, lambda: None)
 
 
 @pytest.fixture

@@ -162,3 +162,30 @@ def test_a_signal_while_a_language_model_is_waited_for_ends_within_seconds(home:
         for connection in connections:
             connection.close()
     assert_ended_in_one_line(process, lines)
+
+
+def test_ctrl_c_in_a_terminal_ends_the_ui_without_tracebacks(home: Home) -> None:
+    controller, terminal = os.openpty()
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "rag_assets", "--home", str(home.path), "ui", "--port", str(port)]
+    logged_in = f"import os; os.login_tty(0); os.execv({sys.executable!r}, {command!r})"
+    process = subprocess.Popen([sys.executable, "-c", logged_in], stdin=terminal, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    output, interrupted = b"", False
+    try:
+        while True:
+            try:
+                piece = os.read(controller, 65_536)
+            except OSError:  # nobody has the terminal open any more
+                break
+            output += piece
+            if b"Dagster UI:" in output and not interrupted:
+                interrupted = bool(os.write(controller, b"\x03"))
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        os.close(controller)
+    assert output.count(b"rag-assets: interrupted: the UI and the daemon are ending") == 1
+    for unwanted in (b"Traceback", b"KeyboardInterrupt", b"Error", b"leaked"):
+        assert unwanted not in output
