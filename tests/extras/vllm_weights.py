@@ -1,4 +1,4 @@
-"""Weights of SmolLM2 as a Hugging Face folder, for vLLM: `python tests/vllm/vllm_weights.py GGUF FOLDER`."""
+"""Weights of SmolLM2 as a Hugging Face folder, for vLLM: `python tests/extras/vllm_weights.py GGUF FOLDER`."""
 
 import importlib
 import sys
