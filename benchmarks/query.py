@@ -32,7 +32,9 @@ from rag_assets.contracts.tables import (
     VectorTable,
 )
 from rag_assets.models.embedding.embedders import load_embedder
-from rag_assets.query import KnowledgeBase
+from rag_assets.pipeline.options import StepOptions
+from rag_assets.pipeline.settings import Settings
+from rag_assets.query import HydeOptions, KnowledgeBase, QueryOptions
 from rag_assets.store.lake import SHARDS, shard_of
 from rag_assets.store.vectors.store import VectorStore
 from rag_assets.text.terms import search_terms
@@ -182,7 +184,9 @@ def measure(data: Path, queries: Sequence[str], count: int, k: int) -> None:
         versions = build(store, embedder, data, count)
         print(f"{count} passages written and indexed in {time.perf_counter() - began:.0f} s")
         table = store.open_at(CHUNK_INDEX.name, versions[CHUNK_INDEX.name])
-        base = KnowledgeBase(store, embedder, versions)
+        steps = StepOptions(Settings())
+        options = QueryOptions(steps.search_defaults, steps.reader, steps.global_answers, HydeOptions(), 0)
+        base = KnowledgeBase(store, embedder, versions, options)
         vector = embedder.embed(["意味"], EmbeddingKind.QUERY)[0]
 
         def bare_vector(_: str) -> object:

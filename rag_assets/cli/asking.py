@@ -40,6 +40,7 @@ def ask(
     Without a language model, the passages that say most about it are quoted.
     """
     from rag_assets.query.filters import parse_filters
+    from rag_assets.query.results import to_json
 
     home = open_home(context)
     chosen = home.settings.search
@@ -56,7 +57,7 @@ def ask(
     )
     answer = _followed(events, shown=not as_json)
     if as_json:
-        print_json(answer.to_json())
+        print_json(to_json(answer))
     else:
         _print_sources(answer)
 

@@ -7,22 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
+
 if TYPE_CHECKING:
     from rag_assets.pipeline.settings import SearchSettings
     from rag_assets.query import LevelChoice
-
-RETRIEVERS = (
-    "vector",
-    "fulltext",
-    "hybrid",
-    "two_step",
-    "graph_local",
-    "text_map_reduce",
-    "graph_global",
-    "meta_knowledge",
-)
-PREPARING = ("hyde", "rewrite")
-MODES = (*RETRIEVERS, *PREPARING, "auto")
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -67,7 +56,7 @@ class ModeNames(click.ParamType[str]):
 _OPTIONS = (
     click.option(
         "--mode",
-        type=ModeNames(MODES, PREPARING),
+        type=ModeNames(MODES, tuple(PREPARING_MODES)),
         help="How to search; several with commas between are fused, hyde+ or rewrite+ goes before "
         "[setting search.mode, of ask search.ask_mode].",
     ),
@@ -113,8 +102,8 @@ def chosen_mode(mode: str | None, retriever: str | None, usual: str) -> str:
     chosen = mode or usual
     if retriever is None:
         return chosen
-    if chosen not in PREPARING:
-        raise click.UsageError(f"--retriever goes with --mode {' or '.join(PREPARING)}, not with {chosen}")
+    if chosen not in PREPARING_MODES:
+        raise click.UsageError(f"--retriever goes with --mode {' or '.join(PREPARING_MODES)}, not with {chosen}")
     return f"{chosen}+{retriever}"
 
 

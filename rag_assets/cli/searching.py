@@ -51,6 +51,7 @@ def search(
         raise click.UsageError("--run goes with --queries", ctx=context)
     from rag_assets.evaluation.trec import read_queries, run_lines, write_run
     from rag_assets.query.filters import parse_filters
+    from rag_assets.query.results import to_json
 
     home = open_home(context)
     chosen = home.settings.search
@@ -79,7 +80,7 @@ def search(
         text or "", search_mode, count, conditions, granularity=granularity, summaries=summaries, levels=levels
     )
     if as_json:
-        print_json(result.to_json())
+        print_json(to_json(result))
     else:
         _print_hits(result)
 

@@ -1,4 +1,4 @@
-"""Commands that serve the knowledge base to others: `serve`."""
+"""Commands that serve the knowledge base to others: `serve`, `mcp`."""
 
 import threading
 from collections.abc import Callable
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from rag_assets.contracts.ports import Embedder
     from rag_assets.pipeline.home import Home
     from rag_assets.query.published import Published
-    from rag_assets.serve.api import ApiOptions
-    from rag_assets.serve.service import Service
+    from rag_assets.serve.service import ServeOptions, Service
 
 
 @click.command()
@@ -26,6 +25,29 @@ if TYPE_CHECKING:
 def serve(context: click.Context, host: str | None, port: int | None) -> None:
     """Serve the HTTP API and the web page on this knowledge base."""
     serve_home(open_home(context), host, port)
+
+
+@click.command()
+@click.option("--http", is_flag=True, help="Serve by HTTP at /mcp, beside the HTTP API and the web page.")
+@click.option("--host", help="With --http: interface [setting serve.host].")
+@click.option("--port", type=click.IntRange(0, 65535), help="With --http: port [setting serve.port].")
+@click.pass_context
+def mcp(context: click.Context, host: str | None, port: int | None, *, http: bool) -> None:
+    """Serve this knowledge base to agents over the Model Context Protocol, on standard input and output or by HTTP."""
+    if not http and (host is not None or port is not None):
+        raise click.UsageError("--host and --port go with --http", ctx=context)
+    home = open_home(context)
+    if http:
+        from rag_assets.serve.mcp.transports import PATH, attach
+
+        serve_home(home, host, port, attach, PATH)
+        return
+    from rag_assets.query.contents.page_images import PageImages
+    from rag_assets.serve.mcp.transports import serve_stdio
+    from rag_assets.serve.service import Service
+
+    images = PageImages(lambda: source_folders(home))
+    serve_stdio(Service(published(home), images, serve_options(home, "127.0.0.1")))
 
 
 def serve_home(
@@ -61,7 +83,7 @@ def serve_home(
 
     with open_socket(address, chosen.port if port is None else port) as opened:
         ready = announce(opened, say, path)
-        app = create_app(published(home), api_options(home, address), lambda: source_folders(home), ready, more)
+        app = create_app(published(home), serve_options(home, address), lambda: source_folders(home), ready, more)
         limits = ConnectionLimits(chosen.connections, chosen.header_bytes, chosen.header_seconds)
         serve_app(app, opened, limits, chosen.proxies)
 
@@ -82,17 +104,16 @@ def published(home: "Home") -> "Published":
     return Published(home.lake, home.snapshots, home.knowledge_base, read_calls=home.read_calls)
 
 
-def api_options(home: "Home", host: str) -> "ApiOptions":
+def serve_options(home: "Home", host: str) -> "ServeOptions":
     """Limits and defaults of the settings, for an address that is served."""
     import os
 
     from rag_assets.contracts.exposure import is_loopback
-    from rag_assets.query.ask.report_levels import LevelChoice
-    from rag_assets.serve.api.options import ApiOptions
+    from rag_assets.serve.service import ServeOptions
     from rag_assets.serve.sql.reader import SqlLimits
 
-    chosen, search = home.settings.serve, home.settings.search
-    return ApiOptions(
+    chosen = home.settings.serve
+    return ServeOptions(
         token=chosen.token.get_secret_value() if chosen.token else None,
         loopback=is_loopback(host),
         hosts=chosen.hosts,
@@ -103,10 +124,7 @@ def api_options(home: "Home", host: str) -> "ApiOptions":
         sql_workers=chosen.sql_workers,
         waiting=chosen.waiting,
         sql=SqlLimits(chosen.sql_seconds, chosen.sql_rows, chosen.sql_memory_bytes, chosen.sql_result_bytes),
-        mode=search.mode,
-        ask_mode=search.ask_mode,
-        k=search.k,
-        levels=LevelChoice(search.global_level, search.global_dynamic),
+        defaults=home.options.search_defaults,
     )
 
 

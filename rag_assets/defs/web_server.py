@@ -28,9 +28,9 @@ from rag_assets.contracts.exposure import is_loopback, is_own_name, is_own_page,
 from rag_assets.pipeline.instance import DEFINITIONS
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.serve.api.connections import ConnectionLimits, limited_protocol
-from rag_assets.serve.api.limits import RateLimit
-from rag_assets.serve.api.problems import Problem
 from rag_assets.serve.api.server import address_of
+from rag_assets.serve.limits import ClientLimit
+from rag_assets.serve.problems import Problem
 
 _GRAPHQL = "/graphql"
 _NO_LINKS = (_GRAPHQL, "/notebook")  # no pages that other sites may link to
@@ -91,7 +91,7 @@ class UiGuard:
         self._options = options
         self._token = options.token.encode() if options.token else None
         self._session = secrets.token_urlsafe(32)  # what the cookie holds, until the server ends
-        self._wrong_tokens = RateLimit(_WRONG_TOKENS_PER_MINUTE)
+        self._wrong_tokens = ClientLimit(_WRONG_TOKENS_PER_MINUTE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

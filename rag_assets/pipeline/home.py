@@ -586,7 +586,7 @@ class Home:
         Raises:
             QueryError: Nothing is published yet, or it was indexed with another embedder.
         """
-        from rag_assets.query import KnowledgeBase, LevelChoice, StoredTables
+        from rag_assets.query import KnowledgeBase, QueryModels, QueryOptions, StoredTables
 
         snapshot = snapshot or self.readable_snapshot()
         if snapshot is None:
@@ -596,21 +596,16 @@ class Home:
                 f"{self.path} was indexed with {snapshot.embedder}, the settings name {self.embedder.name}; "
                 "run `rag-assets index`"
             )
-        candidates = self.settings.reranking.candidates
-        return KnowledgeBase(
-            self.vectors,
-            self.embedder,
-            snapshot.vector_tables,
-            self.reranker,
-            candidates,
-            StoredTables(self.lake, snapshot.tables),
-            self._query_model(),
-            LevelChoice(self.settings.search.global_level, self.settings.search.global_dynamic),
-            hyde=hyde or self._hyde_options(),
-            rewriter=rewriter,
-            reader=self.options.reader,
-            whole=self.options.global_answers,
+        options = QueryOptions(
+            self.options.search_defaults,
+            self.options.reader,
+            self.options.global_answers,
+            hyde or self._hyde_options(),
+            self.settings.reranking.candidates,
         )
+        models = QueryModels(self._query_model(), rewriter, self.reranker)
+        stored = StoredTables(self.lake, snapshot.tables)
+        return KnowledgeBase(self.vectors, self.embedder, snapshot.vector_tables, options, stored, models)
 
     def _hyde_options(self) -> "HydeOptions":
         from rag_assets.query import Fusion, Generator, HydeOptions

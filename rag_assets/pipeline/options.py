@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rag_assets.graph.mentions.tables import MentionOptions
     from rag_assets.graph.reports.dialogues import ReportOptions
     from rag_assets.parsing.parse import ParsingLimits
-    from rag_assets.query import GlobalOptions, ReaderOptions
+    from rag_assets.query import GlobalOptions, ReaderOptions, SearchDefaults
 
 
 class StepOptions:
@@ -142,3 +142,12 @@ class StepOptions:
 
         chosen = self._settings.search
         return GlobalOptions(chosen.global_context_tokens, chosen.global_answer_tokens, chosen.global_seed)
+
+    @property
+    def search_defaults(self) -> "SearchDefaults":
+        """What is taken where a search or a question does not say."""
+        from rag_assets.query import LevelChoice, SearchDefaults
+
+        chosen = self._settings.search
+        levels = LevelChoice(chosen.global_level, chosen.global_dynamic)
+        return SearchDefaults(chosen.mode, chosen.ask_mode, chosen.k, levels)

@@ -1,5 +1,6 @@
 """Search over a published knowledge base, and answers from it; knows nothing of Dagster."""
 
+from rag_assets.contracts.modes import MODES, RETRIEVERS
 from rag_assets.contracts.ports import Rewrite, Rewriter, Turn
 from rag_assets.query.ask.answers import (
     Answer,
@@ -15,11 +16,10 @@ from rag_assets.query.ask.graph_global import GlobalOptions
 from rag_assets.query.ask.reader import ReaderOptions
 from rag_assets.query.ask.report_levels import LevelChoice
 from rag_assets.query.filters import NO_FILTERS, Filters, parse_filters
-from rag_assets.query.knowledge_base import KnowledgeBase
+from rag_assets.query.knowledge_base import KnowledgeBase, QueryModels, QueryOptions, SearchDefaults
 from rag_assets.query.results import Citation, FoundQuestion, Hit, ModelCall, Rescored, SearchResult, Step, Trace
 from rag_assets.query.search.grouping import Granularity
 from rag_assets.query.search.hyde import Fusion, Generator, HydeOptions
-from rag_assets.query.search.modes import MODES, RETRIEVERS
 from rag_assets.query.stored import StoredTables
 
 __all__ = [
@@ -42,10 +42,13 @@ __all__ = [
     "KnowledgeBase",
     "LevelChoice",
     "ModelCall",
+    "QueryModels",
+    "QueryOptions",
     "ReaderOptions",
     "Rescored",
     "Rewrite",
     "Rewriter",
+    "SearchDefaults",
     "SearchResult",
     "Sentence",
     "SentenceCitation",

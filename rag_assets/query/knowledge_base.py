@@ -5,13 +5,14 @@ What stays out: how passages are found, which is one module a mode, and which ve
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.modes import AUTO_MODE, REWRITE_MODE
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel, Reranker, Rewriter, Turn
 from rag_assets.contracts.tables import (
     CHUNK_INDEX,
@@ -22,21 +23,21 @@ from rag_assets.contracts.tables import (
     VectorTable,
 )
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent
-from rag_assets.query.ask.asking import Asking, Found
+from rag_assets.query.ask.asking import Asking, Retrieval
 from rag_assets.query.ask.graph_global import GlobalOptions
 from rag_assets.query.ask.reader import ReaderOptions
 from rag_assets.query.ask.report_levels import LevelChoice, ReportTree
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import NO_FILTERS, Filters, check_known
 from rag_assets.query.results import Citation, Hit, SearchResult, TraceRecorder
-from rag_assets.query.search.auto import Offered, chosen_how
+from rag_assets.query.search.auto import Available, choose_mode
 from rag_assets.query.search.grouping import Granularity, grouped
 from rag_assets.query.search.hyde import HydeOptions
 from rag_assets.query.search.index import Candidate, Index
 from rag_assets.query.search.knowledge import Knowledge
-from rag_assets.query.search.modes import AUTO_MODE, NEEDS_NO_VECTOR, REWRITE_MODE, How, Modes, check_mode
+from rag_assets.query.search.modes import NEEDS_NO_VECTOR, Modes, SearchParameters, check_mode
 from rag_assets.query.search.passage_graph import PassageGraphs
-from rag_assets.query.search.request import Indexes, Mode, Request, clean_text
+from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest, clean_text
 from rag_assets.query.search.reranking import Reranking
 from rag_assets.query.search.rewriting import RewriteSearch
 from rag_assets.query.search.rewriting_rules import with_history
@@ -48,10 +49,62 @@ MAX_K = 1000
 _QUERY_BATCH = 256
 _GROUP_DEPTH = 100  # passages looked at, at least, where results are pages or documents
 _MAX_DEPTH = 20_000
-_NO_HYDE_OPTIONS = HydeOptions()
-_READER_OPTIONS = ReaderOptions()
-_GLOBAL_OPTIONS = GlobalOptions(8000, 1000, 0)
 _SUMMARIES = {"file": SummaryFormat.FILE, "page": SummaryFormat.PAGE}
+
+
+@dataclass(frozen=True)
+class SearchDefaults:
+    """What a search or a question is taken to ask where it does not say.
+
+    Attributes:
+        mode: Mode of a search.
+        ask_mode: Mode of a question.
+        k: Results.
+        levels: Which community reports are read.
+    """
+
+    mode: str
+    ask_mode: str
+    k: int
+    levels: LevelChoice
+
+
+@dataclass(frozen=True)
+class QueryOptions:
+    """How a knowledge base searches and answers.
+
+    Attributes:
+        defaults: What is taken where a search or a question does not say.
+        reader: How answers are written.
+        reports: How questions are answered from community reports.
+        hyde: How mode `hyde` searches.
+        rerank_candidates: Passages of a search that the reranker reads.
+    """
+
+    defaults: SearchDefaults
+    reader: ReaderOptions
+    reports: GlobalOptions
+    hyde: HydeOptions
+    rerank_candidates: int
+
+
+@dataclass(frozen=True)
+class QueryModels:
+    """The models that a knowledge base asks beside the embedder.
+
+    Attributes:
+        language: Writes answers, chooses facets and plans sub-queries in mode `meta_knowledge`, imagines passages in
+            `hyde`, rewrites in `rewrite`; None, or one that does not write, leaves it to algorithms.
+        rewriter: Rewrites in mode `rewrite`; None for the language model, or rules without one.
+        reranker: Orders the first passages of every search anew, or None.
+    """
+
+    language: LanguageModel | None = None
+    rewriter: Rewriter | None = None
+    reranker: Reranker | None = None
+
+
+_NO_MODELS = QueryModels()
 
 
 class KnowledgeBase:
@@ -61,49 +114,33 @@ class KnowledgeBase:
         store: The vector store.
         embedder: The embedder that its vectors were made by.
         versions: For each serving table the version to read.
-        reranker: Orders the first passages of every search anew, or None.
-        rerank_candidates: Passages of a search that the reranker reads.
+        options: How it searches and answers.
         stored: The stored tables of the same version; None where modes that read them are not wanted.
-        model: Writes answers, chooses facets and plans sub-queries in mode `meta_knowledge`, imagines passages in
-            `hyde`, rewrites in `rewrite`; None, or one that does not write, leaves it to algorithms.
-        levels: Which community reports are read where a question names none; None for those of all levels together.
-        hyde: How mode `hyde` searches.
-        rewriter: Rewrites in mode `rewrite`; None for the model, or rules without one.
-        reader: How answers are written.
-        whole: How questions are answered from community reports.
+        models: What it asks beside the embedder.
 
     Raises:
         QueryError: The versions do not name the passages.
         StoreError: A table or version is gone.
     """
 
-    def __init__(  # noqa: PLR0913 - functions take values, not the settings
+    def __init__(
         self,
         store: VectorStore,
         embedder: Embedder,
         versions: Mapping[str, int],
-        reranker: Reranker | None = None,
-        rerank_candidates: int = 0,
+        options: QueryOptions,
         stored: StoredTables | None = None,
-        model: LanguageModel | None = None,
-        levels: LevelChoice | None = None,
-        *,
-        hyde: HydeOptions = _NO_HYDE_OPTIONS,
-        rewriter: Rewriter | None = None,
-        reader: ReaderOptions = _READER_OPTIONS,
-        whole: GlobalOptions = _GLOBAL_OPTIONS,
+        models: QueryModels = _NO_MODELS,
     ) -> None:
         if CHUNK_INDEX.name not in versions:
             raise QueryError("nothing is indexed yet")
         self._embedder = embedder
-        self._reranker = reranker
-        self._rerank_candidates = rerank_candidates if reranker else 0
+        self._options = options
+        self._reranker = models.reranker
         self._stored = stored
         self._knowledge = Knowledge(stored) if stored is not None else None
-        self._levels = levels
-        self._reader = reader
-        self._whole = whole
-        self._modes = Modes(embedder, Planner(embedder, self._knowledge, model), hyde, model, rewriter)
+        planner = Planner(embedder, self._knowledge, models.language)
+        self._modes = Modes(embedder, planner, options.hyde, models.language, models.rewriter)
 
         def optional(table: VectorTable) -> Index | None:
             version = versions.get(table.name)
@@ -122,8 +159,8 @@ class KnowledgeBase:
     def search(  # noqa: PLR0913 - one argument a choice of the caller
         self,
         query: str,
-        mode: str = AUTO_MODE,
-        k: int = 10,
+        mode: str | None = None,
+        k: int | None = None,
         filters: Filters = NO_FILTERS,
         *,
         granularity: str = Granularity.CHUNK,
@@ -138,12 +175,12 @@ class KnowledgeBase:
             query: Plain text of any content and length; nothing in it is query syntax.
             mode: One of `MODES`; several with commas between them, as in `hybrid,graph_local`, whose rankings are
                 fused; or `hyde` or `rewrite`, a plus sign and the mode or modes that find passages, as in
-                `rewrite+two_step`. `auto` chooses one.
-            k: Results wanted, 1 to 1000.
+                `rewrite+two_step`. `auto` chooses one. None for that of the settings.
+            k: Results wanted, 1 to 1000; None for the number of the settings.
             filters: What passages must satisfy.
             granularity: What a result is: `chunk`, `page` or `document`.
             summaries: Which summaries choose in `two_step`: `page` or `file`.
-            levels: Which community reports are searched in `graph_global`; those of the knowledge base where None.
+            levels: Which community reports are searched in `graph_global`; None for those of the settings.
             history: The conversation before the query, the oldest turn first; read by `rewrite`
                 and `auto`.
             cancellation: Gives the search up from another thread; None where nobody does.
@@ -157,18 +194,18 @@ class KnowledgeBase:
             ModelError: The embedder, the reranker or the language model failed.
             StoreError: A published file is gone.
         """
-        self._check(query, mode, k, granularity, summaries)
-        how = How(mode, k, filters, granularity, summaries, levels or self._levels, tuple(history))
+        parameters = self._parameters(mode, k, filters, granularity, summaries, levels, history)
+        self._check(query, parameters)
         trace = TraceRecorder()
-        how = self._chosen(query, how, trace)
-        vector = self._embedded(query, how.mode, trace)
-        return self._result(query, vector, how, trace, cancellation or Cancellation())
+        parameters = self._chosen(query, parameters, trace)
+        vector = self._embedded(query, parameters.mode, trace)
+        return self._result(query, vector, parameters, trace, cancellation or Cancellation())
 
     def search_all(
         self,
         queries: Iterable[tuple[str, str]],
-        mode: str = AUTO_MODE,
-        k: int = 10,
+        mode: str | None = None,
+        k: int | None = None,
         filters: Filters = NO_FILTERS,
         *,
         granularity: str = Granularity.CHUNK,
@@ -194,26 +231,26 @@ class KnowledgeBase:
             ModelError: The embedder, the reranker or the language model failed.
             StoreError: A published file is gone.
         """
-        how = How(mode, k, filters, granularity, summaries, levels or self._levels)
+        parameters = self._parameters(mode, k, filters, granularity, summaries, levels)
         for batch in _batches(queries, _QUERY_BATCH):
             for query_id, text in batch:
                 try:
-                    self._check(text, mode, k, granularity, summaries)
+                    self._check(text, parameters)
                 except QueryError as error:
                     raise QueryError(f"query {query_id}: {error}") from error
             traces = [TraceRecorder() for _ in batch]
-            hows = [self._chosen(text, how, trace) for (_, text), trace in zip(batch, traces, strict=True)]
-            embedded = [each.mode not in NEEDS_NO_VECTOR for each in hows]
+            chosen = [self._chosen(text, parameters, trace) for (_, text), trace in zip(batch, traces, strict=True)]
+            embedded = [each.mode not in NEEDS_NO_VECTOR for each in chosen]
             texts = [clean_text(text) for (_, text), wanted in zip(batch, embedded, strict=True) if wanted]
             vectors = iter(self._embedder.embed(texts, EmbeddingKind.QUERY) if texts else ())
-            for (query_id, text), own, wanted, trace in zip(batch, hows, embedded, traces, strict=True):
+            for (query_id, text), own, wanted, trace in zip(batch, chosen, embedded, traces, strict=True):
                 yield query_id, self._result(text, next(vectors) if wanted else None, own, trace, Cancellation())
 
     def ask(
         self,
         question: str,
-        mode: str = AUTO_MODE,
-        k: int = 10,
+        mode: str | None = None,
+        k: int | None = None,
         filters: Filters = NO_FILTERS,
         *,
         history: Sequence[Turn] = (),
@@ -234,7 +271,7 @@ class KnowledgeBase:
             history: The conversation before the question, the oldest turn first. Where the question refers back,
                 earlier questions are searched with it; `rewrite`, and with it `auto`, resolves them.
             summaries: Which summaries choose in `two_step`: `page` or `file`.
-            levels: Which community reports are read in `graph_global`; those of the knowledge base where None.
+            levels: Which community reports are read in `graph_global`; None for those of the settings.
 
         Raises:
             QueryError: As for `search`.
@@ -243,16 +280,17 @@ class KnowledgeBase:
                 answer.
             StoreError: A published file is gone.
         """
-        how = How(mode, k, filters, Granularity.CHUNK, summaries, levels or self._levels, tuple(history))
-        events = self._events(question, how, Cancellation(), live=False)
+        mode = mode or self._options.defaults.ask_mode
+        parameters = self._parameters(mode, k, filters, Granularity.CHUNK, summaries, levels, history)
+        events = self._events(question, parameters, Cancellation(), live=False)
         answers = [each.answer for each in events if isinstance(each, Answered)]
         return answers[-1]
 
     def ask_stream(
         self,
         question: str,
-        mode: str = AUTO_MODE,
-        k: int = 10,
+        mode: str | None = None,
+        k: int | None = None,
         filters: Filters = NO_FILTERS,
         *,
         history: Sequence[Turn] = (),
@@ -280,35 +318,39 @@ class KnowledgeBase:
             QueryError: As for `ask`, like the other errors; arguments are checked with the first event.
             Cancelled: It was given up.
         """
-        how = How(mode, k, filters, Granularity.CHUNK, summaries, levels or self._levels, tuple(history))
-        return self._events(question, how, cancellation or Cancellation(), live=True)
+        mode = mode or self._options.defaults.ask_mode
+        parameters = self._parameters(mode, k, filters, Granularity.CHUNK, summaries, levels, history)
+        return self._events(question, parameters, cancellation or Cancellation(), live=True)
 
     def _events(
-        self, question: str, how: How, cancellation: Cancellation, *, live: bool
+        self, question: str, parameters: SearchParameters, cancellation: Cancellation, *, live: bool
     ) -> Generator[AnswerEvent, None, None]:
-        self._check(question, how.mode, how.k, how.granularity, how.summaries)
+        self._check(question, parameters)
         question = clean_text(question)
         trace = TraceRecorder()
-        how = self._chosen(question, how, trace, answers=True)
-        resolves = how.mode.partition("+")[0] == REWRITE_MODE
-        query = question if resolves else with_history(question, how.history)
+        parameters = self._chosen(question, parameters, trace, answers=True)
+        resolves = parameters.mode.partition("+")[0] == REWRITE_MODE
+        query = question if resolves else with_history(question, parameters.history)
         if query != question:
             trace.add("history", time.perf_counter(), 1, texts=(query,))
-        vector = self._embedded(query, how.mode, trace)
+        vector = self._embedded(query, parameters.mode, trace)
         modes = self._modes.watched(trace, cancellation)
-        searched = how if resolves else replace(how, history=())  # the query holds what it refers to
+        searched = parameters if resolves else replace(parameters, history=())  # the query holds what it refers to
         request, candidates = self._found(query, vector, searched, modes, trace)
-        found = Found(question, how, request, self._hits(candidates[: how.k], trace))
-        asking = Asking(self._indexes, self._hits, self._stored, modes.model, self._reader, self._whole)
-        yield from asking.events(found, trace, live=live)
+        retrieval = Retrieval(question, parameters, request, self._hits(candidates[: parameters.k], trace))
+        reader, reports = self._options.reader, self._options.reports
+        asking = Asking(self._indexes, self._hits, self._stored, modes.model, reader, reports)
+        yield from asking.events(retrieval, trace, live=live)
 
-    def _chosen(self, query: str, how: How, trace: TraceRecorder, *, answers: bool = False) -> How:
-        """How a query is searched, where `auto` is to choose."""
-        if how.mode != AUTO_MODE:
-            return how
+    def _chosen(
+        self, query: str, parameters: SearchParameters, trace: TraceRecorder, *, answers: bool = False
+    ) -> SearchParameters:
+        """What is asked of a search, where `auto` is to choose."""
+        if parameters.mode != AUTO_MODE:
+            return parameters
         model = self._modes.model
-        offered = Offered(self._indexes, answers, model is not None and model.generative)
-        return chosen_how(clean_text(query), how, offered, trace)
+        available = Available(self._indexes, answers, model is not None and model.generative)
+        return choose_mode(clean_text(query), parameters, available, trace)
 
     def _embedded(self, query: str, mode: str, trace: TraceRecorder) -> NDArray[np.float32] | None:
         if mode in NEEDS_NO_VECTOR:
@@ -318,16 +360,37 @@ class KnowledgeBase:
         trace.add("embed", began, 1)
         return vector
 
-    def _check(self, query: str, mode: str, k: int, granularity: str, summaries: str) -> None:
+    def _parameters(
+        self,
+        mode: str | None,
+        k: int | None,
+        filters: Filters,
+        granularity: str,
+        summaries: str,
+        levels: LevelChoice | None,
+        history: Sequence[Turn] = (),
+    ) -> SearchParameters:
+        defaults = self._options.defaults
+        return SearchParameters(
+            mode if mode is not None else defaults.mode,
+            k if k is not None else defaults.k,
+            filters,
+            granularity,
+            summaries,
+            levels or defaults.levels,
+            tuple(history),
+        )
+
+    def _check(self, query: str, asked: SearchParameters) -> None:
         if not clean_text(query).strip():
             raise QueryError("the query is empty")
-        check_mode(mode)
-        if not 1 <= k <= MAX_K:
-            raise QueryError(f"k is {k}, expected 1 to {MAX_K}")
-        if granularity not in list(Granularity):
-            raise QueryError(f"unknown granularity {granularity!r}, expected one of {', '.join(Granularity)}")
-        if summaries not in _SUMMARIES:
-            raise QueryError(f"unknown summaries {summaries!r}, expected one of {', '.join(_SUMMARIES)}")
+        check_mode(asked.mode)
+        if not 1 <= asked.k <= MAX_K:
+            raise QueryError(f"k is {asked.k}, expected 1 to {MAX_K}")
+        if asked.granularity not in list(Granularity):
+            raise QueryError(f"unknown granularity {asked.granularity!r}, expected one of {', '.join(Granularity)}")
+        if asked.summaries not in _SUMMARIES:
+            raise QueryError(f"unknown summaries {asked.summaries!r}, expected one of {', '.join(_SUMMARIES)}")
         if self._indexes.chunks.row_count == 0:
             raise QueryError("nothing is indexed yet: there are no passages to search")
 
@@ -335,28 +398,34 @@ class KnowledgeBase:
         self,
         query: str,
         vector: NDArray[np.float32] | None,
-        how: How,
+        parameters: SearchParameters,
         trace: TraceRecorder,
         cancellation: Cancellation,
     ) -> SearchResult:
-        _, best = self._found(query, vector, how, self._modes.watched(trace, cancellation), trace)
-        hits = self._hits(best[: how.k], trace)
-        return SearchResult(query, how.mode, how.granularity, hits, trace.finish())
+        _, best = self._found(query, vector, parameters, self._modes.watched(trace, cancellation), trace)
+        hits = self._hits(best[: parameters.k], trace)
+        return SearchResult(query, parameters.mode, parameters.granularity, hits, trace.finish())
 
     def _found(
-        self, query: str, vector: NDArray[np.float32] | None, how: How, modes: Modes, trace: TraceRecorder
-    ) -> tuple[Request, list[Candidate]]:
+        self,
+        query: str,
+        vector: NDArray[np.float32] | None,
+        parameters: SearchParameters,
+        modes: Modes,
+        trace: TraceRecorder,
+    ) -> tuple[RetrievalRequest, list[Candidate]]:
         """What was searched, and what came of it, best first."""
-        k, granularity, filters = how.k, how.granularity, how.filters
-        depth = max(self._rerank_candidates, k if granularity == Granularity.CHUNK else max(_GROUP_DEPTH, 4 * k))
+        k, granularity, filters = parameters.k, parameters.granularity, parameters.filters
+        candidates = self._options.rerank_candidates if self._reranker else 0
+        depth = max(candidates, k if granularity == Granularity.CHUNK else max(_GROUP_DEPTH, 4 * k))
         show_all = granularity == Granularity.CHUNK
         for name, values in (("format", filters.format), ("language", filters.language)):
             if values:
                 check_known(name, values, self._indexes.chunks.known(name))
         if filters.facet and self._knowledge is not None:
             filters = replace(filters, facet_documents=self._knowledge.documents(filters))
-        request = Request(query, vector, depth, filters, _SUMMARIES[how.summaries], show_all)
-        search = modes.search(how)
+        request = RetrievalRequest(query, vector, depth, filters, _SUMMARIES[parameters.summaries], show_all)
+        search = modes.search(parameters)
         find = self._finder(query, search, trace)
         found = find(request)
         best = grouped(found, granularity)
@@ -367,11 +436,11 @@ class KnowledgeBase:
             best = grouped(found, granularity)
         return search.rewritten(request, trace) if isinstance(search, RewriteSearch) else request, best
 
-    def _finder(self, query: str, search: Mode, trace: TraceRecorder) -> Callable[[Request], list[Candidate]]:
+    def _finder(self, query: str, search: Mode, trace: TraceRecorder) -> Callable[[RetrievalRequest], list[Candidate]]:
         """Finds passages, and orders the first ones anew where there is a reranker."""
         if self._reranker is None:
             return lambda request: search(request, self._indexes, trace)
-        reranking = Reranking(self._reranker, self._rerank_candidates, clean_text(query), self._indexes.chunks)
+        reranking = Reranking(self._reranker, self._options.rerank_candidates, clean_text(query), self._indexes.chunks)
         return lambda request: reranking.order(search(request, self._indexes, trace), trace)
 
     @property

@@ -1,12 +1,48 @@
-"""What a search returns: hits with citations, and the trace of what was asked of which index."""
+"""What a search returns: hits with citations, and the trace of what was asked of which index.
 
+These types are those of Python, of `--json`, of HTTP and of agents' tools: JSON and its schemas are derived from them.
+"""
+
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
+from pydantic import Field, TypeAdapter, computed_field
+
 TRACED = 20  # passages whose scores a step of the trace names
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _PAGED_FORMATS = frozenset({"pdf", "pptx", "ppt"})
+
+_T = TypeVar("_T")
+_Hidden = Annotated[_T, Field(exclude=True)]
+_WhereAny = Annotated[_T, Field(exclude_if=lambda value: value is None or value == ())]
+
+
+adapter_of: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)  # what gives the JSON of a type
+
+
+def to_json(value: Any) -> Any:
+    """A result for JSON; its texts may hold halves of surrogate pairs, as models write them."""
+    return adapter_of(type(value)).dump_python(value, mode="json", by_alias=True)
+
+
+def describe_fields(schemas: Mapping[str, dict[str, Any]]) -> None:
+    """Put what docstrings say of fields into JSON schemas of dataclasses, field by field.
+
+    Args:
+        schemas: By name; changed where they are.
+    """
+    for schema in schemas.values():
+        summary, _, attributes = schema.get("description", "").partition("\n\nAttributes:\n")
+        if attributes:
+            schema["description"] = summary
+        for name, text in _ATTRIBUTE.findall(attributes):
+            if name in schema["properties"]:
+                schema["properties"][name].setdefault("description", " ".join(text.split()))
 
 
 @dataclass(frozen=True)
@@ -28,8 +64,8 @@ class Citation:
     page_name: str | None
     cell_range: str | None
     box: tuple[float, ...] | None
-    format: str
-    chunk_id: str = ""
+    format: _Hidden[str]
+    chunk_id: _Hidden[str] = ""
 
     def __str__(self) -> str:
         """As in `specs/token.xlsx › Login › B4:F20` or `report.pdf › p.3`."""
@@ -42,6 +78,14 @@ class Citation:
             parts.append(self.cell_range)
         return " › ".join(parts)
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def label(self) -> str:
+        """The place for people, as in `specs/token.xlsx › Login › B4:F20`."""
+        return str(self)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def link(self) -> str:
         """Where the rendered page is opened at this place, relative to the server that shows it.
 
@@ -54,18 +98,6 @@ class Citation:
         if self.box:
             return f"{address}#box={','.join(f'{edge:g}' for edge in self.box)}"
         return f"{address}#passage={quote(self.chunk_id, safe='')}" if self.chunk_id else address
-
-    def to_json(self) -> dict[str, object]:
-        """The citation, its printed form and its link, for JSON."""
-        return {
-            "label": str(self),
-            "link": self.link(),
-            "document_id": self.document_id,
-            "page_number": self.page_number,
-            "page_name": self.page_name,
-            "cell_range": self.cell_range,
-            "box": list(self.box) if self.box is not None else None,
-        }
 
 
 @dataclass(frozen=True)
@@ -83,10 +115,6 @@ class FoundQuestion:
     question: str
     answer: str
     asked: tuple[str, ...]
-
-    def to_json(self) -> dict[str, object]:
-        """The question, for JSON."""
-        return {"qa_id": self.qa_id, "question": self.question, "answer": self.answer, "asked": list(self.asked)}
 
 
 @dataclass(frozen=True)
@@ -110,29 +138,14 @@ class Hit:
     rank: int
     score: float
     document_id: str
-    page_id: str
+    page_id: _Hidden[str]
     page_number: int
     page_name: str | None
     chunk_id: str
     text: str
     title: str
     citation: Citation
-    questions: tuple[FoundQuestion, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """The hit, for JSON."""
-        return {
-            "rank": self.rank,
-            "score": self.score,
-            "document_id": self.document_id,
-            "page_number": self.page_number,
-            "page_name": self.page_name,
-            "chunk_id": self.chunk_id,
-            "title": self.title,
-            "text": self.text,
-            "citation": self.citation.to_json(),
-            **({"questions": [each.to_json() for each in self.questions]} if self.questions else {}),
-        }
+    questions: _WhereAny[tuple[FoundQuestion, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -141,24 +154,15 @@ class Rescored:
 
     Attributes:
         chunk_id: The passage.
-        before: Its score before the step; None where it had none, or one in each of several lists.
         after: Its score by the step.
+        before: Its score before the step; None where it had none, or one in each of several lists.
         lists: Its score in each of the lists that the step put into one, None where a list does not hold it.
     """
 
     chunk_id: str
-    before: float | None
     after: float
-    lists: tuple[float | None, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """The scores, for JSON."""
-        return {
-            "chunk_id": self.chunk_id,
-            **({"before": self.before} if self.before is not None else {}),
-            **({"lists": list(self.lists)} if self.lists else {}),
-            "after": self.after,
-        }
+    before: _WhereAny[float | None] = None
+    lists: _WhereAny[tuple[float | None, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -172,7 +176,7 @@ class Step:
         filter: Condition that rows had to satisfy, or None.
         candidates: Rows that came back.
         milliseconds: Wall time.
-        rescored: Passages that it scored, best first: of a reranker all, else the first `TRACED`.
+        scores: Passages that it scored, best first: of a reranker all, else the first `TRACED`.
         texts: What was decided or asked: selections, key terms, sub-queries.
     """
 
@@ -182,21 +186,8 @@ class Step:
     filter: str | None
     candidates: int
     milliseconds: float
-    rescored: tuple[Rescored, ...] = ()
-    texts: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """The step, for JSON."""
-        return {
-            "operation": self.operation,
-            "index": self.index,
-            "version": self.version,
-            "filter": self.filter,
-            "candidates": self.candidates,
-            "milliseconds": round(self.milliseconds, 3),
-            **({"scores": [each.to_json() for each in self.rescored]} if self.rescored else {}),
-            **({"texts": list(self.texts)} if self.texts else {}),
-        }
+    scores: _WhereAny[tuple[Rescored, ...]] = ()
+    texts: _WhereAny[tuple[str, ...]] = ()
 
 
 @dataclass(frozen=True)
@@ -227,10 +218,6 @@ class ModelCall:
     cost_usd: float
     seconds: float
 
-    def to_json(self) -> dict[str, object]:
-        """The call, for JSON."""
-        return {**self.__dict__, "seconds": round(self.seconds, 3)}
-
 
 @dataclass(frozen=True)
 class Trace:
@@ -246,19 +233,11 @@ class Trace:
     milliseconds: float
     calls: tuple[ModelCall, ...] = ()
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def cost_usd(self) -> float:
         """US dollars that all calls cost."""
         return sum((call.cost_usd for call in self.calls), 0.0)
-
-    def to_json(self) -> dict[str, object]:
-        """The trace, for JSON."""
-        return {
-            "steps": [step.to_json() for step in self.steps],
-            "calls": [call.to_json() for call in self.calls],
-            "cost_usd": self.cost_usd,
-            "milliseconds": round(self.milliseconds, 3),
-        }
 
 
 @dataclass(frozen=True)
@@ -278,16 +257,6 @@ class SearchResult:
     granularity: str
     hits: tuple[Hit, ...]
     trace: Trace
-
-    def to_json(self) -> dict[str, object]:
-        """One JSON object: query, mode, hits, trace."""
-        return {
-            "query": self.query,
-            "mode": self.mode,
-            "granularity": self.granularity,
-            "hits": [hit.to_json() for hit in self.hits],
-            "trace": self.trace.to_json(),
-        }
 
     def target(self, hit: Hit) -> str:
         """Id of what a hit is at this granularity."""
@@ -311,13 +280,14 @@ class TraceRecorder:
         index: str | None = None,
         version: int | None = None,
         where: str | None = None,
-        rescored: Sequence[Rescored] = (),
+        scores: Sequence[Rescored] = (),
         texts: tuple[str, ...] = (),
     ) -> None:
         """Note a step that began at a `time.perf_counter` and is done now."""
-        elapsed = (time.perf_counter() - began) * 1000
-        self.steps.append(Step(operation, index, version, where, candidates, elapsed, tuple(rescored), texts))
+        elapsed = round((time.perf_counter() - began) * 1000, 3)
+        self.steps.append(Step(operation, index, version, where, candidates, elapsed, tuple(scores), texts))
 
     def finish(self) -> Trace:
         """The trace."""
-        return Trace(tuple(self.steps), (time.perf_counter() - self.started) * 1000, tuple(self.calls))
+        elapsed = round((time.perf_counter() - self.started) * 1000, 3)
+        return Trace(tuple(self.steps), elapsed, tuple(self.calls))

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from rag_assets.cli import main
 from rag_assets.query.ask.answers import Answer, Sentence, SentenceCitation, Source
-from rag_assets.query.results import Citation, Hit, Trace
+from rag_assets.query.results import Citation, Hit, Trace, to_json
 from rag_assets.text.plain import printable
 
 if TYPE_CHECKING:
@@ -244,9 +244,10 @@ def written_answer() -> dict[str, object]:
     ]
     place = Citation("d.md", 1, None, None, None, "md")
     hit = Hit(1, 1.0, "d.md", "d.md#1", 1, None, "d.md#1.0", "it says yes", "d", place)
-    sources = (Source(1, hit, hit.text),)
+    sources = (Source.of(1, hit, hit.text),)
     answer = Answer("q", "hybrid", True, "Yes. No.", tuple(sentences), sources, Trace((), 1.0), "m", 1)
-    return answer.to_json()
+    content: dict[str, object] = to_json(answer)
+    return content
 
 
 @pytest.mark.parametrize("streamed", [True, False])

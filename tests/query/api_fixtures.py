@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from api_server import MakeClient, RunningServer
     from starlette.testclient import TestClient
 
-    from rag_assets.serve.api import ApiOptions
+    from rag_assets.serve.service import ServeOptions
 
 
 @pytest.fixture(scope="session")
@@ -47,17 +47,16 @@ def make_client() -> "Iterator[MakeClient]":
     """Makes clients of apps in this process."""
     from starlette.testclient import TestClient
 
-    from rag_assets.cli.serving import api_options, published, source_folders
+    from rag_assets.cli.serving import published, serve_options, source_folders
     from rag_assets.serve.api import create_app
-    from rag_assets.serve.api.app import app_service
 
     apps = []
 
-    def make(home: Home, options: "ApiOptions | None" = None) -> "TestClient":
-        app = create_app(published(home), options or api_options(home, "127.0.0.1"), lambda: source_folders(home))
+    def make(home: Home, options: "ServeOptions | None" = None) -> "TestClient":
+        app = create_app(published(home), options or serve_options(home, "127.0.0.1"), lambda: source_folders(home))
         apps.append(app)
         return TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
 
     yield make
     for app in apps:
-        app_service(app).close()
+        app.state.service.close()

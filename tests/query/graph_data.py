@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from query_data import BagOfWordsEmbedder, chunk, table
+from query_data import BagOfWordsEmbedder, chunk, make_base, table
 
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import (
@@ -173,4 +173,4 @@ def graph_base(folder: Path, embedder: BagOfWordsEmbedder, model: LanguageModel 
     chunks = [chunk(name, 1, 0, text, shard="00") for name, text in TEXTS.items()]
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, chunks)}, embedder)
     versions = {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX), **index_graph(lake, store, embedder)}
-    return KnowledgeBase(store, embedder, versions, stored=stored_tables(lake), model=model)
+    return make_base(store, embedder, versions, stored=stored_tables(lake), model=model)

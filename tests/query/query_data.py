@@ -1,6 +1,7 @@
 """What the small knowledge base of these tests holds, and an embedder that counts words."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -9,8 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rag_assets.contracts.ports import EmbeddingKind
+from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel, Reranker, Rewriter
 from rag_assets.contracts.tables import COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
+from rag_assets.pipeline.options import StepOptions
+from rag_assets.pipeline.settings import Settings
+from rag_assets.query import HydeOptions, KnowledgeBase, QueryModels, QueryOptions, StoredTables
+from rag_assets.store.vectors.store import VectorStore
 from rag_assets.text.terms import search_terms
 
 DIMENSION = 64
@@ -37,6 +42,26 @@ class BagOfWordsEmbedder:
                 vectors[row, sha256(term.encode()).digest()[0] % DIMENSION] += 1
         unit: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return unit
+
+
+_STEPS = StepOptions(Settings())
+OPTIONS = QueryOptions(_STEPS.search_defaults, _STEPS.reader, _STEPS.global_answers, HydeOptions(), 50)
+
+
+def make_base(
+    store: VectorStore,
+    embedder: Embedder,
+    versions: Mapping[str, int],
+    stored: StoredTables | None = None,
+    *,
+    model: LanguageModel | None = None,
+    rewriter: Rewriter | None = None,
+    reranker: Reranker | None = None,
+    **options: Any,
+) -> KnowledgeBase:
+    """A knowledge base with the options of the settings, but for those given."""
+    models = QueryModels(model, rewriter, reranker)
+    return KnowledgeBase(store, embedder, versions, replace(OPTIONS, **options), stored, models)
 
 
 def table(declaration: VectorTable, records: Sequence[Mapping[str, Any]]) -> pa.Table:

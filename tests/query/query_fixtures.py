@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from graph_data import fill_lake, index_graph, stored_tables
-from query_data import CHUNKS, QUESTIONS, SUMMARIES, BagOfWordsEmbedder, table
+from query_data import CHUNKS, QUESTIONS, SUMMARIES, BagOfWordsEmbedder, make_base, table
 
 from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
 from rag_assets.query import KnowledgeBase
@@ -50,4 +50,4 @@ def base(tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder)
     store = build(tmp_path_factory.mktemp("base"), embedder)
     versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX, QUESTION_INDEX)}
     stored, graph = build_graph(tmp_path_factory.mktemp("lake"), store, embedder)
-    return KnowledgeBase(store, embedder, versions | graph, stored=stored)
+    return make_base(store, embedder, versions | graph, stored=stored)

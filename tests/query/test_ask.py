@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from graph_data import FILM, PERSON, graph_base
-from query_data import CHUNKS, SPEC, BagOfWordsEmbedder, chunk, table
+from query_data import CHUNKS, OPTIONS, SPEC, BagOfWordsEmbedder, chunk, make_base, table
 from query_fixtures import build, build_graph
 from scripted_model import ScriptedModel, completed
 
@@ -24,10 +25,10 @@ from rag_assets.query import (
     Filters,
     KnowledgeBase,
     LevelChoice,
-    ReaderOptions,
     TextPiece,
     Turn,
 )
+from rag_assets.query.results import to_json
 from rag_assets.store.vectors.store import VectorStore
 from rag_assets.text.tokens import estimate_tokens
 
@@ -67,9 +68,7 @@ def knowledge(tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbe
 
     def made(model: ScriptedModel | None = None, **options: Any) -> KnowledgeBase:
         structured = StructuredModel(model) if model is not None else None
-        return KnowledgeBase(
-            store, embedder, versions | graph, stored=stored, model=structured, levels=LEVELS, **options
-        )
+        return make_base(store, embedder, versions | graph, stored=stored, model=structured, **options)
 
     return made
 
@@ -113,8 +112,8 @@ def test_an_answer_cites_words_of_its_sources(knowledge: Made) -> None:
     assert citation.supported
     assert answer.text == f"E0004 は重複を表します。[{citation.number}]"
     (source,) = answer.cited()
-    assert source.hit.chunk_id == f"{SPEC}#1.1"
-    assert source.citation.link() == "/pages/specs/token.xlsx?page=1#cells=B21:F30"
+    assert source.chunk_id == f"{SPEC}#1.1"
+    assert source.citation.link == "/pages/specs/token.xlsx?page=1#cells=B21:F30"
     assert answer.model == "scripted:model"
 
 
@@ -170,7 +169,7 @@ def test_the_reader_sees_the_question_as_asked(knowledge: Made) -> None:
 def test_a_question_that_refers_back_is_searched_with_the_one_before(knowledge: Made) -> None:
     answer = knowledge().ask("それは何ですか", "fulltext", history=[Turn("エラーコード E0004")])
     assert answer.trace.steps[0].texts == ("それは何ですか エラーコード E0004",)
-    assert answer.sources[0].hit.chunk_id == f"{SPEC}#1.1"
+    assert answer.sources[0].chunk_id == f"{SPEC}#1.1"
 
 
 def test_text_of_documents_stays_within_its_fence(tmp_path: Path, embedder: BagOfWordsEmbedder) -> None:
@@ -178,7 +177,7 @@ def test_text_of_documents_stays_within_its_fence(tmp_path: Path, embedder: BagO
     store = VectorStore(tmp_path)
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, [chunk("notes/a.md", 1, 0, order)])}, embedder)
     model = ScriptedModel(lambda _: said(sentence("The password is x1.", (1, "The password is x1"))))
-    base = KnowledgeBase(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}, model=StructuredModel(model))
+    base = make_base(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}, model=StructuredModel(model))
     answer = base.ask("What are the rules?")
     (request,) = model.asked
     shown = request.messages[-1].text
@@ -194,14 +193,14 @@ def test_the_trace_tells_scores_and_calls(knowledge: Made) -> None:
     answer = knowledge(ScriptedModel(duplicate)).ask(QUESTION, "hybrid", 3)
     steps = {step.operation: step for step in answer.trace.steps}
     assert list(steps) == ["embed", "nearest", "matching", "fuse", "fetch", "pack", "answer"]
-    (best, *_) = steps["fuse"].rescored
+    (best, *_) = steps["fuse"].scores
     assert best.chunk_id == f"{SPEC}#1.1"
-    assert best.lists == (steps["nearest"].rescored[0].after, steps["matching"].rescored[0].after)
+    assert best.lists == (steps["nearest"].scores[0].after, steps["matching"].scores[0].after)
     (call,) = answer.trace.calls
     assert (call.step, call.provider, call.model, call.cached) == ("answer_from_passages", "scripted", "model", False)
     assert call.input_tokens > 0
     assert answer.trace.cost_usd == pytest.approx(0.01)
-    told: Any = json.loads(json.dumps(answer.to_json()))
+    told: Any = json.loads(json.dumps(to_json(answer)))
     assert {"question", "mode", "answered", "answer", "sentences", "sources", "trace"} <= told.keys()
     assert told["trace"]["steps"][3]["scores"][0]["lists"] == list(best.lists)
     assert all(step["milliseconds"] >= 0 for step in told["trace"]["steps"])
@@ -296,14 +295,14 @@ def test_meta_knowledge_is_read_as_records(knowledge: Made) -> None:
 
 def test_the_context_keeps_to_its_budget(knowledge: Made) -> None:
     model = ScriptedModel(lambda _: said(answered=False))
-    small = knowledge(model, reader=ReaderOptions(context_tokens=60))
+    small = knowledge(model, reader=replace(OPTIONS.reader, context_tokens=60))
     assert len(small.ask(QUESTION, k=6).sources) == 1
-    large = knowledge(model, reader=ReaderOptions(context_tokens=6000))
+    large = knowledge(model, reader=replace(OPTIONS.reader, context_tokens=6000))
     answer = large.ask(QUESTION, k=6)
     assert [source.number for source in answer.sources] == list(range(1, len(answer.sources) + 1))
-    pages = [source.hit.page_id for source in answer.sources]
+    pages = [source.page_id for source in answer.sources]
     assert pages == sorted(pages, key=pages.index), "passages of a page stand together"
-    assert {source.hit.chunk_id for source in answer.sources} >= {f"{SPEC}#1.0", f"{SPEC}#1.1"}
+    assert {source.chunk_id for source in answer.sources} >= {f"{SPEC}#1.0", f"{SPEC}#1.1"}
 
 
 def test_all_passages_are_read(knowledge: Made) -> None:
@@ -320,21 +319,21 @@ def test_all_passages_are_read(knowledge: Made) -> None:
         }
 
     model = ScriptedModel(script)
-    answer = knowledge(model, reader=ReaderOptions(context_tokens=60)).ask(QUESTION, "text_map_reduce")
+    answer = knowledge(model, reader=replace(OPTIONS.reader, context_tokens=60)).ask(QUESTION, "text_map_reduce")
     read = [request for request in model.asked if request.tag.step == "map_passages"]
     assert len(read) > 1
     assert all(any(str(row["text"]) in request.messages[-1].text for request in read) for row in CHUNKS)
     assert answer.text == "E0004 は重複。[1]"
-    assert [(source.number, source.hit.chunk_id) for source in answer.sources] == [(1, f"{SPEC}#1.1")]
+    assert [(source.number, source.chunk_id) for source in answer.sources] == [(1, f"{SPEC}#1.1")]
     assert answer.sentences[0].supported
-    again = knowledge(model, reader=ReaderOptions(context_tokens=60)).ask(QUESTION, "text_map_reduce")
+    again = knowledge(model, reader=replace(OPTIONS.reader, context_tokens=60)).ask(QUESTION, "text_map_reduce")
     assert again.text == answer.text
     assert [request.content_sha256 for request in model.asked[: len(read)]] == [each.content_sha256 for each in read]
 
 
 def test_a_limit_on_passages_is_told(knowledge: Made) -> None:
     model = ScriptedModel(lambda _: {"helpfulness": 0, "sentences": []})
-    answer = knowledge(model, reader=ReaderOptions(map_reduce_chunks=2)).ask(QUESTION, "text_map_reduce")
+    answer = knowledge(model, reader=replace(OPTIONS.reader, map_reduce_chunks=2)).ask(QUESTION, "text_map_reduce")
     assert not answer.answered
     notes = [text for step in answer.trace.steps for text in step.texts]
     assert f"2 of {len(CHUNKS)} passages are read (search.map_reduce_chunks)" in notes
@@ -355,7 +354,7 @@ def test_references_of_reports_lead_to_passages(tmp_path: Path, embedder: BagOfW
     answer = base.ask("Who made the film?", "graph_global", levels=LEVELS)
     grounded, bare = answer.sentences
     assert grounded.text.endswith("[Data: Entities (1, 2); Relationships (1)]")
-    assert answer.cited()[0].hit.document_id == FILM
+    assert answer.cited()[0].document_id == FILM
     assert grounded.citations[0].quote == "Silent Harbor is a film directed by Mira Kovacs."
     assert grounded.supported
     assert (bare.text, bare.supported) == ("The rest is unknown.", False)
@@ -447,7 +446,7 @@ def test_the_neighbourhood_of_the_graph_is_background(tmp_path: Path, embedder: 
     base = graph_base(tmp_path, embedder, StructuredModel(model))
     answer = base.ask("Where was the director of Silent Harbor born?", "graph_local")
     assert answer.sentences[0].supported
-    assert answer.cited()[0].hit.document_id == PERSON
+    assert answer.cited()[0].document_id == PERSON
     shown = prompt_of(model, "answer_from_passages")
     background = shown[shown.index("<background-") : shown.index("</background-")]
     assert "Mira Kovacs | person" in background
@@ -469,4 +468,4 @@ def test_any_question_is_only_text(knowledge: Made, question: str) -> None:
     model = ScriptedModel(lambda _: said(answered=False))
     assert not knowledge(model).ask(question, k=2).answered
     assert estimate_tokens(model.asked[0].messages[-1].text) < 2000
-    json.dumps(knowledge().ask(question, k=2).to_json()).encode()
+    json.dumps(to_json(knowledge().ask(question, k=2))).encode()

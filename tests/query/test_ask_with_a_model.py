@@ -1,18 +1,19 @@
 """Answers by real models behind a real llama.cpp server."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from llama import LlamaServer
-from query_data import BagOfWordsEmbedder
+from query_data import OPTIONS, BagOfWordsEmbedder, make_base
 from query_fixtures import build
 
 from rag_assets.cli import main
 from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.query import MODES, Answer, Answered, EvidenceFound, KnowledgeBase, ReaderOptions, TextPiece
+from rag_assets.query import MODES, Answer, Answered, EvidenceFound, TextPiece
 from rag_assets.query.ask.quotes import stands_in
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "sample" / "設計書"
@@ -24,9 +25,9 @@ def check(answer: Answer) -> None:
     for sentence in answer.sentences:
         for citation in sentence.citations:
             source = by_number[citation.number]
-            assert citation.supported <= stands_in(citation.quote, source.hit.text)
-            assert source.citation.link().startswith("/pages/")
-            assert source.hit.chunk_id
+            assert citation.supported <= stands_in(citation.quote, source.whole_text)
+            assert source.citation.link.startswith("/pages/")
+            assert source.chunk_id
     assert answer.text
     assert answer.trace.steps
     assert all(step.milliseconds >= 0 for step in answer.trace.steps)
@@ -44,8 +45,8 @@ def test_an_answer_is_written_live(
     versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX, QUESTION_INDEX)}
     chosen = {"provider": "openai", "model": "small", "base_url": small_llama_server.openai_url, "temperature": 0}
     home = Home(load_settings(home=tmp_path / "home", language_model=chosen))
-    options = ReaderOptions(context_tokens=500, answer_tokens=120)
-    base = KnowledgeBase(store, embedder, versions, model=home.language_model(), reader=options)
+    options = replace(OPTIONS.reader, context_tokens=500, answer_tokens=120)
+    base = make_base(store, embedder, versions, model=home.language_model(), reader=options)
     events = list(base.ask_stream("What does the annual plan mention?", mode, 2))
     assert isinstance(events[0], EvidenceFound)
     assert isinstance(events[-1], Answered)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from graph_data import FILM, PERSON, QUESTION, graph_base
-from query_data import BagOfWordsEmbedder, chunk, summary, table
+from query_data import BagOfWordsEmbedder, chunk, make_base, summary, table
 from query_fixtures import build, build_graph
 from scripted_model import ScriptedModel
 
 from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
 from rag_assets.models.structured import StructuredModel
-from rag_assets.query import KnowledgeBase, LevelChoice, Step, Trace, Turn
+from rag_assets.query import KnowledgeBase, Step, Trace, Turn
 from rag_assets.store.vectors.store import VectorStore
 
 WORDS_FIRST = "fulltext,hybrid"
@@ -34,9 +34,9 @@ def made(tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder)
 
     def make(*, plain: bool = False, model: ScriptedModel | None = None, **options: Any) -> KnowledgeBase:
         if plain:
-            return KnowledgeBase(store, embedder, {CHUNK_INDEX.name: versions[CHUNK_INDEX.name]})
+            return make_base(store, embedder, {CHUNK_INDEX.name: versions[CHUNK_INDEX.name]})
         structured = StructuredModel(model) if model is not None else None
-        return KnowledgeBase(store, embedder, versions | graph, stored=stored, model=structured, **options)
+        return make_base(store, embedder, versions | graph, stored=stored, model=structured, **options)
 
     return make
 
@@ -106,7 +106,7 @@ def test_summaries_choose_where_documents_are_long(
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
     store.sync(SUMMARY_INDEX, {"00": table(SUMMARY_INDEX, summaries)}, embedder)
     versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX)}
-    result = KnowledgeBase(store, embedder, versions).search("Who approves a step?", "auto")
+    result = make_base(store, embedder, versions).search("Who approves a step?", "auto")
     assert (result.mode, choice(result.trace).texts[0]) == (mode, f"rule: {rule}")
 
 
@@ -142,18 +142,14 @@ def test_questions_are_asked_in_auto_and_the_answer_says_how(made: Made) -> None
     assert answer.mode == "rewrite+hybrid"
     (rewrite,) = (step for step in answer.trace.steps if step.operation == "rewrite")
     assert rewrite.texts[2].count("E0004") == 1
-    assert answer.sources[0].hit.chunk_id == "specs/token.xlsx#1.1"
+    assert answer.sources[0].chunk_id == "specs/token.xlsx#1.1"
 
 
 @pytest.mark.parametrize("model", [None, ScriptedModel(lambda _: "")])
-@pytest.mark.parametrize("levels", [None, LevelChoice(0, dynamic=False)])
-def test_the_whole_is_answered_from_reports_only_by_a_model(
-    made: Made, model: ScriptedModel | None, levels: LevelChoice | None
-) -> None:
-    answer = made(model=model, levels=levels).ask(WHOLE)
-    reports = model is not None and levels is not None
+def test_the_whole_is_answered_from_reports_only_by_a_model(made: Made, model: ScriptedModel | None) -> None:
+    answer = made(model=model).ask(WHOLE)
+    reports = model is not None
     assert answer.mode == ("graph_global" if reports else "hybrid")
     if not reports:
-        needed = "answers from community reports need a language model" if model is None else "no level"
-        assert needed in choice(answer.trace).texts[2]
-    assert made(levels=levels).search(WHOLE, "auto").mode == "graph_global"
+        assert "answers from community reports need a language model" in choice(answer.trace).texts[2]
+    assert made().search(WHOLE, "auto").mode == "graph_global"

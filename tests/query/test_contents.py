@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.contents.graph import GraphContents
 from rag_assets.query.contents.pages import (
-    Block,
     CellArea,
+    PageBlock,
     blocks_in_parts,
     parse_area,
     shown_blocks,
@@ -85,7 +85,7 @@ def column(number: int) -> str:
     return str(CellArea(1, number, 1, number))[:-1]
 
 
-def cell_count(blocks: Sequence[Block]) -> int:
+def cell_count(blocks: Sequence[PageBlock]) -> int:
     return sum(cell.column_span * cell.row_span for block in blocks for row in block.rows for cell in row.cells)
 
 

@@ -18,7 +18,7 @@ from rag_assets.query.results import Citation, Hit
 def source(text: str, number: int = 1) -> Source:
     place = Citation("a.docx", 1, None, None, None, "docx", f"a.docx#1.{number}")
     hit = Hit(number, 1.0, "a.docx", "a.docx#1", 1, None, place.chunk_id, text, "a", place)
-    return Source(number, hit, text)
+    return Source.of(number, hit, text)
 
 
 def quoted(question: str, text: str) -> tuple[Sentence, ...]:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from query_data import PLAN, SPEC, BagOfWordsEmbedder, chunk, table
+from query_data import PLAN, SPEC, BagOfWordsEmbedder, chunk, make_base, table
 from scripted_model import ScriptedModel
 
 from rag_assets.contracts.tables import CHUNK_INDEX
@@ -50,8 +50,8 @@ def test_the_trace_names_each_part_and_its_scores(base: KnowledgeBase) -> None:
     assert parts(result) == ["fulltext", "two_step"]
     fuse = result.trace.steps[-2]
     assert fuse.texts == ("fulltext", "two_step")
-    assert fuse.rescored[0].chunk_id == result.hits[0].chunk_id
-    assert len(fuse.rescored[0].lists) == 2
+    assert fuse.scores[0].chunk_id == result.hits[0].chunk_id
+    assert len(fuse.scores[0].lists) == 2
 
 
 @pytest.mark.parametrize("granularity", ["chunk", "page", "document"])
@@ -80,7 +80,7 @@ def test_a_document_of_many_passages_leaves_room_for_others(tmp_path: Path, embe
     rows = [chunk("a/long.txt", 1, number, "token token token") for number in range(300)]
     rows += [chunk(f"a/other{number}.txt", 1, 0, "token of something else entirely") for number in range(4)]
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
-    base = KnowledgeBase(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)})
+    base = make_base(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)})
     hits = base.search("token", "fulltext,vector", 5, granularity="document").hits
     assert [hit.document_id for hit in hits] == ["a/long.txt", *(f"a/other{number}.txt" for number in range(4))]
 
@@ -104,13 +104,13 @@ def test_a_conversation_is_resolved_once_where_one_part_rewrites(base: Knowledge
     answer = base.ask("それはどの画面ですか", "rewrite,vector", 1, history=history)
     (rewrite,) = (step for step in answer.trace.steps if step.operation == "rewrite")
     assert rewrite.texts[2].count("E0004") == 1
-    assert answer.sources[0].hit.chunk_id == f"{SPEC}#1.1"
+    assert answer.sources[0].chunk_id == f"{SPEC}#1.1"
 
 
 def test_a_hypothetical_passage_is_searched_by_all_that_follow(
     store: VectorStore, embedder: BagOfWordsEmbedder
 ) -> None:
-    base = KnowledgeBase(
+    base = make_base(
         store,
         embedder,
         {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)},

@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 from graph_data import FILM, PERSON, fill_lake, graph_base, stored_tables
-from query_data import BagOfWordsEmbedder
+from query_data import BagOfWordsEmbedder, make_base
 from scripted_model import ScriptedModel
 
 from rag_assets.contracts.errors import QueryError
@@ -12,7 +12,7 @@ from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.models.prompts import load_prompt
 from rag_assets.query import Filters, KnowledgeBase
 from rag_assets.query.ask.graph_global import MAP_STEP, REDUCE_STEP, GlobalOptions, global_answer, pack_reports
-from rag_assets.query.ask.reader import Asked
+from rag_assets.query.ask.reader import Question
 from rag_assets.query.ask.report_levels import LevelChoice, Report, Reported, ReportTree, choose_reports
 from rag_assets.store.lake import Lake
 from rag_assets.store.vectors.store import VectorStore
@@ -59,7 +59,7 @@ def test_partial_answers_are_joined_by_falling_helpfulness() -> None:
     scores = {"0": 10, "1": 0, "2": 90, "3": 40, "4": 0, "5": 60}
     model = ScriptedModel(script(scores), context_tokens=1, reverse=True)
     options = GlobalOptions(context_tokens=15, answer_tokens=50, seed=0)
-    found = global_answer(Asked("What is told?", "en"), [each_long(report) for report in REPORTS], model, options)
+    found = global_answer(Question("What is told?", "en"), [each_long(report) for report in REPORTS], model, options)
     assert [each.helpfulness for each in found.partial_answers] == [90, 60, 40, 10]
     assert (found.read, found.unhelpful, found.failed, found.left_out) == (6, 2, 0, 0)
     assert found.text is not None
@@ -84,7 +84,7 @@ def test_partial_answers_that_do_not_fit_are_left_out() -> None:
         return Completion(request, Outcome.COMPLETED, json.dumps(value), value=value)
 
     found = global_answer(
-        Asked("?", "en"), [each_long(each) for each in REPORTS], ScriptedModel(answer, context_tokens=1), SMALL
+        Question("?", "en"), [each_long(each) for each in REPORTS], ScriptedModel(answer, context_tokens=1), SMALL
     )
     assert found.text == "done"
     assert len(found.partial_answers) == 1
@@ -93,23 +93,23 @@ def test_partial_answers_that_do_not_fit_are_left_out() -> None:
 
 def test_where_nothing_helps_there_is_no_answer() -> None:
     model = ScriptedModel(script(dict.fromkeys("012345", 0)))
-    found = global_answer(Asked("?", "ja"), REPORTS, model, OPTIONS)
+    found = global_answer(Question("?", "ja"), REPORTS, model, OPTIONS)
     assert (found.text, found.partial_answers, found.unhelpful) == (None, (), 1)
     assert [request.tag.step for request in model.asked] == [MAP_STEP]
 
 
 def test_groups_that_fail_are_counted() -> None:
     found = global_answer(
-        Asked("?", "en"), REPORTS, ScriptedModel(lambda request: Completion(request, Outcome.FAILED)), SMALL
+        Question("?", "en"), REPORTS, ScriptedModel(lambda request: Completion(request, Outcome.FAILED)), SMALL
     )
     assert (found.text, found.failed) == (None, 1)
 
 
 def test_without_reports_it_is_said_plainly(store: VectorStore, embedder: BagOfWordsEmbedder) -> None:
     with pytest.raises(QueryError, match="there are none"):
-        global_answer(Asked("?", "en"), [], ScriptedModel(lambda _: ""), OPTIONS)
+        global_answer(Question("?", "en"), [], ScriptedModel(lambda _: ""), OPTIONS)
     with pytest.raises(QueryError, match="no reports are indexed"):
-        KnowledgeBase(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}).search("x", "graph_global")
+        make_base(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}).search("x", "graph_global")
 
 
 def test_packing_is_a_seeded_partition_within_the_limit() -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from graph_data import FILM, PERSON, QUESTION, fill_lake, graph_base, stored_tables
-from query_data import BagOfWordsEmbedder
+from query_data import BagOfWordsEmbedder, make_base
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX
@@ -55,7 +55,7 @@ def test_the_trace_names_seeds_neighbours_and_sizes(graph: KnowledgeBase) -> Non
 
 
 def test_without_entities_it_is_said_plainly(store: VectorStore, embedder: BagOfWordsEmbedder) -> None:
-    plain = KnowledgeBase(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)})
+    plain = make_base(store, embedder, {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)})
     with pytest.raises(QueryError, match="no entities are indexed"):
         plain.search("token", "graph_local")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from query_data import CHUNKS, SPEC, BagOfWordsEmbedder, table
+from query_data import CHUNKS, SPEC, BagOfWordsEmbedder, make_base, table
 from scripted_model import ScriptedModel
 
 from rag_assets import open_knowledge_base
@@ -54,7 +54,7 @@ def build(tmp_path_factory: pytest.TempPathFactory, embedder: RecordingEmbedder)
     versions = {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}
 
     def built(model: Any = None, **options: Any) -> KnowledgeBase:
-        return KnowledgeBase(store, embedder, versions, model=model, hyde=HydeOptions(**options))
+        return make_base(store, embedder, versions, model=model, hyde=HydeOptions(**options))
 
     return built
 

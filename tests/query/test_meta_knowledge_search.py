@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from query_data import CHUNKS, FACETS, MEMO, PLAN, QUESTIONS, SPEC, TAX, BagOfWordsEmbedder, table
+from query_data import CHUNKS, FACETS, MEMO, PLAN, QUESTIONS, SPEC, TAX, BagOfWordsEmbedder, make_base, table
 from scripted_model import ScriptedModel
 
 from rag_assets.contracts.errors import QueryError
@@ -15,6 +15,7 @@ from rag_assets.contracts.generation import JsonValue, Outcome, Request
 from rag_assets.contracts.tables import CHUNK_INDEX, DOCUMENT_FACETS, META_KNOWLEDGE, QUESTION_INDEX
 from rag_assets.models.structured import StructuredModel
 from rag_assets.query import KnowledgeBase, SearchResult, StoredTables, parse_filters
+from rag_assets.query.results import to_json
 from rag_assets.query.search.sub_queries import MOST_SUB_QUERIES, above_chance
 from rag_assets.store.lake import WHOLE, Lake, shard_of
 from rag_assets.store.vectors.store import VectorStore
@@ -78,7 +79,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     tables = stored(folder / "lake")
 
     def built(model: Any = None, *, with_tables: bool = True) -> KnowledgeBase:
-        return KnowledgeBase(store, embedder, versions, stored=tables if with_tables else None, model=model)
+        return make_base(store, embedder, versions, stored=tables if with_tables else None, model=model)
 
     return built
 
@@ -96,7 +97,7 @@ def test_a_question_leads_to_the_passages_of_its_answer(build: Build) -> None:
     assert hit.questions[0].qa_id == f"{SPEC}#q1"
     assert hit.questions[0].answer == "重複"
     assert hit.questions[0].asked[0] == "エラーコード E0004 は何ですか"
-    assert hit.to_json()["questions"] == [each.to_json() for each in hit.questions]
+    assert to_json(hit)["questions"] == [to_json(each) for each in hit.questions]
 
 
 def test_without_a_model_key_terms_make_the_sub_queries(build: Build) -> None:
@@ -177,11 +178,11 @@ def test_without_questions_the_mode_says_so(tmp_path: Path) -> None:
     versions = {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}
     message = "mode meta_knowledge needs questions, and none are indexed"
     with pytest.raises(QueryError, match=message):
-        KnowledgeBase(store, embedder, versions).search("token", "meta_knowledge")
+        make_base(store, embedder, versions).search("token", "meta_knowledge")
     store.sync(QUESTION_INDEX, {"00": table(QUESTION_INDEX, [])}, embedder)
     versions[QUESTION_INDEX.name] = store.optimize(QUESTION_INDEX)
     with pytest.raises(QueryError, match=message):
-        KnowledgeBase(store, embedder, versions).search("token", "meta_knowledge")
+        make_base(store, embedder, versions).search("token", "meta_knowledge")
 
 
 def script(choice: JsonValue, plan: JsonValue) -> Callable[[Request], JsonValue]:

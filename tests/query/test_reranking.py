@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from query_data import BagOfWordsEmbedder
+from query_data import BagOfWordsEmbedder, make_base
 from query_fixtures import build, build_graph
 
 from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
 from rag_assets.query import MODES, KnowledgeBase
+from rag_assets.query.results import to_json
 
 QUERY = "token 顧客登録 plan 画面"
 Score = Callable[[str], float]
@@ -41,7 +42,9 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     store = build(folder, embedder)
     versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX)}
     stored, graph = build_graph(folder / "lake", store, embedder)
-    return lambda reranker, count: KnowledgeBase(store, embedder, versions | graph, reranker, count, stored)
+    return lambda reranker, count: make_base(
+        store, embedder, versions | graph, stored, reranker=reranker, rerank_candidates=count
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -57,10 +60,10 @@ def test_every_mode_is_ordered_by_the_reranker(make: Make, mode: str) -> None:
     assert [hit.rank for hit in result.hits] == list(range(1, len(plain.hits) + 1))
     (step,) = (step for step in result.trace.steps if step.operation == "rerank")
     assert step.candidates == len(texts)
-    assert [each.chunk_id for each in step.rescored] == [hit.chunk_id for hit in result.hits]
-    assert [each.after for each in step.rescored] == [hit.score for hit in result.hits]
-    assert {each.chunk_id: each.before for each in step.rescored} == {hit.chunk_id: hit.score for hit in plain.hits}
-    assert step.to_json()["scores"]
+    assert [each.chunk_id for each in step.scores] == [hit.chunk_id for hit in result.hits]
+    assert [each.after for each in step.scores] == [hit.score for hit in result.hits]
+    assert {each.chunk_id: each.before for each in step.scores} == {hit.chunk_id: hit.score for hit in plain.hits}
+    assert to_json(step)["scores"]
 
 
 def test_equal_scores_stand_by_chunk_id(make: Make) -> None:
@@ -98,4 +101,4 @@ def test_pages_and_documents_follow_their_passages(make: Make, granularity: str)
 
 def test_without_a_reranker_nothing_is_read(make: Make) -> None:
     assert "rerank" not in [step.operation for step in make(None, 50).search(QUERY).trace.steps]
-    assert "scores" not in make(None, 50).search(QUERY).trace.steps[0].to_json()
+    assert "scores" not in to_json(make(None, 50).search(QUERY).trace.steps[0])

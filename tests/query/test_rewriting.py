@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from query_data import CHUNKS, SPEC, BagOfWordsEmbedder, table
+from query_data import CHUNKS, SPEC, BagOfWordsEmbedder, make_base, table
 from scripted_model import ScriptedModel
 
 from rag_assets.contracts.generation import Completion, Outcome
@@ -24,7 +24,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
     store = VectorStore(tmp_path_factory.mktemp("base"))
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, CHUNKS)}, embedder)
     versions = {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}
-    return lambda model=None, **given: KnowledgeBase(store, embedder, versions, model=model, **given)
+    return lambda model=None, **given: make_base(store, embedder, versions, model=model, **given)
 
 
 def written(answer: Any) -> ScriptedModel:

@@ -10,13 +10,14 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from query_data import CHUNKS, BagOfWordsEmbedder, chunk, table
+from query_data import CHUNKS, BagOfWordsEmbedder, chunk, make_base, table
 
 import rag_assets.query
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import CHUNK_INDEX, SUMMARY_INDEX
 from rag_assets.query import MODES, Citation, Filters, KnowledgeBase
+from rag_assets.query.results import to_json
 from rag_assets.store.vectors.store import VectorStore
 
 HOSTILE = [
@@ -54,7 +55,7 @@ def test_any_text_is_only_text(base: KnowledgeBase, mode: str, query: str) -> No
         return
     result = base.search(query, mode, 3)
     assert len(result.hits) <= 3
-    json.dumps(result.to_json())
+    json.dumps(to_json(result))
 
 
 @pytest.mark.parametrize("mode", ["vector", "fulltext", "hybrid", "two_step"])
@@ -94,7 +95,7 @@ def test_hybrid_answers_where_no_term_is_known(base: KnowledgeBase) -> None:
 
 
 def test_the_json_form(base: KnowledgeBase) -> None:
-    result = base.search("エラーコード E0004", "hybrid", 1).to_json()
+    result = to_json(base.search("エラーコード E0004", "hybrid", 1))
     assert list(result) == ["query", "mode", "granularity", "hits", "trace"]
     hits = result["hits"]
     assert isinstance(hits, list)
@@ -126,20 +127,20 @@ def test_citations_name_the_page_where_the_format_has_pages(base: KnowledgeBase)
     hit = base.search("annual plan", "fulltext", 1).hits[0]
     assert str(hit.citation) == "specs/old/plan.pdf › p.3"
     assert hit.citation.box == (1.0, 2.0, 3.0, 4.0)
-    assert hit.citation.link() == "/pages/specs/old/plan.pdf?page=3#box=1,2,3,4"
+    assert hit.citation.link == "/pages/specs/old/plan.pdf?page=3#box=1,2,3,4"
     memo = base.search("contract", "fulltext", 1).hits[0]
     assert str(memo.citation) == "notes/it's.md"
-    assert memo.citation.link() == "/pages/notes/it%27s.md?page=1#passage=notes%2Fit%27s.md%231.0"
+    assert memo.citation.link == "/pages/notes/it%27s.md?page=1#passage=notes%2Fit%27s.md%231.0"
 
 
 def test_links_hold_any_name() -> None:
     odd = Citation("仕様/a b?#%&.xlsx", 2, "表", "B4:F20,H1", None, "xlsx")
-    address, _, place = odd.link().partition("#")
+    address, _, place = odd.link.partition("#")
     parts = urlsplit(address)
     assert unquote(parts.path) == "/pages/仕様/a b?#%&.xlsx"
     assert (parts.query, place) == ("page=2", "cells=B4:F20,H1")
-    assert replace(odd, cell_range=None).link() == f"{parts.path}?page=2"
-    exact = replace(odd, cell_range=None, box=(0.5, 841.8898, 0, 12.25)).link()
+    assert replace(odd, cell_range=None).link == f"{parts.path}?page=2"
+    exact = replace(odd, cell_range=None, box=(0.5, 841.8898, 0, 12.25)).link
     assert exact.endswith("#box=0.5,841.89,0,12.25")
 
 
@@ -163,7 +164,7 @@ def test_filters_hold_in_every_mode(base: KnowledgeBase, mode: str) -> None:
 def test_two_step_stays_within_the_places_that_summaries_chose(
     base: KnowledgeBase, summaries: str, documents: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_assets.query.search.two_step.CHOSEN", {"file_summary": 1, "page_summary": 1})
+    monkeypatch.setattr("rag_assets.query.search.passages.CHOSEN", {"file_summary": 1, "page_summary": 1})
     result = base.search("annual plan", "two_step", 10, summaries=summaries)
     assert {hit.document_id for hit in result.hits} == documents
     assert {step.index for step in result.trace.steps} == {None, "summaries", "chunks"}
@@ -172,10 +173,10 @@ def test_two_step_stays_within_the_places_that_summaries_chose(
 def test_in_two_steps_a_passage_counts_with_the_summary_that_led_to_it(base: KnowledgeBase) -> None:
     result = base.search("annual plan", "two_step", 10)
     *_, fuse = (step for step in result.trace.steps if step.operation == "fuse")
-    assert fuse.rescored
-    for each in fuse.rescored:
+    assert fuse.scores
+    for each in fuse.scores:
         assert each.after == pytest.approx(sum(score or 0 for score in each.lists))
-    assert fuse.rescored[0].after == pytest.approx(4)
+    assert fuse.scores[0].after == pytest.approx(4)
 
 
 @pytest.mark.parametrize(
@@ -234,14 +235,14 @@ def test_one_document_cannot_crowd_out_the_others(tmp_path: Path, embedder: BagO
     rows = [chunk("a/long.txt", 1, number, "token token token") for number in range(300)]
     rows += [chunk(f"a/other{number}.txt", 1, 0, "token of something else entirely") for number in range(4)]
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
-    base = KnowledgeBase(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
+    base = make_base(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
     for mode in ("vector", "fulltext", "hybrid"):
         hits = base.search("token", mode, 5, granularity="document").hits
         assert [hit.document_id for hit in hits] == ["a/long.txt", *(f"a/other{number}.txt" for number in range(4))]
 
 
 def test_a_base_answers_from_its_version(store: VectorStore, embedder: BagOfWordsEmbedder) -> None:
-    base = KnowledgeBase(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
+    base = make_base(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
     before = base.search("顧客登録", "hybrid", 10)
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, [])}, embedder)
     store.optimize(CHUNK_INDEX, keep_versions=[])
@@ -251,21 +252,21 @@ def test_a_base_answers_from_its_version(store: VectorStore, embedder: BagOfWord
 def test_nothing_indexed_is_said_plainly(tmp_path: Path, embedder: BagOfWordsEmbedder) -> None:
     store = VectorStore(tmp_path)
     with pytest.raises(QueryError, match="nothing is indexed yet"):
-        KnowledgeBase(store, embedder, {})
+        make_base(store, embedder, {})
     store.open(CHUNK_INDEX, embedder.dimension)
-    empty = KnowledgeBase(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
+    empty = make_base(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
     with pytest.raises(QueryError, match="nothing is indexed yet"):
         empty.search("token")
 
 
 def test_two_step_without_summaries_is_said_plainly(store: VectorStore, embedder: BagOfWordsEmbedder) -> None:
-    base = KnowledgeBase(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
+    base = make_base(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
     with pytest.raises(QueryError, match="needs summaries"):
         base.search("token", "two_step")
     store.sync(SUMMARY_INDEX, {"00": table(SUMMARY_INDEX, [])}, embedder)
     versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX)}
     with pytest.raises(QueryError, match="needs summaries"):
-        KnowledgeBase(store, embedder, versions).search("token", "two_step")
+        make_base(store, embedder, versions).search("token", "two_step")
 
 
 def test_vectors_of_another_length_are_refused(store: VectorStore) -> None:
@@ -273,7 +274,7 @@ def test_vectors_of_another_length_are_refused(store: VectorStore) -> None:
         def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
             return super().embed(texts, kind)[:, :8]
 
-    base = KnowledgeBase(store, Shorter(), {"chunks": store.optimize(CHUNK_INDEX)})
+    base = make_base(store, Shorter(), {"chunks": store.optimize(CHUNK_INDEX)})
     with pytest.raises(QueryError, match="vectors of length 8, the table chunks holds 64"):
         base.search("token")
 
@@ -301,7 +302,7 @@ def test_results_do_not_depend_on_the_order_of_writing(tmp_path: Path, embedder:
     for name, rows in (("one", CHUNKS), ("two", CHUNKS[::-1])):
         store = VectorStore(tmp_path / name)
         store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
-        base = KnowledgeBase(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
+        base = make_base(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
         found.append([base.search("の 画面 token", mode, 10).hits for mode in ("vector", "fulltext", "hybrid")])
     assert found[0] == found[1]
 

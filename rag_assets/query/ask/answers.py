@@ -3,9 +3,12 @@
 What stays out: how an answer is written (`rag_assets.query.ask.reader`) and checked (`rag_assets.query.ask.quotes`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Annotated
 
-from rag_assets.query.results import Citation, Hit, Trace
+from pydantic import Field, computed_field
+
+from rag_assets.query.results import Hit, Trace
 
 
 @dataclass(frozen=True)
@@ -23,10 +26,6 @@ class SentenceCitation:
     quote: str
     supported: bool
 
-    def to_json(self) -> dict[str, object]:
-        """The citation, for JSON."""
-        return {"number": self.number, "quote": self.quote, "supported": self.supported}
-
 
 @dataclass(frozen=True)
 class Sentence:
@@ -42,43 +41,29 @@ class Sentence:
     citations: tuple[SentenceCitation, ...] = ()
     unfounded: tuple[str, ...] = ()
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def supported(self) -> bool:
         """Whether at least one of its citations is."""
         return any(citation.supported for citation in self.citations)
 
-    def to_json(self) -> dict[str, object]:
-        """The sentence, for JSON."""
-        return {
-            "text": self.text,
-            "supported": self.supported,
-            "unfounded": list(self.unfounded),
-            "citations": [citation.to_json() for citation in self.citations],
-        }
 
-
-@dataclass(frozen=True)
-class Source:
-    """A numbered piece of evidence that a reader was given.
+@dataclass(frozen=True, kw_only=True)
+class Source(Hit):
+    """A numbered piece of evidence: a hit with the text that a reader saw, which may be the beginning of a long one.
 
     Attributes:
         number: As citations name it, from 1.
-        hit: The passage.
-        text: Its text as the reader saw it, which may be the beginning of a long one.
+        whole_text: Text of the passage.
     """
 
     number: int
-    hit: Hit
-    text: str
+    whole_text: Annotated[str, Field(exclude=True)]
 
-    @property
-    def citation(self) -> Citation:
-        """Where it stands."""
-        return self.hit.citation
-
-    def to_json(self) -> dict[str, object]:
-        """The source, for JSON: a hit with its number and the text that was read."""
-        return {"number": self.number, **self.hit.to_json(), "text": self.text}
+    @classmethod
+    def of(cls, number: int, hit: Hit, text: str) -> "Source":
+        """A hit as evidence, with what the reader sees of its text."""
+        return cls(**{**vars(hit), "text": text}, number=number, whole_text=hit.text)
 
 
 @dataclass(frozen=True)
@@ -102,7 +87,7 @@ class Answer:
     question: str
     mode: str
     answered: bool
-    text: str
+    text: Annotated[str, Field(serialization_alias="answer")]
     sentences: tuple[Sentence, ...]
     sources: tuple[Source, ...]
     trace: Trace
@@ -114,25 +99,6 @@ class Answer:
         """The sources that sentences name, by number."""
         named = {citation.number for sentence in self.sentences for citation in sentence.citations}
         return tuple(source for source in self.sources if source.number in named)
-
-    def with_trace(self, trace: Trace) -> "Answer":
-        """The same answer with another trace."""
-        return replace(self, trace=trace)
-
-    def to_json(self) -> dict[str, object]:
-        """One JSON object: question, mode, answer, sentences, sources, trace, and how it came about."""
-        return {
-            "question": self.question,
-            "mode": self.mode,
-            "answered": self.answered,
-            "answer": self.text,
-            "sentences": [sentence.to_json() for sentence in self.sentences],
-            "sources": [source.to_json() for source in self.sources],
-            "model": self.model,
-            "removed_citations": self.removed_citations,
-            "failure": self.failure,
-            "trace": self.trace.to_json(),
-        }
 
 
 @dataclass(frozen=True)

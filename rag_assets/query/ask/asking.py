@@ -19,8 +19,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.contracts.errors import BudgetError, ModelError, QueryError
-from rag_assets.contracts.generation import Completion
-from rag_assets.contracts.generation import Request as Call
+from rag_assets.contracts.generation import Completion, Request
+from rag_assets.contracts.modes import GRAPH_GLOBAL_MODE, GRAPH_LOCAL_MODE, META_KNOWLEDGE_MODE, TEXT_MAP_REDUCE_MODE
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, rendered
@@ -29,21 +29,22 @@ from rag_assets.query.ask.extracts import extracts, listed
 from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
-from rag_assets.query.ask.reader import Asked, ReaderOptions, passages_request, questions_request, value_of, written
+from rag_assets.query.ask.reader import (
+    Question,
+    ReaderOptions,
+    passages_request,
+    questions_request,
+    stream_answer,
+    value_of,
+)
 from rag_assets.query.ask.report_levels import reports_to_read
 from rag_assets.query.ask.report_references import cited_sentences, passages_of, statements
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.graph_local import HOW_TO_INDEX, walk_from
 from rag_assets.query.search.index import Candidate
-from rag_assets.query.search.modes import (
-    GRAPH_GLOBAL_MODE,
-    GRAPH_LOCAL_MODE,
-    META_KNOWLEDGE_MODE,
-    TEXT_MAP_REDUCE_MODE,
-    How,
-)
-from rag_assets.query.search.request import Indexes, Request
+from rag_assets.query.search.modes import SearchParameters
+from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.rewriting_rules import with_history
 from rag_assets.query.search.sub_queries import question_language
 from rag_assets.query.stored import StoredTables
@@ -51,19 +52,19 @@ from rag_assets.text.tokens import estimate_tokens
 
 
 @dataclass(frozen=True)
-class Found:
+class Retrieval:
     """A question with the passages found for it.
 
     Attributes:
         question: As asked.
-        how: How it was searched.
+        parameters: How it was searched.
         request: The search, with the filters as they are applied, and as it was rewritten where it was.
         hits: The passages, best first.
     """
 
     question: str
-    how: How
-    request: Request
+    parameters: SearchParameters
+    request: RetrievalRequest
     hits: tuple[Hit, ...]
 
     @property
@@ -72,14 +73,14 @@ class Found:
         return question_language(self.question)
 
     @property
-    def asked(self) -> Asked:
+    def as_question(self) -> Question:
         """The question with what is known of it, for those who read a whole collection."""
         searched = self.request.text if self.request.text != self.question else ""
-        return Asked(self.question, self.language, self.how.history, searched)
+        return Question(self.question, self.language, self.parameters.history, searched)
 
 
 @dataclass(frozen=True)
-class _Written:
+class _AnswerParts:
     """An answer before it is put together; no sentences where the documents do not say.
 
     Attributes:
@@ -95,7 +96,7 @@ class _Written:
     near: bool = False
 
 
-_Writing = Generator[TextPiece, None, _Written]
+_Writing = Generator[TextPiece, None, _AnswerParts]
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class Asking:
         stored: The stored tables, or None.
         model: Who writes; None, or one that does not write, for quotes.
         reader: How answers are written.
-        whole: How questions are answered from community reports.
+        reports: How questions are answered from community reports.
     """
 
     indexes: Indexes
@@ -116,169 +117,165 @@ class Asking:
     stored: StoredTables | None
     model: LanguageModel | None
     reader: ReaderOptions
-    whole: GlobalOptions
+    reports: GlobalOptions
 
-    def events(self, found: Found, trace: TraceRecorder, *, live: bool) -> Iterator[AnswerEvent]:
+    def events(self, retrieval: Retrieval, trace: TraceRecorder, *, live: bool) -> Iterator[AnswerEvent]:
         """What is told while a question is answered.
 
         Args:
-            found: The question and the passages.
+            retrieval: The question and the passages.
             trace: Told what is done.
             live: Whether text is wanted while it is written.
 
         Yields:
-            That passages were found, pieces of the text if it is wanted, and last the answer.
+            That passages were retrieval, pieces of the text if it is wanted, and last the answer.
 
         Raises:
             BudgetError: The answer may cost more than the budget allows.
             StoreError: A published file is gone.
         """
-        yield EvidenceFound(found.hits, trace.finish())
+        yield EvidenceFound(retrieval.hits, trace.finish())
         pieces: list[str] = []
         failure = None
         model = self.model if self.model is not None and self.model.generative else None
-        done = _Written((), ())
+        parts = _AnswerParts((), ())
         if model is not None:
             try:
-                for piece in (writing := _Kept(self._writing(found, model, trace, live=live))):
-                    pieces.append(piece.text)
-                    yield piece
-                done = writing.result
+                parts = yield from _recorded(self._writing(retrieval, model, trace, live=live), pieces)
             except BudgetError:
                 raise
             except ModelError as error:
                 model, failure = None, str(error)
                 trace.add("answer", time.perf_counter(), 0, texts=(f"failed: {failure}",))
         if model is None:
-            done = self._quoted(found, trace)
-        answer = _answer(found, done, model, failure, trace)
-        told = "".join(pieces)
-        if live and answer.text != told and answer.text.startswith(told):
-            yield TextPiece(answer.text[len(told) :])
+            parts = self._quoted(retrieval, trace)
+        answer = _answer(retrieval, parts, model, failure, trace)
+        text = "".join(pieces)
+        if live and answer.text != text and answer.text.startswith(text):
+            yield TextPiece(answer.text[len(text) :])
         yield Answered(answer)
 
-    def _writing(self, found: Found, model: LanguageModel, trace: TraceRecorder, *, live: bool) -> _Writing:
-        if found.how.retriever == GRAPH_GLOBAL_MODE:
-            return self._from_reports(found, model, trace)
-        if found.how.retriever == TEXT_MAP_REDUCE_MODE:
-            return self._from_all(found, model, trace, live=live)
-        return self._from_passages(found, model, trace, live=live)
+    def _writing(self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder, *, live: bool) -> _Writing:
+        if retrieval.parameters.retriever == GRAPH_GLOBAL_MODE:
+            return self._from_reports(retrieval, model, trace)
+        if retrieval.parameters.retriever == TEXT_MAP_REDUCE_MODE:
+            return self._from_all(retrieval, model, trace, live=live)
+        return self._from_passages(retrieval, model, trace, live=live)
 
-    def _quoted(self, found: Found, trace: TraceRecorder) -> _Written:
+    def _quoted(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:
         """The best passages, quoted as they stand."""
         began = time.perf_counter()
-        sources = pack(found.hits, self.reader.context_tokens, by_page=False)
-        sentences, answers = extracts(with_history(found.question, found.how.history), sources)
+        sources = pack(retrieval.hits, self.reader.context_tokens, by_page=False)
+        sentences, answers = extracts(with_history(retrieval.question, retrieval.parameters.history), sources)
         trace.add("quote", began, len(sentences))
-        return _Written(plain_sentences(sentences, sources), sources, near=not answers)
+        return _AnswerParts(plain_sentences(sentences, sources), sources, near=not answers)
 
-    def _from_passages(self, found: Found, model: LanguageModel, trace: TraceRecorder, *, live: bool) -> _Writing:
-        if not found.hits:
-            return _Written((), ())
+    def _from_passages(
+        self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder, *, live: bool
+    ) -> _Writing:
+        if not retrieval.hits:
+            return _AnswerParts((), ())
         began = time.perf_counter()
-        history, max_tokens = found.how.history, self.reader.written_tokens(model)
-        room = self.reader.room_tokens(model, Asked(found.question, found.language, history))
-        mode = found.how.retriever
+        history, max_tokens = retrieval.parameters.history, self.reader.written_tokens(model)
+        room = self.reader.room_tokens(model, Question(retrieval.question, retrieval.language, history))
+        mode = retrieval.parameters.retriever
         background = ""
         sources: tuple[Source, ...] = ()
         if mode == GRAPH_LOCAL_MODE and self.stored is not None:
-            background, sources = self._neighbourhood(found, room, trace)
-        sources = sources or pack(found.hits, room - _questions_tokens(found.hits))
-        trace.add("pack", began, len(sources), texts=(f"of {len(found.hits)} passages",))
+            background, sources = self._neighbourhood(retrieval, room, trace)
+        sources = sources or pack(retrieval.hits, room - _questions_tokens(retrieval.hits))
+        trace.add("pack", began, len(sources), texts=(f"of {len(retrieval.hits)} passages",))
         if mode == META_KNOWLEDGE_MODE:
-            queries = _widened(found.request.text, trace)
-            call = questions_request(found.question, sources, history, queries, max_tokens, found.language)
+            queries = _widened(retrieval.request.text, trace)
+            request = questions_request(retrieval.question, sources, history, queries, max_tokens, retrieval.language)
         else:
-            call = passages_request(found.question, sources, history, background, max_tokens, found.language)
-        return (yield from _read(model, call, sources, trace, live=live))
+            request = passages_request(retrieval.question, sources, history, background, max_tokens, retrieval.language)
+        return (yield from _read(model, request, sources, trace, live=live))
 
-    def _neighbourhood(self, found: Found, room: int, trace: TraceRecorder) -> tuple[str, tuple[Source, ...]]:
+    def _neighbourhood(self, retrieval: Retrieval, room: int, trace: TraceRecorder) -> tuple[str, tuple[Source, ...]]:
         """What the graph knows around the question, and the passages that there is room for beside it."""
         assert self.stored is not None
-        graph, walk = walk_from(found.request, self.indexes, trace)
-        context = local_context(self.stored, graph, walk, found.hits, room)
-        parts = (*context.reports, *context.entities, *context.relationships, *context.claims)
-        return "\n".join(parts), pack(context.passages or found.hits, round(PASSAGE_SHARE * room))
+        graph, walk = walk_from(retrieval.request, self.indexes, trace)
+        context = local_context(self.stored, graph, walk, retrieval.hits, room)
+        facts = (*context.reports, *context.entities, *context.relationships, *context.claims)
+        return "\n".join(facts), pack(context.passages or retrieval.hits, round(PASSAGE_SHARE * room))
 
-    def _from_all(self, found: Found, model: LanguageModel, trace: TraceRecorder, *, live: bool) -> _Writing:
+    def _from_all(self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder, *, live: bool) -> _Writing:
         """Have all passages read, group by group."""
         chunks = self.indexes.chunks
-        every = chunks.listed(found.request.filters.to_sql(chunks.columns), trace)
+        every = chunks.listed(retrieval.request.filters.to_sql(chunks.columns), trace)
         began = time.perf_counter()
         chosen = chosen_passages(every, self.reader)
         limit = f"{len(chosen)} of {len(every)} passages are read (search.map_reduce_chunks)"
         trace.add("choose", began, len(chosen), texts=(limit,) if len(chosen) < len(every) else ())
         hits = self.hits_of(chosen, trace)
         began = time.perf_counter()
-        sources, findings = read_all(found.asked, hits, model, self.reader)
+        sources, findings = read_all(retrieval.as_question, hits, model, self.reader)
         facts = f"groups {findings.groups}, unhelpful {findings.unhelpful}, failed {len(findings.failures)}"
         trace.add("map", began, len(findings.drafts), texts=(facts, *dict.fromkeys(findings.failures)))
         if not findings.drafts and findings.failures:
             raise ModelError(findings.failures[0])
         if not findings.drafts:
-            return _Written((), ())
+            return _AnswerParts((), ())
         drafts, cited = _renumbered(findings.drafts, sources)
-        call, left_out = reduce_request(found.asked, drafts, model, self.reader)
+        request, left_out = reduce_request(retrieval.as_question, drafts, model, self.reader)
         if left_out:
             trace.add("pack", time.perf_counter(), len(drafts) - left_out, texts=(f"findings left out {left_out}",))
-        return (yield from _read(model, call, cited, trace, live=live))
+        return (yield from _read(model, request, cited, trace, live=live))
 
-    def _from_reports(self, found: Found, model: LanguageModel, trace: TraceRecorder) -> _Writing:
+    def _from_reports(self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder) -> _Writing:
         """Have the community reports of a level read, and lead their references to passages."""
-        answer = self._answer_globally(found, model, trace)
+        answer = self._answer_globally(retrieval, model, trace)
         if answer.text is None:
             if answer.failed or answer.partial_answers:
                 raise ModelError("the community reports could not be read")
-            return _Written((), ())
+            return _AnswerParts((), ())
         assert self.stored is not None
         assert self.indexes.graphs is not None
         began = time.perf_counter()
-        told = passages_of(statements(answer.text), self.stored, self.indexes.graphs.get())
+        cited_passages = passages_of(statements(answer.text), self.stored, self.indexes.graphs.get())
         chunks = self.indexes.chunks
-        wanted = sorted({chunk_id for _, chunk_ids in told for chunk_id in chunk_ids})
-        rows = chunks.having(wanted, found.request.filters.to_sql(chunks.columns), trace)
+        wanted = sorted({chunk_id for _, chunk_ids in cited_passages for chunk_id in chunk_ids})
+        rows = chunks.having(wanted, retrieval.request.filters.to_sql(chunks.columns), trace)
         hits = self.hits_of(list(rows.values()), trace)
-        sources = {hit.chunk_id: Source(0, hit, hit.text) for hit in hits}
-        sentences, cited = cited_sentences(told, sources)
+        sources = {hit.chunk_id: Source.of(0, hit, hit.text) for hit in hits}
+        sentences, cited = cited_sentences(cited_passages, sources)
         trace.add("references", began, len(cited))
         plain = plain_sentences(sentences, cited)
         yield TextPiece(rendered(plain))
-        return _Written(plain, cited)
+        return _AnswerParts(plain, cited)
 
-    def _answer_globally(self, found: Found, model: LanguageModel, trace: TraceRecorder) -> GlobalAnswer:
-        reports, tree, levels = self.indexes.reports, self.indexes.report_tree, found.how.levels
+    def _answer_globally(self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder) -> GlobalAnswer:
+        reports, tree, levels = self.indexes.reports, self.indexes.report_tree, retrieval.parameters.levels
         if reports is None or tree is None or reports.row_count == 0:
             raise QueryError(f"answers from community reports need the entity graph: {HOW_TO_INDEX}")
-        if levels is None:
-            raise QueryError("answers from community reports need the level of the reports, and none is named")
-        read = tree.reports(reports_to_read(found.request.embedding, reports, tree, levels, trace))
+        read = tree.reports(reports_to_read(retrieval.request.embedding, reports, tree, levels, trace))
         began = time.perf_counter()
-        answer = global_answer(found.asked, read, model, self.whole)
+        answer = global_answer(retrieval.as_question, read, model, self.reports)
         facts = f"unhelpful groups {answer.unhelpful}, failed {answer.failed}, answers left out {answer.left_out}"
         trace.add("answer", began, len(answer.partial_answers), texts=(f"reports {answer.read}", facts))
         return answer
 
 
-class _Kept:
-    """A generator whose result is kept.
-
-    Args:
-        generator: The generator.
-    """
-
-    def __init__(self, generator: _Writing) -> None:
-        self._generator = generator
-        self.result = _Written((), ())
-
-    def __iter__(self) -> Iterator[TextPiece]:
-        self.result = yield from self._generator
+def _recorded(writing: _Writing, pieces: list[str]) -> _Writing:
+    """What is written, with the pieces of its text put into a list as they come."""
+    while True:
+        try:
+            piece = next(writing)
+        except StopIteration as end:
+            parts: _AnswerParts = end.value
+            return parts
+        pieces.append(piece.text)
+        yield piece
 
 
-def _read(model: LanguageModel, call: Call, sources: Sequence[Source], trace: TraceRecorder, *, live: bool) -> _Writing:
+def _read(
+    model: LanguageModel, request: Request, sources: Sequence[Source], trace: TraceRecorder, *, live: bool
+) -> _Writing:
     """Have the reader answer, and check what it wrote."""
     began = time.perf_counter()
     completion: Completion | None = None
-    for item in written(model, call, sources, live=live):
+    for item in stream_answer(model, request, sources, live=live):
         if isinstance(item, str):
             yield TextPiece(item)
         else:
@@ -291,27 +288,29 @@ def _read(model: LanguageModel, call: Call, sources: Sequence[Source], trace: Tr
     marked = sum(not sentence.supported for sentence in sentences)
     facts = f"unsupported sentences {marked}, citations removed {removed}"
     trace.add("answer", began, len(sentences), texts=(facts,))
-    return _Written(plain_sentences(sentences, sources), tuple(sources), removed)
+    return _AnswerParts(plain_sentences(sentences, sources), tuple(sources), removed)
 
 
 def _answer(
-    found: Found, done: _Written, model: LanguageModel | None, failure: str | None, trace: TraceRecorder
+    retrieval: Retrieval, parts: _AnswerParts, model: LanguageModel | None, failure: str | None, trace: TraceRecorder
 ) -> Answer:
-    language = found.language
-    if not done.sentences:
+    language = retrieval.language
+    if not parts.sentences:
         text = NOT_FOUND[language]
     else:
-        text = listed(done.sentences, language, answered=not done.near) if model is None else rendered(done.sentences)
+        text = (
+            listed(parts.sentences, language, answered=not parts.near) if model is None else rendered(parts.sentences)
+        )
     return Answer(
-        question=found.question,
-        mode=found.how.mode,
-        answered=bool(done.sentences) and not done.near,
+        question=retrieval.question,
+        mode=retrieval.parameters.mode,
+        answered=bool(parts.sentences) and not parts.near,
         text=text,
-        sentences=done.sentences,
-        sources=done.sources,
+        sentences=parts.sentences,
+        sources=parts.sources,
         trace=trace.finish(),
         model=model.name if model is not None else None,
-        removed_citations=done.removed,
+        removed_citations=parts.removed,
         failure=failure,
     )
 
@@ -321,11 +320,11 @@ def _renumbered(drafts: Sequence[Draft], sources: Sequence[Source]) -> tuple[lis
     by_number = {source.number: source for source in sources}
     cited = dict.fromkeys(number for draft in drafts for number, _ in draft.quotes if number in by_number)
     numbers = {old: new for new, old in enumerate(cited, start=1)}
-    kept = [
+    renumbered = [
         replace(draft, quotes=tuple((numbers[number], quote) for number, quote in draft.quotes if number in numbers))
         for draft in drafts
     ]
-    return kept, tuple(replace(by_number[old], number=new) for old, new in numbers.items())
+    return renumbered, tuple(replace(by_number[old], number=new) for old, new in numbers.items())
 
 
 def _widened(query: str, trace: TraceRecorder) -> list[str]:

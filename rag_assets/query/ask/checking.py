@@ -59,7 +59,9 @@ def checked(drafts: Sequence[Draft], sources: Sequence[Source]) -> tuple[tuple[S
         valid = [(number, quote) for number, quote in draft.quotes if number in by_number]
         removed += len(draft.quotes) - len(valid)
         citations = dict.fromkeys(
-            SentenceCitation(number, quote, stands_in(quote, by_number[number].hit.text) and carries(quote, draft.text))
+            SentenceCitation(
+                number, quote, stands_in(quote, by_number[number].whole_text) and carries(quote, draft.text)
+            )
             for number, quote in valid
         )
         texts = [_whole_text(by_number[number]) for number, _ in valid]
@@ -122,4 +124,4 @@ def _without_marks(text: str) -> str:
 
 def _whole_text(source: Source) -> str:
     """A source with what tells where it stands."""
-    return f"{source.hit.title}\n{source.citation}\n{source.hit.text}"
+    return f"{source.title}\n{source.citation}\n{source.whole_text}"

@@ -38,7 +38,7 @@ def pack(hits: Sequence[Hit], budget_tokens: int, *, by_page: bool = True) -> tu
     for hit, text in taken.values():
         pages.setdefault(hit.page_id if by_page else hit.chunk_id, []).append((hit, text))
     ordered = [each for page in pages.values() for each in sorted(page, key=lambda pair: _position(pair[0]))]
-    return tuple(Source(number, hit, text) for number, (hit, text) in enumerate(ordered, start=1))
+    return tuple(Source.of(number, hit, text) for number, (hit, text) in enumerate(ordered, start=1))
 
 
 def shown(sources: Sequence[Source]) -> str:
@@ -51,7 +51,7 @@ def _without_repeats(sources: Sequence[Source]) -> list[tuple[Source, str]]:
     before: Source | None = None
     for source in sources:
         lines = source.text.splitlines()
-        if before is not None and _follows(before.hit, source.hit):
+        if before is not None and _follows(before, source):
             lines = lines[_repeated(before.text.splitlines(), lines) :]
         found.append((source, "\n".join(lines)))
         before = source

@@ -87,8 +87,8 @@ def extracts(question: str, sources: Sequence[Source]) -> tuple[tuple[Sentence, 
     scores = {quote: _score(quote, weights) for quote in quotes}
     chosen = _chosen(quotes, scores)
     if not chosen:
-        best = min((source.hit.rank for source in sources), default=0)
-        chosen = [quote for quote in quotes if quote.source.hit.rank == best]
+        best = min((source.rank for source in sources), default=0)
+        chosen = [quote for quote in quotes if quote.source.rank == best]
     answers = _stored_answers(asked, sources)
     sure = bool(answers) or _covered(question, sources, quotes) >= _SHARED
     most = _MOST if sure else _MOST_NEAR
@@ -131,7 +131,7 @@ def _chosen(quotes: Sequence[_Quote], scores: Mapping[_Quote, float]) -> list[_Q
 
 def _quotes(source: Source) -> list[_Quote]:
     found: dict[str, _Quote] = {}
-    for text, header in _sentences(source.hit.text):
+    for text, header in _sentences(source.whole_text):
         whole = " ".join(text.split())
         cut = _cut(whole)
         if len(cut) <= _LONGEST_QUOTE_CHARS and len(content_words(cut)) >= _LEAST_WORDS:
@@ -160,7 +160,7 @@ def _covered(question: str, sources: Sequence[Source], quotes: Sequence[_Quote])
         rarity = sum(math.log((1 + len(quotes)) / (1 + held[term])) + 1 for term in word) / len(word)
         shares[word] = rarity * (_STEM_WEIGHT if len(word[0]) == 1 else 1)
     total = sum(shares.values()) or 1.0
-    texts = [content_terms(f"{each.hit.title}\n{each.citation}\n{each.hit.text}") for each in sources]
+    texts = [content_terms(f"{each.title}\n{each.citation}\n{each.whole_text}") for each in sources]
     return max((sum(shares[word] * held_share([word], terms) for word in words) / total for terms in texts), default=0)
 
 
@@ -232,14 +232,14 @@ def _weights(asked: frozenset[str], quotes: Sequence[_Quote]) -> dict[str, float
 
 def _score(quote: _Quote, weights: Mapping[str, float]) -> float:
     share = sum(weight for term, weight in weights.items() if term in quote.terms)
-    return round(share * (1 - _RANK_DISCOUNT * min(10, quote.source.hit.rank - 1)), 9)
+    return round(share * (1 - _RANK_DISCOUNT * min(10, quote.source.rank - 1)), 9)
 
 
 def _stored_answers(asked: frozenset[str], sources: Sequence[Source]) -> list[Sentence]:
     """Answer of the stored question that asks the same, where there is one."""
     found: list[tuple[float, int, Source, FoundQuestion]] = []
     for source in sources:
-        for each in source.hit.questions:
+        for each in source.questions:
             terms = _terms(keywords(each.question))
             alike = 2 * len(asked & terms) / max(1, len(asked) + len(terms))
             if alike >= _SAME_QUESTION and each.answer.strip():
@@ -248,13 +248,13 @@ def _stored_answers(asked: frozenset[str], sources: Sequence[Source]) -> list[Se
         return []
     _, _, source, best = min(found, key=lambda each: each[:2])
     answer = " ".join(best.answer.split())
-    quote = answer if stands_in(answer, source.hit.text) else quote_for(answer, source)
-    citation = SentenceCitation(source.number, quote, stands_in(answer, source.hit.text))
+    quote = answer if stands_in(answer, source.whole_text) else quote_for(answer, source)
+    citation = SentenceCitation(source.number, quote, stands_in(answer, source.whole_text))
     return [Sentence(f"{best.question} {answer}", (citation,))]
 
 
 def _sentence(quote: _Quote) -> Sentence:
-    citation = SentenceCitation(quote.source.number, quote.text, stands_in(quote.text, quote.source.hit.text))
+    citation = SentenceCitation(quote.source.number, quote.text, stands_in(quote.text, quote.source.whole_text))
     text = f"{quote.text}…" if quote.goes_on else quote.text
     return Sentence(f"{text} ({quote.header})" if quote.header else text, (citation,))
 

@@ -25,15 +25,14 @@ from rag_assets.contracts.generation import Completion, Message, Outcome, Reques
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import COMMUNITY_MEMBERS
 from rag_assets.models.prompts import fenced, load_prompt
-from rag_assets.query.ask.reader import Asked
+from rag_assets.query.ask.reader import Question
 from rag_assets.query.ask.report_levels import LevelChoice, Report, ReportTree, reports_to_read
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.graph_local import HOW_TO_INDEX, ranked_passages
-from rag_assets.query.search.hybrid import CANDIDATES, search_both
 from rag_assets.query.search.index import Candidate, Index
 from rag_assets.query.search.passage_graph import PassageGraph
-from rag_assets.query.search.request import Indexes
-from rag_assets.query.search.request import Request as Search
+from rag_assets.query.search.passages import CANDIDATES, search_both
+from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.stored import StoredTables
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
@@ -117,12 +116,12 @@ def pack_reports(reports: Sequence[Report], context_tokens: int, seed: int) -> l
 
 
 def global_answer(
-    asked: Asked, reports: Sequence[Report], model: LanguageModel, options: GlobalOptions
+    question: Question, reports: Sequence[Report], model: LanguageModel, options: GlobalOptions
 ) -> GlobalAnswer:
     """Answer a question from reports, group by group, then as a whole.
 
     Args:
-        asked: The question.
+        question: The question.
         reports: The reports to read (`choose_reports`).
         model: The language model.
         options: How; the context is cut to what the model takes.
@@ -134,23 +133,23 @@ def global_answer(
     if not reports:
         raise QueryError("global answers need reports on communities, and there are none")
     answer_tokens = min(options.answer_tokens, model.output_tokens)
-    room = model.context_tokens - _PROMPT_TOKENS - answer_tokens - asked.tokens
+    room = model.context_tokens - _PROMPT_TOKENS - answer_tokens - question.tokens
     context_tokens = max(_LEAST_TOKENS, min(options.context_tokens, room))
     groups = pack_reports(reports, context_tokens, options.seed)
-    requests = [_map_request(asked, group, answer_tokens) for group in groups]
+    requests = [_map_request(question, group, answer_tokens) for group in groups]
     answers = {each.request.content_sha256: each for each in model.generate(requests)}
     found = [_partial(answers[request.content_sha256], group) for request, group in zip(requests, groups, strict=True)]
     helpful = [each for each in found if each is not None and each.helpfulness > 0 and each.text]
     helpful.sort(key=lambda each: (-each.helpfulness, each.community_ids))
     taken = _fitting(helpful, context_tokens)
-    text = _reduced(asked, taken, model, answer_tokens) if taken else None
+    text = _reduced(question, taken, model, answer_tokens) if taken else None
     failed = sum(each is None for each in found)
     unhelpful = len(found) - failed - len(helpful)
     return GlobalAnswer(text, tuple(taken), len(reports), unhelpful, failed, len(helpful) - len(taken))
 
 
-def _map_request(asked: Asked, group: Sequence[Report], answer_tokens: int) -> Request:
-    prompt = load_prompt(MAP_STEP, asked.language)
+def _map_request(question: Question, group: Sequence[Report], answer_tokens: int) -> Request:
+    prompt = load_prompt(MAP_STEP, question.language)
     texts = "\n\n".join(report.text for report in group)
     schema = object_schema(
         {
@@ -158,7 +157,7 @@ def _map_request(asked: Asked, group: Sequence[Report], answer_tokens: int) -> R
             "helpfulness": {"type": "integer", "minimum": 0, "maximum": MOST_HELPFUL},
         }
     )
-    text = prompt.question.substitute(reports=fenced(texts, "reports"), **asked.fenced())
+    text = prompt.question.substitute(reports=fenced(texts, "reports"), **question.fenced())
     return Request(
         prompt.prefix.substitute(),
         (Message("user", text),),
@@ -191,10 +190,12 @@ def _fitting(answers: Sequence[PartialAnswer], context_tokens: int) -> list[Part
     return taken
 
 
-def _reduced(asked: Asked, answers: Sequence[PartialAnswer], model: LanguageModel, answer_tokens: int) -> str | None:
-    prompt = load_prompt(REDUCE_STEP, asked.language)
+def _reduced(
+    question: Question, answers: Sequence[PartialAnswer], model: LanguageModel, answer_tokens: int
+) -> str | None:
+    prompt = load_prompt(REDUCE_STEP, question.language)
     texts = "\n\n".join(f"({answer.helpfulness}) {answer.text}" for answer in answers)
-    text = prompt.question.substitute(answers=fenced(texts, "answers"), **asked.fenced())
+    text = prompt.question.substitute(answers=fenced(texts, "answers"), **question.fenced())
     request = Request(prompt.prefix.substitute(), (Message("user", text),), answer_tokens, Tag("answers", REDUCE_STEP))
     usable = {Outcome.COMPLETED, Outcome.TRUNCATED}
     return next((each.text.strip() for each in model.generate([request]) if each.outcome in usable), None)
@@ -204,14 +205,14 @@ class GlobalSearch:
     """Mode `graph_global`, for one query; its reports are chosen once, however many passages are wanted.
 
     Args:
-        levels: Which reports are searched; None for those of all levels together.
+        levels: Which reports are searched.
     """
 
-    def __init__(self, levels: LevelChoice | None) -> None:
+    def __init__(self, levels: LevelChoice) -> None:
         self._levels = levels
         self._found: list[Candidate] | None = None
 
-    def __call__(self, request: Search, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages that the most relevant reports rest on.
 
         A passage scores as its best report: the report's score, scaled to 1/10…1, times the weight of the passage's
@@ -240,18 +241,18 @@ class GlobalSearch:
         trace.add("reports", began, len(found), texts=tuple(f"report {each.key}" for each in found))
         return ranked_passages(graph, scores, request, indexes, trace)
 
-    def _nearest(self, request: Search, reports: Index, tree: ReportTree, trace: TraceRecorder) -> list[Candidate]:
+    def _nearest(
+        self, request: RetrievalRequest, reports: Index, tree: ReportTree, trace: TraceRecorder
+    ) -> list[Candidate]:
         """The most relevant reports of those that are searched."""
         levels = self._levels
-        if levels is None:
-            return search_both(reports, request.text, request.embedding, None, CANDIDATES, trace)[:_REPORTS]
         chosen = {each.community_id for each in reports_to_read(request.embedding, reports, tree, levels, trace)}
         depth, where = CANDIDATES, f"level <= {levels.level}"
         while True:
-            found = search_both(reports, request.text, request.embedding, where, depth, trace)
-            kept = [each for each in found if each.key in chosen]
-            if len(kept) >= min(_REPORTS, len(chosen)) or depth >= reports.row_count:
-                return kept[:_REPORTS]
+            nearest = search_both(reports, request.text, request.embedding, where, depth, trace)
+            searched = [each for each in nearest if each.key in chosen]
+            if len(searched) >= min(_REPORTS, len(chosen)) or depth >= reports.row_count:
+                return searched[:_REPORTS]
             depth *= 4
 
 

@@ -66,7 +66,7 @@ def plain_sentences(sentences: Sequence[Sentence], sources: Sequence[Source]) ->
 
 def evidence_of(sources: Sequence[Source]) -> str:
     """The text of sources, in which addresses may stand."""
-    return "\n".join(f"{source.hit.title}\n{source.hit.text}" for source in sources)
+    return "\n".join(f"{source.title}\n{source.whole_text}" for source in sources)
 
 
 def _text_of(match: re.Match[str]) -> str:

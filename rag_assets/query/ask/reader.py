@@ -44,7 +44,7 @@ _NOTHING = "-"
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """A question with what is known of it.
 
     Attributes:
@@ -86,14 +86,14 @@ class ReaderOptions:
         seed: Of the order in which it reads them.
     """
 
-    context_tokens: int = 6000
-    answer_tokens: int = 1500
-    map_reduce_chunks: int = 400
-    seed: int = 0
+    context_tokens: int
+    answer_tokens: int
+    map_reduce_chunks: int
+    seed: int
 
-    def room_tokens(self, model: LanguageModel, asked: Asked) -> int:
+    def room_tokens(self, model: LanguageModel, question: Question) -> int:
         """Tokens of evidence that a request to a model has room for."""
-        room = model.context_tokens - _PROMPT_TOKENS - asked.tokens - self.written_tokens(model)
+        room = model.context_tokens - _PROMPT_TOKENS - question.tokens - self.written_tokens(model)
         return min(self.context_tokens, max(_LEAST_TOKENS, room))
 
     def written_tokens(self, model: LanguageModel) -> int:
@@ -193,7 +193,7 @@ def fenced_query(question: str) -> str:
     return fenced(cut_to_tokens(question, _QUERY_TOKENS), "query")
 
 
-def written(
+def stream_answer(
     model: LanguageModel, request: Request, sources: Sequence[Source], *, live: bool
 ) -> Iterator[str | Completion]:
     """Have an answer written.
@@ -282,8 +282,8 @@ def _conversation(history: Sequence[Turn]) -> str:
 def _record(source: Source) -> JsonValue:
     return {
         "number": source.number,
-        "title": source.hit.title,
+        "title": source.title,
         "place": str(source.citation),
-        "questions": [{"question": each.question, "answer": each.answer} for each in source.hit.questions],
+        "questions": [{"question": each.question, "answer": each.answer} for each in source.questions],
         "passage": source.text,
     }

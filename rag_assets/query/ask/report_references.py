@@ -97,7 +97,7 @@ def cited_sentences(
         The sentences, and the sources that they cite, numbered from 1 in order of their first citation.
     """
     numbered: dict[str, Source] = {}
-    terms = {chunk_id: content_terms(source.hit.text) for chunk_id, source in sources.items()}
+    terms = {chunk_id: content_terms(source.whole_text) for chunk_id, source in sources.items()}
     sentences = []
     for statement, chunk_ids in found:
         words = content_words(statement.said)
@@ -109,9 +109,9 @@ def cited_sentences(
             source = sources[chunk_id]
             number = numbered.setdefault(chunk_id, replace(source, number=len(numbered) + 1)).number
             quote = quote_for(statement.said, source)
-            supported = grounded and shares[chunk_id] >= _OWN and stands_in(quote, source.hit.text)
+            supported = grounded and shares[chunk_id] >= _OWN and stands_in(quote, source.whole_text)
             citations.append(SentenceCitation(number, quote, supported))
-            texts.append(f"{source.hit.title}\n{source.citation}\n{source.hit.text}")
+            texts.append(f"{source.title}\n{source.citation}\n{source.whole_text}")
         sentences.append(Sentence(statement.text, tuple(citations), unfounded(statement.said, texts)))
     return tuple(sentences), tuple(numbered.values())
 

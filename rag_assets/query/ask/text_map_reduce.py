@@ -24,11 +24,10 @@ from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.checking import Draft, drafts_of
 from rag_assets.query.ask.evidence import shown
 from rag_assets.query.ask.graph_global import MOST_HELPFUL
-from rag_assets.query.ask.reader import Asked, ReaderOptions, sentences_request, value_of
+from rag_assets.query.ask.reader import Question, ReaderOptions, sentences_request, value_of
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.index import Candidate
-from rag_assets.query.search.request import Indexes
-from rag_assets.query.search.request import Request as Search
+from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.text.tokens import estimate_tokens
 
 Item = TypeVar("Item")
@@ -54,7 +53,7 @@ class Findings:
     failures: tuple[str, ...]
 
 
-def search_text_map_reduce(request: Search, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+def search_text_map_reduce(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
     """Passages by falling cosine, each of them scored."""
     chunks = indexes.chunks
     where = request.filters.to_sql(chunks.columns)
@@ -74,12 +73,12 @@ def chosen_passages(found: Sequence[Candidate], options: ReaderOptions) -> list[
 
 
 def read_all(
-    asked: Asked, hits: Sequence[Hit], model: LanguageModel, options: ReaderOptions
+    question: Question, hits: Sequence[Hit], model: LanguageModel, options: ReaderOptions
 ) -> tuple[tuple[Source, ...], Findings]:
     """Have passages read, group by group.
 
     Args:
-        asked: The question.
+        question: The question.
         hits: The passages, in the order in which they are read.
         model: The language model.
         options: Tokens of a group and of an answer.
@@ -90,10 +89,10 @@ def read_all(
     Raises:
         ModelError: The model as a whole cannot be used.
     """
-    sources = tuple(Source(number, hit, hit.text) for number, hit in enumerate(hits, start=1))
-    room, max_tokens = options.room_tokens(model, asked), options.written_tokens(model)
+    sources = tuple(Source.of(number, hit, hit.text) for number, hit in enumerate(hits, start=1))
+    room, max_tokens = options.room_tokens(model, question), options.written_tokens(model)
     groups = _packed(sources, room, lambda source: shown([source]))
-    requests = [_map_request(asked, group, max_tokens) for group in groups]
+    requests = [_map_request(question, group, max_tokens) for group in groups]
     answers = {each.request.content_sha256: each for each in model.generate(requests)}
     rated: list[tuple[int, int, list[Draft]]] = []
     failures, unhelpful = [], 0
@@ -110,20 +109,20 @@ def read_all(
 
 
 def reduce_request(
-    asked: Asked, drafts: Sequence[Draft], model: LanguageModel, options: ReaderOptions
+    question: Question, drafts: Sequence[Draft], model: LanguageModel, options: ReaderOptions
 ) -> tuple[Request, int]:
     """Ask for one answer out of what the groups say.
 
     Returns:
         The request, and the sentences for which there was no room.
     """
-    room = options.room_tokens(model, asked)
+    room = options.room_tokens(model, question)
     taken = _packed(drafts, room, lambda draft: json.dumps(_finding(draft), ensure_ascii=False))[0]
     lines = "\n".join(json.dumps(_finding(draft), ensure_ascii=False) for draft in taken)
-    prompt = load_prompt(REDUCE_STEP, asked.language)
-    text = prompt.question.substitute(findings=fenced(lines, "findings"), **asked.fenced())
+    prompt = load_prompt(REDUCE_STEP, question.language)
+    text = prompt.question.substitute(findings=fenced(lines, "findings"), **question.fenced())
     max_tokens = options.written_tokens(model)
-    request = sentences_request(REDUCE_STEP, asked.language, text, max_tokens, {"answered": {"type": "boolean"}})
+    request = sentences_request(REDUCE_STEP, question.language, text, max_tokens, {"answered": {"type": "boolean"}})
     return request, len(drafts) - len(taken)
 
 
@@ -141,11 +140,11 @@ def _packed(items: Sequence[Item], tokens: int, text: Callable[[Item], str]) -> 
     return groups
 
 
-def _map_request(asked: Asked, group: Sequence[Source], max_tokens: int) -> Request:
-    prompt = load_prompt(MAP_STEP, asked.language)
-    text = prompt.question.substitute(passages=fenced(shown(group), "passages"), **asked.fenced())
+def _map_request(question: Question, group: Sequence[Source], max_tokens: int) -> Request:
+    prompt = load_prompt(MAP_STEP, question.language)
+    text = prompt.question.substitute(passages=fenced(shown(group), "passages"), **question.fenced())
     helpfulness: JsonValue = {"type": "integer", "minimum": 0, "maximum": MOST_HELPFUL}
-    return sentences_request(MAP_STEP, asked.language, text, max_tokens, {"helpfulness": helpfulness})
+    return sentences_request(MAP_STEP, question.language, text, max_tokens, {"helpfulness": helpfulness})
 
 
 def _partial(answer: Completion | None) -> tuple[int, list[Draft], str | None]:

@@ -40,7 +40,7 @@ from rag_assets.query.contents.documents import (
 )
 from rag_assets.query.contents.graph import GraphContents
 from rag_assets.query.contents.pages import (
-    Block,
+    PageBlock,
     PageContents,
     PassagePlace,
     as_box,
@@ -176,7 +176,7 @@ class Contents:
             complete=complete,
         )
 
-    def page_blocks(self, document_id: str, page_number: int) -> Iterator[Block]:
+    def page_blocks(self, document_id: str, page_number: int) -> Iterator[PageBlock]:
         """All blocks of a page with all rows, long tables in parts, see `blocks_in_parts`; none without such a page.
 
         Raises:

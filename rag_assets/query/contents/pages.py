@@ -85,7 +85,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Block:
+class PageBlock:
     """A part of a page.
 
     Attributes:
@@ -172,14 +172,14 @@ class PageContents:
     height_points: float | None
     ocr_confidence: float | None
     summary: str | None
-    blocks: tuple[Block, ...]
+    blocks: tuple[PageBlock, ...]
     passages: tuple[PassagePlace, ...]
     complete: bool
 
 
 def shown_blocks(
     rows: Sequence[Mapping[str, Any]], row_limit: int, focus: CellArea | None, cell_limit: int = CELL_LIMIT
-) -> tuple[tuple[Block, ...], bool]:
+) -> tuple[tuple[PageBlock, ...], bool]:
     """Blocks as they are shown.
 
     Args:
@@ -207,7 +207,7 @@ def shown_blocks(
     return tuple(blocks), complete
 
 
-def blocks_in_parts(rows: Sequence[Mapping[str, Any]], cell_limit: int = 20_000) -> Iterator[Block]:
+def blocks_in_parts(rows: Sequence[Mapping[str, Any]], cell_limit: int = 20_000) -> Iterator[PageBlock]:
     """All blocks of a page, laid out one after another; a long table comes in several parts, each with its headers.
 
     Args:
@@ -242,13 +242,13 @@ def _window(
     return start, min(start + limit, count)
 
 
-def _block(row: Mapping[str, Any], places: Sequence[int]) -> Block:
+def _block(row: Mapping[str, Any], places: Sequence[int]) -> PageBlock:
     listed = row["rows"] or []
     given = [listed[place] for place in places]
     headers = min(row["header_row_count"], len(listed))
     given_headers = sum(place < headers for place in places)
     cells = spanning_cells([each["cells"] for each in given], given_headers, [each["cell_range"] for each in given])
-    return Block(
+    return PageBlock(
         block_id=row["block_id"],
         block_index=row["block_index"],
         kind=row["kind"],

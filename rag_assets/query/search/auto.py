@@ -27,10 +27,7 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from rag_assets.query.results import TraceRecorder
-from rag_assets.query.search.graph_local import HOW_TO_INDEX
-from rag_assets.query.search.index import Index
-from rag_assets.query.search.modes import (
+from rag_assets.contracts.modes import (
     FULLTEXT_MODE,
     GRAPH_GLOBAL_MODE,
     GRAPH_LOCAL_MODE,
@@ -38,8 +35,11 @@ from rag_assets.query.search.modes import (
     META_KNOWLEDGE_MODE,
     REWRITE_MODE,
     TWO_STEP_MODE,
-    How,
 )
+from rag_assets.query.results import TraceRecorder
+from rag_assets.query.search.graph_local import HOW_TO_INDEX
+from rag_assets.query.search.index import Index
+from rag_assets.query.search.modes import SearchParameters
 from rag_assets.query.search.passage_graph import named_entities
 from rag_assets.query.search.request import Indexes
 from rag_assets.query.search.rewriting_rules import keywords, refers_back, with_history
@@ -112,7 +112,7 @@ _WHICH_PAGE = re.compile(
 
 
 @dataclass(frozen=True)
-class Offered:
+class Available:
     """What there is to choose from.
 
     Attributes:
@@ -127,11 +127,11 @@ class Offered:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Question:
     """A question as it is judged."""
 
     text: str
-    how: How
+    parameters: SearchParameters
     indexes: Indexes
 
 
@@ -141,43 +141,45 @@ class _Rule:
 
     name: str
     mode: str
-    fits: Callable[[_Asked], bool]
+    fits: Callable[[_Question], bool]
     summaries: str | None = None
 
 
-def chosen_how(query: str, how: How, offered: Offered, trace: TraceRecorder) -> How:
-    """How a query is searched, with the mode that `auto` chooses.
+def choose_mode(
+    query: str, parameters: SearchParameters, available: Available, trace: TraceRecorder
+) -> SearchParameters:
+    """What is asked of a search, with the mode that `auto` chooses.
 
     Args:
         query: As asked.
-        how: What is asked of the search, its conversation included.
-        offered: What there is to choose from.
+        parameters: What is asked of the search, its conversation included.
+        available: What there is to choose from.
         trace: Told the rule, the mode, and which modes would have come first but are not there.
 
     Raises:
         StoreError: A file of the entity graph is missing or damaged.
     """
     began = time.perf_counter()
-    follows = bool(how.history) and refers_back(query)
-    resolved = with_history(query, how.history) if follows else query
-    asked = _Asked(unicodedata.normalize("NFKC", resolved[:_READ_CHARS]), how, offered.indexes)
+    follows = bool(parameters.history) and refers_back(query)
+    resolved = with_history(query, parameters.history) if follows else query
+    asked = _Question(unicodedata.normalize("NFKC", resolved[:_READ_CHARS]), parameters, available.indexes)
     left_out = []
     for rule in (each for each in _RULES if each.fits(asked)):
-        lacking = _lacking(rule.mode, how, offered)
+        lacking = _lacking(rule.mode, available)
         if lacking is None:
             break
         left_out.append(f"{rule.name}: {rule.mode} is left out: {lacking}")
     # a rewrite makes the keywords that put words first
     mode = f"{REWRITE_MODE}+{HYBRID_MODE if rule.mode == _WORDS_FIRST else rule.mode}" if follows else rule.mode
     summaries = [f"summaries: {rule.summaries}"] if rule.summaries is not None else []
-    told = (f"rule: {'follow-up, ' * follows}{rule.name}", f"mode: {mode}", *summaries, *left_out)
-    trace.add("choose", began, 1, texts=told)
-    return replace(how, mode=mode, summaries=rule.summaries or how.summaries)
+    texts = (f"rule: {'follow-up, ' * follows}{rule.name}", f"mode: {mode}", *summaries, *left_out)
+    trace.add("choose", began, 1, texts=texts)
+    return replace(parameters, mode=mode, summaries=rule.summaries or parameters.summaries)
 
 
-def _lacking(mode: str, how: How, offered: Offered) -> str | None:
+def _lacking(mode: str, available: Available) -> str | None:
     """What a mode would need and is not there."""
-    indexes = offered.indexes
+    indexes = available.indexes
     if mode == TWO_STEP_MODE:
         return None if _filled(indexes.summaries) else "there are no summaries"
     if mode == META_KNOWLEDGE_MODE:
@@ -187,10 +189,8 @@ def _lacking(mode: str, how: How, offered: Offered) -> str | None:
     if mode == GRAPH_GLOBAL_MODE:
         if not (_filled(indexes.reports) and indexes.report_tree and indexes.graphs):
             return f"there are no community reports: {HOW_TO_INDEX}"
-        if offered.answers and not offered.writes:
+        if available.answers and not available.writes:
             return "answers from community reports need a language model"
-        if offered.answers and how.levels is None:
-            return "no level of the reports is named"
     return None
 
 
@@ -198,23 +198,23 @@ def _filled(index: Index | None) -> bool:
     return index is not None and index.row_count > 0
 
 
-def _is_identifier(asked: _Asked) -> bool:
+def _is_identifier(asked: _Question) -> bool:
     if not (_IDENTIFIER.search(asked.text) or _QUOTED.search(asked.text)):
         return False
     rest = _IDENTIFIER.sub(" ", _QUOTED.sub(" ", keywords(asked.text)))
     return not any(character.isalnum() for character in rest)
 
 
-def _holds_identifier(asked: _Asked) -> bool:
+def _holds_identifier(asked: _Question) -> bool:
     return len(asked.text) <= _LOOK_UP_CHARS and _IDENTIFIER.search(asked.text) is not None
 
 
-def _is_on_the_whole(asked: _Asked) -> bool:
+def _is_on_the_whole(asked: _Question) -> bool:
     everything = _ALL_DOCUMENTS.search(asked.text) and _SURVEY.search(asked.text)
     return bool(everything or _MAIN_THEMES.search(asked.text))
 
 
-def _names_several(asked: _Asked) -> bool:
+def _names_several(asked: _Question) -> bool:
     """Whether it joins things, names two entities of the graph, or one and a relation that leads on from it."""
     if _JOINED.search(asked.text):
         return True
@@ -225,16 +225,16 @@ def _names_several(asked: _Asked) -> bool:
     return len(named) > 1 or (len(named) == 1 and _RELATION.search(rest) is not None)
 
 
-def _holds_quoted(asked: _Asked) -> bool:
+def _holds_quoted(asked: _Question) -> bool:
     return len(asked.text) <= _LOOK_UP_CHARS and _QUOTED.search(asked.text) is not None
 
 
-def _has_long_documents(asked: _Asked) -> bool:
+def _has_long_documents(asked: _Question) -> bool:
     chunks, summaries = asked.indexes.chunks, asked.indexes.summaries
     return summaries is not None and 0 < _LONG * summaries.row_count <= chunks.row_count
 
 
-def _matches(pattern: re.Pattern[str]) -> Callable[[_Asked], bool]:
+def _matches(pattern: re.Pattern[str]) -> Callable[[_Question], bool]:
     return lambda asked: pattern.search(asked.text) is not None
 
 
@@ -244,7 +244,7 @@ _RULES = (
     _Rule("the whole", GRAPH_GLOBAL_MODE, _is_on_the_whole),
     _Rule("several things", GRAPH_LOCAL_MODE, _names_several),
     _Rule("exact words", _WORDS_FIRST, _holds_quoted),
-    _Rule("kind of document", META_KNOWLEDGE_MODE, lambda asked: bool(asked.how.filters.facet)),
+    _Rule("kind of document", META_KNOWLEDGE_MODE, lambda asked: bool(asked.parameters.filters.facet)),
     _Rule("which document", TWO_STEP_MODE, _matches(_WHICH_DOCUMENT), "file"),
     _Rule("which page", TWO_STEP_MODE, _matches(_WHICH_PAGE), "page"),
     _Rule("long documents", TWO_STEP_MODE, _has_long_documents, "file"),

@@ -14,9 +14,9 @@ from dataclasses import replace
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.fusion import reciprocal_rank
 from rag_assets.query.search.grouping import grouped, target
-from rag_assets.query.search.hybrid import CANDIDATES
 from rag_assets.query.search.index import Candidate, scored
-from rag_assets.query.search.request import Indexes, Mode, Request
+from rag_assets.query.search.passages import CANDIDATES
+from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest
 
 
 class FusedSearch:
@@ -31,7 +31,7 @@ class FusedSearch:
         self._parts = dict(parts)
         self._granularity = granularity
 
-    def __call__(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages that any of the modes ranks among its best, by falling reciprocal rank; equal ones by id.
 
         Where results are pages or documents, the first passage of each has the score of its page or document, and
@@ -50,7 +50,7 @@ class FusedSearch:
         def search(name: str) -> tuple[list[Candidate], TraceRecorder]:
             own, began = TraceRecorder(), time.perf_counter()
             found = self._parts[name](asked, indexes, own)[:depth]
-            own.add("part", began, len(found), rescored=scored(found), texts=(name,))
+            own.add("part", began, len(found), scores=scored(found), texts=(name,))
             return found, own
 
         with ThreadPoolExecutor(len(self._parts)) as threads:
@@ -71,5 +71,5 @@ class FusedSearch:
         shown = {candidate.key for candidate in best}
         others = {each.key: replace(each, score=0.0) for found, _ in results for each in found if each.key not in shown}
         by_passage = [{fused[result].key: score for result, score in ranking.items()} for ranking in rankings]
-        trace.add("fuse", began, len(best), rescored=scored(best, by_passage), texts=tuple(self._parts))
+        trace.add("fuse", began, len(best), scores=scored(best, by_passage), texts=tuple(self._parts))
         return [*best, *(others[key] for key in sorted(others))]

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.fusion import min_max, ranked
-from rag_assets.query.search.hybrid import CANDIDATES, search_both, search_hybrid
 from rag_assets.query.search.index import Candidate, Index, scored
 from rag_assets.query.search.passage_graph import PassageGraph, named_entities
-from rag_assets.query.search.request import Indexes, Request
+from rag_assets.query.search.passages import CANDIDATES, search_both, search_hybrid
+from rag_assets.query.search.request import Indexes, RetrievalRequest
 
 NEAREST = 5  # entities near to the query at which walks start
 PASSAGE_WEIGHT = 0.05
@@ -57,7 +57,7 @@ class Walk:
         return [int(position) for position in best if self.entities[position] > 0]
 
 
-def search_graph_local(request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+def search_graph_local(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
     """Passages by falling share of the walk's steps.
 
     Raises:
@@ -68,7 +68,7 @@ def search_graph_local(request: Request, indexes: Indexes, trace: TraceRecorder)
 
 
 def ranked_passages(
-    graph: PassageGraph, scores: NDArray[np.float64], request: Request, indexes: Indexes, trace: TraceRecorder
+    graph: PassageGraph, scores: NDArray[np.float64], request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder
 ) -> list[Candidate]:
     """Passages that a request asks for, by falling score; equal ones by id; none with score 0.
 
@@ -92,11 +92,11 @@ def ranked_passages(
         start, size = start + size, size * 4
     found.sort(key=lambda candidate: (-candidate.score, candidate.key))
     best = found[: request.depth]
-    trace.add("rank", began, len(best), rescored=scored(best))
+    trace.add("rank", began, len(best), scores=scored(best))
     return best
 
 
-def walk_from(request: Request, indexes: Indexes, trace: TraceRecorder) -> tuple[PassageGraph, Walk]:
+def walk_from(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> tuple[PassageGraph, Walk]:
     """Walk from what a query names.
 
     Raises:
@@ -122,7 +122,7 @@ def walk_from(request: Request, indexes: Indexes, trace: TraceRecorder) -> tuple
     return graph, walk
 
 
-def _seeds(request: Request, entities: Index, graph: PassageGraph, trace: TraceRecorder) -> dict[int, float]:
+def _seeds(request: RetrievalRequest, entities: Index, graph: PassageGraph, trace: TraceRecorder) -> dict[int, float]:
     """Weight of each entity at which walks start, the heaviest first: score over passages that name it."""
     found = search_both(entities, request.text, request.embedding, None, CANDIDATES, trace)
     began = time.perf_counter()

@@ -26,14 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import BudgetError, ModelError
-from rag_assets.contracts.generation import Completion, Message, Outcome, Tag
-from rag_assets.contracts.generation import Request as Call
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.fusion import borda, comb_mnz, comb_sum, min_max, ranked, reciprocal_rank
 from rag_assets.query.search.index import Candidate, scored
-from rag_assets.query.search.request import Indexes, Mode, Request, clean_text
+from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest, clean_text
 from rag_assets.query.search.sub_queries import question_language
 from rag_assets.text.tokens import cut_to_tokens
 
@@ -126,7 +125,7 @@ class HydeSearch:
         self._searches: list[tuple[str, NDArray[np.float32], Mode]] | None = None
         self._feedback: tuple[Mode, NDArray[np.float32], Mode] | None = None
 
-    def __call__(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages by falling fused score; after feedback by that of both rankings, at most 2.
 
         Raises:
@@ -149,10 +148,10 @@ class HydeSearch:
         own = [{candidate.key for candidate in found} for found in lists]
         fused = fused_scores(matrix, own, self._options.fusion, self._options.rrf_k)
         best = [replace(union[key], score=score) for key, score in ranked(fused)]
-        trace.add("fuse", began, len(best), rescored=scored(best, matrix), texts=(self._options.fusion.value,))
+        trace.add("fuse", began, len(best), scores=scored(best, matrix), texts=(self._options.fusion.value,))
         return best
 
-    def _imagined(self, request: Request, trace: TraceRecorder) -> list[tuple[str, NDArray[np.float32], Mode]]:
+    def _imagined(self, request: RetrievalRequest, trace: TraceRecorder) -> list[tuple[str, NDArray[np.float32], Mode]]:
         """Hypothetical passages with their vectors and searches; those that failed are named in the trace."""
         if not self._generators:
             return []
@@ -169,7 +168,7 @@ class HydeSearch:
         trace.add("embed", began, len(texts))
         return [(text, vector, self._retriever()) for text, vector in zip(texts, vectors, strict=True)]
 
-    def _found(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[list[Candidate]]:
+    def _found(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[list[Candidate]]:
         """What each hypothetical passage finds; they are searched at the same time."""
         pool = request.depth
 
@@ -188,7 +187,7 @@ class HydeSearch:
             trace.steps += own.steps
         return [found for found, _ in results]
 
-    def _with_feedback(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    def _with_feedback(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         deep = replace(request, depth=max(FEEDBACK_CANDIDATES, request.depth), show_all=False)
         retriever = self._feedback[0] if self._feedback is not None else self._retriever()
         own = retriever(deep, indexes, trace)
@@ -206,7 +205,7 @@ class HydeSearch:
         scores = [{candidate.key: candidate.score for candidate in found} for found in lists]
         added = comb_sum([min_max(each) for each in scores])
         best = [replace(union[key], score=score) for key, score in ranked(added)]
-        trace.add("fuse", began, len(best), rescored=scored(best, scores))
+        trace.add("fuse", began, len(best), scores=scored(best, scores))
         return best
 
 
@@ -317,9 +316,9 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
     return unit
 
 
-def _call(query: str, generator: Generator) -> Call:
+def _call(query: str, generator: Generator) -> Request:
     prompt = load_prompt(STEP, question_language(query))
-    return Call(
+    return Request(
         prompt.prefix.substitute(),
         (Message("user", prompt.question.substitute(query=fenced(cut_to_tokens(query, _QUERY_TOKENS), "query"))),),
         PASSAGE_TOKENS,

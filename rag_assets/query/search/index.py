@@ -59,7 +59,7 @@ def scored(found: Sequence[Candidate], lists: Sequence[Mapping[str, float]] = ()
         lists: Scores by passage of each of the lists that were put into one.
     """
     return tuple(
-        Rescored(each.key, None, each.score, tuple(scores.get(each.key) for scores in lists)) for each in found[:TRACED]
+        Rescored(each.key, each.score, lists=tuple(scores.get(each.key) for scores in lists)) for each in found[:TRACED]
     )
 
 
@@ -226,7 +226,7 @@ class Index:
         self, operation: str, began: float, found: Sequence[Candidate], where: str | None, trace: TraceRecorder
     ) -> None:
         scores = scored(found) if self.name == CHUNK_INDEX.name else ()
-        trace.add(operation, began, len(found), index=self.name, version=self.version, where=where, rescored=scores)
+        trace.add(operation, began, len(found), index=self.name, version=self.version, where=where, scores=scores)
 
     def _candidates(self, rows: pa.Table, scores: NDArray[np.float32]) -> list[Candidate]:
         pages = rows["page_id"] if "page_id" in self.columns else pa.nulls(rows.num_rows)

@@ -15,9 +15,9 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.query.filters import FACETS_COLUMN
 from rag_assets.query.results import FoundQuestion, TraceRecorder
 from rag_assets.query.search.fusion import comb_sum, min_max, ranked
-from rag_assets.query.search.hybrid import search_both, search_hybrid
 from rag_assets.query.search.index import Candidate, Index, scored
-from rag_assets.query.search.request import Indexes, Request
+from rag_assets.query.search.passages import search_both, search_hybrid
+from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.sub_queries import Planner, SubQuery
 from rag_assets.store.vectors.store import sql_literal
 
@@ -37,7 +37,7 @@ class MetaKnowledgeSearch:
         self._planner = planner
         self._plan: tuple[SubQuery, ...] | None = None
 
-    def __call__(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages by falling sum of the scaled scores, at most 3, each with the questions by which it was found.
 
         Raises:
@@ -67,7 +67,7 @@ class MetaKnowledgeSearch:
             replace(passages[key], score=score, questions=tuple(told.get(key, ())[:_SHOWN_QUESTIONS]))
             for key, score in ranked(scores)
         ]
-        trace.add("fuse", began, len(merged), rescored=scored(merged, [own, *by_questions]))
+        trace.add("fuse", began, len(merged), scores=scored(merged, [own, *by_questions]))
         return merged
 
 
@@ -76,7 +76,7 @@ def _mean(rankings: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _search_questions(
-    plan: Sequence[SubQuery], questions: Index, request: Request, trace: TraceRecorder
+    plan: Sequence[SubQuery], questions: Index, request: RetrievalRequest, trace: TraceRecorder
 ) -> list[list[Candidate]]:
     """Questions of each sub-query by falling score; sub-queries are searched at the same time."""
     depth = max(_QUESTIONS, request.depth)

@@ -1,17 +1,28 @@
-"""The modes of search by name, and how a name such as `rewrite+two_step` or `hybrid,graph_local` becomes a search.
+"""The modes of search, and how a name such as `rewrite+two_step` or `hybrid,graph_local` becomes a search.
 
-```
-mode ::= "auto" | modes | preparing "+" modes        preparing ::= "hyde" | "rewrite"
-modes ::= name ("," name)*                           the rankings of several are fused
-```
-
-What stays out: the modes themselves, one module each, and which one `auto` chooses (`rag_assets.query.search.auto`).
+What stays out: the names (`rag_assets.contracts.modes`), the modes themselves, and which one `auto` chooses
+(`rag_assets.query.search.auto`).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.modes import (
+    AUTO_MODE,
+    FULLTEXT_MODE,
+    GRAPH_GLOBAL_MODE,
+    GRAPH_LOCAL_MODE,
+    HYBRID_MODE,
+    META_KNOWLEDGE_MODE,
+    MODES,
+    PREPARING_MODES,
+    RETRIEVERS,
+    REWRITE_MODE,
+    TEXT_MAP_REDUCE_MODE,
+    TWO_STEP_MODE,
+    VECTOR_MODE,
+)
 from rag_assets.contracts.ports import Embedder, LanguageModel, Rewriter, Turn
 from rag_assets.query.ask.graph_global import GlobalSearch
 from rag_assets.query.ask.report_levels import LevelChoice
@@ -19,50 +30,30 @@ from rag_assets.query.ask.text_map_reduce import search_text_map_reduce
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import Filters
 from rag_assets.query.results import TraceRecorder
-from rag_assets.query.search.fulltext import search_fulltext
 from rag_assets.query.search.fused import FusedSearch
 from rag_assets.query.search.graph_local import search_graph_local
-from rag_assets.query.search.hybrid import search_hybrid
 from rag_assets.query.search.hyde import HydeOptions, HydeSearch
 from rag_assets.query.search.meta_knowledge import MetaKnowledgeSearch
+from rag_assets.query.search.passages import search_fulltext, search_hybrid, search_two_step, search_vector
 from rag_assets.query.search.request import Mode
 from rag_assets.query.search.rewriting import ModelRewriter, RewriteSearch
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.sub_queries import Planner
-from rag_assets.query.search.two_step import search_two_step
-from rag_assets.query.search.vector import search_vector
 from rag_assets.query.search.watched_model import WatchedModel
 
-AUTO_MODE = "auto"
-FULLTEXT_MODE = "fulltext"
-HYBRID_MODE = "hybrid"
-TWO_STEP_MODE = "two_step"
-META_KNOWLEDGE_MODE = "meta_knowledge"
-GRAPH_LOCAL_MODE = "graph_local"
-GRAPH_GLOBAL_MODE = "graph_global"
-TEXT_MAP_REDUCE_MODE = "text_map_reduce"
-HYDE_MODE = "hyde"
-REWRITE_MODE = "rewrite"
-
 _MODES: Mapping[str, Mode] = {
-    "vector": search_vector,
+    VECTOR_MODE: search_vector,
     FULLTEXT_MODE: search_fulltext,
     HYBRID_MODE: search_hybrid,
     TWO_STEP_MODE: search_two_step,
     GRAPH_LOCAL_MODE: search_graph_local,
     TEXT_MAP_REDUCE_MODE: search_text_map_reduce,
 }
-RETRIEVERS = (*_MODES, GRAPH_GLOBAL_MODE, META_KNOWLEDGE_MODE)
-PREPARING_MODES = {
-    HYDE_MODE: "vector",
-    REWRITE_MODE: HYBRID_MODE,
-}  # with the mode that finds passages where none is named
-MODES = (*RETRIEVERS, *PREPARING_MODES, AUTO_MODE)
 NEEDS_NO_VECTOR = frozenset({FULLTEXT_MODE})
 
 
 @dataclass(frozen=True)
-class How:
+class SearchParameters:
     """What is asked of a search besides the query, see `KnowledgeBase.search`."""
 
     mode: str
@@ -70,7 +61,7 @@ class How:
     filters: Filters
     granularity: str
     summaries: str
-    levels: LevelChoice | None
+    levels: LevelChoice
     history: tuple[Turn, ...] = ()
 
     @property
@@ -129,31 +120,33 @@ class Modes:
         hyde = replace(self.hyde, generators=generators)
         return replace(self, planner=self.planner.with_model(model), hyde=hyde, model=model)
 
-    def search(self, how: How) -> Mode:
+    def search(self, parameters: SearchParameters) -> Mode:
         """The search that a mode names, any but `auto`; it may be asked again for more passages of the same query."""
-        first, plus, retriever = how.mode.partition("+")
-        return self._prepared(first, retriever, how) if plus else self._retriever(first, how)
+        first, plus, retriever = parameters.mode.partition("+")
+        return self._prepared(first, retriever, parameters) if plus else self._retriever(first, parameters)
 
-    def _prepared(self, name: str, retriever: str, how: How) -> Mode:
+    def _prepared(self, name: str, retriever: str, parameters: SearchParameters) -> Mode:
         """What goes before a retriever."""
         if name == REWRITE_MODE:
-            found = self._retriever(retriever, how)
-            return RewriteSearch(self.embedder, self._rewriter(), how.history, found)
+            found = self._retriever(retriever, parameters)
+            return RewriteSearch(self.embedder, self._rewriter(), parameters.history, found)
         writers = self.hyde.with_model(self.model)
-        return HydeSearch(self.embedder, writers, self.hyde, lambda: self._retriever(retriever, how))
+        return HydeSearch(self.embedder, writers, self.hyde, lambda: self._retriever(retriever, parameters))
 
     def _rewriter(self) -> Rewriter:
         if self.rewriter is not None:
             return self.rewriter
         return ModelRewriter(self.model) if self.model is not None and self.model.generative else RuleRewriter()
 
-    def _retriever(self, names: str, how: How) -> Mode:
+    def _retriever(self, names: str, parameters: SearchParameters) -> Mode:
         """One mode, or the fusion of several."""
         name, comma, _ = names.partition(",")
         if comma:
-            return FusedSearch({each: self._retriever(each, how) for each in names.split(",")}, how.granularity)
+            return FusedSearch(
+                {each: self._retriever(each, parameters) for each in names.split(",")}, parameters.granularity
+            )
         if name in PREPARING_MODES:
-            return self._prepared(name, PREPARING_MODES[name], how)
+            return self._prepared(name, PREPARING_MODES[name], parameters)
         if name == META_KNOWLEDGE_MODE:
             return MetaKnowledgeSearch(self.planner)
-        return GlobalSearch(how.levels) if name == GRAPH_GLOBAL_MODE else _MODES[name]
+        return GlobalSearch(parameters.levels) if name == GRAPH_GLOBAL_MODE else _MODES[name]

@@ -16,7 +16,7 @@ from rag_assets.query.search.passage_graph import PassageGraphs
 
 
 @dataclass(frozen=True)
-class Request:
+class RetrievalRequest:
     """A query, ready to be searched.
 
     Attributes:
@@ -66,7 +66,7 @@ class Indexes:
     report_tree: ReportTree | None = None
 
 
-Mode = Callable[[Request, Indexes, TraceRecorder], list[Candidate]]
+Mode = Callable[[RetrievalRequest, Indexes, TraceRecorder], list[Candidate]]
 
 
 def clean_text(text: str) -> str:

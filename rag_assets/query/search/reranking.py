@@ -55,7 +55,7 @@ class Reranking:
             "rerank",
             began,
             len(new),
-            rescored=tuple(Rescored(each.key, before[each.key], each.score) for each in ordered),
+            scores=tuple(Rescored(each.key, each.score, before[each.key]) for each in ordered),
         )
         shift = ordered[-1].score - read[-1].score
         return ordered + [replace(candidate, score=candidate.score + shift) for candidate in rest]

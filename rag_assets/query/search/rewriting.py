@@ -20,13 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import BudgetError, ModelError
-from rag_assets.contracts.generation import JsonValue, Message, Outcome, Tag, object_schema
-from rag_assets.contracts.generation import Request as Call
+from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel, Rewrite, Rewriter, Turn
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.index import Candidate
-from rag_assets.query.search.request import Indexes, Mode, Request, clean_text
+from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest, clean_text
 from rag_assets.query.search.rewriting_rules import REMEMBERED_TURNS, with_history
 from rag_assets.query.search.sub_queries import question_language
 from rag_assets.text.tokens import cut_to_tokens
@@ -82,7 +81,7 @@ class RewriteSearch:
         self._retriever = retriever
         self._rewritten: tuple[str, NDArray[np.float32]] | None = None
 
-    def __call__(self, request: Request, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """What the retriever finds for the rewritten query.
 
         Raises:
@@ -93,7 +92,7 @@ class RewriteSearch:
         """
         return self._retriever(self.rewritten(request, trace), indexes, trace)
 
-    def rewritten(self, request: Request, trace: TraceRecorder) -> Request:
+    def rewritten(self, request: RetrievalRequest, trace: TraceRecorder) -> RetrievalRequest:
         """What the retriever is asked.
 
         Raises:
@@ -105,7 +104,7 @@ class RewriteSearch:
         text, vector = self._rewritten
         return replace(request, text=text, vector=vector)
 
-    def _rewrite(self, request: Request, trace: TraceRecorder) -> tuple[str, NDArray[np.float32]]:
+    def _rewrite(self, request: RetrievalRequest, trace: TraceRecorder) -> tuple[str, NDArray[np.float32]]:
         """Text for words and vector for meaning."""
         began = time.perf_counter()
         question = clean_text(request.text)
@@ -148,7 +147,7 @@ def _line(value: object) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def _call(question: str, history: Sequence[Turn]) -> Call:
+def _call(question: str, history: Sequence[Turn]) -> Request:
     prompt = load_prompt(STEP, question_language(question))
     told = [
         f"Q: {cut_to_tokens(turn.question, _TURN_TOKENS)}\nA: {cut_to_tokens(turn.answer, _TURN_TOKENS)}"
@@ -160,7 +159,7 @@ def _call(question: str, history: Sequence[Turn]) -> Call:
         "sentences": {"type": "string", "maxLength": 2 * _SENTENCES_CHARS},
     }
     schema = object_schema(properties)
-    return Call(
+    return Request(
         prompt.prefix.substitute(keywords_chars=str(_KEYWORDS_CHARS), sentences_chars=str(_SENTENCES_CHARS)),
         (
             Message(

@@ -52,7 +52,7 @@ class WatchedModel(WrappedModel):
             usage.cache_read_tokens,
             usage.output_tokens,
             completion.cost_usd,
-            completion.seconds,
+            round(completion.seconds, 3),
         )
         self._trace.calls.append(call)
 

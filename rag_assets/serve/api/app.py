@@ -4,36 +4,59 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
+from starlette.staticfiles import StaticFiles
 
 from rag_assets import __version__
-from rag_assets.contracts.errors import RagAssetsError, StoreError
+from rag_assets.contracts.errors import RagAssetsError
 from rag_assets.query.contents.page_images import PageImages
 from rag_assets.query.published import Published
 from rag_assets.serve.api.contents_routes import contents_router
 from rag_assets.serve.api.guard import Guard
 from rag_assets.serve.api.openapi import describe
-from rag_assets.serve.api.options import ApiOptions
-from rag_assets.serve.api.problems import FieldProblem, Problem, of_error
-from rag_assets.serve.api.schemas import StateResponse
 from rag_assets.serve.api.search_routes import search_router
-from rag_assets.serve.api.web import add_web_page
-from rag_assets.serve.service import Service
+from rag_assets.serve.problems import FieldProblem, Problem
+from rag_assets.serve.service import ServeOptions, Service
 from rag_assets.text.plain import message_of
 
 _log = logging.getLogger(__name__)
 API = "/api/v1"
 _NO_ROOTS: dict[str, str] = {}
+_WEB_FOLDER = Path(__file__).parents[1] / "web"
+_VIEWS = (  # addresses under which the web page shows documents, pages and communities
+    *("/", "/compare", "/documents", "/documents/{rest:path}", "/communities", "/communities/{rest:path}"),
+    "/pages/{rest:path}",
+)
+# after an update no part of the old page may meet a part of the new one
+_ASK_AGAIN: Mapping[str, str] = MappingProxyType({"Cache-Control": "no-cache"})
+
+
+@dataclass(frozen=True)
+class State:
+    """Whether the server is there.
+
+    Attributes:
+        status: `alive` or `ready`.
+        snapshot: Number of the version that is served.
+        problem: Why a newer version cannot be served.
+    """
+
+    status: Literal["alive", "ready"]
+    snapshot: int | None = None
+    problem: str | None = None
 
 
 def create_app(
     published: Published,
-    options: ApiOptions,
+    options: ServeOptions,
     source_folders: Callable[[], Mapping[str, str]] = lambda: _NO_ROOTS,
     on_ready: Callable[[str | None], None] = lambda _: None,
     more: Callable[[FastAPI, Service], AbstractAsyncContextManager[None]] | None = None,
@@ -73,12 +96,12 @@ def create_app(
     )
     app.state.service = service
     app.add_middleware(Guard, options=options, metrics=service.metrics)
-    _add_handlers(app)
+    _add_handlers(app, service)
     _add_operation(app, service)
     app.include_router(search_router(service, API))
     app.include_router(contents_router(service, API))
     further = more(app, service) if more is not None else None
-    add_web_page(app)
+    _add_web_page(app)
     describe(app, protected=options.token is not None)
     return app
 
@@ -87,7 +110,7 @@ def _warm_up(service: Service, on_ready: Callable[[str | None], None]) -> None:
     """Open the published version and search once, so that the first caller does not wait."""
     problem = None
     try:
-        service.current().base.search("warm up", "hybrid", 1)
+        service.warm_up()
     except RagAssetsError as error:
         problem = str(error)
     except Exception:  # noqa: BLE001 - the server stays, and tells of it
@@ -96,36 +119,30 @@ def _warm_up(service: Service, on_ready: Callable[[str | None], None]) -> None:
     on_ready(problem)
 
 
-def _add_handlers(app: FastAPI) -> None:
-    def told(request: Request, problem: Problem) -> Response:
+def _add_handlers(app: FastAPI, service: Service) -> None:
+    def respond(request: Request, problem: Problem) -> Response:
         return problem.response(request.scope["state"]["request_id"])
 
     async def of_problem(request: Request, error: Exception) -> Response:
         assert isinstance(error, Problem)
-        return told(request, error)
+        return respond(request, error)
 
     async def of_ours(request: Request, error: Exception) -> Response:
         assert isinstance(error, RagAssetsError)
-        problem = of_error(error)
-        if isinstance(error, StoreError):
-            app.state.service.published.suspect()
-        if isinstance(error, StoreError) or problem.status == 500:
-            _log.error("%s: %s", type(error).__name__, error)
-        app.state.service.metrics.errors.labels(type(error).__name__).inc()
-        return told(request, problem)
+        return respond(request, service.problem_of(error))
 
     async def of_form(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        found = [
+        problems = [
             FieldProblem(field=message_of(".".join(map(str, each["loc"])), 200), message=message_of(each["msg"], 200))
             for each in error.errors()[:100]
         ]
-        detail = "; ".join(f"{each.field}: {each.message}" for each in found[:5])
-        return told(request, Problem(422, detail, errors=tuple(found)))
+        detail = "; ".join(f"{each.field}: {each.message}" for each in problems[:5])
+        return respond(request, Problem(422, detail, errors=tuple(problems)))
 
     async def of_protocol(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return told(request, Problem(error.status_code, str(error.detail), dict(error.headers or {})))
+        return respond(request, Problem(error.status_code, str(error.detail), dict(error.headers or {})))
 
     app.add_exception_handler(Problem, of_problem)
     app.add_exception_handler(RagAssetsError, of_ours)
@@ -134,15 +151,15 @@ def _add_handlers(app: FastAPI) -> None:
 
 
 def _add_operation(app: FastAPI, service: Service) -> None:
-    @app.get("/health", response_model=StateResponse, tags=["operation"], summary="Whether the server runs")
-    async def health() -> StateResponse:
-        return StateResponse(status="alive")
+    @app.get("/health", response_model=State, tags=["operation"], summary="Whether the server runs")
+    async def health() -> State:
+        return State("alive")
 
-    @app.get("/ready", response_model=StateResponse, tags=["operation"], summary="Whether questions can be answered")
-    async def ready(request: Request) -> StateResponse:
+    @app.get("/ready", response_model=State, tags=["operation"], summary="Whether questions can be answered")
+    async def ready(request: Request) -> State:
         known = bool(request.scope["state"]["known"])
 
-        def action() -> StateResponse:
+        def action() -> State:
             try:
                 number = service.current().snapshot.number
             except RagAssetsError:
@@ -152,7 +169,7 @@ def _add_operation(app: FastAPI, service: Service) -> None:
             problem = service.published.problem
             if problem is not None and not known:
                 problem = "a newer version cannot be opened; see the log"
-            return StateResponse(status="ready", snapshot=number, problem=problem)
+            return State("ready", number, problem)
 
         return await service.checking.run(action)
 
@@ -161,8 +178,19 @@ def _add_operation(app: FastAPI, service: Service) -> None:
         return Response(service.metrics.text(), media_type=service.metrics.content_type)
 
 
-def app_service(app: FastAPI) -> Service:
-    """What the routes of an app share."""
-    found: Any = app.state.service
-    assert isinstance(found, Service)
-    return found
+class _Files(StaticFiles):
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers.update(_ASK_AGAIN)
+        return response
+
+
+def _add_web_page(app: FastAPI) -> None:
+    """Serve the web page; everything else must have its route already."""
+
+    async def view() -> Response:
+        return FileResponse(_WEB_FOLDER / "index.html", headers=_ASK_AGAIN)
+
+    for path in _VIEWS:
+        app.add_api_route(path, view, methods=["GET", "HEAD"], include_in_schema=False)
+    app.mount("/", _Files(directory=_WEB_FOLDER), name="web")

@@ -32,9 +32,9 @@ class ConnectionLimits:
         stall_seconds: Time for which a client may read nothing of a response.
     """
 
-    connections: int = 512
-    header_bytes: int = 64 << 10
-    header_seconds: float = 10.0
+    connections: int
+    header_bytes: int
+    header_seconds: float
     stall_seconds: float = 30.0
 
 

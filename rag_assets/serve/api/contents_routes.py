@@ -17,10 +17,10 @@ from rag_assets.query.contents.graph import (
     ReportEntry,
 )
 from rag_assets.query.contents.pages import PageContents
-from rag_assets.serve.api.parameters import check_parameters
-from rag_assets.serve.api.problems import Problem
-from rag_assets.serve.api.schemas import SqlRequest
-from rag_assets.serve.service import Service, note, version_header
+from rag_assets.serve.api.routing import check_parameters, json_response, note, read, version_header
+from rag_assets.serve.problems import Problem
+from rag_assets.serve.requests import SqlRequest
+from rag_assets.serve.service import Service
 from rag_assets.serve.sql.reader import SqlResult, SqlTable, sql_tables
 
 _MAX_INTEGER = (1 << 31) - 1
@@ -48,13 +48,13 @@ def contents_router(service: Service, prefix: str) -> APIRouter:
 
     @router.get("/status", response_model=Health, tags=["operation"], summary="The state of the published version")
     async def status() -> Response:
-        return await service.read(Health, Contents.health)
+        return await read(service, Health, Contents.health)
 
     @router.get(
         "/costs", response_model=tuple[Cost, ...], tags=["operation"], summary="What language models cost so far"
     )
     async def costs() -> Response:
-        return await service.read(tuple[Cost, ...], Contents.costs)
+        return await read(service, tuple[Cost, ...], Contents.costs)
 
     return router
 
@@ -70,13 +70,13 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         cursor: Cursor = None,
     ) -> Response:
         wanted = DocumentFilter(text, folder, format, status)
-        return await service.read(Listed[DocumentEntry], lambda held: held.documents(wanted, limit, cursor))
+        return await read(service, Listed[DocumentEntry], lambda held: held.documents(wanted, limit, cursor))
 
     @router.get(
         "/documents/{document_id:path}", response_model=DocumentContents, tags=["documents"], summary="A document"
     )
     async def document(document_id: DocumentId) -> Response:
-        return await service.read(DocumentContents, lambda held: held.document(document_id), _NO_DOCUMENT)
+        return await read(service, DocumentContents, lambda held: held.document(document_id), _NO_DOCUMENT)
 
     @router.get(
         "/pages/{document_id:path}/{page_number}/image",
@@ -113,7 +113,8 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         row_limit: Annotated[int, Query(ge=0, le=100_000, description="Rows of tables, at most.")] = ROW_LIMIT,
         focus: Annotated[str | None, Query(max_length=100, description="Cells that are to be among them.")] = None,
     ) -> Response:
-        return await service.read(
+        return await read(
+            service,
             PageContents,
             lambda held: held.page(document_id, page_number, row_limit=row_limit, focus=focus),
             _NO_PAGE,
@@ -128,11 +129,11 @@ def _add_graph(router: APIRouter, service: Service) -> None:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Response:
-        return await service.read(Listed[EntityEntry], lambda held: held.graph.entities(text, type, limit, cursor))
+        return await read(service, Listed[EntityEntry], lambda held: held.graph.entities(text, type, limit, cursor))
 
     @router.get("/entities/{entity_id}", response_model=EntityContents, tags=["graph"], summary="An entity")
     async def entity(entity_id: Identifier) -> Response:
-        return await service.read(EntityContents, lambda held: held.graph.entity(entity_id), "there is no such entity")
+        return await read(service, EntityContents, lambda held: held.graph.entity(entity_id), "there is no such entity")
 
     @router.get("/communities", response_model=Listed[CommunityEntry], tags=["graph"], summary="List communities")
     async def communities(
@@ -141,8 +142,8 @@ def _add_graph(router: APIRouter, service: Service) -> None:
         limit: Limit = 200,
         cursor: Cursor = None,
     ) -> Response:
-        return await service.read(
-            Listed[CommunityEntry], lambda held: held.graph.communities(level, parent_id, limit, cursor)
+        return await read(
+            service, Listed[CommunityEntry], lambda held: held.graph.communities(level, parent_id, limit, cursor)
         )
 
     @router.get("/communities/{community_id}", response_model=CommunityContents, tags=["graph"], summary="A community")
@@ -151,7 +152,8 @@ def _add_graph(router: APIRouter, service: Service) -> None:
         members: Annotated[int, Query(ge=1, le=1000, description="Entities, at most.")] = 100,
         edges: Annotated[int, Query(ge=0, le=5000, description="Relationships, at most.")] = 500,
     ) -> Response:
-        return await service.read(
+        return await read(
+            service,
             CommunityContents,
             lambda held: held.graph.community(community_id, members, edges),
             "there is no such community",
@@ -159,12 +161,15 @@ def _add_graph(router: APIRouter, service: Service) -> None:
 
     @router.get("/reports", response_model=Listed[ReportEntry], tags=["graph"], summary="List community reports")
     async def reports(level: Level = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
-        return await service.read(Listed[ReportEntry], lambda held: held.graph.reports(level, limit, cursor))
+        return await read(service, Listed[ReportEntry], lambda held: held.graph.reports(level, limit, cursor))
 
     @router.get("/reports/{community_id}", response_model=ReportContents, tags=["graph"], summary="A community report")
     async def report(community_id: Identifier) -> Response:
-        return await service.read(
-            ReportContents, lambda held: held.graph.report(community_id), "there is no report on such a community"
+        return await read(
+            service,
+            ReportContents,
+            lambda held: held.graph.report(community_id),
+            "there is no report on such a community",
         )
 
 
@@ -173,7 +178,7 @@ def _add_sql(router: APIRouter, service: Service) -> None:
         "/sql/tables", response_model=tuple[SqlTable, ...], tags=["sql"], summary="Tables and views that SQL can read"
     )
     async def tables() -> Response:
-        return await service.read(tuple[SqlTable, ...], lambda _: sql_tables())
+        return await read(service, tuple[SqlTable, ...], lambda _: sql_tables())
 
     @router.post("/sql", response_model=SqlResult, tags=["sql"], summary="Run one SELECT statement")
     async def sql(request: Request, asked: Annotated[SqlRequest, Body()]) -> Response:
@@ -182,7 +187,6 @@ def _add_sql(router: APIRouter, service: Service) -> None:
         def action() -> Response:
             version = service.current()
             result = service.sql.run(version.snapshot, asked.query, asked.row_limit)
-            body = service.json_of(SqlResult, result)
-            return Response(body, media_type="application/json", headers=version_header(version))
+            return json_response(result, version)
 
         return await service.querying.run(action)

@@ -5,7 +5,6 @@ with its calls of language models.
 """
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -19,9 +18,10 @@ from rag_assets.query.ask.answers import Answered, AnswerEvent, EvidenceFound, T
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import parse_filters
 from rag_assets.query.published import OpenVersion
-from rag_assets.serve.api.problems import Problem, of_error
-from rag_assets.serve.api.schemas import AskRequest
-from rag_assets.serve.service import Service, Timed, json_response, version_header
+from rag_assets.serve.api.routing import json_bytes, json_response, version_header
+from rag_assets.serve.problems import Problem
+from rag_assets.serve.requests import AskRequest, levels_of, turns_of
+from rag_assets.serve.service import Service
 
 _log = logging.getLogger(__name__)
 _KEEP_ALIVE_SECONDS = 10.0
@@ -109,16 +109,16 @@ class _Asking:
         """In a thread: read the events."""
         version = self._service.current()
         self._tell(version)
-        asked = self._asked
-        with Timed(self._service.metrics, self._mode, "ask"):
+        asked, defaults = self._asked, self._service.options.defaults
+        with self._service.timed(self._mode, "ask"):
             stream = version.base.ask_stream(
                 asked.question,
                 self._mode,
-                asked.k or self._service.options.k,
+                asked.k or defaults.k,
                 parse_filters(asked.filters),
-                history=asked.turns(),
+                history=turns_of(asked.history),
                 summaries=asked.summaries,
-                levels=asked.levels(self._service.options.levels),
+                levels=levels_of(asked.level, asked.dynamic_level, defaults.levels),
                 cancellation=self._cancellation,
             )
             with closing(stream):
@@ -155,7 +155,7 @@ async def answered(request: Request, service: Service, asked: AskRequest, mode: 
         while True:
             event = await asking.next()
             if isinstance(event, Answered):
-                return json_response(event.answer.to_json(), version)
+                return json_response(event.answer, version)
             if event is None:
                 raise Problem(500, "there is no answer")
     finally:
@@ -177,10 +177,10 @@ async def answer_events(request: Request, service: Service, asked: AskRequest, m
         asking.leave()
         raise
     headers = {"X-Accel-Buffering": "no", **version_header(version)}
-    return StreamingResponse(_sent(asking, first), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_sent(service, asking, first), media_type="text/event-stream", headers=headers)
 
 
-async def _sent(asking: _Asking, first: AnswerEvent | None) -> AsyncIterator[bytes]:
+async def _sent(service: Service, asking: _Asking, first: AnswerEvent | None) -> AsyncIterator[bytes]:
     event = first
     try:
         while event is not None:
@@ -192,7 +192,7 @@ async def _sent(asking: _Asking, first: AnswerEvent | None) -> AsyncIterator[byt
                 except TimeoutError:
                     yield b": still writing\n\n"
     except RagAssetsError as error:
-        problem = of_error(error)
+        problem = service.problem_of(error)
         yield _event("error", {"status": problem.status, "detail": problem.detail})
     except Exception:  # noqa: BLE001 - the response has begun
         _log.exception("an answer failed")
@@ -204,13 +204,12 @@ async def _sent(asking: _Asking, first: AnswerEvent | None) -> AsyncIterator[byt
 def _as_event(event: AnswerEvent) -> bytes:
     match event:
         case EvidenceFound():
-            hits = [hit.to_json() for hit in event.hits]
-            return _event("evidence", {"hits": hits, "trace": event.trace.to_json()})
+            return _event("evidence", event)
         case TextPiece():
-            return _event("text", {"text": event.text})
+            return _event("text", event)
         case Answered():
-            return _event("answer", event.answer.to_json())
+            return _event("answer", event.answer)
 
 
 def _event(name: str, content: object) -> bytes:
-    return f"event: {name}\ndata: {json.dumps(content, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), json_bytes(content))

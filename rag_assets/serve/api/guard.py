@@ -16,11 +16,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_assets.contracts.exposure import is_own_name, is_own_page, is_plain_path
-from rag_assets.serve.api.limits import RateLimit
-from rag_assets.serve.api.logs import REQUESTS
-from rag_assets.serve.api.metrics import Metrics
-from rag_assets.serve.api.options import ApiOptions
-from rag_assets.serve.api.problems import Problem
+from rag_assets.serve.limits import ClientLimit
+from rag_assets.serve.problems import Problem
+from rag_assets.serve.service import ServeOptions
+from rag_assets.serve.telemetry import REQUESTS, Metrics
 
 _log = logging.getLogger(REQUESTS)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -70,11 +69,11 @@ class Guard:
         metrics: Told of every request.
     """
 
-    def __init__(self, app: ASGIApp, options: ApiOptions, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, options: ServeOptions, metrics: Metrics) -> None:
         self._app = app
         self._options = options
         self._metrics = metrics
-        self._rate = RateLimit(options.requests_per_minute)
+        self._rate = ClientLimit(options.requests_per_minute)
         self._token = options.token.encode() if options.token else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,11 +1,12 @@
-"""The OpenAPI description: every operation tells of the problems that it may answer with."""
+"""The OpenAPI description: every operation tells of the problems that it may answer with, every field what it holds."""
 
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from rag_assets.serve.api.problems import MEDIA_TYPE, ProblemDetails
+from rag_assets.query.results import describe_fields
+from rag_assets.serve.problems import MEDIA_TYPE, ProblemDetails
 
 _ALWAYS = {
     "400": "The request cannot be answered as asked.",
@@ -47,6 +48,7 @@ def _described(app: FastAPI, *, protected: bool) -> dict[str, Any]:
     details = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas |= details.pop("$defs", {})
     schemas["ProblemDetails"] = details
+    describe_fields(schemas)
     problem = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
     for path, operations in schema["paths"].items():
         for operation in operations.values():

@@ -1,30 +1,55 @@
 """Routes that search and answer."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, Query, Request
 from pydantic import Field
 from starlette.responses import Response
 
+from rag_assets.contracts.modes import MODES, PREPARING_MODES, RETRIEVERS
+from rag_assets.query.ask.answers import Answer
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import parse_filters
-from rag_assets.query.search.modes import MODES, PREPARING_MODES, RETRIEVERS
+from rag_assets.query.results import SearchResult
+from rag_assets.serve.api import routing
 from rag_assets.serve.api.events import answer_events, answered, wants_events
-from rag_assets.serve.api.parameters import check_parameters
-from rag_assets.serve.api.schemas import (
+from rag_assets.serve.api.routing import check_parameters, json_response, note
+from rag_assets.serve.requests import (
     FILTER_DESCRIPTION,
     AskRequest,
-    AskResponse,
     LevelNumber,
     ModeName,
-    ModesResponse,
     ResultCount,
     SearchRequest,
-    SearchResponse,
+    levels_of,
+    turns_of,
 )
-from rag_assets.serve.service import Service, Timed, json_response, note
+from rag_assets.serve.service import Service
 
 _ADDRESS_CHARS = 2000  # of a query in an address; longer ones go by POST
+
+
+@dataclass(frozen=True)
+class ModeChoice:
+    """What `mode` may be, and what a request that names neither mode nor number gets.
+
+    Attributes:
+        default_mode: Mode of a search that names none.
+        default_ask_mode: Mode of a question that names none.
+        k: Results of a request that names no number.
+        modes: All modes.
+        retrievers: Modes that may stand behind the plus sign.
+        preparing: Modes that may stand before the plus sign, with the mode that finds passages where none is named.
+    """
+
+    default_mode: str
+    default_ask_mode: str
+    k: int
+    modes: tuple[str, ...]
+    retrievers: tuple[str, ...]
+    preparing: Mapping[str, str]
 
 
 def search_router(service: Service, prefix: str) -> APIRouter:
@@ -36,39 +61,41 @@ def search_router(service: Service, prefix: str) -> APIRouter:
     """
     router = APIRouter(prefix=prefix, tags=["search"], dependencies=[Depends(check_parameters)])
 
-    async def found(request: Request, asked: SearchRequest) -> Response:
-        mode = asked.mode or service.options.mode
+    defaults = service.options.defaults
+
+    async def results(request: Request, asked: SearchRequest) -> Response:
+        mode = asked.mode or defaults.mode
         note(request, mode=mode[:64])
 
         def action(cancellation: Cancellation) -> Response:
             version = service.current()
-            with Timed(service.metrics, mode, "search"):
+            with service.timed(mode, "search"):
                 result = version.base.search(
                     asked.query,
                     mode,
-                    asked.k or service.options.k,
+                    asked.k or defaults.k,
                     parse_filters(asked.filters),
                     granularity=asked.granularity,
                     summaries=asked.summaries,
-                    levels=asked.levels(service.options.levels),
-                    history=asked.turns(),
+                    levels=levels_of(asked.level, asked.dynamic_level, defaults.levels),
+                    history=turns_of(asked.history),
                     cancellation=cancellation,
                 )
-            return json_response(result.to_json(), version)
+            return json_response(result, version)
 
-        return await service.search(request, action)
+        return await routing.search(service, request, action)
 
-    @router.post("/search", response_model=SearchResponse, summary="Find passages, pages or documents")
+    @router.post("/search", response_model=SearchResult, summary="Find passages, pages or documents")
     async def search(request: Request, asked: Annotated[SearchRequest, Body()]) -> Response:
-        return await found(request, asked)
+        return await results(request, asked)
 
-    @router.get("/search", response_model=SearchResponse, summary="Find passages, pages or documents")
+    @router.get("/search", response_model=SearchResult, summary="Find passages, pages or documents")
     async def search_by_address(request: Request, asked: Annotated[SearchRequest, Depends(_from_address)]) -> Response:
-        return await found(request, asked)
+        return await results(request, asked)
 
     @router.post(
         "/ask",
-        response_model=AskResponse,
+        response_model=Answer,
         summary="Answer a question from the documents",
         responses={
             200: {
@@ -79,22 +106,15 @@ def search_router(service: Service, prefix: str) -> APIRouter:
         },
     )
     async def ask(request: Request, asked: Annotated[AskRequest, Body()]) -> Response:
-        mode = asked.mode or service.options.ask_mode
+        mode = asked.mode or defaults.ask_mode
         note(request, mode=mode[:64])
         if asked.stream or wants_events(request):
             return await answer_events(request, service, asked, mode)
         return await answered(request, service, asked, mode)
 
-    @router.get("/modes", response_model=ModesResponse, summary="List the modes")
-    async def modes() -> ModesResponse:
-        return ModesResponse(
-            default_mode=service.options.mode,
-            default_ask_mode=service.options.ask_mode,
-            k=service.options.k,
-            modes=list(MODES),
-            retrievers=list(RETRIEVERS),
-            preparing=PREPARING_MODES,
-        )
+    @router.get("/modes", response_model=ModeChoice, summary="List the modes")
+    async def modes() -> ModeChoice:
+        return ModeChoice(defaults.mode, defaults.ask_mode, defaults.k, MODES, RETRIEVERS, PREPARING_MODES)
 
     return router
 

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from rag_assets.serve.api.connections import ConnectionLimits, limited_protocol
-from rag_assets.serve.api.logs import log_to
+from rag_assets.serve.telemetry import log_to
 
 _log = logging.getLogger(__name__)
 _GRACE_SECONDS = 10

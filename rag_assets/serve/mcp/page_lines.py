@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from rag_assets.query.contents.contents import Contents
-from rag_assets.query.contents.pages import Block, CellArea, PageContents, Row, parse_area
-from rag_assets.serve.mcp.schemas import PageBlock
+from rag_assets.query.contents.pages import CellArea, PageBlock, PageContents, Row, parse_area
+from rag_assets.serve.mcp.schemas import TextBlock
 
 _LINE_CHARS = 4000  # longer lines are given in pieces
 
@@ -24,7 +24,7 @@ class Line:
         header: Whether it is a row of column headers.
     """
 
-    block: Block
+    block: PageBlock
     text: str
     header: bool = False
 
@@ -58,7 +58,7 @@ def page_lines(
     return PageLines(replace(page, blocks=()), tuple(lines_of(blocks, area)))
 
 
-def lines_of(blocks: Iterable[Block], area: CellArea | None = None) -> Iterator[Line]:
+def lines_of(blocks: Iterable[PageBlock], area: CellArea | None = None) -> Iterator[Line]:
     """The lines of a page in reading order.
 
     Args:
@@ -72,7 +72,7 @@ def lines_of(blocks: Iterable[Block], area: CellArea | None = None) -> Iterator[
             yield line
 
 
-def part_of(lines: Sequence[Line], start: int, most_chars: int) -> tuple[list[PageBlock], int]:
+def part_of(lines: Sequence[Line], start: int, most_chars: int) -> tuple[list[TextBlock], int]:
     """A part of a page: lines of about so many characters, at least one.
 
     Args:
@@ -94,7 +94,7 @@ def part_of(lines: Sequence[Line], start: int, most_chars: int) -> tuple[list[Pa
     blocks = []
     for index, own in grouped.items():
         headers = _headers(lines, index) if index in begun and not own[0].header else []
-        blocks.append(_given([*headers, *own], continued=index in begun))
+        blocks.append(_text_block([*headers, *own], continued=index in begun))
     return blocks, stop
 
 
@@ -102,9 +102,9 @@ def _headers(lines: Sequence[Line], block_index: int) -> list[Line]:
     return [line for line in lines if line.block.block_index == block_index and line.header]
 
 
-def _given(lines: Sequence[Line], *, continued: bool) -> PageBlock:
+def _text_block(lines: Sequence[Line], *, continued: bool) -> TextBlock:
     block = lines[0].block
-    return PageBlock(
+    return TextBlock(
         kind=block.kind,
         section=list(block.section),
         cell_range=block.cell_range,
@@ -114,7 +114,7 @@ def _given(lines: Sequence[Line], *, continued: bool) -> PageBlock:
     )
 
 
-def _block_lines(block: Block, area: CellArea | None, *, first: bool) -> Iterator[Line]:
+def _block_lines(block: PageBlock, area: CellArea | None, *, first: bool) -> Iterator[Line]:
     """Lines of a block, or of a part of a table: headers stand in the first part that has any line."""
     bare = replace(block, rows=())
     if not block.rows:
@@ -136,7 +136,7 @@ def _meets(cell_range: str | None, area: CellArea | None) -> bool:
     return own is not None and own.meets(area)
 
 
-def _row_texts(block: Block) -> Iterator[str]:
+def _row_texts(block: PageBlock) -> Iterator[str]:
     """Each row as a line; what spans rows of the body stands in each of them, so that every line is read by itself."""
     spanning: dict[int, tuple[str, int]] = {}
     for row in block.rows:

@@ -4,43 +4,40 @@ from collections.abc import Generator
 from contextlib import closing
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.ports import Turn
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, TextPiece
-from rag_assets.query.ask.report_levels import LevelChoice
 from rag_assets.query.filters import parse_filters
-from rag_assets.query.published import OpenVersion
-from rag_assets.query.results import Citation, Trace
-from rag_assets.serve.mcp import schemas as forms
-from rag_assets.serve.mcp.following import Following
-from rag_assets.serve.mcp.parts import RESULT_CHARS, fitting, offset_of, written_cursor
-from rag_assets.serve.service import Service, Timed
+from rag_assets.query.results import Citation
+from rag_assets.serve.mcp import schemas
+from rag_assets.serve.mcp.calls import RESULT_CHARS, Call, cursor_at, fitting, offset_of
+from rag_assets.serve.requests import levels_of, turns_of
+from rag_assets.serve.service import Service
 
 _PASSAGE_CHARS = 4000
 _SOURCES_CHARS = 20_000  # of all sources together
 _SOURCE_CHARS = 1200
 
 
-def search(service: Service, asked: forms.SearchArguments, following: Following) -> forms.SearchResult:
+def search(service: Service, asked: schemas.SearchArguments, call: Call) -> schemas.SearchResult:
     """Search; what there is no room for is left to the next call.
 
     Raises:
         RagAssetsError: See `KnowledgeBase.search`.
     """
-    version = service.current()
+    version, defaults = service.current(), service.options.defaults
     start = offset_of(asked.cursor, version.snapshot.number)
-    mode = asked.mode or service.options.mode
-    with Timed(service.metrics, mode, "search"):
-        found = version.base.search(
+    mode = asked.mode or defaults.mode
+    with service.timed(mode, "search"):
+        result = version.base.search(
             asked.query,
             mode,
-            asked.limit,
+            asked.limit or min(defaults.k, schemas.MAX_LIMIT),
             parse_filters(asked.filters),
             granularity=asked.granularity,
-            levels=_levels(service, asked.level),
-            cancellation=following.cancellation,
+            levels=levels_of(asked.level, None, defaults.levels),
+            cancellation=call.cancellation,
         )
     passages = [
-        forms.Passage(
+        schemas.Passage(
             **_place(hit.citation),
             rank=hit.rank,
             score=hit.score,
@@ -49,82 +46,47 @@ def search(service: Service, asked: forms.SearchArguments, following: Following)
             text=hit.text[:_PASSAGE_CHARS],
             cut=len(hit.text) > _PASSAGE_CHARS,
         )
-        for hit in found.hits[start:]
+        for hit in result.hits[start:]
     ]
-    given = fitting(passages, RESULT_CHARS)
-    stop = start + len(given)
-    return forms.SearchResult(
+    part = fitting(passages, RESULT_CHARS)
+    return schemas.SearchResult(
         snapshot=version.snapshot.number,
-        mode=found.mode,
-        passages=given,
-        next_cursor=written_cursor(version.snapshot.number, stop) if stop < len(found.hits) else None,
-        calls=_calls(found.trace),
+        mode=result.mode,
+        passages=part,
+        next_cursor=cursor_at(version.snapshot.number, start + len(part), len(result.hits)),
+        calls=result.trace.calls,
     )
 
 
-def ask(service: Service, asked: forms.AskArguments, following: Following) -> forms.AskResult:
+def ask(service: Service, asked: schemas.AskArguments, call: Call) -> schemas.AskResult:
     """Answer; ends early where nobody waits any more.
 
     Raises:
         RagAssetsError: See `KnowledgeBase.ask`.
     """
-    version = service.current()
-    mode = asked.mode or service.options.ask_mode
-    with Timed(service.metrics, mode, "ask"):
+    version, defaults = service.current(), service.options.defaults
+    mode = asked.mode or defaults.ask_mode
+    with service.timed(mode, "ask"):
         events = version.base.ask_stream(
             asked.question,
             mode,
-            asked.limit,
+            asked.limit or min(defaults.k, schemas.MAX_LIMIT),
             parse_filters(asked.filters),
-            history=[Turn(turn.question, turn.answer) for turn in asked.history],
-            levels=_levels(service, asked.level),
-            cancellation=following.cancellation,
+            history=turns_of(asked.history),
+            levels=levels_of(asked.level, None, defaults.levels),
+            cancellation=call.cancellation,
         )
-        return _told(_followed(events, following), version)
-
-
-def _levels(service: Service, level: int | None) -> LevelChoice:
-    default = service.options.levels
-    return default if level is None else LevelChoice(level, default.dynamic)
-
-
-def _followed(events: Generator[AnswerEvent, None, None], following: Following) -> Answer:
-    written = 0
-    with closing(events):
-        for event in events:
-            match event:
-                case Answered(answer):
-                    return answer
-                case EvidenceFound(hits):
-                    following.tell(f"{len(hits)} passages found")
-                case TextPiece(text):
-                    written += len(text)
-                    following.tell(f"{written} characters written")
-    raise QueryError("there is no answer")
-
-
-def _told(answer: Answer, version: OpenVersion) -> forms.AskResult:
+        answer = _answer_of(events, call)
     cited = answer.cited()
     most = min(_SOURCE_CHARS, _SOURCES_CHARS // max(1, len(cited)))
-    return forms.AskResult(
+    return schemas.AskResult(
         snapshot=version.snapshot.number,
         mode=answer.mode,
         answered=answer.answered,
         answer=answer.text,
-        sentences=[
-            forms.AnswerSentence(
-                text=sentence.text,
-                supported=sentence.supported,
-                unfounded=list(sentence.unfounded),
-                citations=[
-                    forms.Cited(number=each.number, quote=each.quote, supported=each.supported)
-                    for each in sentence.citations
-                ],
-            )
-            for sentence in answer.sentences
-        ],
+        sentences=answer.sentences,
         sources=[
-            forms.AnswerSource(
+            schemas.AnswerSource(
                 **_place(source.citation),
                 number=source.number,
                 text=source.text[:most],
@@ -134,29 +96,29 @@ def _told(answer: Answer, version: OpenVersion) -> forms.AskResult:
         ],
         model=answer.model,
         failure=answer.failure,
-        calls=_calls(answer.trace),
+        calls=answer.trace.calls,
     )
 
 
-def _calls(trace: Trace) -> list[forms.Call]:
-    return [
-        forms.Call(
-            step=call.step,
-            model=call.model,
-            outcome=call.outcome,
-            stored=call.cached,
-            input_tokens=call.input_tokens + call.cached_tokens,
-            output_tokens=call.output_tokens,
-            cost_usd=call.cost_usd,
-        )
-        for call in trace.calls
-    ]
+def _answer_of(events: Generator[AnswerEvent, None, None], call: Call) -> Answer:
+    chars = 0
+    with closing(events):
+        for event in events:
+            match event:
+                case Answered(answer):
+                    return answer
+                case EvidenceFound(hits):
+                    call.report(f"{len(hits)} passages found")
+                case TextPiece(text):
+                    chars += len(text)
+                    call.report(f"{chars} characters written")
+    raise QueryError("there is no answer")
 
 
-def _place(citation: Citation) -> forms.PlaceFields:
+def _place(citation: Citation) -> schemas.PlaceFields:
     return {
-        "citation": str(citation),
-        "link": citation.link(),
+        "citation": citation.label,
+        "link": citation.link,
         "document_id": citation.document_id,
         "page_number": citation.page_number,
         "page_name": citation.page_name,

@@ -37,17 +37,17 @@ from mcp_types import Tool as ToolEntry
 from pydantic import ValidationError
 
 from rag_assets import __version__
-from rag_assets.contracts.errors import QueryError, RagAssetsError, StoreError
+from rag_assets.contracts.errors import QueryError, RagAssetsError
 from rag_assets.query.contents.contents import Contents
 from rag_assets.query.contents.documents import DocumentEntry
-from rag_assets.serve.api.logs import REQUESTS
-from rag_assets.serve.api.problems import Problem, of_error
-from rag_assets.serve.mcp.addresses import PAGE_TEMPLATE, PageAddress
-from rag_assets.serve.mcp.following import Following
-from rag_assets.serve.mcp.resources import list_pages, read_page_text
+from rag_assets.query.results import describe_fields
+from rag_assets.serve.mcp.calls import Call
+from rag_assets.serve.mcp.resources import PAGE_TEMPLATE, PageAddress, list_pages, read_page_text
 from rag_assets.serve.mcp.schemas import Result
 from rag_assets.serve.mcp.tools import TOOLS, Tool
+from rag_assets.serve.problems import Problem
 from rag_assets.serve.service import Service
+from rag_assets.serve.telemetry import REQUESTS
 from rag_assets.text.plain import message_of
 
 _log = logging.getLogger(__name__)
@@ -91,12 +91,14 @@ def create_server(service: Service) -> Server[Any]:
 
 
 def _entry(tool: Tool[Any]) -> ToolEntry:
+    output = tool.result.model_json_schema(mode="serialization")
+    describe_fields(output.get("$defs", {}))
     return ToolEntry(
         name=tool.name,
         title=tool.title,
         description=tool.description,
         input_schema=tool.arguments.model_json_schema(),
-        output_schema=tool.result.model_json_schema(mode="serialization"),
+        output_schema=output,
         annotations=ToolAnnotations(
             title=tool.title, read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
         ),
@@ -136,18 +138,18 @@ class _Handlers:
         try:
             arguments = tool.arguments.model_validate(asked.arguments or {})
         except ValidationError as error:
-            return _failed("; ".join(f"{_field(each['loc'])}: {each['msg']}" for each in error.errors()[:5]))
+            return _failure("; ".join(f"{_field(each['loc'])}: {each['msg']}" for each in error.errors()[:5]))
         began, failed = time.perf_counter(), True
         try:
-            given = _given(await self._run(context, tool, arguments))
+            result = _success(await self._run(context, tool, arguments))
         except (RagAssetsError, Problem) as error:
-            return _failed(self._told(error))
+            return _failure(self._detail(error))
         except Exception:  # noqa: BLE001 - the caller is told of every failure, in one line
             _log.exception("the tool %s failed", tool.name)
-            return _failed("the tool failed; see the log of the server")
+            return _failure("the tool failed; see the log of the server")
         else:
             failed = False
-            return given
+            return result
         finally:
             _note(tool.name, began, failed=failed)
 
@@ -167,18 +169,18 @@ class _Handlers:
 
     async def _run(self, context: _Context, tool: Tool[Any], arguments: Any) -> Result:
         """Run a tool in a thread, and have it stop where the caller goes away."""
-        loop, told = asyncio.get_running_loop(), list[Future[None]]()
+        loop, reports = asyncio.get_running_loop(), list[Future[None]]()
 
-        def tell(message: str) -> None:
-            progress: Coroutine[Any, Any, None] = context.session.report_progress(len(told) + 1, None, message)
-            told.append(asyncio.run_coroutine_threadsafe(progress, loop))
+        def send(message: str) -> None:
+            progress: Coroutine[Any, Any, None] = context.session.report_progress(len(reports) + 1, None, message)
+            reports.append(asyncio.run_coroutine_threadsafe(progress, loop))
 
-        following = Following(tell)
+        call = Call(send)
         work = tool.work(self._service)
-        result = await work.run(lambda: tool.run(self._service, arguments, following), following.cancellation)
-        for each in told:
+        result = await work.run(lambda: tool.run(self._service, arguments, call), call.cancellation)
+        for report in reports:
             with suppress(Exception):  # the answer matters, not whether its progress could be told
-                await asyncio.wrap_future(each)
+                await asyncio.wrap_future(report)
         return result
 
     async def _read(self, find: Callable[[Contents], _T]) -> _T:
@@ -186,16 +188,11 @@ class _Handlers:
             return await self._service.reading.run(lambda: find(self._service.current().contents))
         except (RagAssetsError, Problem) as error:
             code = INVALID_PARAMS if type(error) is QueryError else INTERNAL_ERROR
-            raise MCPError(code, self._told(error)) from error
+            raise MCPError(code, self._detail(error)) from error
 
-    def _told(self, error: RagAssetsError | Problem) -> str:
-        if isinstance(error, Problem):
-            return error.detail
-        self._service.metrics.errors.labels(type(error).__name__).inc()
-        if isinstance(error, StoreError):
-            self._service.published.suspect()
-            _log.error("%s: %s", type(error).__name__, error)
-        return of_error(error).detail
+    def _detail(self, error: RagAssetsError | Problem) -> str:
+        problem = error if isinstance(error, Problem) else self._service.problem_of(error)
+        return problem.detail
 
 
 def _note(tool: str, began: float, *, failed: bool) -> None:
@@ -205,14 +202,14 @@ def _note(tool: str, began: float, *, failed: bool) -> None:
     logging.getLogger(REQUESTS).info("tool", extra={"request": facts})
 
 
-def _given(result: Result) -> CallToolResult:
+def _success(result: Result) -> CallToolResult:
     """A result, structured and as JSON text; text that is no Unicode, as a model may write it, is mended."""
-    written = json.dumps(result.model_dump(), ensure_ascii=False, allow_nan=False)
-    written = written.encode("utf-8", "replace").decode()
-    return CallToolResult(content=[TextContent(text=written)], structured_content=json.loads(written), is_error=False)
+    text = json.dumps(result.model_dump(mode="json"), ensure_ascii=False, allow_nan=False)
+    text = text.encode("utf-8", "replace").decode()
+    return CallToolResult(content=[TextContent(text=text)], structured_content=json.loads(text), is_error=False)
 
 
-def _failed(message: str) -> CallToolResult:
+def _failure(message: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=message_of(message))], is_error=True)
 
 

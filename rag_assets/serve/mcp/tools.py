@@ -1,4 +1,4 @@
-"""The tools: what each is called, is told, gives and says of itself.
+"""The tools: name, description, arguments and result of each, and who does it.
 
 What stays out: how they are called over the protocol (`rag_assets.serve.mcp.server`).
 """
@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from rag_assets.serve.api.limits import Work
-from rag_assets.serve.mcp import schemas as forms
+from rag_assets.serve.limits import Work
+from rag_assets.serve.mcp import schemas
+from rag_assets.serve.mcp.calls import Call
 from rag_assets.serve.mcp.contents_tools import (
     describe_document,
     explore_community,
@@ -17,11 +18,11 @@ from rag_assets.serve.mcp.contents_tools import (
     read_page,
     run_sql,
 )
-from rag_assets.serve.mcp.following import Following
 from rag_assets.serve.mcp.search_tools import ask, search
+from rag_assets.serve.requests import Form
 from rag_assets.serve.service import Service
 
-_A = TypeVar("_A", bound=forms.Arguments)
+_A = TypeVar("_A", bound=Form)
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Tool(Generic[_A]):
         name: Its name.
         title: Its name for people.
         description: What it does and when to use it, for agents.
-        arguments: What it is told.
+        arguments: What callers send.
         result: What it gives.
         work: In which threads it runs.
         run: Does it.
@@ -42,9 +43,14 @@ class Tool(Generic[_A]):
     title: str
     description: str
     arguments: type[_A]
-    result: type[forms.Result]
+    result: type[schemas.Result]
     work: Callable[[Service], Work]
-    run: Callable[[Service, _A, Following], forms.Result]
+    run: Callable[[Service, _A, Call], schemas.Result]
+
+
+def _reads(run: Callable[[Service, _A], schemas.Result]) -> Callable[[Service, _A, Call], schemas.Result]:
+    """A tool that is done soon: it tells nothing of its progress."""
+    return lambda service, asked, _: run(service, asked)
 
 
 TOOLS: tuple[Tool[Any], ...] = (
@@ -54,8 +60,8 @@ TOOLS: tuple[Tool[Any], ...] = (
         "Find passages of the indexed files (Excel, PDF, Word, slides and others) for a question, words or a code. "
         "Gives text with citations to the page, the sheet and the cells, best first. Use this to gather evidence and "
         "answer in your own words; follow up with read_page to see what stands around a passage.",
-        forms.SearchArguments,
-        forms.SearchResult,
+        schemas.SearchArguments,
+        schemas.SearchResult,
         lambda service: service.searching,
         search,
     ),
@@ -66,8 +72,8 @@ TOOLS: tuple[Tool[Any], ...] = (
         "were found there; where the files do not say, `answered` is false. The answer is written by the language "
         "model of the knowledge base, or quoted where it has none. It takes longer than search; prefer search where "
         "you write yourself.",
-        forms.AskArguments,
-        forms.AskResult,
+        schemas.AskArguments,
+        schemas.AskResult,
         lambda service: service.asking,
         ask,
     ),
@@ -77,30 +83,30 @@ TOOLS: tuple[Tool[Any], ...] = (
         "Read a page, sheet or slide of a document in reading order: headings, paragraphs, and tables with the numbers "
         "of their rows. Long pages come in parts. With `cells`, only that part of a sheet: give the `cell_range` of a "
         "citation to see it with its column headers.",
-        forms.ReadPageArguments,
-        forms.PageResult,
+        schemas.ReadPageArguments,
+        schemas.PageResult,
         lambda service: service.reading,
-        read_page,
+        _reads(read_page),
     ),
     Tool(
         "list_documents",
         "List documents",
         "List the indexed documents, or those whose id or title holds some words, or that lie in a folder. Use "
         "describe_document for what is in one, and sql for counts and other conditions.",
-        forms.ListDocumentsArguments,
-        forms.DocumentList,
+        schemas.ListDocumentsArguments,
+        schemas.DocumentList,
         lambda service: service.reading,
-        list_documents,
+        _reads(list_documents),
     ),
     Tool(
         "describe_document",
         "Describe a document",
         "Tell what a document holds: its summary, kind, pages by number and name with summaries, and what could not "
         "be read.",
-        forms.DescribeDocumentArguments,
-        forms.DocumentResult,
+        schemas.DescribeDocumentArguments,
+        schemas.DocumentResult,
         lambda service: service.reading,
-        describe_document,
+        _reads(describe_document),
     ),
     Tool(
         "explore_community",
@@ -109,10 +115,10 @@ TOOLS: tuple[Tool[Any], ...] = (
         "systems, tables and terms, each with a report. Without `community_id` it lists them by level; with one it "
         "gives the report, the parts to go into, the members and their relationships. Use it for questions about the "
         "whole.",
-        forms.ExploreCommunityArguments,
-        forms.CommunityResult,
+        schemas.ExploreCommunityArguments,
+        schemas.CommunityResult,
         lambda service: service.reading,
-        explore_community,
+        _reads(explore_community),
     ),
     Tool(
         "sql",
@@ -120,18 +126,18 @@ TOOLS: tuple[Tool[Any], ...] = (
         "Run one SELECT statement (DuckDB) over the published tables: counts, lists, joins over documents, pages, "
         "passages, entities, failures and costs. Call list_tables first. Nothing else than reading these tables is "
         "allowed, and time, memory and rows are limited.",
-        forms.SqlArguments,
-        forms.SqlRows,
+        schemas.SqlArguments,
+        schemas.SqlRows,
         lambda service: service.querying,
-        run_sql,
+        _reads(run_sql),
     ),
     Tool(
         "list_tables",
         "List tables",
         "List the tables and views that sql can read, with their columns; with `table`, what each column holds.",
-        forms.ListTablesArguments,
-        forms.TableList,
+        schemas.ListTablesArguments,
+        schemas.TableList,
         lambda service: service.reading,
-        list_tables,
+        _reads(list_tables),
     ),
 )

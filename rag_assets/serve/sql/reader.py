@@ -29,10 +29,10 @@ class SqlLimits:
         result_bytes: Size of the result as JSON.
     """
 
-    seconds: float = 10.0
-    rows: int = 1000
-    memory_bytes: int = 1 << 30
-    result_bytes: int = 16 << 20
+    seconds: float
+    rows: int
+    memory_bytes: int
+    result_bytes: int
 
 
 @dataclass(frozen=True)

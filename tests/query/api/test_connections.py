@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from rag_assets.serve.api.connections import ConnectionLimits
 from rag_assets.serve.api.server import open_socket, server_config
 
+LIMITS = ConnectionLimits(connections=512, header_bytes=64 << 10, header_seconds=10.0)
 BEGUN = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 
 
@@ -157,7 +159,7 @@ def test_who_does_not_read_the_response_is_cut_off() -> None:
             await send({"type": "http.response.body", "body": b"x" * (1 << 16), "more_body": True})
         ended.set()
 
-    with served(endless, ConnectionLimits(stall_seconds=0.5)) as port, connected(port) as client:
+    with served(endless, replace(LIMITS, stall_seconds=0.5)) as port, connected(port) as client:
         client.sendall(BEGUN + b"\r\n\r\n")
         assert ended.wait(10), "the app is not let go"
 
@@ -169,6 +171,6 @@ def test_who_asks_is_told_by_proxies_that_are_named_only(proxies: str, expected:
             await send({"type": "http.response.start", "status": 200, "headers": []})
             await send({"type": "http.response.body", "body": scope["client"][0].encode()})
 
-    with served(tell, ConnectionLimits(), proxies) as port:
+    with served(tell, LIMITS, proxies) as port:
         response = httpx.get(f"http://127.0.0.1:{port}", headers={"x-forwarded-for": "203.0.113.9"})
     assert response.text == expected

@@ -11,14 +11,14 @@ from api_server import TOKEN, MakeClient
 from click.testing import CliRunner
 
 from rag_assets.cli import main
-from rag_assets.cli.serving import api_options
+from rag_assets.cli.serving import serve_options
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.contents.contents import Contents
 from rag_assets.query.contents.documents import Health
-from rag_assets.serve.api.limits import RateLimit, Work
-from rag_assets.serve.api.options import ApiOptions
-from rag_assets.serve.api.problems import Overloaded, Problem
+from rag_assets.serve.limits import ClientLimit, Work
+from rag_assets.serve.problems import Overloaded, Problem
+from rag_assets.serve.service import ServeOptions
 
 DESIGN = "sample/設計書/システム機能設計書(Webサービス)_B10103_顧客登録.xlsx"
 PROTECTED = [
@@ -29,15 +29,15 @@ PROTECTED = [
 
 
 @pytest.fixture
-def options(sample: Home) -> ApiOptions:
-    return api_options(sample, "127.0.0.1")
+def options(sample: Home) -> ServeOptions:
+    return serve_options(sample, "127.0.0.1")
 
 
 @pytest.mark.parametrize(
     "shown", [None, "", "Bearer", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", "Bearer é"]
 )
 def test_without_the_token_nothing_is_told(
-    sample: Home, options: ApiOptions, make_client: MakeClient, shown: str | None
+    sample: Home, options: ServeOptions, make_client: MakeClient, shown: str | None
 ) -> None:
     client = make_client(sample, replace(options, token=TOKEN, requests_per_minute=0))
     for path in PROTECTED:
@@ -49,7 +49,7 @@ def test_without_the_token_nothing_is_told(
 
 
 def test_with_the_token_all_is_told_and_health_needs_none(
-    sample: Home, options: ApiOptions, make_client: MakeClient
+    sample: Home, options: ServeOptions, make_client: MakeClient
 ) -> None:
     client = make_client(sample, replace(options, token=TOKEN))
     for path in PROTECTED:
@@ -60,7 +60,7 @@ def test_with_the_token_all_is_told_and_health_needs_none(
 
 
 def test_whether_it_is_ready_is_told_while_all_threads_read(
-    sample: Home, options: ApiOptions, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
+    sample: Home, options: ServeOptions, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = make_client(sample, options)
     begun, ended = threading.Semaphore(0), threading.Event()
@@ -90,7 +90,7 @@ def test_strangers_are_not_told_why_a_version_cannot_be_opened(
 ) -> None:
     shutil.copytree(sample_home, tmp_path / "home", symlinks=True)
     home = Home(load_settings(home=tmp_path / "home"))
-    options = replace(api_options(home, "127.0.0.1"), token=TOKEN)
+    options = replace(serve_options(home, "127.0.0.1"), token=TOKEN)
     authorization = {"authorization": f"Bearer {TOKEN}"}
     client = make_client(home, options)
     client.app.state.service.published._check_seconds = 0.0  # type: ignore[attr-defined]
@@ -153,7 +153,7 @@ def test_others_are_served_with_a_token_only(sample_home: Path, host: str, monke
     ],
 )
 def test_other_sites_cannot_ask_through_a_browser(
-    sample: Home, options: ApiOptions, make_client: MakeClient, headers: dict[str, str], status: int
+    sample: Home, options: ServeOptions, make_client: MakeClient, headers: dict[str, str], status: int
 ) -> None:
     client = make_client(sample, replace(options, hosts=("rag.example",)))
     response = client.get("/api/v1/status", headers=headers)
@@ -172,7 +172,7 @@ def test_responses_forbid_what_pages_need_not(sample: Home, make_client: MakeCli
 
 
 def test_a_client_that_asks_too_often_is_told_when_to_come_back(
-    sample: Home, options: ApiOptions, make_client: MakeClient
+    sample: Home, options: ServeOptions, make_client: MakeClient
 ) -> None:
     client = make_client(sample, replace(options, requests_per_minute=30))
     statuses = [client.get("/api/v1/status").status_code for _ in range(8)]
@@ -185,7 +185,7 @@ def test_a_client_that_asks_too_often_is_told_when_to_come_back(
 
 def test_a_rate_is_kept_over_time_and_by_client() -> None:
     now = [0.0]
-    limit = RateLimit(60, lambda: now[0])
+    limit = ClientLimit(60, lambda: now[0])
     for _ in range(10):
         limit.check("a")
     with pytest.raises(Problem):
@@ -201,7 +201,7 @@ def test_a_rate_is_kept_over_time_and_by_client() -> None:
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_request_that_is_too_large_is_refused(
     sample: Home,
-    options: ApiOptions,
+    options: ServeOptions,
     make_client: MakeClient,
     chunked: bool,
 ) -> None:

@@ -147,7 +147,7 @@ def test_an_error_does_not_repeat_what_it_is_about_at_length(api: httpx.Client) 
 @pytest.fixture(scope="module")
 def hurried(sample_home: Path) -> Iterator[SqlReader]:
     """Runs queries that may take 0.2 seconds."""
-    reader = SqlReader(Home(load_settings(home=sample_home)).lake, SqlLimits(seconds=0.2), workers=1)
+    reader = SqlReader(Home(load_settings(home=sample_home)).lake, SqlLimits(0.2, 1000, 1 << 30, 16 << 20), workers=1)
     yield reader
     reader.close()
 

@@ -13,23 +13,24 @@ from mcp import Client
 from mcp_client import Agent, connected
 
 from rag_assets import open_version
+from rag_assets.cli.serving import serve_options
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Answer, Answered, EvidenceFound, KnowledgeBase, TextPiece, Trace
 from rag_assets.query.contents.contents import Contents
 from rag_assets.query.contents.page_images import PageImages
-from rag_assets.query.contents.pages import Block, parse_area, shown_blocks
+from rag_assets.query.contents.pages import PageBlock, parse_area, shown_blocks
 from rag_assets.query.published import Published
 from rag_assets.query.results import ModelCall
-from rag_assets.serve.api import ApiOptions
 from rag_assets.serve.mcp import create_server
-from rag_assets.serve.mcp.addresses import PageAddress, parse_address
 from rag_assets.serve.mcp.page_lines import lines_of, part_of
-from rag_assets.serve.mcp.resources import list_pages, read_page_text
+from rag_assets.serve.mcp.resources import PageAddress, list_pages, parse_address, read_page_text
 from rag_assets.serve.service import Service
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
 
-def table(rows: list[list[str]], top: int = 4) -> Block:
+def table(rows: list[list[str]], top: int = 4) -> PageBlock:
     stored = [{"cells": cells, "cell_range": f"B{top + at}:C{top + at}", "box": None} for at, cells in enumerate(rows)]
     row = {
         "block_id": "t", "block_index": 1, "kind": "table", "text": "all", "section": ["1."], "box": None,
@@ -68,7 +69,7 @@ def test_a_page_is_laid_out_once_for_all_its_parts(sample_home: Path, monkeypatc
     contents = open_version(sample_home).contents
     laid_out = []
 
-    def counted(held: Contents, document_id: str, page_number: int) -> Iterator[Block]:
+    def counted(held: Contents, document_id: str, page_number: int) -> Iterator[PageBlock]:
         laid_out.append(page_number)
         return page_blocks(held, document_id, page_number)
 
@@ -145,7 +146,11 @@ def service(tmp_path: Path, slow: SlowBase) -> Iterator[Service]:
     lake, snapshots = Lake(tmp_path / "lake"), Snapshots(tmp_path / "snapshots")
     fill_lake(lake)
     snapshots.publish(Snapshot(1, "", "", "", stored_tables(lake).versions, {}, {}))
-    found = Service(Published(lake, snapshots, lambda _: slow), PageImages(dict), ApiOptions())
+    found = Service(
+        Published(lake, snapshots, lambda _: slow),
+        PageImages(dict),
+        serve_options(Home(load_settings(home=tmp_path)), "127.0.0.1"),
+    )
     yield found
     found.close()
 
@@ -192,8 +197,8 @@ def test_text_that_is_no_unicode_is_mended(agent: Agent) -> None:
 
 
 def test_an_answer_names_the_calls_that_it_took(agent: Agent) -> None:
-    facts = {"step": "answer_from_passages", "model": "m", "outcome": "failed", "stored": False}
-    figures = {"input_tokens": 120, "output_tokens": 7, "cost_usd": 0.25}
+    facts = {"step": "answer_from_passages", "provider": "openai", "model": "m", "outcome": "failed", "cached": False}
+    figures = {"input_tokens": 100, "cached_tokens": 20, "output_tokens": 7, "cost_usd": 0.25, "seconds": 1.0}
     assert agent.given("ask", question="broken")["calls"] == [facts | figures]
 
 

@@ -1,4 +1,4 @@
-"""Errors as the API tells them: problem details (RFC 9457), one form for all."""
+"""Errors as callers are told them: problem details (RFC 9457), one form for all."""
 
 import json
 from collections.abc import Mapping
@@ -94,7 +94,7 @@ class Overloaded(Problem):
         super().__init__(503, f"too many requests wait for {kind}; try again in a moment", {"Retry-After": "2"})
 
 
-def of_error(error: RagAssetsError) -> Problem:
+def problem_of(error: RagAssetsError) -> Problem:
     """What a caller is told of an error."""
     detail = str(error)
     match error:

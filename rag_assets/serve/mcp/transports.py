@@ -1,15 +1,25 @@
-"""The protocol over HTTP (streamable HTTP), on the app of the HTTP API: its guard, limits, threads and figures hold."""
+"""The protocol over standard input and output, and over HTTP on the app of the HTTP API.
 
-from contextlib import AbstractAsyncContextManager
+Nothing else is written to standard output; the log goes to standard error. Over HTTP (streamable HTTP), the guard,
+limits, threads and figures of the app hold.
+"""
+
+import asyncio
+import signal
+from contextlib import AbstractAsyncContextManager, suppress
 
 from fastapi import FastAPI
+from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from rag_assets.contracts.errors import RagAssetsError
 from rag_assets.serve.mcp.server import create_server
+from rag_assets.serve.problems import Problem
 from rag_assets.serve.service import Service
+from rag_assets.serve.telemetry import log_to
 
 PATH = "/mcp"
 _SESSIONS = 1000
@@ -54,3 +64,32 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"] = self.route
         await self._manager.asgi_app(scope, receive, send)
+
+
+def serve_stdio(service: Service) -> None:
+    """Serve one client until it closes its side.
+
+    Args:
+        service: The published versions, limits and threads; closed at the end.
+    """
+    log_to()
+    # Control-C ends the process at once: Python's own handler would wait for the thread that reads the input
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        asyncio.run(_serve(service))
+    finally:
+        signal.signal(signal.SIGINT, before)
+        service.close()
+
+
+async def _serve(service: Service) -> None:
+    server = create_server(service)
+    async with stdio_server() as (incoming, outgoing):
+        warming = asyncio.create_task(_warm_up(service))
+        await server.run(incoming, outgoing, server.create_initialization_options())
+        warming.cancel()
+
+
+async def _warm_up(service: Service) -> None:
+    with suppress(RagAssetsError, Problem):  # the first call tells of it
+        await service.searching.run(service.warm_up)

@@ -10,14 +10,14 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from rag_assets.query.cancellation import Cancellation
-from rag_assets.serve.api.problems import Overloaded, Problem
+from rag_assets.serve.problems import Overloaded, Problem
 
 _T = TypeVar("_T")
 _CLIENTS = 10_000  # clients that are remembered
 _BURST_SECONDS = 10.0  # requests of this time may come at once
 
 
-class RateLimit:
+class ClientLimit:
     """Requests of one client a minute: a bucket of tokens that fills steadily. For one event loop.
 
     Args:

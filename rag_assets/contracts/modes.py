@@ -1,0 +1,28 @@
+"""Names of the modes of search: which there are, and how they are put together.
+
+```
+mode ::= "auto" | modes | preparing "+" modes        preparing ::= "hyde" | "rewrite"
+modes ::= name ("," name)*                           the rankings of several are fused
+```
+
+What stays out: what a mode does (`rag_assets.query.search.modes`).
+"""
+
+VECTOR_MODE = "vector"
+FULLTEXT_MODE = "fulltext"
+HYBRID_MODE = "hybrid"
+TWO_STEP_MODE = "two_step"
+GRAPH_LOCAL_MODE = "graph_local"
+TEXT_MAP_REDUCE_MODE = "text_map_reduce"
+GRAPH_GLOBAL_MODE = "graph_global"
+META_KNOWLEDGE_MODE = "meta_knowledge"
+HYDE_MODE = "hyde"
+REWRITE_MODE = "rewrite"
+AUTO_MODE = "auto"
+
+RETRIEVERS = (
+    *(VECTOR_MODE, FULLTEXT_MODE, HYBRID_MODE, TWO_STEP_MODE),
+    *(GRAPH_LOCAL_MODE, TEXT_MAP_REDUCE_MODE, GRAPH_GLOBAL_MODE, META_KNOWLEDGE_MODE),
+)
+PREPARING_MODES = {HYDE_MODE: VECTOR_MODE, REWRITE_MODE: HYBRID_MODE}  # with the mode that follows where none is named
+MODES = (*RETRIEVERS, *PREPARING_MODES, AUTO_MODE)

@@ -1,0 +1,114 @@
+"""Modes that search passages: `vector` by meaning, `fulltext` by words, `hybrid` by both, `two_step` by summaries.
+
+`hybrid`: each index gives its best candidates; scores are scaled to 0…1 within each list and added with equal weight.
+Scaled scores keep how far apart candidates are, which ranks throw away; equal weights need no labels to tune.
+
+Source: S. Bruch, S. Gai and A. Ingber, An analysis of fusion functions for hybrid retrieval, ACM TOIS 42(1), 2023:
+a convex combination of min-max scaled scores beats reciprocal rank fusion and is robust to its weight. Deviation:
+the lowest score of a list is taken for its minimum (not the theoretical one).
+
+`two_step`: summaries choose the files or pages, then their passages are searched, each step by meaning and by words:
+several vectors for one document, as in LangChain's MultiVectorRetriever (summaries). What the first step found counts
+in the second: a passage has the sum of its own score and that of the summary which led to it, so that meaning and words
+of both have equal weight.
+"""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assets.contracts.causes import SummaryFormat
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.tables import CHUNK_INDEX
+from rag_assets.query.results import TraceRecorder
+from rag_assets.query.search.fusion import comb_sum, min_max, ranked
+from rag_assets.query.search.index import Candidate, Index, scored
+from rag_assets.query.search.request import Indexes, RetrievalRequest
+from rag_assets.store.vectors.store import sql_in
+
+CANDIDATES = 100  # of each index, at least
+CHOSEN = {SummaryFormat.FILE: 10, SummaryFormat.PAGE: 30}  # files and pages of `two_step`
+
+
+def search_vector(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    """Passages by falling cosine."""
+    chunks = indexes.chunks
+    return chunks.nearest(
+        request.embedding, request.filters.to_sql(chunks.columns), request.depth, trace, show=request.show_all
+    )
+
+
+def search_fulltext(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    """Passages by falling BM25; those that share no term are left out."""
+    chunks = indexes.chunks
+    return chunks.matching(
+        request.text, request.filters.to_sql(chunks.columns), request.depth, trace, show=request.show_all
+    )
+
+
+def search_hybrid(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    """Passages by falling sum of the scaled scores of both indexes, at most 2."""
+    chunks = indexes.chunks
+    depth = max(CANDIDATES, request.depth)
+    return search_both(chunks, request.text, request.embedding, request.filters.to_sql(chunks.columns), depth, trace)
+
+
+def search_both(
+    index: Index, text: str, vector: NDArray[np.float32], where: str | None, depth: int, trace: TraceRecorder
+) -> list[Candidate]:
+    """Rows of a serving table by falling sum of the scaled scores of vectors and words.
+
+    Args:
+        index: The table.
+        text: What is searched for.
+        vector: Its embedding.
+        where: Condition that rows must satisfy, or None.
+        depth: Candidates of each kind.
+        trace: Told what was done.
+    """
+    by_words = TraceRecorder()
+    with ThreadPoolExecutor(1) as thread:
+        matching = thread.submit(index.matching, text, where, depth, by_words)
+        found = (index.nearest(vector, where, depth, trace), matching.result())
+    trace.steps += by_words.steps
+    began = time.perf_counter()
+    candidates = {candidate.key: candidate for ranking in found for candidate in ranking}
+    own = [{candidate.key: candidate.score for candidate in ranking} for ranking in found]
+    fused = [replace(candidates[key], score=score) for key, score in ranked(comb_sum([min_max(each) for each in own]))]
+    trace.add("fuse", began, len(fused), scores=scored(fused, own) if index.name == CHUNK_INDEX.name else ())
+    return fused
+
+
+def search_two_step(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
+    """Passages by falling sum of the scores of summary and passage, at most 4.
+
+    Raises:
+        QueryError: There are no summaries.
+    """
+    summaries, chunks = indexes.summaries, indexes.chunks
+    if summaries is None or summaries.row_count == 0:
+        raise QueryError("mode two_step needs summaries, and none are indexed")
+    wanted = _both(sql_in("content_format", [request.summaries]), request.filters.to_sql(summaries.columns))
+    chosen = search_both(summaries, request.text, request.embedding, wanted, CANDIDATES, trace)
+    chosen = chosen[: CHOSEN[request.summaries]]
+    if not chosen:
+        return []
+    by_file = request.summaries is SummaryFormat.FILE
+    places = {each.document_id if by_file else each.page_id or "": each.score for each in chosen}
+    where = _both(sql_in("document_id" if by_file else "page_id", places), request.filters.to_sql(chunks.columns))
+    depth = max(CANDIDATES, request.depth)
+    passages = search_both(chunks, request.text, request.embedding, where, depth, trace)
+    began = time.perf_counter()
+    found = {each.key: each for each in passages}
+    own = {each.key: each.score for each in passages}
+    led = {each.key: places[each.document_id if by_file else each.page_id or ""] for each in passages}
+    fused = [replace(found[key], score=score) for key, score in ranked(comb_sum([own, led]))]
+    trace.add("fuse", began, len(fused), scores=scored(fused, [own, led]))
+    return fused
+
+
+def _both(condition: str, other: str | None) -> str:
+    return f"{condition} AND {other}" if other else condition

@@ -1,0 +1,77 @@
+"""What callers send: the parts of requests that the HTTP API and agents' tools share, and the requests of the API."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from rag_assets.contracts.modes import MODES, PREPARING_MODES
+from rag_assets.contracts.ports import Turn
+from rag_assets.query.ask.report_levels import LevelChoice
+
+MAX_QUERY_CHARS = 20_000
+FILTER_DESCRIPTION = "`FIELD=VALUE` with document, folder, format, language, page_name, modified or facet.NAME."
+_MODE_DESCRIPTION = (
+    f"One of {', '.join(MODES)}; several with commas between, whose rankings are fused; or "
+    f"{' or '.join(PREPARING_MODES)}, a plus sign and the mode or modes that find passages."
+)
+
+QueryText = Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
+ModeName = Annotated[str, Field(max_length=128, description=_MODE_DESCRIPTION)]
+ResultCount = Annotated[int, Field(ge=1, le=1000, description="Results.")]
+FilterText = Annotated[str, Field(max_length=2000)]
+LevelNumber = Annotated[int, Field(ge=0, le=1000, description="Level of the community reports that are read.")]
+SqlText = Annotated[str, Field(min_length=1, max_length=100_000)]
+
+
+class Form(BaseModel):
+    """A request, or a part of one; fields that it does not know are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EarlierTurn(Form):
+    """An earlier question of the conversation."""
+
+    question: str = Field(max_length=MAX_QUERY_CHARS, description="As asked.")
+    answer: str = Field("", max_length=100_000, description="What was answered.")
+
+
+def turns_of(history: list[EarlierTurn]) -> tuple[Turn, ...]:
+    """The conversation before a question."""
+    return tuple(Turn(each.question, each.answer) for each in history)
+
+
+def levels_of(level: int | None, dynamic: bool | None, default: LevelChoice) -> LevelChoice:
+    """The community reports that a caller names, or else the settings."""
+    return LevelChoice(default.level if level is None else level, default.dynamic if dynamic is None else dynamic)
+
+
+class _Asking(Form):
+    mode: ModeName | None = Field(None, description="Where none is named, that of the settings.")
+    k: ResultCount | None = Field(None, description="Where none is given, the number of the settings.")
+    filters: list[FilterText] = Field([], max_length=100, description=FILTER_DESCRIPTION)
+    summaries: Literal["page", "file"] = Field("page", description="Which summaries choose in `two_step`.")
+    level: LevelNumber | None = None
+    dynamic_level: bool | None = Field(None, description="Whether finer reports are read only where they are nearer.")
+    history: list[EarlierTurn] = Field([], max_length=50, description="The conversation before, oldest turn first.")
+
+
+class SearchRequest(_Asking):
+    """A search."""
+
+    query: QueryText
+    granularity: Literal["chunk", "page", "document"] = Field("chunk", description="What a result is.")
+
+
+class AskRequest(_Asking):
+    """A question."""
+
+    question: QueryText
+    stream: bool = Field(False, description="Whether the answer comes as server-sent events while it is written.")
+
+
+class SqlRequest(Form):
+    """A query."""
+
+    query: SqlText = Field(description="One SELECT statement of DuckDB.")
+    row_limit: int | None = Field(None, ge=1, le=1_000_000, description="Rows, within what the settings allow.")
