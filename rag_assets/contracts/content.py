@@ -7,6 +7,11 @@ from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageR
 Box = tuple[float, float, float, float]
 
 
+def page_id_of(document_id: str, page_number: int) -> str:
+    """Id of a page, sheet or slide, numbered from 1."""
+    return f"{document_id}#{page_number}"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A table row.

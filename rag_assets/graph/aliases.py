@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rag_assets.graph.names import is_acronym_of, is_name
 from rag_assets.text.folding import clean_name, fold_name
+from rag_assets.text.plain import one_line
 
 _FULL = r"(?P<full>[^\s、。，．,.;；:：「」『』()（）\n]{2,40})"
 _BEGIN = r"以下[、,\s]*(?:単に)?"
@@ -74,7 +75,7 @@ def declared_aliases(text: str) -> Iterator[Alias]:
             if usable and key[0] != key[1] and key not in seen:
                 seen.add(key)
                 start = text.find(full, match.start("full"))
-                yield Alias(full, alias, start, match.end(), " ".join(match[0].split()))
+                yield Alias(full, alias, start, match.end(), one_line(match[0]))
 
 
 def _full_name(text: str, acronym: str) -> str:

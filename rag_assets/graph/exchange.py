@@ -15,6 +15,7 @@ from rag_assets.contracts.tables import COMMUNITY_REPORTS, ENTITIES, RELATIONSHI
 from rag_assets.graph.communities.tables import Community, by_level, load_communities
 from rag_assets.store.files import write_atomically
 from rag_assets.store.lake import Lake, Versions
+from rag_assets.text.plain import one_line
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -189,6 +190,6 @@ def _for_xml(graph: "nx.Graph[str]") -> "nx.Graph[str]":
 
 def _cell(text: str) -> str:
     """Text for a cell of a Markdown table: in one line, short, and nothing in it is markup."""
-    line = " ".join(text.split())
+    line = one_line(text)
     shown = line if len(line) <= _CELL_CHARS else f"{line[:_CELL_CHARS]}…"
     return "".join(f"\\{character}" if character in "\\`*_{}[]()<>#|!~" else character for character in shown)

@@ -5,19 +5,17 @@ What stays out: how names are folded (`rag_assets.text.folding`), finding them i
 """
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 
 from rag_assets.graph.plain_words import plain_words
 from rag_assets.text.folding import clean_name, fold_name
+from rag_assets.text.scripts import KANA, NAME_HAN
 
 LONGEST_CHARS = 60
 _LONGEST_WIDE_CHARS = 32
 _LONGEST_WORDS = 8
 
-_KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc\u30fd-\u30ff"
-_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〇〆ヶ"
-_WIDE = re.compile(f"[{_KANA}{_HAN}]")
+_WIDE = re.compile(f"[{KANA}{NAME_HAN}]")
 
 _NUMBER_WORDS = (
     r"[\d.,:/+\-~%°#*=×±()\s年月日時分秒件個回桁行列章節項版第号円万億兆千百以上下未満約度目まで〜～①-⑳]+"
@@ -155,8 +153,3 @@ def is_acronym_of(short: str, long: str) -> bool:
     words = [word for word in re.split(r"[\W_]+", long.casefold()) if word]
     large = [word for word in words if word not in _SMALL_WORDS]
     return any("".join(word[0] for word in chosen) == short.casefold() for chosen in (words, large))
-
-
-def readable_names(names: Sequence[str]) -> list[str]:
-    """Names that can be names, cleaned, each once, in order."""
-    return list(dict.fromkeys(clean_name(name) for name in names if is_name(name)))

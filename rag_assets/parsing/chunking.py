@@ -13,6 +13,7 @@ from rag_assets.contracts.content import Block, Box, Page, Row
 from rag_assets.contracts.ports import Tokenizer
 from rag_assets.text.cells import cover
 from rag_assets.text.language import detect_language, split_sentences
+from rag_assets.text.plain import one_line
 
 _CONTEXT_SHARE = 0.25  # of a passage, at most, for title, page name and section
 _HEADER_SHARE = 0.35  # of a passage, at most, for a table header; wider tables name the column at each cell
@@ -124,7 +125,7 @@ class _Contexts:
 
 def _distinct(parts: Iterable[str]) -> list[str]:
     kept: list[str] = []
-    for part in (" ".join(part.split()) for part in parts):
+    for part in (one_line(part) for part in parts):
         if part and not any(part == other or part in other for other in kept):
             kept.append(part)
     return kept
@@ -235,7 +236,7 @@ def column_names(header_rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _distinct_in_order(cells: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(text for text in (" ".join(cell.split()) for cell in cells) if text))
+    return list(dict.fromkeys(text for text in (one_line(cell) for cell in cells) if text))
 
 
 def _lines(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -266,7 +267,7 @@ def _merged(cells: Sequence[str]) -> list[tuple[int, str]]:
     kept: list[tuple[int, str]] = []
     last = ""
     for place, cell in enumerate(cells):
-        text = " ".join(cell.split())
+        text = one_line(cell)
         if text and (text != last or _NUMBER.fullmatch(text) or len(text) < 3):
             kept.append((place, text))
         last = text

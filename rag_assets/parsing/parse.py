@@ -20,6 +20,7 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.contracts.fingerprint import closure_fingerprint
 from rag_assets.parsing.detect import OTHER_FORMATS, Detection, DocumentFormat, detect_format
 from rag_assets.parsing.limits import ParsingLimits, limited
+from rag_assets.text.plain import one_line
 
 __all__ = ["ParsingLimits", "parse_bytes", "parser_fingerprint"]
 
@@ -211,7 +212,7 @@ def _unexpected(error: Exception, file_name: str) -> Failure:
 
 
 def _one_line(message: str) -> str:
-    line = " ".join(message.split())
+    line = one_line(message)
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
 
 

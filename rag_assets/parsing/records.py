@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from rag_assets.contracts.causes import BlockKind, DocumentStatus, PageKind, PageRole
-from rag_assets.contracts.content import Block, Formula, Page, ParsedDocument, Row
+from rag_assets.contracts.content import Block, Formula, Page, ParsedDocument, Row, page_id_of
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
 from rag_assets.parsing.chunking import Chunk
 from rag_assets.sources.listing import SourceFile
@@ -61,7 +61,7 @@ def page_records(document_id: str, parsed: ParsedDocument) -> list[Record]:
         width, height = page.size or (None, None)
         records.append(
             {
-                "page_id": f"{document_id}#{page.number}",
+                "page_id": page_id_of(document_id, page.number),
                 "document_id": document_id,
                 "shard": shard_of(document_id),
                 "page_number": page.number,
@@ -84,8 +84,8 @@ def block_records(document_id: str, parsed: ParsedDocument) -> list[Record]:
     """Rows of `blocks`."""
     return [
         {
-            "block_id": f"{document_id}#{page.number}.b{index}",
-            "page_id": f"{document_id}#{page.number}",
+            "block_id": f"{page_id_of(document_id, page.number)}.b{index}",
+            "page_id": page_id_of(document_id, page.number),
             "document_id": document_id,
             "shard": shard_of(document_id),
             "page_number": page.number,
@@ -131,8 +131,8 @@ def chunk_records(document_id: str, page: Page, chunks: Iterable[Chunk]) -> list
     """Rows of `chunks`."""
     return [
         {
-            "chunk_id": f"{document_id}#{page.number}.{chunk.index}",
-            "page_id": f"{document_id}#{page.number}",
+            "chunk_id": f"{page_id_of(document_id, page.number)}.{chunk.index}",
+            "page_id": page_id_of(document_id, page.number),
             "document_id": document_id,
             "shard": shard_of(document_id),
             "page_number": page.number,

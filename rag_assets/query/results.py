@@ -13,6 +13,8 @@ from urllib.parse import quote
 
 from pydantic import Field, TypeAdapter, computed_field
 
+from rag_assets.text.plain import one_line
+
 TRACED = 20  # passages whose scores a step of the trace names
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _PAGED_FORMATS = frozenset({"pdf", "pptx", "ppt"})
@@ -42,7 +44,7 @@ def describe_fields(schemas: Mapping[str, dict[str, Any]]) -> None:
             schema["description"] = summary
         for name, text in _ATTRIBUTE.findall(attributes):
             if name in schema["properties"]:
-                schema["properties"][name].setdefault("description", " ".join(text.split()))
+                schema["properties"][name].setdefault("description", one_line(text))
 
 
 @dataclass(frozen=True)

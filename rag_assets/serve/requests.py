@@ -46,7 +46,7 @@ def levels_of(level: int | None, dynamic: bool | None, default: LevelChoice) -> 
     return LevelChoice(default.level if level is None else level, default.dynamic if dynamic is None else dynamic)
 
 
-class _Asking(Form):
+class _Question(Form):
     mode: ModeName | None = Field(None, description="Where none is named, that of the settings.")
     k: ResultCount | None = Field(None, description="Where none is given, the number of the settings.")
     filters: list[FilterText] = Field([], max_length=100, description=FILTER_DESCRIPTION)
@@ -56,14 +56,14 @@ class _Asking(Form):
     history: list[EarlierTurn] = Field([], max_length=50, description="The conversation before, oldest turn first.")
 
 
-class SearchRequest(_Asking):
+class SearchRequest(_Question):
     """A search."""
 
     query: QueryText
     granularity: Literal["chunk", "page", "document"] = Field("chunk", description="What a result is.")
 
 
-class AskRequest(_Asking):
+class AskRequest(_Question):
     """A question."""
 
     question: QueryText

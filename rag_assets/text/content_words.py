@@ -15,12 +15,12 @@ import re
 import unicodedata
 from collections.abc import Set
 
-_HAN = "々\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
-_KATAKANA = "\u30a1-\u30fa\u30fc-\u30ff"
-_OTHER = rf"(?:(?![{_HAN}{_KATAKANA}\u3041-\u309f_])\w)"
+from rag_assets.text.scripts import HAN, KANA, KATAKANA_AND_MARKS
+
+_OTHER = rf"(?:(?![{HAN}{KANA}_])\w)"
 _WORD = re.compile(
     rf"(?P<number>(?<!{_OTHER})\d+(?:[.,:/]\d+)*(?!{_OTHER}))"
-    rf"|(?P<ideographs>[{_HAN}]+)|(?P<katakana>[{_KATAKANA}]+)|(?P<letters>{_OTHER}+)"
+    rf"|(?P<ideographs>[{HAN}]+)|(?P<katakana>[{KATAKANA_AND_MARKS}]+)|(?P<letters>{_OTHER}+)"
 )
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -89,4 +89,4 @@ def _parts(run: str, length: int) -> tuple[str, ...]:
 
 
 def _is_wide(term: str) -> bool:
-    return re.match(f"[{_HAN}{_KATAKANA}]", term) is not None
+    return re.match(f"[{HAN}{KATAKANA_AND_MARKS}]", term) is not None

@@ -8,14 +8,13 @@ import re
 import unicodedata
 from functools import lru_cache
 
-_KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc\u30fd-\u30ff"
-_KATAKANA = "\u30a1-\u30fa\u30fc"
-_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〇〆ヶ"
+from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import KANA, KATAKANA, NAME_HAN
 
 _DASHES = re.compile("[\u2010-\u2015\u2212\u207b\ufe63\uff0d]")
-_WIDE_BLANK = re.compile(f"(?<=[{_KANA}{_HAN}]) +| +(?=[{_KANA}{_HAN}])")
+_WIDE_BLANK = re.compile(f"(?<=[{KANA}{NAME_HAN}]) +| +(?=[{KANA}{NAME_HAN}])")
 _LETTER_HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
-_LAST_LONG_VOWEL = re.compile(f"(?<=[{_KATAKANA}]{{3}})ー(?![{_KATAKANA}])")
+_LAST_LONG_VOWEL = re.compile(f"(?<=[{KATAKANA}]{{3}})ー(?![{KATAKANA}])")
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "･": "・"})
 _EDGES = " \t\u3000、。,.;:・･!?！？「」『』【】〔〕《》〈〉\"'“”‘’*※◆■□●○◎▼▽△▲→←⇒|/"
 _OPENED = {"(": ")", "（": "）", "[": "]", "［": "］", "<": ">", "＜": "＞", "{": "}"}
@@ -43,7 +42,7 @@ def fold_name(name: str) -> str:
 
 def clean_name(name: str) -> str:
     """A name as it is shown: one line, without the brackets, bullets and punctuation around it."""
-    text = " ".join(name.split())
+    text = one_line(name)
     return _WIDE_BLANK.sub("", _stripped(text))
 
 

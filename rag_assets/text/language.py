@@ -7,6 +7,8 @@ import re
 from functools import cache
 from typing import Any
 
+from rag_assets.text.scripts import KANJI
+
 _SAMPLE_CHARS = 4000
 _LATIN_SAMPLE_CHARS = 1000
 _LATIN_MINIMUM = 20
@@ -18,6 +20,7 @@ _BESIDE_SHARE = 0.05  # ideographs for each letter from which Latin words that n
 _RARE_SHARE = 0.01
 _KANA = re.compile("[\u3041-\u309f\u30a1-\u30fa\u30fd-\u30ff\uff66-\uff9d]")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff々〇]")
+_JAPANESE = re.compile(f"[\u3041-\u30ff{KANJI}]")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 _WORD = re.compile("[A-Za-z\u00c0-\u024f']+")
 _SCRIPTS = (
@@ -99,6 +102,16 @@ def detect_language(text: str) -> str:
     if latin * 2 > letters and not _is_running_text(sample, latin):
         return "und"
     return _detect_by_profile(sample[:_LATIN_SAMPLE_CHARS])
+
+
+def is_japanese(text: str) -> bool:
+    """Whether a text, as a question or a heading, holds any Japanese character: it is answered in Japanese."""
+    return _JAPANESE.search(text) is not None
+
+
+def prompt_language(question: str) -> str:
+    """Language of the prompts for a question: `ja` or `en`."""
+    return "ja" if is_japanese(question) else "en"
 
 
 def is_ideographic(text: str) -> bool:

@@ -36,9 +36,14 @@ def without_controls(text: str) -> str:
     return _IN_TEXT.sub(lambda match: match[0] if len(match[0]) > 1 else "", text)
 
 
+def one_line(text: object) -> str:
+    """A text with each run of white space as one blank."""
+    return " ".join(str(text).split())
+
+
 def message_of(text: object, most_chars: int = MESSAGE_CHARS) -> str:
     """A message, as of an error, in one line, cut where it is long."""
-    line = printable_line(" ".join(str(text).split()))
+    line = printable_line(one_line(text))
     return line if len(line) <= most_chars else f"{line[: most_chars - 1]}…"
 
 

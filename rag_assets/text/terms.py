@@ -20,12 +20,13 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 
+from rag_assets.text.scripts import HAN, KANA
+
 QUERY_TERMS = 512
 _WORD_CHARS = 64  # longer ones are data, not words; their beginning still finds them
 
-_IDEOGRAPHS = "々〆\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
-_KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
-_RUN = re.compile(rf"(?P<cjk>[{_IDEOGRAPHS}{_KANA}]+)|(?P<word>(?:(?![{_IDEOGRAPHS}{_KANA}])\w)+)")
+_IDEOGRAPHS = f"{HAN}〆"
+_RUN = re.compile(rf"(?P<cjk>[{_IDEOGRAPHS}{KANA}]+)|(?P<word>(?:(?![{_IDEOGRAPHS}{KANA}])\w)+)")
 _IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_a-zA-Z0-9]+")
 _COMPOUND = re.compile(r"_|[a-z][A-Z]")

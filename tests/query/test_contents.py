@@ -216,4 +216,3 @@ def test_without_a_graph_all_is_empty(tmp_path: Path) -> None:
     assert graph.entities("x").total == graph.communities().total == graph.reports().total == 0
     assert (graph.entity("x"), graph.community("x"), graph.report("x")) == (None, None, None)
     assert not graph.levels()
-    assert not graph.entity_types()

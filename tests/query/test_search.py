@@ -16,7 +16,7 @@ import rag_assets.query
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import CHUNK_INDEX, SUMMARY_INDEX
-from rag_assets.query import MODES, Citation, Filters, KnowledgeBase
+from rag_assets.query import MODES, Citation, Filters, KnowledgeBase, LevelChoice
 from rag_assets.query.results import to_json
 from rag_assets.store.vectors.store import VectorStore
 
@@ -154,7 +154,8 @@ def test_the_trace_says_what_was_asked(base: KnowledgeBase) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_filters_hold_in_every_mode(base: KnowledgeBase, mode: str) -> None:
-    hits = base.search("顧客登録 plan token 画面", mode, 10, Filters(document=("specs/old/",))).hits
+    filters, coarsest = Filters(document=("specs/old/",)), LevelChoice(0, dynamic=False)
+    hits = base.search("顧客登録 plan token 画面", mode, 10, filters, levels=coarsest).hits
     assert {hit.document_id for hit in hits} == {"specs/old/plan.pdf"}
 
 

@@ -32,6 +32,7 @@ from rag_assets.contracts.content import Page
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.enrich.facets.taxonomy import Facet, Taxonomy, Value
 from rag_assets.enrich.questions.texts import sentences
+from rag_assets.text.scripts import KANJI, KATAKANA
 
 METHOD = "extractive"
 
@@ -47,10 +48,8 @@ _LINES = 400
 _EVIDENCE_CHARS = 120
 _QUOTED_WORDS = 2  # of a description that a line shares to speak for the value
 
-_WORD = re.compile(r"[a-z]{4,}|[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff々]{2,}")
-_SYSTEM_NAME = re.compile(
-    r"[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff々]+?(?<!サブ)(?=システム)|(?:[a-z]+ ){1,2}(?=systems?\b)"
-)
+_WORD = re.compile(rf"[a-z]{{4,}}|[{KATAKANA}{KANJI}]{{2,}}")
+_SYSTEM_NAME = re.compile(rf"[{KATAKANA}{KANJI}]+?(?<!サブ)(?=システム)|(?:[a-z]+ ){{1,2}}(?=systems?\b)")
 
 
 @dataclass(frozen=True)

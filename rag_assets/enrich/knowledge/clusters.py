@@ -62,11 +62,6 @@ class ClusterUpdate:
     question_count: int
     cluster_count: int
 
-    @property
-    def near_duplicate_share(self) -> float:
-        """Share of the questions that another one stands for."""
-        return 1 - self.cluster_count / self.question_count if self.question_count else 0.0
-
 
 def clusters_fingerprint() -> str:
     """Digest of the code that clusters depend on."""

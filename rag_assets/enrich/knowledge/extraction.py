@@ -13,12 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 
+from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import HAN, KATAKANA
+
 METHOD = "extractive"
 JOINER = " & "
 MOST_FACETS = 3  # values of different facets in a combination, at most
 
 # Compounds: ideographs and katakana in one run; hiragana carries grammar and parts them. Longer runs are no words.
-_COMPOUND = "[\u3005\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]"
+_COMPOUND = f"[{KATAKANA}{HAN}]"
 _TERM = re.compile(
     rf"(?<!{_COMPOUND}){_COMPOUND}{{2,16}}(?!{_COMPOUND})"
     r"|[A-Za-z][A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)*"
@@ -286,7 +289,7 @@ def compose_summary(selection: Selection, group: str, named: Sequence[str], term
         head = f"{group}: {documents} documents, {questions} questions."
         lines = [f"{head} Main terms: {', '.join(shown)}." if shown else head, "Typical questions:"]
     chosen = central_questions(selection, terms, max(0, chars - sum(map(len, lines))))
-    lines += [f"- {_one_line(each.question)} — {_beginning(each.answer)}" for each in chosen]
+    lines += [f"- {one_line(each.question)} — {_beginning(each.answer)}" for each in chosen]
     return "\n".join(lines)
 
 
@@ -319,9 +322,5 @@ def _length(question: Question) -> int:
 
 
 def _beginning(text: str) -> str:
-    line = _one_line(text)
+    line = one_line(text)
     return line if len(line) <= _ANSWER_CHARS else f"{line[: _ANSWER_CHARS - 1]}…"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -38,20 +38,19 @@ from rag_assets.enrich.questions.texts import (
     is_data,
     is_header_word,
     is_hollow,
-    is_japanese,
     is_label,
     is_record_label,
     is_section_name,
     is_sentence,
     joined,
-    one_line,
     plain_heading,
     says_something,
     sentences,
 )
 from rag_assets.enrich.summaries.extraction import row_text
 from rag_assets.parsing.chunking import column_names
-from rag_assets.text.language import detect_language, split_sentences
+from rag_assets.text.language import detect_language, is_japanese, split_sentences
+from rag_assets.text.plain import one_line
 
 Item = TypeVar("Item")
 

@@ -17,6 +17,7 @@ from rag_assets.enrich.questions.extraction import Pair, Passage
 from rag_assets.enrich.summaries.dialogues import Subject
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
 ASK_STEP = "ask_questions"
@@ -291,7 +292,7 @@ def _items(answer: Completion, name: str) -> list[JsonValue]:
 
 def _questions(answer: Completion, count: int) -> list[str]:
     """Questions that were asked, without those too long to be answered beside the text."""
-    found = [_one_line(item) for item in _items(answer, "questions")]
+    found = [one_line(item) for item in _items(answer, "questions")]
     return [text for text in found if text and estimate_tokens(text) <= _QUESTION_TOKENS - _NUMBER_TOKENS][:count]
 
 
@@ -301,7 +302,7 @@ def _replies(answer: Completion, questions: Sequence[str], passages: Sequence[Pa
     for index, item in _by_number(_items(answer, "answers"), "question", len(questions)):
         numbers = item["passages"] if isinstance(item["passages"], list) else []
         valid = sorted({n for n in numbers if isinstance(n, int) and 1 <= n <= len(passages)})
-        if (text := _one_line(item["answer"])) and valid:
+        if (text := one_line(item["answer"])) and valid:
             found.append(_Answered(questions[index], text, tuple(passages[n - 1] for n in valid)))
     return found
 
@@ -336,7 +337,3 @@ def _in_order(pairs: Sequence[Pair], passages: Sequence[Passage]) -> list[Pair]:
             best[key] = pair
     position = {passage.chunk_id: index for index, passage in enumerate(passages)}
     return sorted(best.values(), key=lambda pair: (position[pair.passages[0].chunk_id], pair.question))
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())

@@ -32,7 +32,9 @@ from rag_assets.contracts.content import Page
 from rag_assets.enrich.centrality import lexrank, terms, tf_idf
 from rag_assets.enrich.questions.candidates import Candidate, candidates, document_candidate, is_content, without_common
 from rag_assets.enrich.questions.phrases import CandidateKind
-from rag_assets.enrich.questions.texts import is_hollow, is_sentence, joined, one_line, sentences
+from rag_assets.enrich.questions.texts import is_hollow, is_sentence, joined, sentences
+from rag_assets.text.language import is_japanese
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import estimate_tokens
 
 METHOD = "extractive"
@@ -163,8 +165,7 @@ def grade(candidate: Candidate, frequency: Counter[str], unit_count: int) -> flo
         frequency: Sentences and rows of the document that hold each term.
         unit_count: Sentences and rows of the document.
     """
-    japanese = bool(re.search("[\u3041-\u30ff\u4e00-\u9fff]", candidate.question))
-    scale = 1 if japanese else 2
+    scale = 1 if is_japanese(candidate.question) else 2
     subject = set(terms(candidate.subject or candidate.question))
     rarest = math.log(unit_count + 1) or 1.0
     specific = [math.log((unit_count + 1) / max(1, frequency[term])) / rarest for term in subject]

@@ -85,9 +85,6 @@ class Japanese:
         place = self.about(section)
         return f"{place}にはどのような{name}がありますか。" if place else ""
 
-    def definition(self, name: str, _subject_is_plural: bool = False) -> str:
-        return f"{name}とは何ですか。"
-
     def section(self, heading: str) -> str:
         place = self._topic if self._topic and self._topic not in heading else ""
         prefix = f"{place}の" if place else ""
@@ -151,9 +148,6 @@ class English:
     def listed(self, section: str, name: str) -> str:
         place = self.about(section)
         return f"Which values of {_noun(name)} are listed in {place}?" if place else ""
-
-    def definition(self, name: str, subject_is_plural: bool = False) -> str:
-        return f"What {'are' if subject_is_plural else 'is'} {lowered(name)}?"
 
     def section(self, heading: str) -> str:
         if heading.endswith("?"):

@@ -7,15 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from rag_assets.enrich.questions.texts import (
-    LABEL_CHARS,
-    LETTER,
-    folded,
-    is_data,
-    is_header_word,
-    one_line,
-    says_something,
-)
+from rag_assets.enrich.questions.texts import LABEL_CHARS, LETTER, folded, is_data, is_header_word, says_something
+from rag_assets.text.plain import one_line
 
 _NUMBER_HEADER = re.compile(r"(?:no\.?|№|#|番号|項番|項|連番|通番|行番号?|.{0,8}no\.?|seq|s/n)\.?", re.IGNORECASE)
 _NAME_HEADER = re.compile(

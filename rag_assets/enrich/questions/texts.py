@@ -3,14 +3,14 @@
 import re
 import unicodedata
 
-from rag_assets.text.language import split_sentences
+from rag_assets.text.language import is_japanese, split_sentences
+from rag_assets.text.plain import one_line
 
 ANSWER_CHARS = 400
 _LINE_CHARS = 4000
 LETTER = re.compile(r"[^\W\d_]")
 LABEL_CHARS = {"ja": 20, "en": 40}  # of a label or a column name, at most
 
-_KANJI_OR_KANA = re.compile("[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff々ー]")
 _MARK = re.compile(r"[\s○〇◯×✕△▲◎●■□☑☐✓✔レ―‐－—–\-ー*＊・…./／:：()（）\[\]~〜～|｜+=<>＜＞]*")
 _NUMBERING = re.compile(
     r"^\s*(?:[■◆●▼◇□○・※*#]+\s*)*(?:(?:第\s*)?[0-9０-９]{1,3}(?:[.．\-－][0-9０-９]{1,3})*\s*(?:[.．章節編部)）]|(?=\s|[^\W\d_]))\s*"
@@ -130,7 +130,7 @@ def is_label(text: str, language: str) -> bool:
     if not 2 <= len(text) <= LABEL_CHARS[language] or is_data(text) or folded(text) in _EMPTY_WORDS:
         return False
     if language == "ja":
-        return _KANJI_OR_KANA.search(text) is not None and not re.search(
+        return is_japanese(text) and not re.search(
             r"^[※\[［<＜]|[。、！？「」【】…]|(?:について|については|する|した|です|ます|場合|とき|例|注|注意|参考|補足|備考|選択肢)$",
             text,
         )
@@ -187,11 +187,6 @@ def joined(text: str, language: str) -> str:
     return joined
 
 
-def one_line(text: str) -> str:
-    """A text with runs of white space as one blank."""
-    return " ".join(text.split())
-
-
 def folded(text: str) -> str:
     """A text as it is compared: NFKC, lower case, without blanks."""
     return unicodedata.normalize("NFKC", text).lower().replace(" ", "")
@@ -215,11 +210,6 @@ def is_header_word(text: str) -> bool:
 def is_record_label(text: str) -> bool:
     """Whether a text is the label of who wrote, changed or approved a document and when, which every document bears."""
     return _RECORD_LABEL.fullmatch(text.strip(" :：")) is not None
-
-
-def is_japanese(text: str) -> bool:
-    """Whether a text holds a Japanese character."""
-    return bool(_KANJI_OR_KANA.search(text))
 
 
 def is_small_word(word: str) -> bool:

@@ -13,6 +13,7 @@ from rag_assets.contracts.content import Page
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens, split_to_tokens
 
 PAGE_STEP = "summarize_page"
@@ -203,21 +204,17 @@ def _page_summary(answer: Completion) -> Summary | None:
     value = answer.value
     if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
         return None
-    page = _one_line(value["page"])
-    return Summary(_one_line(value["file"]), page) if page else None
+    page = one_line(value["page"])
+    return Summary(one_line(value["file"]), page) if page else None
 
 
 def _file_summary(answer: Completion) -> Summary | None:
     value = answer.value
     if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
         return None
-    text = _one_line(value["summary"])
+    text = one_line(value["summary"])
     return Summary(text) if text else None
 
 
 def _may_pass(answers: Sequence[Completion]) -> bool:
     return any(answer.may_pass for answer in answers)
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())

@@ -19,6 +19,7 @@ from rag_assets.contracts.content import Block, Page
 from rag_assets.enrich.centrality import lexrank, select_diverse, tf_idf
 from rag_assets.parsing.chunking import column_names
 from rag_assets.text.language import detect_language, split_sentences
+from rag_assets.text.plain import one_line
 
 METHOD = "extractive"
 
@@ -81,7 +82,7 @@ def outline(blocks: Sequence[Block]) -> Outline:
             case BlockKind.HEADER:
                 continue
             case BlockKind.HEADING:
-                headings.append(_one_line(block.text))
+                headings.append(one_line(block.text))
             case BlockKind.TABLE if block.rows:
                 columns += [name.rpartition(" > ")[2] for name in column_names(block.rows[: block.header_row_count])]
                 sentences += [row_text(row.cells) for row in block.rows[block.header_row_count :][:_MOST_CANDIDATES]]
@@ -210,13 +211,9 @@ def _weighed(scores: NDArray[np.float64], sentences: Sequence[str], common: Cont
 
 def row_text(cells: Sequence[str]) -> str:
     """A table row as a line: its cells, each once."""
-    return " ".join(dict.fromkeys(_one_line(cell) for cell in cells if cell.strip()))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(dict.fromkeys(one_line(cell) for cell in cells if cell.strip()))
 
 
 def _distinct(texts: Iterable[str], shortest: int) -> tuple[str, ...]:
-    kept = dict.fromkeys(text for text in (_one_line(text) for text in texts) if len(text) >= shortest)
+    kept = dict.fromkeys(text for text in (one_line(text) for text in texts) if len(text) >= shortest)
     return tuple(kept)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import PurePosixPath
 
-from rag_assets.contracts.content import Page
+from rag_assets.contracts.content import Page, page_id_of
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, FILE_SUMMARIES, PAGE_SUMMARIES
@@ -254,7 +254,7 @@ def file_title(document_id: str, title: str) -> str:
 
 
 def _page_record(document_id: str, page: Page, text: str, method: str) -> Record:
-    place = {"page_id": f"{document_id}#{page.number}", "page_number": page.number, "page_name": page.name}
+    place = {"page_id": page_id_of(document_id, page.number), "page_number": page.number, "page_name": page.name}
     return {"document_id": document_id, **place, **_facts(document_id, text, method)}
 
 

@@ -17,6 +17,7 @@ from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.models.prompts import fenced, load_prompt, prompt_fingerprint
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import detect_language
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens
 
 DESCRIBE_STEP = "describe_entity"
@@ -155,4 +156,4 @@ def description_dialogue(notes: Notes, chars: int) -> Dialogue[str]:
     ]
     if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
         return ""
-    return " ".join(str(answer.value["description"]).split())
+    return one_line(answer.value["description"])

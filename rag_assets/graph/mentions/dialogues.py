@@ -29,6 +29,7 @@ from rag_assets.graph.names import is_name
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.folding import clean_name, fold_name
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
 STEP = "extract_graph"
@@ -226,7 +227,7 @@ def _window_mentions(
     before = {key for _, key in seen}
     names: dict[str, int] = {}
     for item in answer.entities:
-        name, described = clean_name(str(item["name"])), " ".join(str(item["description"]).split())
+        name, described = clean_name(str(item["name"])), one_line(item["description"])
         key = fold_name(name)
         if not key or not (is_name(name) or any(character.isdigit() for character in name)):
             findings.dropped["no name"] += 1
@@ -271,7 +272,7 @@ def _window_relationships(
         repeated = max(names[source], names[target]) < window.fresh
         if repeated and (source, target) in stated:
             continue
-        described = " ".join(str(item["description"]).split())
+        described = one_line(item["description"])
         strength = min(10.0, max(0.0, float(str(item["strength"]))))
         start = min(names[source], names[target])
         findings.relationships.append(
@@ -299,7 +300,7 @@ def _window_claims(
     for item in answer.claims:
         subject = fold_name(clean_name(str(item["subject"])))
         concerned = None if item["object"] is None else fold_name(clean_name(str(item["object"])))
-        source_text = " ".join(str(item["source_text"]).split())
+        source_text = one_line(item["source_text"])
         found = folded.find(source_text, window.start, window.end, words=False)
         if subject not in names or found is None:
             findings.dropped["claim without subject or source"] += 1
@@ -317,7 +318,7 @@ def _window_claims(
                 str(item["status"]),
                 _text_or_none(item["start_date"]),
                 _text_or_none(item["end_date"]),
-                " ".join(str(item["description"]).split()),
+                one_line(item["description"]),
                 source_text,
             )
         )

@@ -33,6 +33,7 @@ from rag_assets.graph.names import is_code, is_name
 from rag_assets.parsing.records import page_text
 from rag_assets.text.folding import clean_name, fold_name
 from rag_assets.text.language import detect_language
+from rag_assets.text.plain import one_line
 
 METHOD = "extractive"
 
@@ -377,7 +378,7 @@ def _says_something(text: str, name: str) -> bool:
 
 
 def _shortened(text: str) -> str:
-    text = " ".join(text.split())
+    text = one_line(text)
     return text if len(text) <= _DESCRIPTION_CHARS else f"{text[: _DESCRIPTION_CHARS - 1]}…"
 
 

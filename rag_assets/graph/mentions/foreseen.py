@@ -17,6 +17,7 @@ from rag_assets.graph.names import LONGEST_CHARS, is_name
 from rag_assets.models.structured import merged, parse_json
 from rag_assets.text.folding import clean_name, fold_name
 from rag_assets.text.language import detect_language
+from rag_assets.text.scripts import KANJI, KATAKANA
 from rag_assets.text.tokens import mean_tokens
 
 FORESEEN_STEPS = (STEP, GLEAN_STEP)
@@ -29,7 +30,7 @@ _NAMES_OF_A_CLAIM = 3
 _DESCRIPTION_CHARS = 120
 _STRENGTH = 5
 _MATERIAL = re.compile(r"<(document-[0-9a-f]+)>\n(.*)\n</\1>", re.DOTALL)
-_COMPOUND = re.compile("[\u3400-\u4dbf\u4e00-\u9fff々\u30a1-\u30fa\u30fcA-Za-z0-9_]{3,}")
+_COMPOUND = re.compile(f"[{KANJI}{KATAKANA}A-Za-z0-9_]{{3,}}")
 _CELL = " | "
 
 

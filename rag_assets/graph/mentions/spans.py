@@ -12,6 +12,7 @@ from rag_assets.graph.entity_types import IDENTIFIER, TERM
 from rag_assets.graph.names import CODE, is_cell_reference, is_code, is_name
 from rag_assets.graph.plain_words import plain_words
 from rag_assets.text.folding import fold_name
+from rag_assets.text.scripts import KANJI, KATAKANA
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,7 @@ class KnownNames:
             position += 1
 
 
-_COMPOUND = re.compile("[A-Za-z0-9_\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff々]")
+_COMPOUND = re.compile(f"[A-Za-z0-9_{KATAKANA}{KANJI}]")
 _ASCII = re.compile(r"[A-Za-z0-9_]")
 _BEFORE = frozenset("各同当本該全他")
 _AFTER = frozenset("等側用毎別内外上中時後前間的様宛")

@@ -17,6 +17,7 @@ from rag_assets.graph.mentions.spans import KnownNames, identifiers, quoted_term
 from rag_assets.graph.names import is_code, is_key, is_name
 from rag_assets.parsing.chunking import column_names
 from rag_assets.text.folding import clean_name, fold_name
+from rag_assets.text.plain import one_line
 
 _NAMING = re.compile(
     r"(?:名|名称|ＩＤ|ID|コード|キー|項目|用語|略称|略語|画面|テーブル|ファイル|電文|機能|処理|部品|ツール|name|key|term|item|code|title)"
@@ -151,7 +152,7 @@ def _labels(pages: Iterable[Page]) -> Iterator[str]:
 
 def _labelled(cells: Sequence[str]) -> list[tuple[str, str]]:
     """Labels and values of the row of a form, as in `取引ID | W41AB02 | 取引名 | 照会`; empty for other rows."""
-    texts = [" ".join(cell.split()) for cell in cells]
+    texts = [one_line(cell) for cell in cells]
     distinct = [text for index, text in enumerate(texts) if text and (not index or text != texts[index - 1])]
     if len(distinct) < 2 or len(distinct) % 2:
         return []
@@ -210,7 +211,7 @@ def _column_type(column: str, name: str, types: EntityTypes) -> str:
 def _row_description(columns: Sequence[str], cells: Sequence[str], naming: Sequence[int]) -> str:
     """What a row says of its key: its describing columns, else all but the key."""
     pairs = {
-        column: " ".join(cell.split())
+        column: one_line(cell)
         for index, (column, cell) in enumerate(zip(columns, cells, strict=True))
         if cell.strip() and column.strip() and index not in naming[:1]
     }

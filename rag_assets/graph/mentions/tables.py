@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import PurePosixPath
 
-from rag_assets.contracts.content import Page
+from rag_assets.contracts.content import Page, page_id_of
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, CLAIMS, ENTITY_MENTIONS, RELATIONSHIP_MENTIONS
@@ -339,7 +339,7 @@ class _Document:
         return {
             "document_id": self.document_id,
             "shard": shard_of(self.document_id),
-            "page_id": f"{self.document_id}#{page_number}",
+            "page_id": page_id_of(self.document_id, page_number),
             "page_number": page_number,
             "chunk_id": self._chunk_id(page_number, block, place, name),
         }

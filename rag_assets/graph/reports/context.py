@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rag_assets.graph.reports.references import Records, cited
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
 _COLUMNS = {
@@ -350,7 +351,7 @@ def _degrees(relationships: Sequence[Relationship]) -> Counter[str]:
 
 
 def _line(*cells: str) -> str:
-    return " | ".join(" ".join(cell.split()) for cell in cells)
+    return " | ".join(one_line(cell) for cell in cells)
 
 
 def _length(text: str) -> int:

@@ -8,6 +8,7 @@ from rag_assets.graph.reports.context import ReportContext
 from rag_assets.graph.reports.extraction import HIGHEST_RATING, MOST_FINDINGS, Finding, Report, Subject, checked_report
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.text.plain import one_line
 
 STEP = "report_community"
 
@@ -107,15 +108,11 @@ def _report(answer: Completion) -> Report | None:
     if not isinstance(rating, int | float) or not isinstance(findings, list):
         return None
     found = [
-        Finding(_one_line(each["summary"]), str(each["explanation"]).strip())
+        Finding(one_line(each["summary"]), str(each["explanation"]).strip())
         for each in findings
         if isinstance(each, dict)
     ]
-    title, summary = _one_line(value["title"]), str(value["summary"]).strip()
+    title, summary = one_line(value["title"]), str(value["summary"]).strip()
     if not (title and summary and found):
         return None
-    return Report(title, summary, float(rating), _one_line(value["rating_explanation"]), tuple(found))
-
-
-def _one_line(text: object) -> str:
-    return " ".join(str(text).split())
+    return Report(title, summary, float(rating), one_line(value["rating_explanation"]), tuple(found))

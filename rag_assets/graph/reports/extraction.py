@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from rag_assets.graph.reports.context import Claim, Elements, Entity, PartReport, Relationship, ReportContext
 from rag_assets.graph.reports.references import Records, check_references, cited, reference
 from rag_assets.text.language import detect_language, split_sentences
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import estimate_tokens
 
 METHOD = "extractive"
@@ -226,7 +227,7 @@ def _finding(entity: Entity, edges: Sequence[Relationship], claims: Sequence[Cla
 
 def _opening(text: str, words: "_Words") -> str:
     """The first sentences of a description, in one line."""
-    line = " ".join(text.split())
+    line = one_line(text)
     sentences = split_sentences(line, words.language)[:_SENTENCES]
     if not sentences:
         return ""
@@ -238,7 +239,7 @@ def _opening(text: str, words: "_Words") -> str:
 
 
 def _short(name: str) -> str:
-    line = " ".join(name.split())
+    line = one_line(name)
     return line if len(line) <= _NAME_CHARS else f"{line[:_NAME_CHARS]}…"
 
 

@@ -14,6 +14,7 @@ from rag_assets.contracts.content import Block, Formula
 from rag_assets.parsing.archive import Archive, Relation, local_name
 from rag_assets.parsing.excel.cells import Area, SheetCells, clean_text, parse_area, rich_text
 from rag_assets.text.cells import column_letters, cover
+from rag_assets.text.plain import one_line
 
 _SHOWN_CELL_CHOICES = 5  # of a list whose values stand in cells, which are shown in their own place
 _SHOWN_RANGES = 20
@@ -95,7 +96,7 @@ def choice_blocks(cells: SheetCells, resolve: Resolve) -> list[Block]:
     for formula, areas in cells.choices:
         literal = len(formula) > 1 and formula.startswith('"') and formula.endswith('"')
         values, place = (formula[1:-1].replace('""', '"').split(","), "") if literal else resolve(formula)
-        kept = tuple(dict.fromkeys(text for value in values if (text := " ".join(value.split()))))
+        kept = tuple(dict.fromkeys(text for value in values if (text := one_line(value))))
         if kept:
             by_choices.setdefault((kept, place), []).extend(areas)
     return [_choice_block(values, place, sorted(set(areas))) for (values, place), areas in by_choices.items()]

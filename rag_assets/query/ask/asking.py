@@ -46,8 +46,8 @@ from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.modes import SearchParameters
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.rewriting_rules import with_history
-from rag_assets.query.search.sub_queries import question_language
 from rag_assets.query.stored import StoredTables
+from rag_assets.text.language import prompt_language
 from rag_assets.text.tokens import estimate_tokens
 
 
@@ -70,7 +70,7 @@ class Retrieval:
     @property
     def language(self) -> str:
         """Of prompts, and of what is said without a model."""
-        return question_language(self.question)
+        return prompt_language(self.question)
 
     @property
     def as_question(self) -> Question:

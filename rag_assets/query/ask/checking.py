@@ -12,6 +12,7 @@ from rag_assets.contracts.generation import JsonValue
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.markup import evidence_of, settled, without_markup
 from rag_assets.query.ask.quotes import carries, stands_in, unfounded
+from rag_assets.text.plain import one_line
 
 NOT_FOUND = {"ja": "資料には記載が見当たりません。", "en": "The documents do not say."}
 
@@ -108,7 +109,7 @@ def _quotes(citations: object) -> list[tuple[int, str]]:
     for each in citations if isinstance(citations, list) else []:
         number, quote = (each.get("number"), each.get("quote")) if isinstance(each, dict) else (None, None)
         if isinstance(number, int) and isinstance(quote, str):
-            found.append((number, " ".join(quote.split())))
+            found.append((number, one_line(quote)))
     return found
 
 

@@ -22,6 +22,8 @@ from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.content_words import content_terms, content_words, held_share
+from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import HIRAGANA, SPACELESS
 from rag_assets.text.terms import query_terms
 
 OPENING = {"ja": "資料の記載:", "en": "From the documents:"}
@@ -48,12 +50,11 @@ _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 _ENDED = re.compile(r"[。！？.!?]$")
 _WORD = re.compile(r"\w")
-_WIDE = "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _ENDS = (
     re.compile(r"(?= \| )|(?<=[。！？；])"),
     re.compile(r"(?<=[、，)）」』])|(?=\s)"),
-    re.compile("(?<=[\u3041-\u309f])(?![\u3041-\u309f])"),
-    re.compile(f"(?<=[{_WIDE}])"),
+    re.compile(f"(?<=[{HIRAGANA}])(?![{HIRAGANA}])"),
+    re.compile(f"(?<=[{SPACELESS}])"),
 )  # where a long quote may end, the best first; none is within a number or an identifier
 _CELL = " | "
 _VALUE = re.compile(r"^\W*\d[\d.,:/-]*\W*$|: |[☐☑]")
@@ -132,7 +133,7 @@ def _chosen(quotes: Sequence[_Quote], scores: Mapping[_Quote, float]) -> list[_Q
 def _quotes(source: Source) -> list[_Quote]:
     found: dict[str, _Quote] = {}
     for text, header in _sentences(source.whole_text):
-        whole = " ".join(text.split())
+        whole = one_line(text)
         cut = _cut(whole)
         if len(cut) <= _LONGEST_QUOTE_CHARS and len(content_words(cut)) >= _LEAST_WORDS:
             found.setdefault(cut, _Quote(source, cut, header, cut != whole, _terms(f"{cut} {header}")))
@@ -247,7 +248,7 @@ def _stored_answers(asked: frozenset[str], sources: Sequence[Source]) -> list[Se
     if not found:
         return []
     _, _, source, best = min(found, key=lambda each: each[:2])
-    answer = " ".join(best.answer.split())
+    answer = one_line(best.answer)
     quote = answer if stands_in(answer, source.whole_text) else quote_for(answer, source)
     citation = SentenceCitation(source.number, quote, stands_in(answer, source.whole_text))
     return [Sentence(f"{best.question} {answer}", (citation,))]

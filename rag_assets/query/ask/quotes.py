@@ -15,8 +15,9 @@ import unicodedata
 from collections.abc import Sequence
 
 from rag_assets.text.content_words import content_terms, content_words, held_share, is_wide
+from rag_assets.text.scripts import RARE_HAN, SPACELESS
 
-_WIDE = "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+_WIDE = f"{SPACELESS}{RARE_HAN}\uac00-\ud7af"  # and Korean
 _NUMBER = r"\d+(?:[.,:/]\d+)*"
 _LETTER = rf"(?![{_WIDE}\d_])\w"
 _TOKEN = re.compile(rf"(?P<number>{_NUMBER})|(?P<wide>[{_WIDE}])|(?P<word>(?:{_LETTER})+)|(?P<sign>[%‰°$€£¥±])")

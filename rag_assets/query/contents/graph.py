@@ -270,15 +270,6 @@ class GraphContents:
             rows.tolist(), limit, cursor, lambda at: _entity_entries(table.take(pa.array(at, pa.int64())))
         )
 
-    def entity_types(self) -> dict[str, int]:
-        """Types of entities with their numbers, the most frequent first.
-
-        Raises:
-            StoreError: A file is missing or damaged.
-        """
-        counted = {each["values"]: each["counts"] for each in pc.value_counts(self._entities()["type"]).to_pylist()}
-        return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
-
     def entity(self, entity_id: str) -> EntityContents | None:
         """An entity; None where there is no such entity.
 

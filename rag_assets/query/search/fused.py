@@ -8,13 +8,13 @@ Source: reciprocal rank fusion with k = 60 of G. Cormack, C. Clarke and S. Bütt
 
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.fusion import reciprocal_rank
 from rag_assets.query.search.grouping import grouped, target
-from rag_assets.query.search.index import Candidate, scored
+from rag_assets.query.search.index import Candidate, at_once, scored
 from rag_assets.query.search.passages import CANDIDATES
 from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest
 
@@ -47,18 +47,15 @@ class FusedSearch:
         depth = max(CANDIDATES, request.depth)
         asked = replace(request, depth=depth, show_all=False)
 
-        def search(name: str) -> tuple[list[Candidate], TraceRecorder]:
-            own, began = TraceRecorder(), time.perf_counter()
+        def search(name: str, own: TraceRecorder) -> list[Candidate]:
+            began = time.perf_counter()
             found = self._parts[name](asked, indexes, own)[:depth]
             own.add("part", began, len(found), scores=scored(found), texts=(name,))
-            return found, own
+            return found
 
-        with ThreadPoolExecutor(len(self._parts)) as threads:
-            results = list(threads.map(search, self._parts))
-        for _, own in results:
-            trace.steps += own.steps
+        results = at_once([partial(search, name) for name in self._parts], trace)
         began = time.perf_counter()
-        lists = [grouped(found, self._granularity) for found, _ in results]
+        lists = [grouped(found, self._granularity) for found in results]
         rankings = [{target(each, self._granularity): each.score for each in found} for found in lists]
         scores = reciprocal_rank(rankings)
         fused: dict[str, Candidate] = {}
@@ -69,7 +66,7 @@ class FusedSearch:
                 fused[result] = replace(known, questions=candidate.questions)
         best = sorted(fused.values(), key=lambda each: (-each.score, each.key))
         shown = {candidate.key for candidate in best}
-        others = {each.key: replace(each, score=0.0) for found, _ in results for each in found if each.key not in shown}
+        others = {each.key: replace(each, score=0.0) for found in results for each in found if each.key not in shown}
         by_passage = [{fused[result].key: score for result, score in ranking.items()} for ranking in rankings]
         trace.add("fuse", began, len(best), scores=scored(best, by_passage), texts=tuple(self._parts))
         return [*best, *(others[key] for key in sorted(others))]

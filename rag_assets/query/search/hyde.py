@@ -21,6 +21,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +32,10 @@ from rag_assets.contracts.generation import Completion, Message, Outcome, Reques
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.query.results import TraceRecorder
-from rag_assets.query.search.fusion import borda, comb_mnz, comb_sum, min_max, ranked, reciprocal_rank
-from rag_assets.query.search.index import Candidate, scored
+from rag_assets.query.search.fusion import borda, comb_mnz, comb_sum, min_max, reciprocal_rank
+from rag_assets.query.search.index import Candidate, at_once, rescored, scored
 from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest, clean_text
-from rag_assets.query.search.sub_queries import question_language
+from rag_assets.text.language import prompt_language
 from rag_assets.text.tokens import cut_to_tokens
 
 STEP = "hypothetical_passage"
@@ -140,14 +142,14 @@ class HydeSearch:
         pool = max(self._options.pool, request.depth)
         lists = self._found(replace(request, depth=pool), indexes, trace)
         began = time.perf_counter()
-        union = {candidate.key: candidate for found in reversed(lists) for candidate in found}
+        union = {candidate.key: candidate for found in lists for candidate in found}
         keys = sorted(union)
         passages = indexes.chunks.vectors([union[key].row_id for key in keys])
         scores = scaled_similarities(np.stack([vector for _, vector, _ in self._searches]), passages)
         matrix = [dict(zip(keys, row, strict=True)) for row in scores.tolist()]
         own = [{candidate.key for candidate in found} for found in lists]
         fused = fused_scores(matrix, own, self._options.fusion, self._options.rrf_k)
-        best = [replace(union[key], score=score) for key, score in ranked(fused)]
+        best = rescored(chain.from_iterable(lists), fused)
         trace.add("fuse", began, len(best), scores=scored(best, matrix), texts=(self._options.fusion.value,))
         return best
 
@@ -172,20 +174,10 @@ class HydeSearch:
         """What each hypothetical passage finds; they are searched at the same time."""
         pool = request.depth
 
-        def search(asked: tuple[str, NDArray[np.float32], Mode]) -> tuple[list[Candidate], TraceRecorder]:
-            text, vector, retriever = asked
-            own = TraceRecorder()
-            return retriever(replace(request, text=text, vector=vector), indexes, own)[:pool], own
+        def search(text: str, vector: NDArray[np.float32], retriever: Mode, own: TraceRecorder) -> list[Candidate]:
+            return retriever(replace(request, text=text, vector=vector), indexes, own)[:pool]
 
-        asked = self._searches or []
-        if len(asked) == 1:
-            results = [search(asked[0])]
-        else:
-            with ThreadPoolExecutor(len(asked)) as threads:
-                results = list(threads.map(search, asked))
-        for _, own in results:
-            trace.steps += own.steps
-        return [found for found, _ in results]
+        return at_once([partial(search, *each) for each in self._searches or ()], trace)
 
     def _with_feedback(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         deep = replace(request, depth=max(FEEDBACK_CANDIDATES, request.depth), show_all=False)
@@ -201,10 +193,9 @@ class HydeSearch:
         _, vector, other = self._feedback
         lists = own, other(replace(deep, vector=vector), indexes, trace)
         began = time.perf_counter()
-        union = {candidate.key: candidate for found in lists for candidate in found}
         scores = [{candidate.key: candidate.score for candidate in found} for found in lists]
         added = comb_sum([min_max(each) for each in scores])
-        best = [replace(union[key], score=score) for key, score in ranked(added)]
+        best = rescored(chain(*reversed(lists)), added)
         trace.add("fuse", began, len(best), scores=scored(best, scores))
         return best
 
@@ -317,7 +308,7 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _call(query: str, generator: Generator) -> Request:
-    prompt = load_prompt(STEP, question_language(query))
+    prompt = load_prompt(STEP, prompt_language(query))
     return Request(
         prompt.prefix.substitute(),
         (Message("user", prompt.question.substitute(query=fenced(cut_to_tokens(query, _QUERY_TOKENS), "query"))),),

@@ -5,8 +5,9 @@ candidates are shown.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX, VectorTable
 from rag_assets.query.results import TRACED, FoundQuestion, Rescored, TraceRecorder
+from rag_assets.query.search.fusion import ranked
 from rag_assets.store.vectors.store import VectorStore, sql_in
 from rag_assets.store.vectors.upkeep import readable
 from rag_assets.text.terms import query_terms
@@ -61,6 +63,32 @@ def scored(found: Sequence[Candidate], lists: Sequence[Mapping[str, float]] = ()
     return tuple(
         Rescored(each.key, each.score, lists=tuple(scores.get(each.key) for scores in lists)) for each in found[:TRACED]
     )
+
+
+def at_once(searches: Sequence[Callable[[TraceRecorder], _Read]], trace: TraceRecorder) -> list[_Read]:
+    """Results of searches that run at the same time; their steps stand in the trace in the order given."""
+    traces = [TraceRecorder() for _ in searches]
+    if len(searches) == 1:
+        results = [searches[0](traces[0])]
+    else:
+        with ThreadPoolExecutor(len(searches)) as threads:
+            results = list(threads.map(lambda search, own: search(own), searches, traces))
+    for own in traces:
+        trace.steps += own.steps
+    return results
+
+
+def rescored(candidates: Iterable[Candidate], scores: Mapping[str, float]) -> list[Candidate]:
+    """Candidates with other scores, by these; equal ones by key.
+
+    Args:
+        candidates: Those that are scored; of several with one key, the first stands.
+        scores: By key.
+    """
+    union: dict[str, Candidate] = {}
+    for candidate in candidates:
+        union.setdefault(candidate.key, candidate)
+    return [replace(union[key], score=score) for key, score in ranked(scores)]
 
 
 def _readable(read: Callable[Concatenate["Index", _Given], _Read]) -> Callable[Concatenate["Index", _Given], _Read]:

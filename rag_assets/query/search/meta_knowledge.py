@@ -8,14 +8,14 @@ questions those that the query finds and those of all sub-queries together. Scor
 
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.filters import FACETS_COLUMN
 from rag_assets.query.results import FoundQuestion, TraceRecorder
 from rag_assets.query.search.fusion import comb_sum, min_max, ranked
-from rag_assets.query.search.index import Candidate, Index, scored
+from rag_assets.query.search.index import Candidate, Index, at_once, scored
 from rag_assets.query.search.passages import search_both, search_hybrid
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.sub_queries import Planner, SubQuery
@@ -82,8 +82,7 @@ def _search_questions(
     depth = max(_QUESTIONS, request.depth)
     given = request.filters.to_sql(questions.columns)
 
-    def search(sub_query: SubQuery) -> tuple[list[Candidate], TraceRecorder]:
-        own = TraceRecorder()
+    def search(sub_query: SubQuery, own: TraceRecorder) -> list[Candidate]:
         where = " AND ".join(filter(None, (given, _within(sub_query.selections)))) or None
         began = time.perf_counter()
         found = search_both(questions, sub_query.text, sub_query.vector, where, depth, own)[:depth]
@@ -96,16 +95,9 @@ def _search_questions(
             where=where,
             texts=(sub_query.text,),
         )
-        return found, own
+        return found
 
-    if len(plan) == 1:
-        results = [search(plan[0])]
-    else:
-        with ThreadPoolExecutor(len(plan)) as pool:
-            results = list(pool.map(search, plan))
-    for _, own in results:
-        trace.steps += own.steps
-    return [found for found, _ in results]
+    return at_once([partial(search, each) for each in plan], trace)
 
 
 def _passages(

@@ -14,8 +14,8 @@ of both have equal weight.
 """
 
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,8 @@ from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.query.results import TraceRecorder
-from rag_assets.query.search.fusion import comb_sum, min_max, ranked
-from rag_assets.query.search.index import Candidate, Index, scored
+from rag_assets.query.search.fusion import comb_sum, min_max
+from rag_assets.query.search.index import Candidate, Index, at_once, rescored, scored
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.store.vectors.store import sql_in
 
@@ -69,15 +69,12 @@ def search_both(
         depth: Candidates of each kind.
         trace: Told what was done.
     """
-    by_words = TraceRecorder()
-    with ThreadPoolExecutor(1) as thread:
-        matching = thread.submit(index.matching, text, where, depth, by_words)
-        found = (index.nearest(vector, where, depth, trace), matching.result())
-    trace.steps += by_words.steps
+    rankings = at_once(
+        [partial(index.nearest, vector, where, depth), partial(index.matching, text, where, depth)], trace
+    )
     began = time.perf_counter()
-    candidates = {candidate.key: candidate for ranking in found for candidate in ranking}
-    own = [{candidate.key: candidate.score for candidate in ranking} for ranking in found]
-    fused = [replace(candidates[key], score=score) for key, score in ranked(comb_sum([min_max(each) for each in own]))]
+    own = [{candidate.key: candidate.score for candidate in ranking} for ranking in rankings]
+    fused = rescored(chain(*reversed(rankings)), comb_sum([min_max(each) for each in own]))
     trace.add("fuse", began, len(fused), scores=scored(fused, own) if index.name == CHUNK_INDEX.name else ())
     return fused
 
@@ -102,10 +99,9 @@ def search_two_step(request: RetrievalRequest, indexes: Indexes, trace: TraceRec
     depth = max(CANDIDATES, request.depth)
     passages = search_both(chunks, request.text, request.embedding, where, depth, trace)
     began = time.perf_counter()
-    found = {each.key: each for each in passages}
     own = {each.key: each.score for each in passages}
     led = {each.key: places[each.document_id if by_file else each.page_id or ""] for each in passages}
-    fused = [replace(found[key], score=score) for key, score in ranked(comb_sum([own, led]))]
+    fused = rescored(passages, comb_sum([own, led]))
     trace.add("fuse", began, len(fused), scores=scored(fused, [own, led]))
     return fused
 

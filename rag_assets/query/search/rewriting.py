@@ -27,7 +27,8 @@ from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest, clean_text
 from rag_assets.query.search.rewriting_rules import REMEMBERED_TURNS, with_history
-from rag_assets.query.search.sub_queries import question_language
+from rag_assets.text.language import prompt_language
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens
 
 STEP = "rewrite_query"
@@ -144,11 +145,11 @@ def _folded(text: str) -> str:
 
 
 def _line(value: object) -> str:
-    return " ".join(value.split()) if isinstance(value, str) else ""
+    return one_line(value) if isinstance(value, str) else ""
 
 
 def _call(question: str, history: Sequence[Turn]) -> Request:
-    prompt = load_prompt(STEP, question_language(question))
+    prompt = load_prompt(STEP, prompt_language(question))
     told = [
         f"Q: {cut_to_tokens(turn.question, _TURN_TOKENS)}\nA: {cut_to_tokens(turn.answer, _TURN_TOKENS)}"
         for turn in history

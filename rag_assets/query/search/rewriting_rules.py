@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from rag_assets.contracts.ports import Rewrite, Turn
+from rag_assets.text.plain import one_line
 
 REMEMBERED_TURNS = 3
 
@@ -217,7 +218,7 @@ def _without_asking(sentence: str) -> str:
     text = _QUESTION_WORDS.sub(" ", text)
     text = _REQUEST_OPENING.sub(" ", text)
     text = _WORD.sub(lambda found: " " if _is_empty(found[0]) else found[0], text)
-    return " ".join(text.split())
+    return one_line(text)
 
 
 def _is_empty(word: str) -> bool:

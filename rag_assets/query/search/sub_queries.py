@@ -9,7 +9,6 @@ a language model the summary speaks through its key terms.
 """
 
 import json
-import re
 import time
 import unicodedata
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.query.filters import Filters
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.knowledge import Knowledge, Selection
+from rag_assets.text.language import prompt_language
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
 CHOOSE_STEP = "choose_knowledge"
@@ -44,7 +44,6 @@ _CHOICE_TOKENS = 300
 _PLAN_CHARS = 300
 _SUB_QUERY_CHARS = 200
 _PLAN_TOKENS = 2 * int((_PLAN_CHARS + MOST_SUB_QUERIES * _SUB_QUERY_CHARS) * 1.5)
-_JAPANESE = re.compile("[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 
 
 @dataclass(frozen=True)
@@ -265,7 +264,7 @@ def _choice_request(query: str, known: Sequence[Selection], context_tokens: int)
         if lines and tokens < 0:
             break
         lines.append(line)
-    prompt = load_prompt(CHOOSE_STEP, question_language(query))
+    prompt = load_prompt(CHOOSE_STEP, prompt_language(query))
     groups: JsonValue = {
         "type": "array",
         "maxItems": MOST_SELECTIONS,
@@ -284,7 +283,7 @@ def _plan_request(query: str, chosen: Sequence[Selection], context_tokens: int) 
     room = context_tokens - _PROMPT_TOKENS - _QUERY_TOKENS - _PLAN_TOKENS
     each_tokens = max(_LEAST_TOKENS, min(_SUMMARY_TOKENS, room // len(chosen)))
     told = [cut_to_tokens(f"{each.name}\n{', '.join(each.key_terms)}\n{each.text}", each_tokens) for each in chosen]
-    prompt = load_prompt(PLAN_STEP, question_language(query))
+    prompt = load_prompt(PLAN_STEP, prompt_language(query))
     queries: JsonValue = {
         "type": "array",
         "maxItems": MOST_SUB_QUERIES,
@@ -306,11 +305,6 @@ def _request(step: str, prefix: str, question: str, properties: dict[str, JsonVa
 
 def _fenced_query(query: str) -> str:
     return fenced(cut_to_tokens(query, _QUERY_TOKENS), "query")
-
-
-def question_language(text: str) -> str:
-    """Language of the prompts for a question: `ja` where it holds Japanese, else `en`."""
-    return "ja" if _JAPANESE.search(text) else "en"
 
 
 def _folded(text: str) -> str:

@@ -28,7 +28,7 @@ _KEEP_ALIVE_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
 
 
-class _Asking:
+class _AnswerStream:
     """One question that is being answered.
 
     Args:
@@ -149,17 +149,17 @@ async def answered(request: Request, service: Service, asked: AskRequest, mode: 
         RagAssetsError: The question cannot be answered.
         Problem: Too many wait, or the caller is gone.
     """
-    asking = _Asking(request, service, asked, mode)
+    stream = _AnswerStream(request, service, asked, mode)
     try:
-        version = await asking.version()
+        version = await stream.version()
         while True:
-            event = await asking.next()
+            event = await stream.next()
             if isinstance(event, Answered):
                 return json_response(event.answer, version)
             if event is None:
                 raise Problem(500, "there is no answer")
     finally:
-        asking.leave()
+        stream.leave()
 
 
 async def answer_events(request: Request, service: Service, asked: AskRequest, mode: str) -> Response:
@@ -169,25 +169,25 @@ async def answer_events(request: Request, service: Service, asked: AskRequest, m
         RagAssetsError: The question cannot be answered.
         Problem: Too many wait, or the caller is gone.
     """
-    asking = _Asking(request, service, asked, mode)
+    stream = _AnswerStream(request, service, asked, mode)
     try:
-        version = await asking.version()
-        first = await asking.next()
+        version = await stream.version()
+        first = await stream.next()
     except BaseException:
-        asking.leave()
+        stream.leave()
         raise
     headers = {"X-Accel-Buffering": "no", **version_header(version)}
-    return StreamingResponse(_sent(service, asking, first), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_sent(service, stream, first), media_type="text/event-stream", headers=headers)
 
 
-async def _sent(service: Service, asking: _Asking, first: AnswerEvent | None) -> AsyncIterator[bytes]:
+async def _sent(service: Service, stream: _AnswerStream, first: AnswerEvent | None) -> AsyncIterator[bytes]:
     event = first
     try:
         while event is not None:
             yield _as_event(event)
             while True:
                 try:
-                    event = await asking.next(_KEEP_ALIVE_SECONDS)
+                    event = await stream.next(_KEEP_ALIVE_SECONDS)
                     break
                 except TimeoutError:
                     yield b": still writing\n\n"
@@ -198,7 +198,7 @@ async def _sent(service: Service, asking: _Asking, first: AnswerEvent | None) ->
         _log.exception("an answer failed")
         yield _event("error", {"status": 500, "detail": "the request failed; see the log"})
     finally:
-        asking.leave()
+        stream.leave()
 
 
 def _as_event(event: AnswerEvent) -> bytes:

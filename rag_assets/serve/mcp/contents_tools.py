@@ -194,7 +194,7 @@ def _details(community: CommunityContents, start: int) -> schemas.CommunityDetai
     report = community.report
     return schemas.CommunityDetails(
         community=community.entry,
-        report=schemas.Report(
+        report=schemas.CommunityReport(
             title=report.entry.title,
             summary=report.entry.summary,
             rating=report.entry.rating,
@@ -206,7 +206,7 @@ def _details(community: CommunityContents, start: int) -> schemas.CommunityDetai
         parts=community.parts[:_PARTS] if not start else (),
         members=community.members[start:],
         relationships=[
-            schemas.Relationship(
+            schemas.NamedRelationship(
                 source=names[edge.source_id],
                 target=names[edge.target_id],
                 description=_short(edge.description, _SUMMARY_CHARS // 2),

@@ -10,6 +10,7 @@ from functools import lru_cache
 from rag_assets.query.contents.contents import Contents
 from rag_assets.query.contents.pages import CellArea, PageBlock, PageContents, Row, parse_area
 from rag_assets.serve.mcp.schemas import TextBlock
+from rag_assets.text.plain import one_line
 
 _LINE_CHARS = 4000  # longer lines are given in pieces
 
@@ -148,7 +149,7 @@ def _row_texts(block: PageBlock) -> Iterator[str]:
             else:
                 spanning[column] = text, rows - 1
         for cell in row.cells:
-            texts[cell.column_index] = " ".join(cell.text.split())
+            texts[cell.column_index] = one_line(cell.text)
             if cell.row_span > 1 and not row.header:
                 spanning[cell.column_index] = texts[cell.column_index], cell.row_span - 1
         yield _numbered(row, " | ".join(texts).rstrip(" |"))

@@ -164,7 +164,7 @@ class Passage(Place):
     cut: bool = Field(description="Whether the text goes on; read_page gives the rest.")
 
 
-class SearchResult(Result):
+class PassageList(Result):
     """The result of a search."""
 
     snapshot: int = Field(description="Number of the published version.")
@@ -256,7 +256,7 @@ class LevelCount(Result):
     communities: int
 
 
-class Relationship(Result):
+class NamedRelationship(Result):
     """Two related entities of a community."""
 
     source: str
@@ -265,7 +265,7 @@ class Relationship(Result):
     weight: float
 
 
-class Report(Result):
+class CommunityReport(Result):
     """The report on a community."""
 
     title: str
@@ -279,10 +279,10 @@ class CommunityDetails(Result):
     """A community."""
 
     community: CommunityEntry
-    report: Report | None
+    report: CommunityReport | None
     parts: Sequence[CommunityEntry]
     members: Sequence[EntityEntry]
-    relationships: Sequence[Relationship]
+    relationships: Sequence[NamedRelationship]
 
 
 class CommunityResult(Result):

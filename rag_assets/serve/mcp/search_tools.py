@@ -17,7 +17,7 @@ _SOURCES_CHARS = 20_000  # of all sources together
 _SOURCE_CHARS = 1200
 
 
-def search(service: Service, asked: schemas.SearchArguments, call: Call) -> schemas.SearchResult:
+def search(service: Service, asked: schemas.SearchArguments, call: Call) -> schemas.PassageList:
     """Search; what there is no room for is left to the next call.
 
     Raises:
@@ -49,7 +49,7 @@ def search(service: Service, asked: schemas.SearchArguments, call: Call) -> sche
         for hit in result.hits[start:]
     ]
     part = fitting(passages, RESULT_CHARS)
-    return schemas.SearchResult(
+    return schemas.PassageList(
         snapshot=version.snapshot.number,
         mode=result.mode,
         passages=part,

@@ -37,6 +37,7 @@ from mcp_types import Tool as ToolEntry
 from pydantic import ValidationError
 
 from rag_assets import __version__
+from rag_assets.contracts.content import page_id_of
 from rag_assets.contracts.errors import QueryError, RagAssetsError
 from rag_assets.query.contents.contents import Contents
 from rag_assets.query.contents.documents import DocumentEntry
@@ -220,7 +221,7 @@ def _field(place: tuple[int | str, ...]) -> str:
 def _resource(document: DocumentEntry, page_number: int) -> Resource:
     return Resource(
         uri=str(PageAddress(document.document_id, page_number)),
-        name=f"{document.document_id}#{page_number}",
+        name=page_id_of(document.document_id, page_number),
         title=document.title,
         description=f"Page {page_number} of {document.page_count}, {document.format}",
         mime_type=_TEXT,

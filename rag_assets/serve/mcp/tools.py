@@ -61,7 +61,7 @@ TOOLS: tuple[Tool[Any], ...] = (
         "Gives text with citations to the page, the sheet and the cells, best first. Use this to gather evidence and "
         "answer in your own words; follow up with read_page to see what stands around a passage.",
         schemas.SearchArguments,
-        schemas.SearchResult,
+        schemas.PassageList,
         lambda service: service.searching,
         search,
     ),

@@ -13,6 +13,7 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
 from rag_assets.parsing.excel.cells import Area, parse_area
 from rag_assets.text.cells import cover
+from rag_assets.text.plain import one_line
 
 _CAPTION_CHARS = 40
 CAPTION_ROWS = 3
@@ -75,7 +76,7 @@ def attach_captions(blocks: Sequence[Block]) -> list[Block]:
             changed.update(dict.fromkeys((title, *notes)))
         elif units := [index for index in notes if is_unit(blocks[index].text)]:
             changed.update((index, replace(blocks[index], kind=BlockKind.CAPTION)) for index in units)
-            said = tuple(" ".join(blocks[index].text.split()) for index in units)
+            said = tuple(one_line(blocks[index].text) for index in units)
             changed[table] = replace(block, section=(*said, *block.section))
     result: list[Block | None] = []
     for index, block in enumerate(blocks):
