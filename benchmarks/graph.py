@@ -47,6 +47,7 @@ from rag_assets.graph.communities.tables import (
 )
 from rag_assets.graph.entities.tables import update_entities
 from rag_assets.graph.exchange import level_metrics
+from rag_assets.graph.mentions.recognizers import SpacyRecognizer
 from rag_assets.graph.mentions.tables import update_mentions
 from rag_assets.graph.reports.tables import update_reports
 from rag_assets.models.extractive import ExtractiveModel
@@ -54,6 +55,7 @@ from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
+from rag_assets.pipeline.steps import chunks_key, worker_count
 from rag_assets.store.lake import SHARDS, WHOLE
 from rag_assets.store.serving import entity_rows, report_rows
 
@@ -106,12 +108,12 @@ def update(home: Home) -> dict[str, Any]:
 
     def parse() -> None:
         listing = home.listing()
-        update_documents(home.lake, listing, SHARDS, home.options.parsing, home.parsing_workers, silent)
+        update_documents(home.lake, listing, SHARDS, home.options.parsing, worker_count(0), silent)
         size, overlap = settings.chunking.size_tokens, settings.chunking.overlap_share
-        update_chunks(home.lake, SHARDS, home.embedder, home.chunking_fingerprint, size, overlap, silent)
+        update_chunks(home.lake, SHARDS, home.embedder, chunks_key(home), size, overlap, silent)
 
     def mentions() -> None:
-        with home.recognizer() as recognizer:
+        with SpacyRecognizer(worker_count(0)) as recognizer:
             update_mentions(home.lake, SHARDS, model, home.options.mentions, home.entity_types, silent, recognizer)
 
     def embed() -> None:

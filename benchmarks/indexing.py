@@ -24,6 +24,7 @@ def index_once(home_folder: Path, source: Path) -> dict[str, Any]:
     started = time.perf_counter()
     os.environ["DAGSTER_HOME"] = str(home_folder / "dagster_home")
     from rag_assets.models.embedding.embedders import E5Embedder
+    from rag_assets.pipeline.freshness import changes_to_index
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.settings import load_settings
 
@@ -40,7 +41,7 @@ def index_once(home_folder: Path, source: Path) -> dict[str, Any]:
 
     E5Embedder.embed = timed  # type: ignore[method-assign]
     home = Home(load_settings(home=home_folder, sources=(f"docs={source}",)))
-    changes = home.changes(home.listing())
+    changes = changes_to_index(home, home.listing())
     steps: dict[str, float] = {}
     if changes.shards:
         import dagster as dg

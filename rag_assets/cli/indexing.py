@@ -65,9 +65,10 @@ def index(
         with progress_display() as progress, home.lock():
             _register(context, home, sources, forget, progress)
             if force:
-                from rag_assets.pipeline.reindex import STEPS, force_documents
+                from rag_assets.pipeline.reindex import force_documents
+                from rag_assets.pipeline.steps import FORCED
 
-                forced = force_documents(home.lake, force, list(STEPS))
+                forced = force_documents(home.lake, force, list(FORCED))
                 home.forget_unusable_answers(forced.documents)
             indexing = _index(home, repair, progress, allow_empty=allow_empty, full_check=full_check)
         _print_index_summary(home, indexing, begun, as_json=as_json)
@@ -177,6 +178,7 @@ def print_damage(found: "Sequence[Damage]") -> None:
 def _index(
     home: "Home", repair: "Repair", progress: ProgressDisplay, *, allow_empty: bool, full_check: bool
 ) -> _Indexing:
+    from rag_assets.pipeline.freshness import changes_to_index
     from rag_assets.sources.changes import stored_documents
 
     started = time.monotonic()
@@ -184,7 +186,7 @@ def _index(
         complain(f"snapshot {number} is what readers see now: the run that made it was killed before")
     listing = home.listing(progress.phase("listing files"), allow_empty=allow_empty)
     progress.phase("comparing with what is indexed")
-    changes = home.changes(listing)
+    changes = changes_to_index(home, listing)
     shards = _shards_to_index(home, changes, full_check=full_check)
     planned = _planned(home, listing, changes) if shards else None
     before = stored_documents(home.lake)
@@ -288,9 +290,11 @@ def _model_steps(home: "Home", begun: datetime | None) -> dict[str, dict[str, ob
         home: The knowledge base.
         begun: When the run began whose calls are counted; None for none.
     """
+    from rag_assets.pipeline.freshness import all_stand_ins
+
     made = home.ledger().answer_counts(begun) if begun is not None else {}
     steps: dict[str, dict[str, object]] = {}
-    for name, each in home.stand_ins().items():
+    for name, each in all_stand_ins(home).items():
         answered, repeated = made.get(name, (0, 0))
         calls = {} if begun is None else {"answered": answered, "asked_again": repeated}
         standing = {"stand_ins": each.count, "causes": dict(each.causes), "documents_to_ask_again": each.again}
@@ -458,12 +462,14 @@ def _print_source_notes(home: "Home", listing: "Listing") -> None:
 def status(context: click.Context, *, as_json: bool) -> None:
     """What is new, changed, gone, failed and damaged, without doing anything about it."""
     from rag_assets.parsing.incomplete import incomplete_documents
+    from rag_assets.pipeline.freshness import changes_to_index, stale_steps
     from rag_assets.pipeline.repair import Repair
 
     home = open_home(context)
     damage = Repair(home).find()
     listing = home.listing()
-    changes = home.changes(listing)
+    stale = stale_steps(home)
+    changes = changes_to_index(home, listing, stale)
     snapshot, pointer, unshown = home.snapshots.current(), home.snapshots.pointer(), home.snapshots.unfinished()
     failed, lost = ([row for row in rows if row["document_id"] not in changes.gone] for rows in _failures(home))
     incomplete = [each for each in incomplete_documents(home.lake) if each.document_id not in changes.gone]
@@ -481,6 +487,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
             "read_in_part": _read_in_part(incomplete),
             "omitted": list(listing.omissions),
             "unfinished_shards": list(changes.unfinished_shards),
+            "stale": [asdict(each) for each in stale],
             "unreachable": dict(changes.unreachable),
             "contradictions": [each.difference for each in home.contradictions()],
             "damaged": [{"place": each.place, "cause": each.cause, "remedy": each.remedy} for each in damage],
@@ -520,6 +527,8 @@ def status(context: click.Context, *, as_json: bool) -> None:
             say(f"  {label}: {name}")
         if len(names) > NAMES_SHOWN:
             say(f"  and {len(names) - NAMES_SHOWN} more {label}")
+    for reason in dict.fromkeys(each.reason for each in stale):
+        say(f"  {reason}: {', '.join(dict.fromkeys(each.step for each in stale if each.reason == reason))}")
     _print_failures(failed, lost)
     _print_read_in_part(incomplete)
     _print_source_notes(home, listing)

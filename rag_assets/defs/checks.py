@@ -1,28 +1,20 @@
-"""Checks on the assets. Those on structure block publishing; those on content warn and name what to look at.
+"""Checks that steps end with. Those on structure block publishing; those on content warn and name what to look at.
 
 A check in a run over some shards looks at those only: another run may be half-way through the others. Tables that are
 made as a whole are looked at as a whole. `publish` looks at everything.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import dagster as dg
 import pyarrow.compute as pc
 
-from rag_assets.contracts.tables import (
-    CHUNK_INDEX,
-    DOCUMENTS,
-    ENTITY_INDEX,
-    MODEL_CALLS,
-    PARSE_FAILURES,
-    QUESTION_INDEX,
-    REPORT_INDEX,
-    SUMMARY_INDEX,
-    TABLES,
-)
+from rag_assets.contracts.tables import DOCUMENTS, MODEL_CALLS, PARSE_FAILURES, TABLES, VectorTable
 from rag_assets.defs.partitions import shards_of_run
-from rag_assets.defs.resources import HomeResource
 from rag_assets.parsing.incomplete import document_failures, incomplete_documents
+from rag_assets.pipeline.freshness import all_stand_ins
+from rag_assets.pipeline.steps import Step, Work
 from rag_assets.store.integrity import indexing_problems, key_problems, reference_problems, schema_problems
 from rag_assets.store.lake import WHOLE
 
@@ -40,73 +32,104 @@ def _result(asset: str, name: str, problems: list[str], severity: dg.AssetCheckS
     )
 
 
-def _structure_check(table_name: str) -> dg.AssetChecksDefinition:
-    names = ("schema_as_declared", "keys_unique", "references_resolve")
-    specs = [dg.AssetCheckSpec(name, asset=table_name, blocking=True) for name in names]
+@dataclass(frozen=True)
+class _Checked:
+    """What checks look at.
 
-    @dg.multi_asset_check(name=f"{table_name}_structure", specs=specs)
-    def structure(
-        context: dg.AssetCheckExecutionContext, home: dg.ResourceParam[HomeResource]
-    ) -> Iterator[dg.AssetCheckResult]:
-        lake, table = home.open().lake, TABLES[table_name]
-        for name, find in zip(names, (schema_problems, key_problems, reference_problems), strict=True):
-            yield _result(table_name, name, find(lake, table, shards_of_run(context)), dg.AssetCheckSeverity.ERROR)
+    Attributes:
+        work: What the step worked on.
+        run_id: The run.
+        shards: Shards that the run works on by now; None for all.
+    """
 
-    return structure
-
-
-@dg.asset_check(
-    asset="chunk_index", blocking=True, description="Every passage of every document is in the serving table."
-)
-def every_chunk_indexed(
-    context: dg.AssetCheckExecutionContext, home: dg.ResourceParam[HomeResource]
-) -> dg.AssetCheckResult:
-    """Compares stored and served passages."""
-    base = home.open()
-    problems = indexing_problems(base.lake, base.vectors, CHUNK_INDEX.name, shards_of_run(context))
-    return _result("chunk_index", "every_chunk_indexed", problems, dg.AssetCheckSeverity.ERROR)
+    work: Work
+    run_id: str
+    shards: list[str] | None
 
 
-@dg.asset_check(asset="summary_index", blocking=True, description="Every summary is in the serving table.")
-def every_summary_indexed(
-    context: dg.AssetCheckExecutionContext, home: dg.ResourceParam[HomeResource]
-) -> dg.AssetCheckResult:
-    """Compares stored and served summaries."""
-    base = home.open()
-    problems = indexing_problems(base.lake, base.vectors, SUMMARY_INDEX.name, shards_of_run(context))
-    return _result("summary_index", "every_summary_indexed", problems, dg.AssetCheckSeverity.ERROR)
+@dataclass(frozen=True)
+class _Check:
+    """A check that a step ends with.
+
+    Attributes:
+        asset: Asset that it is shown with.
+        name: Its name.
+        description: What holds where it passes.
+        find: Looks.
+        blocking: Whether nothing is published where it fails.
+    """
+
+    asset: str
+    name: str
+    description: str
+    find: Callable[[_Checked], dg.AssetCheckResult]
+    blocking: bool = False
+
+    @property
+    def spec(self) -> dg.AssetCheckSpec:
+        """Its declaration."""
+        return dg.AssetCheckSpec(self.name, asset=self.asset, description=self.description, blocking=self.blocking)
 
 
-@dg.asset_check(asset="question_index", blocking=True, description="Every searched question is in the serving table.")
-def every_question_indexed(
-    context: dg.AssetCheckExecutionContext, home: dg.ResourceParam[HomeResource]
-) -> dg.AssetCheckResult:
-    """Compares stored and served questions."""
-    base = home.open()
-    problems = indexing_problems(base.lake, base.vectors, QUESTION_INDEX.name, shards_of_run(context))
-    return _result("question_index", "every_question_indexed", problems, dg.AssetCheckSeverity.ERROR)
+def step_check_specs(step: Step) -> list[dg.AssetCheckSpec]:
+    """Declarations of the checks that a step ends with."""
+    return [check.spec for check in _checks(step)]
 
 
-@dg.asset_check(asset="entity_index", blocking=True, description="Every entity is in the serving table.")
-def every_entity_indexed(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
-    """Compares stored and served entities."""
-    base = home.open()
-    problems = indexing_problems(base.lake, base.vectors, ENTITY_INDEX.name)
-    return _result("entity_index", "every_entity_indexed", problems, dg.AssetCheckSeverity.ERROR)
+def step_checks(context: dg.AssetExecutionContext, work: Work, step: Step) -> Iterator[dg.AssetCheckResult]:
+    """Results of the checks that a step ends with."""
+    checked = _Checked(work, context.run.run_id, shards_of_run(context))
+    for check in _checks(step):
+        found = check.find(checked)
+        yield dg.AssetCheckResult(
+            asset_key=check.asset,
+            check_name=check.name,
+            passed=found.passed,
+            severity=found.severity,
+            description=found.description,
+            metadata=found.metadata,
+        )
 
 
-@dg.asset_check(asset="report_index", blocking=True, description="Every community report is in the serving table.")
-def every_report_indexed(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
-    """Compares stored and served reports."""
-    base = home.open()
-    problems = indexing_problems(base.lake, base.vectors, REPORT_INDEX.name)
-    return _result("report_index", "every_report_indexed", problems, dg.AssetCheckSeverity.ERROR)
+def _checks(step: Step) -> list[_Check]:
+    structure = [_structure_check(step)] if step.tables else []
+    indexed = [_index_check(step, step.index)] if step.index else []
+    return [*structure, *indexed, *(check for check in _CONTENT_CHECKS if check.asset in step.assets)]
 
 
-@dg.asset_check(asset=PARSE_FAILURES.name, description="The share of documents that cannot be parsed is small.")
-def failed_share(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
+def _structure_check(step: Step) -> _Check:
+    asset = step.tables[0].name
+
+    def find(checked: _Checked) -> dg.AssetCheckResult:
+        lake, kinds = checked.work.lake, (schema_problems, key_problems, reference_problems)
+        problems = [
+            each if len(step.tables) == 1 else f"{table.name}: {each}"
+            for table in step.tables
+            for kind in kinds
+            for each in kind(lake, table, checked.shards)
+        ]
+        return _result(asset, "structure", problems, dg.AssetCheckSeverity.ERROR)
+
+    names = ", ".join(table.name for table in step.tables)
+    description = f"Columns of {names} are as declared, keys stand once, and what rows refer to is there."
+    return _Check(asset, "structure", description, find, blocking=True)
+
+
+def _index_check(step: Step, table: VectorTable) -> _Check:
+    name = f"every_{step.asset.removesuffix('_index')}_indexed"
+
+    def find(checked: _Checked) -> dg.AssetCheckResult:
+        shards = checked.shards if step.sharded else None
+        problems = indexing_problems(checked.work.lake, checked.work.home.vectors, table.name, shards)
+        return _result(step.asset, name, problems, dg.AssetCheckSeverity.ERROR)
+
+    description = f"What is stored of {', '.join(each.name for each in step.reads[:1])} is in the serving table."
+    return _Check(step.asset, name, description, find, blocking=True)
+
+
+def _failed_share(checked: _Checked) -> dg.AssetCheckResult:
     """Warns above the share that the settings allow, and names the documents and causes."""
-    base = home.open()
+    base = checked.work.home
     documents = base.lake.read(DOCUMENTS, columns=["document_id", "status"])
     failed = documents.filter(pc.equal(documents["status"], "failed"))["document_id"].to_pylist()
     share = len(failed) / max(1, documents.num_rows)
@@ -121,10 +144,9 @@ def failed_share(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
     )
 
 
-@dg.asset_check(asset=DOCUMENTS.name, description="Every page of the documents that were parsed is read.")
-def pages_read(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
+def _pages_read(checked: _Checked) -> dg.AssetCheckResult:
     """Warns where a larger share of a document is unread than the settings allow, and names what is not read."""
-    base = home.open()
+    base = checked.work.home
     incomplete = incomplete_documents(base.lake)
     above = [each for each in incomplete if each.unread_share > base.settings.operation.unread_share]
     named = [str(each) for each in incomplete]
@@ -140,22 +162,18 @@ def pages_read(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
     )
 
 
-@dg.asset_check(asset=PARSE_FAILURES.name, description="Every file that was read once can still be read.")
-def files_readable(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
+def _files_readable(checked: _Checked) -> dg.AssetCheckResult:
     """Warns of documents that are kept as they were because their file can no longer be read."""
-    failures = document_failures(home.open().lake)
+    failures = document_failures(checked.work.lake)
     problems = [f"{each['document_id']}: {each['message']}" for each in failures if each["status"] == "unreadable"]
     return _result(PARSE_FAILURES.name, "files_readable", problems, dg.AssetCheckSeverity.WARN)
 
 
-@dg.asset_check(
-    asset=MODEL_CALLS.name, description="Few calls of the language model in this run gave no usable answer."
-)
-def calls_answered(context: dg.AssetCheckExecutionContext, home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
+def _calls_answered(checked: _Checked) -> dg.AssetCheckResult:
     """Warns above the share of failures that the settings allow, and names documents and causes."""
-    base = home.open()
+    base = checked.work.home
     rows = base.lake.read(MODEL_CALLS, columns=["run_id", "cache_hit", "document_id", "step", "outcome", "error"])
-    calls = rows.filter(pc.and_(pc.equal(rows["run_id"], context.run.run_id), pc.invert(rows["cache_hit"])))
+    calls = rows.filter(pc.and_(pc.equal(rows["run_id"], checked.run_id), pc.invert(rows["cache_hit"])))
     calls = calls.filter(pc.not_equal(calls["outcome"], "repeated"))
     failed = calls.filter(pc.not_equal(calls["outcome"], "completed")).to_pylist()
     share = len(failed) / max(1, calls.num_rows)
@@ -168,10 +186,9 @@ def calls_answered(context: dg.AssetCheckExecutionContext, home: dg.ResourcePara
     )
 
 
-@dg.asset_check(asset=DOCUMENTS.name, description="Every source can be listed, and none has disappeared.")
-def sources_reachable(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
+def _sources_reachable(checked: _Checked) -> dg.AssetCheckResult:
     """Fails where a source is gone or can be listed in part only, and says why; what else changed is published."""
-    problems = home.open().listing(allow_empty=home.allow_empty).unreachable
+    problems = checked.work.listing.unreachable
     return _result(DOCUMENTS.name, "sources_reachable", [*problems.values()], dg.AssetCheckSeverity.ERROR)
 
 
@@ -184,7 +201,7 @@ def report_sources(instance: dg.DagsterInstance, unreachable: Mapping[str, str])
         instance: Where it is recorded.
         unreachable: Why a source cannot be listed, by its name.
     """
-    [key] = sources_reachable.check_keys
+    key = dg.AssetCheckKey(dg.AssetKey(DOCUMENTS.name), "sources_reachable")
     last = instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)
     before = last.status.value if last else "SUCCEEDED"
     if before == ("SUCCEEDED" if unreachable else "FAILED"):
@@ -201,16 +218,13 @@ def report_sources(instance: dg.DagsterInstance, unreachable: Mapping[str, str])
         )
 
 
-@dg.asset_check(
-    asset=MODEL_CALLS.name, description="Few rows stand in for those that the language model did not write."
-)
-def few_stand_ins(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
+def _few_stand_ins(checked: _Checked) -> dg.AssetCheckResult:
     """Warns above the share of documents with stand-ins that the settings allow, and names tables and causes.
 
     Of tables that are made as a whole it is the share of rows.
     """
-    base = home.open()
-    found = {name: each for name, each in base.stand_ins().items() if each.count}
+    base = checked.work.home
+    found = {name: each for name, each in all_stand_ins(base).items() if each.count}
     shares = {
         name: each.count / max(1, base.lake.row_count(TABLES[name], WHOLE))
         if WHOLE in base.lake.latest(TABLES[name])
@@ -226,17 +240,25 @@ def few_stand_ins(home: dg.ResourceParam[HomeResource]) -> dg.AssetCheckResult:
     )
 
 
-CHECKS = [
-    *map(_structure_check, TABLES),
-    every_chunk_indexed,
-    every_summary_indexed,
-    every_question_indexed,
-    every_entity_indexed,
-    every_report_indexed,
-    failed_share,
-    sources_reachable,
-    pages_read,
-    files_readable,
-    calls_answered,
-    few_stand_ins,
-]
+_CONTENT_CHECKS = (
+    _Check(
+        DOCUMENTS.name, "sources_reachable", "Every source can be listed, and none has disappeared.", _sources_reachable
+    ),
+    _Check(DOCUMENTS.name, "pages_read", "Every page of the documents that were parsed is read.", _pages_read),
+    _Check(
+        PARSE_FAILURES.name, "failed_share", "The share of documents that cannot be parsed is small.", _failed_share
+    ),
+    _Check(PARSE_FAILURES.name, "files_readable", "Every file that was read once can still be read.", _files_readable),
+    _Check(
+        MODEL_CALLS.name,
+        "calls_answered",
+        "Few calls of the language model in this run gave no usable answer.",
+        _calls_answered,
+    ),
+    _Check(
+        MODEL_CALLS.name,
+        "few_stand_ins",
+        "Few rows stand in for those that the language model did not write.",
+        _few_stand_ins,
+    ),
+)

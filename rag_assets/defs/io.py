@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rag_assets.contracts.tables import Table, VectorTable
-from rag_assets.defs.partitions import shards_of_step
 from rag_assets.models.accounts.ledger import NOTES
 from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.plan import plan_step
-from rag_assets.store.incremental import ShardReport, StepReport, stand_ins
-from rag_assets.store.lake import WHOLE, Lake
+from rag_assets.pipeline.steps import Outcome, Shown, Step, Work
+from rag_assets.store.incremental import ShardReport, stand_ins
+from rag_assets.store.lake import Lake
 
 Figures = dict[str, float]
 
@@ -100,14 +99,8 @@ class StepFacts:
     shards: defaultdict[tuple[str, str], Figures] = field(default_factory=lambda: defaultdict(dict))
 
 
-def materialized(
-    context: dg.AssetExecutionContext,
-    lake: Lake,
-    table: Table,
-    report: StepReport,
-    shown: Iterable[str],
-    columns: Mapping[str, tuple[str, str]],
-    facts: StepFacts | None = None,
+def table_result(
+    context: dg.AssetExecutionContext, step: Step, table: Table, work: Work, outcome: Outcome, facts: StepFacts
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Result of a step for one of its tables.
 
@@ -116,31 +109,34 @@ def materialized(
 
     Args:
         context: Of the step.
-        lake: Where the table is.
+        step: The step.
         table: The table.
-        report: What the step did.
-        shown: Columns of the preview.
-        columns: Where columns come from, as for `lineage`.
+        work: What it worked on.
+        outcome: What it did.
         facts: What else to show.
     """
-    facts = facts or StepFacts()
-    counts = report.row_counts.get(table.name, {})
-    shards = shards_of_step(context)
-    for shard in shards:
+    lake, report = work.lake, outcome.report
+    metadata: dict[str, dg.RawMetadataValue] = {
+        "dagster/row_count": sum(lake.row_count(table, shard) for shard in lake.latest(table)),
+        **facts.texts,
+        **outcome.figures,
+        **{name: dg.MetadataValue.md(text()) for name, text in outcome.texts.items()},
+        **{name: dg.MetadataValue.json(data) for name, data in outcome.data.items()},
+    }
+    run = facts.run.get(table.name, {})
+    if report is None:
+        return dg.MaterializeResult(asset_key=table.name, metadata={**metadata, **run})
+    shown, counts = step.shown.get(table.name, Shown()), report.row_counts.get(table.name, {})
+    for shard in work.shards:
         figures = {"dagster/partition_row_count": counts.get(shard, 0), **_figures(report.of(shard))}
         figures |= facts.shards.get((table.name, shard), {})
         show_partition(context, table.name, shard, figures)
-    totals = {**_figures(report.total()), **facts.run.get(table.name, {})}
-    return dg.MaterializeResult(
-        asset_key=table.name,
-        metadata={
-            "dagster/row_count": sum(lake.row_count(table, shard) for shard in lake.latest(table)),
-            "run_totals": dg.MetadataValue.json({"partitions": len(shards), **totals}),
-            **facts.texts,
-            "preview": dg.MetadataValue.md(preview(lake, table, shards, list(shown))),
-            **({"dagster/column_lineage": lineage(columns)} if columns else {}),
-        },
-    )
+    totals = {"partitions": len(work.shards), **_figures(report.total()), **run}
+    metadata["run_totals"] = dg.MetadataValue.json(totals)
+    metadata["preview"] = dg.MetadataValue.md(preview(lake, table, work.shards, list(shown.columns)))
+    if shown.lineage:
+        metadata["dagster/column_lineage"] = lineage(shown.lineage)
+    return dg.MaterializeResult(asset_key=table.name, metadata=metadata)
 
 
 def show_partition(context: dg.AssetExecutionContext, asset: str, shard: str, figures: Figures) -> None:
@@ -160,52 +156,26 @@ def _figures(report: ShardReport) -> Figures:
     }
 
 
-def whole_materialized(
-    lake: Lake,
-    table: Table,
-    facts: StepFacts | None = None,
-    /,
-    **shown: dg.MetadataValue,
-) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Result of a step for a table that is made as a whole.
-
-    Args:
-        lake: Where the table is.
-        table: The table.
-        facts: What to show of the step.
-        shown: What else to show.
-    """
-    facts = facts or StepFacts()
-    figures = {"dagster/row_count": lake.row_count(table, WHOLE), **facts.run.get(table.name, {})}
-    return dg.MaterializeResult(asset_key=table.name, metadata={**figures, **facts.texts, **shown})
-
-
 @contextmanager
-def model_facts(base: Home, tables: Sequence[Table], run_id: str, shards: Sequence[str] = ()) -> Iterator[StepFacts]:
-    """What to show of the calls of a step: what was planned when it began, and what the ledger says when it ended.
+def model_facts(base: Home, step: Step, run_id: str, shards: Sequence[str]) -> Iterator[StepFacts]:
+    """What to show of the calls of a step, as the ledger says when it has ended; nothing where none are made.
 
     Args:
         base: The knowledge base.
-        tables: Tables that the step writes; the first one names it.
+        step: The step.
         run_id: The run.
-        shards: Shards of the step; none for tables that are made as a whole.
+        shards: Shards of the step.
     """
-    facts = StepFacts({"language_model": base.language_model_name})
-    if base.settings.language_model.provider == "extractive":
-        yield facts
-        return
-    planned = plan_step(base, tables[0].name, shards)
+    facts = StepFacts({"language_model": base.language_model_name} if step.asks_model else {})
     yield facts
+    if not step.asks_model or base.settings.language_model.provider == "extractive":
+        return
     rows = base.ledger().rows(run_id=run_id, columns=["asset", "partition", *_LEDGER_COLUMNS])
-    for table in tables:
-        steps = [step for step in planned if step.asset == table.name]
+    for table in step.tables:
+        if table in step.keyed_apart:
+            continue
         of_table = rows.filter(pc.equal(rows["asset"], table.name))
-        facts.run[table.name] |= {
-            "planned_calls": sum(step.calls for step in steps),
-            "planned_cost_usd": sum(step.cost_usd for step in steps),
-            **_call_figures(of_table),
-            "stand_ins": stand_ins(base.lake, table).count,
-        }
+        facts.run[table.name] |= {**_call_figures(of_table), "stand_ins": stand_ins(base.lake, table).count}
         for shard in shards:
             of_shard = of_table.filter(pc.equal(of_table["partition"], shard))
             standing = stand_ins(base.lake, table, [shard]).count

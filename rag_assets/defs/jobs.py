@@ -6,7 +6,8 @@ import dagster as dg
 
 from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource
-from rag_assets.pipeline.reindex import STEPS, force_documents
+from rag_assets.pipeline.reindex import force_documents
+from rag_assets.pipeline.steps import FORCED
 
 REINDEX_JOB_NAME = "reindex_documents"
 INDEX_JOB = dg.define_asset_job(
@@ -16,13 +17,13 @@ INDEX_JOB = dg.define_asset_job(
 )
 
 
-_STEP = dg.Enum("Step", [dg.EnumValue(name) for name in STEPS])
+_STEP = dg.Enum("Step", [dg.EnumValue(name) for name in FORCED])
 # plain strings: those of `dg.Config` may also name a variable of the environment, whose value a message would show
 _REINDEX_CONFIG = {
     "documents": dg.Field([str], description="Document ids or globs, as in `specs/**/*.xlsx`."),
     "steps": dg.Field(
         [_STEP],
-        default_value=list(STEPS),
+        default_value=list(FORCED),
         description="Steps to force for them; later steps follow by themselves.",
     ),
 }

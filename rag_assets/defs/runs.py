@@ -21,14 +21,14 @@ from rag_assets.contracts import errors
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import ENTITY_MENTIONS
 from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
-from rag_assets.defs.assets.serving import snapshot
-from rag_assets.defs.code_location import GRAPH_STEPS, build_definitions
+from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource, RunProgress
 from rag_assets.defs.retention import drop_old_runs
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.instance import instance_environment
+from rag_assets.pipeline.steps import STEPS
 from rag_assets.store.lake import SHARDS
 
 _WITHOUT_COMPUTE_LOGS = """
@@ -70,7 +70,7 @@ def drop_graph_in_process(home: Home, progress: RunProgress) -> None:
     without = home.without_graph()
     without.store_settings()
     shards = tuple(home.lake.latest(ENTITY_MENTIONS)) or SHARDS[:1]
-    assets = [key for step in (*GRAPH_STEPS, snapshot) for key in step.keys]
+    assets = [dg.AssetKey(name) for step in STEPS if step.graph for name in step.assets] + [dg.AssetKey("snapshot")]
     _run(without, HomeResource(without.settings), shards, progress, assets)
 
 
@@ -223,12 +223,12 @@ def _interrupted(result: dg.ExecuteInProcessResult) -> bool:
 
 
 def _failure(result: dg.ExecuteInProcessResult) -> str:
-    for event in result.all_events:
-        if event.is_step_failure:
-            return f"step {event.step_key}: {_message(event.step_failure_data.error)}"
     for evaluation in result.get_asset_check_evaluations():
         if evaluation.blocking and not evaluation.passed:
             return f"check {evaluation.check_name} of {evaluation.asset_key.to_user_string()}: {evaluation.description}"
+    for event in result.all_events:
+        if event.is_step_failure:
+            return f"step {event.step_key}: {_message(event.step_failure_data.error)}"
     return "failed"
 
 

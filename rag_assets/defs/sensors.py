@@ -13,6 +13,7 @@ from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import FULL_CHECK_TAG, shard_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.retention import drop_old_runs
+from rag_assets.pipeline.freshness import changes_to_index
 from rag_assets.sources.changes import Changes
 from rag_assets.store.lake import SHARDS
 
@@ -39,7 +40,7 @@ def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
         base = home.look()
         base.check_settings()
         listing = base.listing()
-        changes = base.changes(listing)
+        changes = changes_to_index(base, listing)
         report_sources(context.instance, changes.unreachable)
         if not changes.shards:
             _require_sources(changes)
@@ -78,7 +79,7 @@ def build_schedule(cron: str) -> dg.ScheduleDefinition:
     ) -> dg.RunRequest | dg.SkipReason:
         base = home.look()
         base.check_settings()
-        changes = base.changes(base.listing())
+        changes = changes_to_index(base, base.listing())
         report_sources(context.instance, changes.unreachable)
         if not changes.shards:
             _require_sources(changes)

@@ -7,8 +7,6 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
-from rag_assets.contracts.fingerprint import digest
-
 
 def plain_words(name: str) -> frozenset[str]:
     """Words of a list, in lower case.
@@ -17,11 +15,6 @@ def plain_words(name: str) -> frozenset[str]:
         name: Name of the list in `plain_words.toml`.
     """
     return frozenset(_lists()[name].split())
-
-
-def plain_words_fingerprint() -> str:
-    """Digest of all lists."""
-    return digest(*sorted(_lists().items()))
 
 
 @cache

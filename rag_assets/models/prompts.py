@@ -12,7 +12,6 @@ from pathlib import Path
 from string import Template
 
 from rag_assets.contracts.errors import SettingsError
-from rag_assets.contracts.fingerprint import digest
 
 LANGUAGES = ("ja", "en")
 _RULE = "====="
@@ -61,12 +60,6 @@ def load_prompt(step: str, language: str) -> Prompt:
     if not rule:
         raise SettingsError(f"{path}: expected a line {_RULE} between system text and question")
     return Prompt(step, chosen, Template(prefix.strip()), Template(question.strip()))
-
-
-def prompt_fingerprint(*steps: str) -> str:
-    """Digest of the prompts of steps, in all languages."""
-    paths = [_folder() / f"{step}.{language}.md" for step in steps for language in LANGUAGES]
-    return digest(*(path.read_text("utf-8") for path in paths))
 
 
 def fenced(text: str, name: str = "document") -> str:

@@ -14,8 +14,7 @@ from rag_assets.store.lake import Lake
 
 def chunking_code() -> str:
     """Digest of the code that chunks depend on."""
-    modules = ("rag_assets.parsing.chunking", "rag_assets.text.language", "rag_assets.text.cells")
-    return code_fingerprint(__name__, *modules)
+    return code_fingerprint(f"{__name__}:update_chunks")
 
 
 def chunking_fingerprint(tokenizer_name: str, size_tokens: int, overlap_share: float) -> str:

@@ -4,9 +4,9 @@ import hashlib
 import logging
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
@@ -14,17 +14,20 @@ from rag_assets.contracts.causes import DocumentStatus, FailureCause
 from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
-from rag_assets.parsing.parse import ParsingLimits, installed_readers, parser_fingerprint
+from rag_assets.parsing.parse import ParsingLimits, installed_readers
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.parsing.records import Record, document_record, failure_records, file_facts, parsed_records, rows
 from rag_assets.sources.changes import Listing, stored_documents
 from rag_assets.sources.listing import SourceFile, fetch, same_state, without_inode
 from rag_assets.store.incremental import StepReport, replace_documents, stale_documents
-from rag_assets.store.lake import Lake
+from rag_assets.store.lake import Lake, shard_of
 
 TABLES_WRITTEN = (DOCUMENTS, PAGES, BLOCKS, PARSE_FAILURES)
 
 _CONTENT_TABLES = (PAGES, BLOCKS, PARSE_FAILURES)
+# Limits that say how long and how hard to try: what a file that fits into them gives does not depend on them.
+_PATIENCE = ("timeout_seconds", "memory_bytes", "ocr_seconds_per_page", "ocr_seconds")
+_PATIENCE_CAUSES = frozenset((FailureCause.TIMEOUT, FailureCause.MEMORY))
 _READ = (DocumentStatus.PARSED, DocumentStatus.UNREADABLE)
 _log = logging.getLogger(__name__)
 
@@ -128,7 +131,7 @@ def update_documents(
                     failure = Failure(FailureCause.UNREADABLE, content.problem)
                     shard.parsed[document_id] = ParsedDocument(_extension(document_id), failures=(failure,))
             if shard.is_complete:
-                _write(lake, pending.pop(name), readers, report)
+                _write(lake, pending.pop(name), readers, limits, report)
             for document_id in shard.to_parse:
                 if document_id not in shard.parsed:
                     shard_of_job[document_id] = shard
@@ -146,31 +149,55 @@ def update_documents(
                 done += 1
                 progress(done, total)
                 if shard.is_complete:
-                    _write(lake, pending.pop(shard.name), readers, report)
+                    _write(lake, pending.pop(shard.name), readers, limits, report)
     return report
 
 
-def parsing_fingerprint() -> str:
-    """Digest of the code that the tables of this step depend on."""
-    code = code_fingerprint(__name__, "rag_assets.parsing.records", "rag_assets.text.language")
-    return digest(parser_fingerprint(), code)
+def parsing_code() -> str:
+    """Digest of the code and libraries that the tables of this step depend on."""
+    return code_fingerprint(f"{__name__}:update_documents", "rag_assets.parsing.parse:parse_bytes")
 
 
 def content_key(content: _Content, file: SourceFile, limits: ParsingLimits) -> str:
-    """Digest of all that the parsed content of a file depends on."""
+    """Digest of all that the parsed content of a file depends on, but for limits of time and memory."""
     if content.sha256 is None:
         return digest("unreadable", file.fingerprint, content.problem)
-    return digest(content.sha256, _extension(file.document_id), parsing_fingerprint(), *astuple(limits))
+    sizes = [value for name, value in asdict(limits).items() if name not in _PATIENCE]
+    return digest(content.sha256, _extension(file.document_id), parsing_code(), *sizes)
+
+
+def documents_to_try_again(lake: Lake, limits: ParsingLimits, shards: Iterable[str] | None = None) -> dict[str, str]:
+    """Stored documents of some shards, or of all, that failed by a limit of time or memory which is higher now.
+
+    Returns:
+        The setting that was raised, as in `parsing.timeout_seconds`, by document.
+    """
+    failed = _failed_by(lake, _PATIENCE_CAUSES, shards)
+    stored = {name: key for shard in {*map(shard_of, failed)} for name, key in lake.inputs(BLOCKS, shard).items()}
+    return {name: raised[0] for name in failed if (raised := _raised(stored.get(name, ""), limits))}
 
 
 def encrypted_documents(lake: Lake, shards: Iterable[str] | None = None) -> set[str]:
     """Stored documents of some shards, or of all, that ask for a password."""
-    return _failed_by(lake, FailureCause.ENCRYPTED, shards)
+    return _failed_by(lake, {FailureCause.ENCRYPTED}, shards)
 
 
-def _failed_by(lake: Lake, cause: FailureCause, shards: Iterable[str] | None) -> set[str]:
+def _failed_by(lake: Lake, causes: Collection[FailureCause], shards: Iterable[str] | None) -> set[str]:
     failures = lake.read(PARSE_FAILURES, shards, ["document_id", "cause"]).to_pylist()
-    return {row["document_id"] for row in failures if row["cause"] == cause}
+    return {row["document_id"] for row in failures if row["cause"] in causes}
+
+
+def _with_limits(key: str, failures: Iterable[Failure], limits: ParsingLimits) -> str:
+    """Key of the content of a file, with the limits of time or memory that it was cut short by."""
+    if not {failure.cause for failure in failures} & _PATIENCE_CAUSES:
+        return key
+    return " ".join([key, *(f"{name}={getattr(limits, name):g}" for name in _PATIENCE)])
+
+
+def _raised(key: str, limits: ParsingLimits) -> list[str]:
+    """Settings of the limits in a key that are higher now."""
+    noted = (each.partition("=") for each in key.split()[1:])
+    return [f"parsing.{name}" for name, _, value in noted if name in _PATIENCE and getattr(limits, name) > float(value)]
 
 
 def _compare(
@@ -191,8 +218,12 @@ def _compare(
     keys = {document_id: content_key(contents[document_id], file, limits) for document_id, file in files.items()}
     keys = {n: _opened(key) if before.get(n) == _opened(key) else key for n, key in keys.items()}
     plain = dict(keys)
+    for document_id, key in plain.items():
+        stored_key = before.get(document_id, "")
+        if stored_key.partition(" ")[0] == key and not _raised(stored_key, limits):
+            keys[document_id] = stored_key
     if readers:
-        for document_id in _failed_by(lake, FailureCause.UNSUPPORTED_FORMAT, [name]) & keys.keys():
+        for document_id in _failed_by(lake, {FailureCause.UNSUPPORTED_FORMAT}, [name]) & keys.keys():
             keys[document_id] = _lacking(keys[document_id], readers)
     written = {n for table in TABLES_WRITTEN for n in lake.inputs(table, name)}
     gone = {n for n in written - files.keys() if n.partition("/")[0] not in listing.unreachable}
@@ -300,7 +331,7 @@ def _extension(document_id: str) -> str:
     return PurePosixPath(document_id).suffix.lower().lstrip(".")
 
 
-def _write(lake: Lake, shard: _Shard, readers: str, report: StepReport) -> None:
+def _write(lake: Lake, shard: _Shard, readers: str, limits: ParsingLimits, report: StepReport) -> None:
     for name in shard.retried:
         if name in shard.parsed and any(f.cause is FailureCause.ENCRYPTED for f in shard.parsed[name].failures):
             del shard.parsed[name]
@@ -313,6 +344,9 @@ def _write(lake: Lake, shard: _Shard, readers: str, report: StepReport) -> None:
             shard.lose(name, failures[FailureCause.UNREADABLE].message)
         elif FailureCause.UNSUPPORTED_FORMAT in failures and readers:
             shard.content_keys[name] = _lacking(shard.content_keys[name], readers)
+        else:
+            key, causes = shard.content_keys[name], shard.parsed[name].failures
+            shard.content_keys[name] = _with_limits(key, causes, limits)
     restated = _restated_failures(lake, shard)
     _write_documents(lake, shard, report)  # first, so that a run killed in between leaves nothing that looks done
     records: dict[str, list[Record]] = defaultdict(list)

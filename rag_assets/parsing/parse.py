@@ -11,25 +11,20 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import PurePath
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.contracts.errors import ParseError
-from rag_assets.contracts.fingerprint import closure_fingerprint
 from rag_assets.parsing.detect import OTHER_FORMATS, Detection, DocumentFormat, detect_format
 from rag_assets.parsing.limits import ParsingLimits, limited
 from rag_assets.text.plain import one_line
 
-__all__ = ["ParsingLimits", "parse_bytes", "parser_fingerprint"]
+__all__ = ["ParsingLimits", "parse_bytes"]
 
 logger = logging.getLogger(__name__)
 
-_LIBRARIES = ("compressed-rtf", "lxml", "markdown-it-py", "msoffcrypto-tool", "olefile", "pypdfium2", "python-calamine",
-              "python-oxmsg", "striprtf")  # fmt: skip
 _MESSAGE_CHARS = 300
-_EXTRAS = ("rapidocr", "unstructured")
 # Text formats that have no reader of their own, told by the extension where Unstructured reads them.
 _TEXT_EXTENSIONS = {".org": "org", ".rst": "rst", ".xml": "xml"}
 
@@ -235,21 +230,3 @@ def installed_readers(limits: ParsingLimits) -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     return hashlib.sha256("\0".join([*programs, *versions]).encode()).hexdigest()[:16]
-
-
-@cache
-def parser_fingerprint() -> str:
-    """Identity of the parsing algorithm: source of the modules that `parse_bytes` can reach here, and its libraries.
-
-    Returns:
-        16 hexadecimal digits.
-    """
-    digest = hashlib.sha256(closure_fingerprint(__name__, "rag_assets.parsing").encode())
-    for library in _LIBRARIES:
-        digest.update(f"{library}=={importlib.metadata.version(library)}\0".encode())
-    for library in _EXTRAS:
-        try:
-            digest.update(f"{library}=={importlib.metadata.version(library)}\0".encode())
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return digest.hexdigest()[:16]

@@ -1,100 +1,202 @@
-"""Which stored rows were not computed from what the step before them stored last."""
+"""What is stale and why: the one place that compares what is stored with what the steps would store now.
 
-from typing import TYPE_CHECKING
+A version names the code, options and libraries of the steps that made it. Where they are those in force and it holds
+the tables as they are stored, nothing in it is stale but rows that ask to be made again: for answers that are missing,
+lines that have become common, limits that were raised.
+"""
 
-from rag_assets.contracts.tables import (
-    BLOCKS,
-    CHUNKS,
-    CLAIMS,
-    COMMUNITIES,
-    COMMUNITY_MEMBERS,
-    COMMUNITY_REPORTS,
-    DOCUMENT_FACETS,
-    DOCUMENTS,
-    ENTITIES,
-    ENTITY_MENTIONS,
-    ENTITY_MERGES,
-    FILE_SUMMARIES,
-    META_KNOWLEDGE,
-    PAGE_SUMMARIES,
-    PAGES,
-    PARSE_FAILURES,
-    QUESTION_CLUSTERS,
-    RELATIONSHIP_MENTIONS,
-    RELATIONSHIPS,
-    SYNTHETIC_QA,
-)
-from rag_assets.store.incremental import finished
-from rag_assets.store.lake import WHOLE
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-if TYPE_CHECKING:
-    from rag_assets.pipeline.home import Home
+from rag_assets.contracts.fingerprint import digest
+from rag_assets.contracts.tables import DOCUMENTS, Table
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.steps import FACTS, STEPS, Step, shards_to_weigh_again, steps_in_use
+from rag_assets.sources.changes import Changes, Listing, find_changes
+from rag_assets.store.damage import serving_as_noted
+from rag_assets.store.incremental import StandIns, finished, stand_ins
+from rag_assets.store.lake import SHARDS, WHOLE
+
+_MARK = "+"  # before which lines were common when a row was made
 
 
-def unfinished_steps(home: "Home") -> list[str]:
-    """Shards of tables whose rows were not computed from what the step before them stored last, in words."""
-    from rag_assets.enrich.facets.tables import wanted_facets
-    from rag_assets.enrich.questions.tables import wanted_questions
-    from rag_assets.enrich.summaries.boilerplate import without_mark
-    from rag_assets.enrich.summaries.tables import wanted_file_summaries, wanted_page_summaries
-    from rag_assets.parsing.chunks import wanted_chunks
+@dataclass(frozen=True)
+class Stale:
+    """What a step has to make anew.
+
+    Attributes:
+        step: The step.
+        reason: Why, as in `code changed` or `chunking.size_tokens changed`.
+        shards: Shards of it.
+    """
+
+    step: str
+    reason: str
+    shards: tuple[str, ...]
+
+
+def step_facts(home: Home) -> dict[str, dict[str, str]]:
+    """What the tables of each step depend on beside their input, by step and by the name that people are told."""
+    return {step.name: _facts(home, step) for step in steps_in_use(home)}
+
+
+def stale_steps(home: Home) -> list[Stale]:
+    """What an index run would make anew, and why, but for files that changed. Reads no rows but those of marks."""
+    newest = home.snapshots.newest()
+    found = list(_asked_again(home))
+    if newest is None:
+        return found
+    facts = step_facts(home)
+    for step in steps_in_use(home):
+        stored = sorted({shard for table in step.tables for shard in home.lake.latest(table)})
+        reasons = _differences(newest.steps.get(step.name), facts[step.name], earlier=not newest.steps)
+        found += [Stale(step.name, reason, tuple(stored)) for reason in reasons]
+        others = {
+            shard
+            for table in step.tables
+            if table.published
+            for shard in _different(newest.tables.get(table.name, {}), home.lake.latest(table))
+        }
+        if others:
+            found.append(Stale(step.name, "input changed", tuple(sorted(others))))
+    if gone := newest.steps.keys() - facts.keys():
+        found += [Stale(name, "switched off", (WHOLE,)) for name in sorted(gone)]
+    return [*found, *_stale_syncs(home)]
+
+
+def changes_to_index(home: Home, listing: Listing, stale: Iterable[Stale] | None = None) -> Changes:
+    """What an index run would do.
+
+    Args:
+        home: The knowledge base.
+        listing: What the sources hold.
+        stale: What its steps have to make anew; None to find out.
+    """
+    shards = {shard for each in (stale_steps(home) if stale is None else stale) for shard in each.shards}
+    if home.snapshots.newest() is None:
+        shards |= {*home.lake.latest(DOCUMENTS)}
+    if home.snapshots.unfinished() is not None:
+        shards.add(WHOLE)
+    if WHOLE in shards:  # a run over any shard makes what is made as a whole
+        shards = shards - {WHOLE} | {SHARDS[0]}
+    return replace(find_changes(home.lake, listing), unfinished_shards=tuple(sorted(shards)))
+
+
+def written_tables(home: Home) -> list[Table]:
+    """Tables that a language model writes."""
+    return [table for step in steps_in_use(home) if step.asks_model for table in step.tables]
+
+
+def all_stand_ins(home: Home) -> dict[str, StandIns]:
+    """What stands in for answers that the language model did not give, by table; nothing without a model."""
+    if home.language_model_name == "extractive":
+        return {}
+    return {table.name: stand_ins(home.lake, table) for table in written_tables(home)}
+
+
+def unfinished_steps(home: Home) -> list[str]:
+    """Shards of tables whose rows were not computed from what the step before them stored last, in words.
+
+    Unlike `stale_steps` it looks at every document.
+    """
     from rag_assets.store.publish import unfinished_syncs
 
-    lengths, model = home.options.summaries, home.language_model_name
-    unfinished = []
+    found: list[str] = []
     for shard in home.lake.latest(DOCUMENTS):
-        parsed = home.lake.inputs(BLOCKS, shard)
-        expected = {
-            PAGES: parsed,
-            PARSE_FAILURES: parsed,
-            CHUNKS: wanted_chunks(home.lake, shard, home.chunking_fingerprint),
-            PAGE_SUMMARIES: wanted_page_summaries(home.lake, shard, lengths, model),
-            FILE_SUMMARIES: wanted_file_summaries(home.lake, shard, lengths, model),
-            DOCUMENT_FACETS: wanted_facets(
-                home.lake, shard, home.taxonomy, lengths.read_tokens, model, home.embedder.name
-            ),
-            SYNTHETIC_QA: wanted_questions(home.lake, shard, home.options.questions, model),
-            **dict.fromkeys((ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS), _wanted_mentions(home, shard)),
-        }
-        found = {table: finished(home.lake.inputs(table, shard)) for table in expected}
-        for table in (PAGE_SUMMARIES, SYNTHETIC_QA):
-            found[table] = {name: without_mark(key) for name, key in found[table].items()}
-        unfinished += [f"{table.name}, shard {shard}" for table, keys in expected.items() if found[table] != keys]
-        if home.lake.inputs(DOCUMENTS, shard).keys() != parsed.keys():
-            unfinished.append(f"{DOCUMENTS.name}, shard {shard}")
-    unfinished += _unfinished_knowledge(home)
-    if home.settings.graph.enabled:
-        unfinished += _unfinished_graph(home)
-    return unfinished + unfinished_syncs(home.lake, home.vectors, home.embedder.name)
+        for step in STEPS:
+            if step.sharded and step.wanted is not None and not step.index:
+                found += _unfinished(home, step, shard)
+    for step in steps_in_use(home):
+        if not step.sharded and step.tables and step.wanted is not None:
+            found += _unfinished(home, step, WHOLE)
+        elif step.graph and not step.index:
+            found += [table.name for table in step.tables if not home.lake.inputs(table, WHOLE)]
+    return found + unfinished_syncs(home.lake, home.vectors, home.embedder.name)
 
 
-def _wanted_mentions(home: "Home", shard: str) -> dict[str, str]:
-    """What the mentions of each document of a shard are to be computed from; nothing where the graph is off."""
-    if not home.settings.graph.enabled:
-        return {}
-    from rag_assets.graph.mentions.tables import wanted_mentions
+def _unfinished(home: Home, step: Step, shard: str) -> Iterator[str]:
+    assert step.wanted is not None
+    wanted = step.wanted(home, shard) if home.settings.graph.enabled or not step.graph else {}
+    for table in step.tables:
+        stored = {name: key.partition(_MARK)[0] for name, key in finished(home.lake.inputs(table, shard)).items()}
+        if table in step.keyed_apart:
+            is_done = stored.keys() == wanted.keys()
+        elif step.sharded:
+            is_done = stored == wanted
+        else:
+            is_done = stored == wanted or not (stored or step.graph)
+        if not is_done:
+            yield f"{table.name}, shard {shard}" if step.sharded else table.name
 
-    return wanted_mentions(home.lake, shard, home.options.mentions, home.entity_types, home.language_model_name)
 
-
-def _unfinished_knowledge(home: "Home") -> list[str]:
-    from rag_assets.enrich.knowledge.clusters import wanted_clusters
-    from rag_assets.enrich.knowledge.tables import wanted_knowledge
-
-    distance = home.settings.enrichment.duplicate_distance
-    expected = {
-        QUESTION_CLUSTERS: wanted_clusters(home.lake, distance, home.embedder.name),
-        META_KNOWLEDGE: wanted_knowledge(home.lake, home.options.knowledge, home.language_model_name),
+def _facts(home: Home, step: Step) -> dict[str, str]:
+    code = step.its_code
+    schemas = [
+        (table.name, *table.key, *(f"{each.name} {each.type} {each.nullable}" for each in table.schema))
+        for table in step.tables
+    ]
+    return {
+        "code": code.source,
+        "columns": digest(*schemas),
+        **{f"library {name}": version for name, version in code.versions.items()},
+        **{name: FACTS[name](home) if name in FACTS else _setting(home, name) for name in step.options},
     }
-    found = {table: finished(home.lake.inputs(table, WHOLE)).get(WHOLE) for table in expected}
-    return [table.name for table, wanted in expected.items() if found[table] not in {wanted, None}]
 
 
-def _unfinished_graph(home: "Home") -> list[str]:
-    from rag_assets.graph.entities.tables import wanted_entities
+def _setting(home: Home, name: str) -> str:
+    value: Any = home.settings
+    for part in name.split("."):
+        value = getattr(value, part)
+    return str(value)
 
-    wanted = wanted_entities(home.lake, home.options.entities, home.language_model_name, home.embedder.name)
-    made = (ENTITIES, RELATIONSHIPS, ENTITY_MERGES)
-    missing = [each.name for each in made if finished(home.lake.inputs(each, WHOLE)) != {WHOLE: wanted}]
-    later = (COMMUNITIES, COMMUNITY_MEMBERS, COMMUNITY_REPORTS)
-    return missing + [each.name for each in later if not home.lake.inputs(each, WHOLE)]
+
+def _differences(before: Mapping[str, str] | None, now: Mapping[str, str], *, earlier: bool) -> list[str]:
+    if earlier:
+        return ["made by an earlier release"]
+    if before is None:
+        return ["new step"]
+    return [f"{name} changed" for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
+
+
+def _different(published: Mapping[str, int], stored: Mapping[str, int]) -> set[str]:
+    return {shard for shard in published.keys() | stored.keys() if published.get(shard) != stored.get(shard)}
+
+
+def _asked_again(home: Home) -> Iterator[Stale]:
+    """Rows that ask to be made again, whatever code and settings say."""
+    from rag_assets.parsing.documents import documents_to_try_again
+    from rag_assets.store.lake import shard_of
+
+    raised: dict[str, set[str]] = {}
+    for document, setting in documents_to_try_again(home.lake, home.options.parsing).items():
+        raised.setdefault(setting, set()).add(shard_of(document))
+    for setting, shards in sorted(raised.items()):
+        yield Stale("parse", f"{setting} raised", tuple(sorted(shards)))
+    if shards := shards_to_weigh_again(home):
+        yield Stale("summarize_pages", "other lines are common", tuple(sorted(shards)))
+    if home.language_model_name == "extractive":
+        return
+    for step in steps_in_use(home):
+        if step.asks_model:
+            places = {
+                shard
+                for table in step.tables
+                for shard in home.lake.latest(table)
+                if stand_ins(home.lake, table, [shard]).again
+            }
+            if places:
+                yield Stale(step.name, "asked again", tuple(sorted(places)))
+
+
+def _stale_syncs(home: Home) -> Iterator[Stale]:
+    if serving_as_noted(home.path):  # with these tables, whose rows are compared above
+        return
+    from rag_assets.store.publish import stale_syncs
+
+    shards: dict[str, set[str]] = {}
+    for name, shard in stale_syncs(home.lake, home.vectors, home.embedder.name):
+        shards.setdefault(name, set()).add(shard)
+    for step in STEPS:
+        if step.index and (found := shards.get(step.index.name)):
+            yield Stale(step.name, "input changed", tuple(sorted(found)))

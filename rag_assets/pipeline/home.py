@@ -19,27 +19,17 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import astuple, replace
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from rag_assets.contracts.errors import QueryError, StoreError
-from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.tables import (
-    COMMUNITY_REPORTS,
-    DOCUMENT_FACETS,
     DOCUMENTS,
     ENTITIES,
     ENTITY_MENTIONS,
-    ENTITY_MERGES,
-    FILE_SUMMARIES,
-    META_KNOWLEDGE,
-    PAGE_SUMMARIES,
-    RELATIONSHIPS,
-    SYNTHETIC_QA,
-    Table,
 )
 from rag_assets.pipeline.options import StepOptions
 from rag_assets.pipeline.settings import Settings
@@ -54,17 +44,14 @@ from rag_assets.pipeline.stored_settings import (
     store_settings,
 )
 from rag_assets.sources.changes import (
-    Changes,
     Listing,
-    find_changes,
     forgotten_sources,
     list_sources,
     read_sources,
     stored_documents,
 )
 from rag_assets.sources.listing import Source
-from rag_assets.store.incremental import StandIns, stand_ins
-from rag_assets.store.lake import SHARDS, WHOLE, Lake
+from rag_assets.store.lake import Lake
 from rag_assets.store.published_tables import PublishedTables
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
@@ -75,7 +62,6 @@ if TYPE_CHECKING:
     from rag_assets.contracts.ports import Embedder, LanguageModel, Reranker, Rewriter
     from rag_assets.enrich.facets.taxonomy import Taxonomy
     from rag_assets.graph.entity_types import EntityTypes
-    from rag_assets.graph.mentions.recognizers import Recognizer, SpacyRecognizer
     from rag_assets.models.accounts.answers import AnswerStore
     from rag_assets.models.accounts.ledger import Ledger
     from rag_assets.models.language_models import ModelChoice
@@ -240,95 +226,6 @@ class Home:
             progress=progress,
         )
 
-    def changes(self, listing: Listing) -> Changes:
-        """What an index run would do."""
-        from rag_assets.store.publish import stale_syncs
-
-        found = find_changes(self.lake, listing, self.snapshots.newest(), self.pipeline)
-        stale = {shard for _, shard in stale_syncs(self.lake, self.vectors, self.embedder.name)}
-        again = {*found.unfinished_shards, *stale, *self._shards_to_ask_again(), *self.shards_to_weigh_again()}
-        if self.snapshots.unfinished() is not None:
-            again.add(WHOLE)
-        if WHOLE in again:  # a run over any shard makes what is made as a whole
-            again = again - {WHOLE} | {SHARDS[0]}
-        return replace(found, unfinished_shards=tuple(sorted(again)))
-
-    def _shards_to_ask_again(self) -> set[str]:
-        """Shards in which rows stand in for those that the language model could not write when it was asked; `WHOLE` of
-        tables that are made as a whole.
-        """
-        if self.language_model_name == "extractive":
-            return set()
-        places = ((table, shard) for table in self._written_tables for shard in self.lake.latest(table))
-        return {shard for table, shard in places if stand_ins(self.lake, table, [shard]).again}
-
-    @property
-    def _written_tables(self) -> tuple[Table, ...]:
-        """Tables that a language model writes."""
-        tables = (PAGE_SUMMARIES, FILE_SUMMARIES, DOCUMENT_FACETS, SYNTHETIC_QA, META_KNOWLEDGE)
-        graph = (ENTITY_MENTIONS, ENTITIES, RELATIONSHIPS, ENTITY_MERGES, COMMUNITY_REPORTS)
-        return (*tables, *graph) if self.settings.graph.enabled else tables
-
-    def stand_ins(self) -> dict[str, StandIns]:
-        """What stands in for answers that the language model did not give, by table; nothing without a model."""
-        if self.language_model_name == "extractive":
-            return {}
-        return {table.name: stand_ins(self.lake, table) for table in self._written_tables}
-
-    def shards_to_weigh_again(self) -> set[str]:
-        """Shards with extractive summaries or questions that were made when other lines counted as boilerplate."""
-        if self.language_model_name != "extractive":
-            return set()
-        from rag_assets.enrich.summaries.boilerplate import shards_to_weigh_again
-
-        return shards_to_weigh_again(self.lake, self.settings.enrichment.boilerplate_documents)
-
-    @cached_property
-    def pipeline(self) -> str:
-        """Digest of the code and settings that stored tables depend on."""
-        from rag_assets.enrich.facets.tables import facets_fingerprint
-        from rag_assets.enrich.knowledge.clusters import clusters_fingerprint
-        from rag_assets.enrich.knowledge.tables import knowledge_fingerprint
-        from rag_assets.enrich.questions.tables import questions_fingerprint
-        from rag_assets.enrich.summaries.tables import summary_fingerprint
-        from rag_assets.parsing.documents import parsing_fingerprint
-        from rag_assets.parsing.parse import installed_readers
-        from rag_assets.store.serving import serving_fingerprint
-
-        return digest(
-            parsing_fingerprint(),
-            installed_readers(self.options.parsing),
-            *astuple(self.options.parsing),
-            self.chunking_fingerprint,
-            summary_fingerprint(),
-            *astuple(self.options.summaries),
-            self.language_model_name,
-            facets_fingerprint(),
-            self.taxonomy.digest,
-            questions_fingerprint(),
-            clusters_fingerprint(),
-            self.settings.enrichment.duplicate_distance,
-            knowledge_fingerprint(),
-            *astuple(self.options.knowledge),
-            *astuple(self.options.questions.counts),
-            self.options.questions.least_grade,
-            self._graph_digest,
-            serving_fingerprint(),
-        )
-
-    @property
-    def _graph_digest(self) -> str:
-        """Digest of the code and settings that the entity graph depends on."""
-        if not self.settings.graph.enabled:
-            return "off"
-        from rag_assets.graph.communities.tables import communities_fingerprint
-        from rag_assets.graph.entities.tables import entities_fingerprint
-        from rag_assets.graph.mentions.tables import mentions_fingerprint
-        from rag_assets.graph.reports.tables import reports_fingerprint
-
-        code = (mentions_fingerprint(), entities_fingerprint(), communities_fingerprint(), reports_fingerprint())
-        return digest(*code, self.settings.graph.model_dump_json(exclude={"workers"}), self.entity_types.digest)
-
     @cached_property
     def answers(self) -> "AnswerStore":
         """Answers of language models that were paid for."""
@@ -462,12 +359,6 @@ class Home:
 
         return load_taxonomy(self.settings.enrichment.taxonomy)
 
-    def recognizer(self) -> "SpacyRecognizer":
-        """What recognizes named entities; to be closed."""
-        from rag_assets.graph.mentions.recognizers import SpacyRecognizer
-
-        return SpacyRecognizer(self.settings.graph.workers or len(os.sched_getaffinity(0)))
-
     @cached_property
     def entity_types(self) -> "EntityTypes":
         """Types of entities.
@@ -478,81 +369,6 @@ class Home:
         from rag_assets.graph.entity_types import load_types
 
         return load_types(self.settings.graph.types_toml)
-
-    def model_steps(self, model: "LanguageModel", recognizer: "Recognizer | None" = None) -> dict[str, ModelStep]:
-        """The steps of indexing that ask a language model, by their table and in their order.
-
-        Args:
-            model: The language model.
-            recognizer: What recognizes named entities in the model's stead; None for the one of the settings.
-        """
-        from rag_assets.enrich.facets.tables import update_facets
-        from rag_assets.enrich.knowledge.tables import update_meta_knowledge
-        from rag_assets.enrich.questions.tables import update_questions
-        from rag_assets.enrich.summaries.tables import update_file_summaries, update_page_summaries
-
-        lengths, read_tokens = self.options.summaries, self.settings.enrichment.read_tokens
-        steps: dict[str, ModelStep] = {
-            PAGE_SUMMARIES.name: lambda lake, shards, progress: update_page_summaries(
-                lake, shards, model, lengths, progress
-            ),
-            FILE_SUMMARIES.name: lambda lake, shards, progress: update_file_summaries(
-                lake, shards, model, lengths, progress
-            ),
-            DOCUMENT_FACETS.name: lambda lake, shards, progress: update_facets(
-                lake, shards, model, self.embedder, self.taxonomy, read_tokens, progress
-            ),
-            SYNTHETIC_QA.name: lambda lake, shards, progress: update_questions(
-                lake, shards, model, self.options.questions, progress
-            ),
-        }
-
-        def knowledge(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
-            del shards
-            return update_meta_knowledge(lake, model, self.options.knowledge, self.taxonomy, progress)
-
-        steps[META_KNOWLEDGE.name] = knowledge
-        return {**steps, **(self._graph_steps(model, recognizer) if self.settings.graph.enabled else {})}
-
-    def _graph_steps(self, model: "LanguageModel", recognizer: "Recognizer | None") -> dict[str, ModelStep]:
-        from rag_assets.graph.communities.tables import update_communities
-        from rag_assets.graph.entities.tables import update_entities
-        from rag_assets.graph.mentions.tables import update_mentions
-        from rag_assets.graph.reports.tables import update_reports
-
-        def mentions(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
-            with nullcontext(recognizer) if recognizer else self.recognizer() as chosen:
-                options, types = self.options.mentions, self.entity_types
-                return update_mentions(lake, shards, model, options, types, progress, chosen)
-
-        def entities(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
-            del shards, progress
-            return update_entities(lake, model, self.embedder, self.options.entities)
-
-        def reports(lake: Lake, shards: Sequence[str], progress: Progress) -> object:
-            del shards
-            update_communities(lake, self.options.leiden)
-            return update_reports(lake, model, self.options.reports, progress)
-
-        return {ENTITY_MENTIONS.name: mentions, ENTITIES.name: entities, COMMUNITY_REPORTS.name: reports}
-
-    @cached_property
-    def chunking_fingerprint(self) -> str:
-        """Digest of the code and settings that chunks depend on."""
-        from rag_assets.parsing.chunks import chunking_fingerprint
-
-        chunking = self.settings.chunking
-        return chunking_fingerprint(self.embedder.name, chunking.size_tokens, chunking.overlap_share)
-
-    @property
-    def parsing_passwords(self) -> tuple[str, ...]:
-        """Passwords to try on encrypted files."""
-        return tuple(password.get_secret_value() for password in self.settings.parsing.passwords)
-
-    @property
-    def parsing_workers(self) -> int:
-        """Parsing processes."""
-        return self.settings.parsing.workers or len(os.sched_getaffinity(0))
 
     def readable_snapshot(self) -> Snapshot | None:
         """The version that readers see, or one that is intact where that is damaged, which is said; None for none.

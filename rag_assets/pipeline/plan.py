@@ -15,13 +15,17 @@ from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.generation import Completion, Request, request_key
 from rag_assets.models.catalogue import ModelFacts
+from rag_assets.pipeline.freshness import changes_to_index, step_facts
+from rag_assets.pipeline.steps import STEPS, Work, model_steps
 from rag_assets.store.files import write_atomically
 from rag_assets.store.lake import Lake
+from rag_assets.store.snapshots import facts_digest
 
 if TYPE_CHECKING:
     from rag_assets.graph.mentions.recognizers import Entity
     from rag_assets.models.planning import PlanningModel, StepPlan
-    from rag_assets.pipeline.home import Home, ModelStep
+    from rag_assets.models.structured import StructuredModel
+    from rag_assets.pipeline.home import Home
     from rag_assets.sources.changes import Changes, Listing
 
 _FORESEEN_NOTE = (
@@ -127,38 +131,18 @@ def make_plan(home: "Home") -> Plan:
         SettingsError: The settings of the language model do not fit.
     """
     listing = home.listing()
-    changes = home.changes(listing)
+    changes = changes_to_index(home, listing)
     marks = _marks(home, listing, changes)
     documents = len(changes.new) + len(changes.changed)
     if home.language_model_name == "extractive":
         return Plan(marks, "extractive", documents, (), 0, 0, 0, 0, 0, None, None)
     from rag_assets.graph.mentions.foreseen import FORESEEN_STEPS
-    from rag_assets.parsing.chunks import update_chunks
-    from rag_assets.parsing.documents import update_documents
 
     model, unknown = _planning_model(home)
     with _copy_of(home.lake, home.path) as lake:
-        update_documents(
-            lake,
-            listing,
-            changes.shards,
-            home.options.parsing,
-            home.parsing_workers,
-            _ignore,
-            home.parsing_passwords,
-        )
-        chunking = home.settings.chunking
-        update_chunks(
-            lake,
-            changes.shards,
-            home.embedder,
-            home.chunking_fingerprint,
-            chunking.size_tokens,
-            chunking.overlap_share,
-            _ignore,
-        )
-        for step in _steps(home, model).values():
-            step(lake, changes.shards, _ignore)
+        work = Work(home, lake, changes.shards, _asking(home, model), _ignore, _NoRecognizer(), listing)
+        for step in STEPS[:2] + model_steps(home):  # files are parsed and cut first
+            step.update(work)
     notes = _notes(home, _calibrated(home, model) or unknown)
     if unknown:
         assumed = f"{model.context_tokens:,} tokens"
@@ -166,14 +150,6 @@ def make_plan(home: "Home") -> Plan:
     if any(step.calls and step.step in FORESEEN_STEPS for step in model.steps.values()):
         notes.append(_FORESEEN_NOTE)
     return _priced(home, model, marks, documents, notes)
-
-
-def plan_step(home: "Home", table: str, shards: Sequence[str]) -> tuple[PlannedStep, ...]:
-    """What the step that writes a table would cost now over some shards, estimated from characters."""
-    model, _ = _planning_model(home)
-    with _copy_of(home.lake, home.path) as lake:
-        _steps(home, model)[table](lake, shards, _ignore)
-    return _priced(home, model, "", 0, ()).steps
 
 
 def save_plan(home: "Home", plan: Plan) -> None:
@@ -205,12 +181,11 @@ class _NoRecognizer:
         return [()] * len(texts)
 
 
-def _steps(home: "Home", model: "PlanningModel") -> "dict[str, ModelStep]":
+def _asking(home: "Home", model: "PlanningModel") -> "StructuredModel":
     from rag_assets.models.structured import StructuredModel
 
     choice = home.model_choice  # with its repeats: stored answers of no use are asked again
-    asking = StructuredModel(model, choice.temperature, repeats=choice.repeats)
-    return home.model_steps(asking, _NoRecognizer())
+    return StructuredModel(model, choice.temperature, repeats=choice.repeats)
 
 
 def _calibrated(home: "Home", model: "PlanningModel") -> str | None:
@@ -296,7 +271,7 @@ def take_plan(home: "Home", listing: "Listing", changes: "Changes") -> dict[str,
 def _marks(home: "Home", listing: "Listing", changes: "Changes") -> str:
     """Digest of what a plan was made for."""
     files = [f"{name} {listing.files[name].fingerprint}" for name in (*changes.new, *changes.changed)]
-    model = (home.language_model_name, repr(home.model_choice.facts), home.pipeline)
+    model = (home.language_model_name, repr(home.model_choice.facts), facts_digest(step_facts(home)))
     return digest(*model, *files, "", *changes.gone, "", *changes.shards)
 
 

@@ -34,7 +34,7 @@ class Repair:
     def __init__(self, home: "Home") -> None:
         self._home = home
         self._aside = Aside(home.path)
-        self._stores = StoreDamage(home.lake, home.vectors, home.snapshots)
+        self._stores = StoreDamage(home.lake, lambda: home.vectors, home.snapshots)
 
     def find(self, *, thorough: bool = False) -> list[Damage]:
         """What is damaged.

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rag_assets.contracts.causes import DocumentStatus
 from rag_assets.contracts.errors import SettingsError, SourceError, StoreError
-from rag_assets.contracts.tables import DOCUMENTS, TABLES
+from rag_assets.contracts.tables import DOCUMENTS
 from rag_assets.sources.listing import (
     Source,
     SourceFile,
@@ -25,7 +25,6 @@ from rag_assets.sources.listing import (
 )
 from rag_assets.store.lake import Lake, shard_of
 from rag_assets.store.sealed import SealedFile
-from rag_assets.store.snapshots import Snapshot
 
 
 @dataclass(frozen=True)
@@ -263,14 +262,12 @@ def stored_documents(lake: Lake, shards: Iterable[str] | None = None) -> dict[st
     return {row.pop("document_id"): row for row in rows.to_pylist()}
 
 
-def find_changes(lake: Lake, listing: Listing, newest: Snapshot | None, pipeline: str) -> Changes:
+def find_changes(lake: Lake, listing: Listing) -> Changes:
     """Compare listing and store.
 
     Args:
         lake: The stored tables.
         listing: What the sources hold.
-        newest: The snapshot published last, or None.
-        pipeline: Digest of the code and settings in force.
     """
     stored = stored_documents(lake)
     new, failed, unchanged = [], [], 0
@@ -295,7 +292,7 @@ def find_changes(lake: Lake, listing: Listing, newest: Snapshot | None, pipeline
         tuple(sorted(gone)),
         tuple(sorted(failed)),
         unchanged,
-        _unfinished_shards(lake, newest, pipeline),
+        (),
         listing.unreachable,
         tuple(sorted(touched)),
     )
@@ -329,7 +326,7 @@ def shards_of_one_change(lake: Lake, listing: Listing, shards: Collection[str], 
         shards: Shards that are brought in step.
         every: Whether all that the listing changes is one change; else each file that moved is.
     """
-    found = find_changes(lake, listing, None, "")
+    found = find_changes(lake, listing)
     if every:
         return {shard_of(name) for name in (*found.new, *found.changed, *found.touched, *found.gone)} - {*shards}
     stored = stored_documents(lake)
@@ -356,15 +353,3 @@ def _can_be_read(file: SourceFile) -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-def _unfinished_shards(lake: Lake, newest: Snapshot | None, pipeline: str) -> tuple[str, ...]:
-    unfinished: set[str] = set()
-    for table in TABLES.values():
-        if table.sharded:
-            latest = lake.latest(table)
-            published = newest.tables.get(table.name, {}) if newest and newest.pipeline == pipeline else {}
-            unfinished |= {
-                shard for shard in latest.keys() | published.keys() if published.get(shard) != latest.get(shard)
-            }
-    return tuple(sorted(unfinished))

@@ -8,19 +8,22 @@ indexing does by itself.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum, auto
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES, Table
 from rag_assets.store.checksums import Checksums, mark_of
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot, Snapshots
-from rag_assets.store.vectors.store import VectorStore
+
+if TYPE_CHECKING:
+    from rag_assets.store.vectors.store import VectorStore
 
 _HINT = "_versions/latest_version_hint.json"  # the only file of LanceDB that is written again
 
@@ -87,11 +90,11 @@ class StoreDamage:
 
     Args:
         lake: The stored tables.
-        vectors: The serving tables.
+        vectors: Opens the serving tables.
         snapshots: The published versions.
     """
 
-    def __init__(self, lake: Lake, vectors: VectorStore, snapshots: Snapshots) -> None:
+    def __init__(self, lake: Lake, vectors: "Callable[[], VectorStore]", snapshots: Snapshots) -> None:
         self._lake, self._vectors, self._snapshots = lake, vectors, snapshots
         self._root = lake.root.parent
         self.checksums = Checksums(self._root)
@@ -172,7 +175,7 @@ class StoreDamage:
         """Note the files that are there now, so that later damage to them is noticed."""
         newest = self._snapshots.newest()
         published = newest.files if newest else {}
-        vectors = set(self._vector_files())
+        vectors = set(_vector_files(self._root))
         rows = {self._place(path) for table in TABLES.values() for path in self._lake.paths(table)}
         for path in sorted(vectors | rows):
             if self.checksums.mark(path) is None:
@@ -264,7 +267,7 @@ class StoreDamage:
 
     def _vector_damage(self, readable: Sequence[Snapshot], named: set[str], *, thorough: bool) -> Iterator[Damage]:
         """Damage to files of LanceDB that no manifest names, and tables that cannot be opened."""
-        there, known = set(self._vector_files()), set(self.checksums.known("vectors/"))
+        there, known = set(_vector_files(self._root)), set(self.checksums.known("vectors/"))
         newest = readable[-1] if readable else None
         wanted = {f"{name}.lance" for name in newest.vector_tables} if newest else set()
         for folder in sorted({path.split("/")[1] for path in there | known} | wanted):
@@ -272,17 +275,19 @@ class StoreDamage:
             yield from self._hint_damage(place)
             cause, files = None, [path for path in sorted(known - named) if path.startswith(f"{place}/")]
             exists = (self._root / place).exists()
+            if not thorough and self._is_as_noted(place, files, there, known):
+                continue
             try:
-                version = self._vectors.version(name)
+                version = self._vectors().version(name)
                 moved = newest is None or newest.vector_tables.get(name) != version
                 strangers = any(path.startswith(f"{place}/") for path in there - known - named)
                 if thorough or (moved and strangers):
-                    self._vectors.scan(name)
+                    self._vectors().scan(name)
             except StoreError:
                 version, cause = 0, "it cannot be read" if exists else "it is missing"
             for path in files:
                 problem = self.checksums.problem(path, thorough=thorough)
-                needed = bool(problem and version) and self._vectors.needs(name, version, self._root / path)
+                needed = bool(problem and version) and self._vectors().needs(name, version, self._root / path)
                 if problem and path in there:
                     yield Damage(path, problem, "what needs it is written anew", Kind.EARLIER)
                 cause = cause or ("files of it are damaged" if needed else None)
@@ -290,6 +295,14 @@ class StoreDamage:
                 kind = Kind.SERVING if name in VECTOR_TABLES else Kind.DERIVED
                 source = " from the stored tables" if kind is Kind.SERVING else ""
                 yield Damage(place, cause, f"it is written anew{source}", kind)
+
+    def _is_as_noted(self, place: str, files: Sequence[str], there: set[str], known: set[str]) -> bool:
+        """Whether a table consists of the files that were noted when it was found intact, so that it need not be
+        opened.
+        """
+        mine = {path for path in there if path.startswith(f"{place}/")}
+        noted = {path for path in known if path.startswith(f"{place}/")}
+        return bool(mine) and mine == noted and not any(map(self.checksums.problem, files))
 
     def _hint_damage(self, place: str) -> Iterator[Damage]:
         """LanceDB looks for the latest version from a hint on; one that leads astray hides versions."""
@@ -306,10 +319,10 @@ class StoreDamage:
     def _begin_anew(self, place: str, aside: Aside) -> None:
         name = place.removeprefix("vectors/").removesuffix(".lance")
         known = self.checksums.known(f"{place}/")
-        if not self._vectors.begin_anew(name):
+        if not self._vectors().begin_anew(name):
             aside.take(place)
             with suppress(StoreError):
-                self._vectors.forget_states(name)
+                self._vectors().forget_states(name)
             self.checksums.forget(known)
             for snapshot in self._snapshots.readable():  # numbers of versions begin again: none may be read under them
                 if not snapshot.files:
@@ -326,12 +339,22 @@ class StoreDamage:
                 os.link(latest, path)
                 self.checksums.adopt([self._place(latest)])
 
-    def _vector_files(self) -> Iterator[str]:
-        """Files of LanceDB that are written once."""
-        folder = self._root / "vectors"
-        for path in folder.glob("*.lance/**/*"):
-            if path.is_file() and not path.as_posix().endswith(_HINT) and path.parent.name != "_transactions":
-                yield self._place(path)
+
+def serving_as_noted(root: Path) -> bool:
+    """Whether the serving tables of a home consist of the files that a run noted when it had published them.
+
+    Args:
+        root: Folder of the home.
+    """
+    noted = set(Checksums(root).known("vectors/"))
+    return bool(noted) and noted == set(_vector_files(root))
+
+
+def _vector_files(root: Path) -> Iterator[str]:
+    """Files of LanceDB that are written once, by their paths below the home."""
+    for path in (root / "vectors").glob("*.lance/**/*"):
+        if path.is_file() and not path.as_posix().endswith(_HINT) and path.parent.name != "_transactions":
+            yield path.relative_to(root).as_posix()
 
 
 def intact_version(snapshots: Snapshots) -> tuple[Snapshot | None, str | None]:

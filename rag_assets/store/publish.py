@@ -14,7 +14,7 @@ from rag_assets.store.checksums import Checksums
 from rag_assets.store.integrity import all_problems
 from rag_assets.store.lake import Lake
 from rag_assets.store.serving import SERVING, served_texts, serving_states
-from rag_assets.store.snapshots import Snapshot, Snapshots
+from rag_assets.store.snapshots import Snapshot, Snapshots, facts_digest
 from rag_assets.store.vectors.cache import embedding_key
 from rag_assets.store.vectors.store import VectorStore
 
@@ -46,7 +46,7 @@ def publish(
     lake: Lake,
     vectors: VectorStore,
     snapshots: Snapshots,
-    pipeline: str,
+    steps: Mapping[str, Mapping[str, str]],
     embedder: Embedder,
     kept_snapshots: int,
     unfinished: Callable[[], Sequence[str]],
@@ -61,7 +61,7 @@ def publish(
         lake: The stored tables.
         vectors: The serving tables, in step with them.
         snapshots: Where versions are published.
-        pipeline: Digest of the code and settings that computed the tables.
+        steps: Code, options and libraries that computed the tables, by step and by what people call them.
         embedder: Embedder of the vectors.
         kept_snapshots: Snapshots kept for rollback; files that none of them names are removed.
         unfinished: Names what was not computed from what the step before it stored last.
@@ -82,8 +82,8 @@ def publish(
             vector_table, [each.vector_tables[name] for each in pinned if name in each.vector_tables], grace
         )
     state = _state(lake, vectors)
-    steps = dict.fromkeys([*unfinished(), *unfinished_syncs(lake, vectors, embedder.name)])
-    if problems := [*(f"{name} is unfinished" for name in steps), *all_problems(lake, vectors)]:
+    open_steps = dict.fromkeys([*unfinished(), *unfinished_syncs(lake, vectors, embedder.name)])
+    if problems := [*(f"{name} is unfinished" for name in open_steps), *all_problems(lake, vectors)]:
         raise StoreError(f"nothing is published: {'; '.join(problems[:_SHOWN])}")
     tables, vector_tables = state
     counts = {name: sum(lake.row_count(TABLES[name], shard) for shard in shards) for name, shards in tables.items()}
@@ -93,12 +93,13 @@ def publish(
     snapshot = Snapshot(
         number=snapshots.next_number(),
         published_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        pipeline=pipeline,
+        pipeline=facts_digest(steps),
         embedder=embedder.name,
         tables=tables,
         vector_tables=vector_tables,
         row_counts=counts,
         files=_marks(lake, vectors, tables, vector_tables, kept),
+        steps=steps,
     )
     if kept and kept[-1].same_content(snapshot):
         snapshot = kept[-1]

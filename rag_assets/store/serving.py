@@ -28,13 +28,18 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.store.lake import Lake
 
+SEARCH_TERMS = "rag_assets.text.terms:search_terms"  # gives the column that the store adds for full-text search
+
 _FACTS = ["document_id", "folder", "format", "modified_at", "title"]
 
 
-def serving_fingerprint() -> str:
-    """Digest of the code that serving rows depend on."""
-    modules = ("rag_assets.store.vectors.store", "rag_assets.store.vectors.cache", "rag_assets.text.terms")
-    return code_fingerprint(__name__, *modules)
+def serving_code(make_rows: Callable[[Lake, str], pa.Table]) -> str:
+    """Digest of the code that rows of a serving table depend on.
+
+    Args:
+        make_rows: What makes them.
+    """
+    return code_fingerprint(f"{__name__}:{make_rows.__name__}", SEARCH_TERMS)
 
 
 def chunk_rows(lake: Lake, shard: str) -> pa.Table:
@@ -153,7 +158,7 @@ def serving_states(lake: Lake, name: str, embedder_name: str) -> dict[str, str]:
     """
     latest = {table.name: lake.latest(table) for table in SERVING[name][0]}
     shards = sorted({shard for versions in latest.values() for shard in versions})
-    code = serving_fingerprint()
+    code = serving_code(SERVING[name][1])
     return {
         shard: digest(embedder_name, code, *((each, found.get(shard)) for each, found in latest.items()))
         for shard in shards

@@ -20,6 +20,7 @@ from typing import Any
 from filelock import FileLock
 
 from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.fingerprint import digest
 from rag_assets.store.files import write_new
 from rag_assets.store.published_tables import PublishedTables
 from rag_assets.store.sealed import SealedFile, sealed, unsealed
@@ -42,6 +43,8 @@ class Snapshot:
         row_counts: Rows by table name; serving tables are named `lancedb.<name>`.
         files: Size and digest (`store.checksums`) of every file that it consists of, by path below the home; none in
             versions of earlier releases.
+        steps: Code, options and libraries that it was computed with, by step and by what people call them; none in
+            versions of earlier releases.
     """
 
     number: int
@@ -52,6 +55,7 @@ class Snapshot:
     vector_tables: Mapping[str, int]
     row_counts: Mapping[str, int]
     files: Mapping[str, str] = field(default_factory=dict)
+    steps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def same_content(self, other: "Snapshot") -> bool:
         """Whether both name the same versions, with the same files."""
@@ -78,6 +82,12 @@ class Pointer:
     def newest(self) -> int:
         """The newest version that it knows of."""
         return max(self.number, self.rolled_back_from or 0)
+
+
+def facts_digest(steps: Mapping[str, Mapping[str, str]]) -> str:
+    """Digest of what the tables of all steps depend on beside their input."""
+    facts = ((step, *item) for step, own in sorted(steps.items()) for item in sorted(own.items()))
+    return digest(*facts)
 
 
 class Snapshots:

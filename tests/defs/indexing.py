@@ -11,6 +11,7 @@ from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource
+from rag_assets.pipeline.freshness import changes_to_index
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.sources.changes import Changes
@@ -21,7 +22,7 @@ Rows = dict[str, list[dict[str, Any]]]
 def run_index(home: Home, *, succeeds: bool = True) -> Changes:
     """Index what changed; returns what had changed."""
     fresh = Home(home.settings)
-    changes = fresh.changes(fresh.listing())
+    changes = changes_to_index(fresh, fresh.listing())
     if changes.shards:
         run_tags(home, shard_tags(changes.shards), succeeds=succeeds)
     return changes

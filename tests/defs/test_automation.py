@@ -9,15 +9,16 @@ import pytest
 from indexing import published, run_index, run_tags
 
 from rag_assets.contracts.errors import SourceError
-from rag_assets.contracts.tables import PAGE_SUMMARIES
+from rag_assets.contracts.tables import DOCUMENTS, PAGE_SUMMARIES
 from rag_assets.defs.active_runs import active_runs
-from rag_assets.defs.checks import sources_reachable
 from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_tags, shards_of_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.sensors import build_schedule, build_sensor
+from rag_assets.pipeline.freshness import changes_to_index
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.steps import shards_to_weigh_again
 from rag_assets.store.lake import SHARDS, shard_of
 
 
@@ -40,7 +41,7 @@ def evaluations(instance: dg.DagsterInstance, key: dg.AssetCheckKey) -> list[tup
 def index_run(home: Home, instance: dg.DagsterInstance) -> list[tuple[dg.AssetCheckKey, bool]]:
     """Run the index job over what changed; checks that failed."""
     fresh = Home(home.settings)
-    tags = shard_tags(fresh.changes(fresh.listing()).shards)
+    tags = shard_tags(changes_to_index(fresh, fresh.listing()).shards)
     job = build_definitions(HomeResource(home.settings)).resolve_job_def(INDEX_JOB.name)
     config = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     result = job.execute_in_process(instance=instance, tags=tags, run_config=config)
@@ -168,7 +169,7 @@ def test_three_edits_make_three_versions(home: Home) -> None:
     for n in range(least - 1, least + 2):  # the first of them makes the lines of the form boilerplate
         (root / f"{n}.md").write_text(f"{form}| name | customer {n} |\n", encoding="utf-8")
         assert run_index(home).new == (f"specs/{n}.md",)
-        assert not home.shards_to_weigh_again()
+        assert not shards_to_weigh_again(home)
         assert run_index(home).shards == ()
     assert home.lake.latest(PAGE_SUMMARIES)[shard_of("specs/0.md")] > before[shard_of("specs/0.md")]
     assert home.snapshots.numbers() == [1, 2, 3, 4]
@@ -199,7 +200,7 @@ def test_a_source_that_disappears_fails_the_tick_and_the_check_until_it_is_back(
     (tmp_path / "more" / "b.md").write_text("text", encoding="utf-8")
     run_index(home)
     resource = HomeResource(home.settings)
-    [key] = sources_reachable.check_keys
+    key = dg.AssetCheckKey(dg.AssetKey(DOCUMENTS.name), "sources_reachable")
 
     with dg.instance_for_test() as instance:
 

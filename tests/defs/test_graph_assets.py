@@ -29,6 +29,7 @@ from rag_assets.contracts.tables import (
 from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.resources import HomeResource
+from rag_assets.pipeline.freshness import changes_to_index
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.serve.sql.database import open_database
@@ -250,7 +251,7 @@ def test_assets_of_the_graph_are_defined_only_where_it_is_on_or_something_is_sto
 
 def test_a_serving_table_that_is_made_as_a_whole_and_out_of_date_is_brought_in_step(copied: Home) -> None:
     altered(copied.lake, ENTITIES, "description", "altered by hand")
-    assert "00" in copied.changes(copied.listing()).shards
+    assert "00" in changes_to_index(copied, copied.listing()).shards
     run_index(copied)
     assert "altered by hand" in str(copied.vectors.column("entities", "text").to_pylist())
-    assert copied.changes(copied.listing()).shards == ()
+    assert changes_to_index(copied, copied.listing()).shards == ()

@@ -7,6 +7,7 @@ import pytest
 
 from rag_assets.cli.progress import ProgressDisplay
 from rag_assets.defs.runs import index_in_process
+from rag_assets.pipeline.freshness import changes_to_index
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import shard_of
@@ -20,7 +21,7 @@ def size(folder: Path) -> int:
 
 
 def index(home: Home) -> None:
-    changes = home.changes(home.listing())
+    changes = changes_to_index(home, home.listing())
     index_in_process(home, changes.shards, ProgressDisplay(lambda _line: None, announce=False))
 
 

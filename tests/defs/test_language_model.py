@@ -26,10 +26,12 @@ from rag_assets.defs.resources import HomeResource
 from rag_assets.models.planning import made_up
 from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
+from rag_assets.pipeline.freshness import all_stand_ins, changes_to_index
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.plan import make_plan
-from rag_assets.pipeline.reindex import STEPS, force_documents
+from rag_assets.pipeline.reindex import force_documents
 from rag_assets.pipeline.settings import load_settings
+from rag_assets.pipeline.steps import FORCED, STEPS, Work, chunks_key, model_steps
 from rag_assets.store.lake import SHARDS
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -308,9 +310,9 @@ def test_the_graph_is_planned_as_it_is_made(folder: Path) -> None:
         assert not server.asked
         listing = home.listing()
         update_documents(home.lake, listing, SHARDS, home.options.parsing, 1, silent)
-        update_chunks(home.lake, SHARDS, home.embedder, home.chunking_fingerprint, 256, 0.1, silent)
-        for step in home.model_steps(home.language_model("run")).values():
-            step(home.lake, SHARDS, silent)
+        update_chunks(home.lake, SHARDS, home.embedder, chunks_key(home), 256, 0.1, silent)
+        for step in model_steps(home):
+            step.update(Work(home, home.lake, SHARDS, home.language_model("run"), silent))
     home.ledger().compact()
     made = Counter(home.lake.read(MODEL_CALLS, columns=["step"])["step"].to_pylist())
     planned: Counter[str] = Counter()
@@ -353,7 +355,7 @@ def test_a_stored_answer_that_breaks_its_schema_is_planned_for_and_mended(folder
         assert answer is not None
         assert home.answers.prune(None, None, keys=[key]).removed == 1
         home.answers.put(replace(answer, text='{"entities": [{"name": "Order De'))
-        force_documents(home.lake, ["**"], list(STEPS))
+        force_documents(home.lake, ["**"], list(FORCED))
         code, output = call(folder, environment, "plan", "--json")
         assert code == 0, output
         asked = len(server.asked)
@@ -391,6 +393,11 @@ class FaultyServer(ModelServer):
         return completion('{"page": ') if "BROKEN" in asked and times == 1 else None
 
 
+def summarize_pages(home: Home, run: str) -> None:
+    [step] = [step for step in STEPS if step.name == "summarize_pages"]
+    step.update(Work(home, home.lake, SHARDS, home.language_model(run), silent))
+
+
 def test_answers_of_no_use_are_asked_again_and_what_stands_in_for_them_is_told(folder: Path) -> None:
     """Of four documents one is refused, one empty, one broken. The next run asks for what is missing, not for ever."""
     for path in (folder / "specs").iterdir():
@@ -405,10 +412,10 @@ def test_answers_of_no_use_are_asked_again_and_what_stands_in_for_them_is_told(f
         counts, calls = [], []
         for run in ("first", "second", "third"):
             before = len(server.asked)
-            home.model_steps(home.language_model(run))["page_summaries"](home.lake, SHARDS, silent)
+            summarize_pages(home, run)
             counts.append(home.ledger().answer_counts(run_id=run).get("page_summaries"))
             calls.append(len(server.asked) - before)
-            found = home.stand_ins()["page_summaries"]
+            found = all_stand_ins(home)["page_summaries"]
             assert (dict(found.causes), found.marked, found.total) == ({"refused": 1}, 1, 4)
             assert found.again == (run == "first")
         assert counts == [(3, 5), (0, 2), None]  # once more, twice, and to be mended and once more
@@ -424,9 +431,9 @@ def test_answers_of_no_use_are_asked_again_and_what_stands_in_for_them_is_told(f
         made = [row for row in home.ledger().rows().to_pylist() if not row["cache_hit"]]
         assert sum(row["outcome"] != "repeated" for row in made) == len(server.asked)
         server.healed = True
-        home.forget_unusable_answers(force_documents(home.lake, ["**/REFUSED.md"], list(STEPS)).documents)
-        home.model_steps(home.language_model("forced"))["page_summaries"](home.lake, SHARDS, silent)
-        assert home.stand_ins()["page_summaries"].count == 0
+        home.forget_unusable_answers(force_documents(home.lake, ["**/REFUSED.md"], list(FORCED)).documents)
+        summarize_pages(home, "forced")
+        assert all_stand_ins(home)["page_summaries"].count == 0
 
 
 def test_what_failed_for_a_moment_is_asked_again_by_the_next_run(folder: Path) -> None:
@@ -564,7 +571,7 @@ def test_the_figures_of_partitions_add_up_to_those_of_the_run(folder: Path) -> N
     with ModelServer() as server, dg.DagsterInstance.ephemeral() as instance:
         chosen = {"provider": "openai", "base_url": f"{server.url}/v1", "model": "m"}
         home = Home(load_settings(home=folder / "home", sources=(str(folder / "specs"),), language_model=chosen))
-        shards = home.changes(home.listing()).shards
+        shards = changes_to_index(home, home.listing()).shards
         job = build_definitions(home=HomeResource(home.settings)).resolve_job_def(INDEX_JOB.name)
         steps = (
             dg.AssetSelection.assets(*tables)
@@ -594,7 +601,6 @@ def test_the_figures_of_partitions_add_up_to_those_of_the_run(folder: Path) -> N
                 >= {
                     "partitions": len(shown),
                     "calls": len(of_table),
-                    "planned_calls": len(of_table),
                     "documents_computed": 2,
                     "cost_usd": 0.0,
                 }.items()

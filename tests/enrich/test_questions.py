@@ -325,7 +325,7 @@ def test_a_figure_with_its_label_is_searched() -> None:
 
 def test_questions_follow_lines_that_become_common(lake: Lake) -> None:
     def bring() -> StepReport:
-        update_document_lines(lake, SHARDS, "x")
+        update_document_lines(lake, SHARDS)
         return update(lake)
 
     texts = {
@@ -337,7 +337,7 @@ def test_questions_follow_lines_that_become_common(lake: Lake) -> None:
     assert any("保管" in row["question"] for row in pairs(lake))
     assert not shards_to_weigh_again(lake, 3)
     store(lake, texts)
-    update_document_lines(lake, SHARDS, "x")
+    update_document_lines(lake, SHARDS)
     update_questions(lake, [shard_of(third)], extractive(), RULES, ignore)
     assert shards_to_weigh_again(lake, 3) == {shard_of(first), shard_of(second)} - {shard_of(third)}
     bring()

@@ -26,6 +26,7 @@ from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
+from rag_assets.pipeline.steps import STEPS, Work, chunks_key
 from rag_assets.store.integrity import key_problems, reference_problems, schema_problems
 from rag_assets.store.lake import SHARDS
 
@@ -71,16 +72,17 @@ def home(tmp_path_factory: pytest.TempPathFactory, models_folder: Path, llama_se
         )
     )
     update_documents(home.lake, home.listing(), SHARDS, home.options.parsing, 1, silent)
-    update_chunks(home.lake, SHARDS, home.embedder, home.chunking_fingerprint, 256, 0.1, silent)
+    update_chunks(home.lake, SHARDS, home.embedder, chunks_key(home), 256, 0.1, silent)
     build(home)
     return home
 
 
 def build(home: Home) -> None:
     """Every step of the graph."""
-    steps = home.model_steps(home.language_model("run"))
-    for table in (ENTITY_MENTIONS, ENTITIES, COMMUNITY_REPORTS):
-        steps[table.name](home.lake, SHARDS, silent)
+    work = Work(home, home.lake, SHARDS, home.language_model("run"), silent)
+    for step in STEPS:
+        if step.group == "graph":
+            step.update(work)
     home.ledger().compact()
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.contracts.errors import SettingsError
-from rag_assets.models.prompts import LANGUAGES, fenced, load_prompt, prompt_fingerprint
+from rag_assets.models.prompts import LANGUAGES, fenced, load_prompt
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens, split_to_tokens
 
 PLACEHOLDERS = {
@@ -54,10 +54,6 @@ def test_other_languages_get_the_english_prompt() -> None:
 def test_a_prompt_that_is_missing_is_named() -> None:
     with pytest.raises(SettingsError, match=r"nothing\.en\.md"):
         load_prompt("nothing", "en")
-
-
-def test_the_fingerprint_follows_the_prompts() -> None:
-    assert prompt_fingerprint("summarize_page") != prompt_fingerprint("summarize_file")
 
 
 @given(st.text())

@@ -1,8 +1,5 @@
 import json
 import logging
-import shutil
-import subprocess
-import sys
 import zipfile
 from collections import Counter
 from dataclasses import replace
@@ -144,29 +141,6 @@ def test_kinds_of_text_files() -> None:
     (page,) = document.pages
     assert (document.format, page.kind) == ("md", PageKind.BODY)
     assert [block.kind for block in page.blocks] == [BlockKind.HEADING, BlockKind.PARAGRAPH]
-
-
-def test_fingerprint_follows_the_code(tmp_path: Path) -> None:
-    """In a copy of the package: parsers count, what starts them does not, nor do comments."""
-    package = tmp_path / "rag_assets"
-    shutil.copytree(Path(parse.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__", "web"))
-    question = "from rag_assets.parsing.parse import parser_fingerprint as p; print(p())"
-
-    def fingerprint() -> str:
-        run = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {question}"]
-        return subprocess.run(run, capture_output=True, text=True, check=True).stdout
-
-    before = fingerprint()
-    for name, addition in (("pool", "changed = 1"), ("pdf/lines", "# a comment"), ("chunking", "changed = 1")):
-        with (package / "parsing" / f"{name}.py").open("a") as file:
-            file.write(f"{addition}\n")
-    assert fingerprint() == before
-    for name in ("office/styles", "excel/reader", "plain/text", "pdf/lines", "drawings/geometry", "parse"):
-        with (package / "parsing" / f"{name}.py").open("a") as file:
-            file.write("changed = 1\n")
-        after = fingerprint()
-        assert after != before, name
-        before = after
 
 
 def test_a_document_of_which_no_page_is_read_has_failed() -> None:

@@ -85,7 +85,7 @@ def test_passwords_are_in_no_fingerprint(tmp_path: Path, monkeypatch: pytest.Mon
     plain = Home(load_settings(home=tmp_path))
     monkeypatch.setenv("RAG_PASSWORDS", "foo")
     secret = Home(load_settings(home=tmp_path))
-    assert secret.parsing_passwords == ("foo",)
+    assert [each.get_secret_value() for each in secret.settings.parsing.passwords] == ["foo"]
     assert astuple(secret.options.parsing) == astuple(plain.options.parsing)
 
 

@@ -46,7 +46,7 @@ def store(lake: Lake, file: SourceFile, sha256: str | None = "0" * 64) -> None:
 
 
 def compare(lake: Lake, *files: SourceFile) -> Changes:
-    return find_changes(lake, Listing({file.document_id: file for file in files}), None, "pipeline")
+    return find_changes(lake, Listing({file.document_id: file for file in files}))
 
 
 def test_a_source_that_is_not_named_any_more_keeps_its_documents(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_forgotten_source_loses_its_documents(tmp_path: Path) -> None:
     store(lake, file)
     for forgotten, gone in (((), ()), (("specs",), (file.document_id,))):
         listing = list_sources([], ("**",), (), {"specs": 1}, forgotten=forgotten)
-        assert find_changes(lake, listing, None, "pipeline").gone == gone
+        assert find_changes(lake, listing).gone == gone
 
 
 def test_forgetting_marks_what_was_registered_or_has_documents(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_source_listed_in_part_removes_nothing(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(os, "scandir", refuse)
     listing = list_sources([Source("specs", str(path))], ("**",), (), {"specs": 1})
     assert "specs/locked: Permission denied" in listing.unreachable["specs"]
-    changes = find_changes(lake, listing, None, "pipeline")
+    changes = find_changes(lake, listing)
     assert (changes.new, changes.gone) == (("specs/a.md",), ())
 
 

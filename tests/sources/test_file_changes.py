@@ -43,11 +43,11 @@ class Base:
         return list_sources([Source("specs", str(self.folder))], ("**",), (), {})
 
     def changes(self, listing: Listing | None = None) -> Changes:
-        return find_changes(self.lake, listing or self.listing(), None, "pipeline")
+        return find_changes(self.lake, listing or self.listing())
 
     def index(self, listing: Listing | None = None, *, full_check: bool = False) -> tuple[int, int]:
         """Documents parsed and files written."""
-        shards = self.changes(listing).shards if not full_check else SHARDS
+        shards = sorted({*self.changes(listing).shards, *self.lake.latest(DOCUMENTS)}) if not full_check else SHARDS
         used = listing or self.listing()
         report = update_documents(self.lake, used, shards, self.limits, 1, ignore, full_check=full_check)
         return report.total().computed, report.total().written

@@ -46,6 +46,10 @@ class Base:
         self.lake, self.snapshots = Lake(root / "lake"), Snapshots(root / "snapshots")
         self.vectors, self.embedder = VectorStore(root / "vectors"), LettersEmbedder()
 
+    def open_vectors(self) -> VectorStore:
+        """The serving tables."""
+        return self.vectors
+
     def write(self, shard: str, **texts: str) -> None:
         inputs = dict(texts)
         for table in (DOCUMENTS, FILE_SUMMARIES):
@@ -60,7 +64,7 @@ class Base:
             self.vectors.sync(table, rows, self.embedder, states=states)
 
     def publish(self) -> Snapshot:
-        return publish(self.lake, self.vectors, self.snapshots, "code", self.embedder, 3, list)
+        return publish(self.lake, self.vectors, self.snapshots, {"step": {"code": "code"}}, self.embedder, 3, list)
 
     def served(self) -> list[str]:
         return sorted(self.vectors.column(SUMMARY_INDEX.name, "text").to_pylist())

@@ -47,7 +47,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base.write("00", **TEXTS["00"])
     base.sync("00")
     base.publish()
-    StoreDamage(base.lake, base.vectors, base.snapshots).note()
+    StoreDamage(base.lake, base.open_vectors, base.snapshots).note()
     return base.root
 
 
@@ -77,7 +77,7 @@ def index(base: Base) -> None:
 
 def mend(base: Base) -> tuple[list[Damage], list[str]]:
     """What was found, and what could not be made whole."""
-    damage, aside = StoreDamage(base.lake, base.vectors, base.snapshots), Aside(base.root)
+    damage, aside = StoreDamage(base.lake, base.open_vectors, base.snapshots), Aside(base.root)
     found = damage.find()
     damage.take_away(found, aside)
     index(base)
@@ -106,7 +106,7 @@ def test_every_kind_of_file_is_mended(intact: Path, tmp_path: Path, damage: Call
         try:
             assert mended_rows(root) == expected
             again = Base(root)
-            assert StoreDamage(again.lake, again.vectors, again.snapshots).find(thorough=True) == []
+            assert StoreDamage(again.lake, again.open_vectors, again.snapshots).find(thorough=True) == []
         except (AssertionError, StoreError) as error:
             unmended[kind] = error
         shutil.rmtree(root)
@@ -129,6 +129,6 @@ def test_nothing_is_damaged_where_nothing_was(intact: Path, tmp_path: Path) -> N
     shutil.copytree(intact, tmp_path / "copy")
     base = Base(tmp_path / "copy")
     for thorough in (False, True):
-        assert StoreDamage(base.lake, base.vectors, base.snapshots).find(thorough=thorough) == []
+        assert StoreDamage(base.lake, base.open_vectors, base.snapshots).find(thorough=thorough) == []
     (tmp_path / "copy" / RECORD).unlink()
-    assert StoreDamage(base.lake, base.vectors, base.snapshots).find() == []
+    assert StoreDamage(base.lake, base.open_vectors, base.snapshots).find() == []

@@ -15,7 +15,6 @@ from rag_assets.enrich.facets.taxonomy import LANGUAGES, Taxonomy
 from rag_assets.enrich.summaries.dialogues import Subject
 from rag_assets.enrich.written import Written, update_with_model
 from rag_assets.models.dialogue import Dialogue
-from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.parsing.records import Record, load_pages, rows
 from rag_assets.store.incremental import Rows, StepReport, update_shard
 from rag_assets.store.lake import Lake, shard_of
@@ -27,16 +26,9 @@ Progress = Callable[[int, int], None]
 _FACTS = ["document_id", "title", "language"]
 
 
-def facets_fingerprint() -> str:
+def facets_code() -> str:
     """Digest of the code and prompts that facet values depend on."""
-    modules = (
-        "rag_assets.enrich.facets.extraction",
-        "rag_assets.enrich.facets.dialogues",
-        "rag_assets.enrich.questions.texts",
-        "rag_assets.enrich.facets.taxonomy",
-        "rag_assets.text.language",
-    )
-    return digest(code_fingerprint(__name__, *modules), prompt_fingerprint(STEP))
+    return code_fingerprint(f"{__name__}:update_facets")
 
 
 def wanted_facets(
@@ -46,7 +38,7 @@ def wanted_facets(
 
     The summary of a document is made from its pages, so that its input stands for theirs.
     """
-    fingerprint = digest(facets_fingerprint(), taxonomy.digest, read_tokens, model_name, embedder_name)
+    fingerprint = digest(facets_code(), taxonomy.digest, read_tokens, model_name, embedder_name)
     return {name: digest(key, fingerprint) for name, key in lake.inputs(FILE_SUMMARIES, shard).items()}
 
 

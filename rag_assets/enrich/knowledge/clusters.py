@@ -63,9 +63,9 @@ class ClusterUpdate:
     cluster_count: int
 
 
-def clusters_fingerprint() -> str:
+def clusters_code() -> str:
     """Digest of the code that clusters depend on."""
-    return code_fingerprint(__name__)
+    return code_fingerprint(f"{__name__}:update_question_clusters")
 
 
 def wanted_clusters(lake: Lake, cut_distance: float, embedder_name: str) -> str:
@@ -75,7 +75,7 @@ def wanted_clusters(lake: Lake, cut_distance: float, embedder_name: str) -> str:
         for table in (SYNTHETIC_QA, DOCUMENT_FACETS)
         for shard in lake.latest(table)
     )
-    return digest(clusters_fingerprint(), cut_distance, embedder_name, sources)
+    return digest(clusters_code(), cut_distance, embedder_name, sources)
 
 
 def update_question_clusters(

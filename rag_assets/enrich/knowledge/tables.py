@@ -14,7 +14,7 @@ from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import DOCUMENT_FACETS, META_KNOWLEDGE, QUESTION_CLUSTERS, SYNTHETIC_QA
 from rag_assets.enrich.facets.taxonomy import Taxonomy
-from rag_assets.enrich.knowledge.dialogues import STEP, KnowledgeAttempt, knowledge_dialogue
+from rag_assets.enrich.knowledge.dialogues import KnowledgeAttempt, knowledge_dialogue
 from rag_assets.enrich.knowledge.extraction import (
     METHOD,
     Question,
@@ -25,7 +25,6 @@ from rag_assets.enrich.knowledge.extraction import (
     select,
 )
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
-from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.parsing.records import Record, rows
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
@@ -77,15 +76,9 @@ class KnowledgeUpdate:
     stand_ins: int = 0
 
 
-def knowledge_fingerprint() -> str:
+def knowledge_code() -> str:
     """Digest of the code and prompts that meta knowledge depends on."""
-    modules = (
-        "rag_assets.enrich.knowledge.extraction",
-        "rag_assets.enrich.knowledge.dialogues",
-        "rag_assets.enrich.facets.taxonomy",
-        "rag_assets.text.tokens",
-    )
-    return digest(code_fingerprint(__name__, *modules), prompt_fingerprint(STEP))
+    return code_fingerprint(f"{__name__}:update_meta_knowledge")
 
 
 def wanted_knowledge(lake: Lake, options: KnowledgeOptions, model_name: str) -> str:
@@ -96,7 +89,7 @@ def wanted_knowledge(lake: Lake, options: KnowledgeOptions, model_name: str) -> 
         for table in tables
         for shard in lake.latest(table)
     )
-    return digest(knowledge_fingerprint(), model_name, *astuple(options), sources)
+    return digest(knowledge_code(), model_name, *astuple(options), sources)
 
 
 def update_meta_knowledge(
@@ -149,7 +142,7 @@ class _Writer:
         self._model, self._options, self._taxonomy = model, options, taxonomy
         self._selections, self._update = selections, update
         written_by = (options.key_terms, options.summary_chars, options.read_tokens if model.generative else 0)
-        self._method = digest(knowledge_fingerprint(), model.name, *written_by)
+        self._method = digest(knowledge_code(), model.name, *written_by)
         self._terms = TermCounts()
 
     def records(self, stored: Mapping[str, Record], progress: Progress) -> Iterator[Record]:

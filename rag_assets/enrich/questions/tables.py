@@ -9,7 +9,7 @@ from rag_assets.contracts.content import Page
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import CHUNKS, DOCUMENT_FACETS, DOCUMENTS, SYNTHETIC_QA
-from rag_assets.enrich.questions.dialogues import STEPS, question_dialogue
+from rag_assets.enrich.questions.dialogues import question_dialogue
 from rag_assets.enrich.questions.extraction import (
     METHOD,
     Pair,
@@ -22,7 +22,6 @@ from rag_assets.enrich.summaries.boilerplate import CommonLines, common_lines, c
 from rag_assets.enrich.summaries.dialogues import Subject
 from rag_assets.enrich.written import Written, update_with_model
 from rag_assets.models.dialogue import Dialogue
-from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.parsing.records import Record, load_pages, rows
 from rag_assets.store.incremental import Rows, StepReport, update_shard
 from rag_assets.store.lake import Lake, shard_of
@@ -52,28 +51,15 @@ class QuestionRules:
     boilerplate_documents: int
 
 
-def questions_fingerprint() -> str:
+def questions_code() -> str:
     """Digest of the code and prompts that questions depend on."""
-    modules = (
-        "rag_assets.enrich.summaries.boilerplate",
-        "rag_assets.enrich.questions.extraction",
-        "rag_assets.enrich.questions.candidates",
-        "rag_assets.enrich.questions.dialogues",
-        "rag_assets.enrich.questions.phrases",
-        "rag_assets.enrich.questions.rows",
-        "rag_assets.enrich.questions.sentences",
-        "rag_assets.enrich.questions.texts",
-        "rag_assets.enrich.centrality",
-        "rag_assets.text.tokens",
-        "rag_assets.text.language",
-    )
-    return digest(code_fingerprint(__name__, *modules), prompt_fingerprint(*STEPS))
+    return code_fingerprint(f"{__name__}:update_questions")
 
 
 def wanted_questions(lake: Lake, shard: str, rules: QuestionRules, model_name: str) -> dict[str, str]:
     """What the questions of each document of a shard are to be computed from: its passages and its facet values."""
     counts = astuple(rules.counts)
-    fingerprint = digest(questions_fingerprint(), *counts, rules.least_grade, rules.read_tokens, model_name)
+    fingerprint = digest(questions_code(), *counts, rules.least_grade, rules.read_tokens, model_name)
     facets = lake.inputs(DOCUMENT_FACETS, shard)
     return {name: digest(key, facets.get(name), fingerprint) for name, key in lake.inputs(CHUNKS, shard).items()}
 

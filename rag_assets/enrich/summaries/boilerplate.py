@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rag_assets.contracts.content import Page
-from rag_assets.contracts.fingerprint import digest
+from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.tables import BLOCKS, DOCUMENT_LINES, PAGE_SUMMARIES, SYNTHETIC_QA
 from rag_assets.enrich.summaries.extraction import outline
 from rag_assets.parsing.records import load_pages, rows
@@ -62,14 +62,14 @@ def _long_cells(page: Page) -> Iterator[str]:
             yield from (cell for cell in row.cells if len(cell) >= _CELL_CHARS)
 
 
-def update_document_lines(lake: Lake, shards: Sequence[str], fingerprint: str) -> StepReport:
+def update_document_lines(lake: Lake, shards: Sequence[str]) -> StepReport:
     """Bring the lines of the documents of some shards in step with their pages.
 
     Args:
         lake: Where the tables are.
         shards: Shards to look at.
-        fingerprint: Digest of the code that lines depend on.
     """
+    code = code_fingerprint(f"{__name__}:update_document_lines")
 
     def compute(shard: str, documents: Sequence[str]) -> Rows:
         records = []
@@ -80,7 +80,7 @@ def update_document_lines(lake: Lake, shards: Sequence[str], fingerprint: str) -
 
     report = StepReport()
     for shard in shards:
-        wanted = {name: digest(key, fingerprint) for name, key in lake.inputs(BLOCKS, shard).items()}
+        wanted = {name: digest(key, code) for name, key in lake.inputs(BLOCKS, shard).items()}
         update_shard(lake, [DOCUMENT_LINES], shard, wanted, partial(compute, shard), report)
     return report
 

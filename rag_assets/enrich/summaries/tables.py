@@ -17,8 +17,6 @@ from rag_assets.enrich.summaries.boilerplate import (
     update_document_lines,
 )
 from rag_assets.enrich.summaries.dialogues import (
-    FILE_STEP,
-    PAGE_STEP,
     Attempt,
     Subject,
     SummaryOptions,
@@ -38,7 +36,6 @@ from rag_assets.enrich.summaries.extraction import (
 )
 from rag_assets.enrich.written import Written, side_by_side, update_with_model
 from rag_assets.models.dialogue import Dialogue
-from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.parsing.chunks import document_titles
 from rag_assets.parsing.records import Record, load_pages, rows
 from rag_assets.store.incremental import Rows, StepReport, update_shard
@@ -48,28 +45,26 @@ from rag_assets.text.language import detect_language
 Progress = Callable[[int, int], None]
 
 
-def summary_fingerprint() -> str:
-    """Digest of the code and prompts that summaries depend on."""
-    modules = (
-        "rag_assets.enrich.summaries.extraction",
-        "rag_assets.enrich.summaries.dialogues",
-        "rag_assets.enrich.summaries.boilerplate",
-        "rag_assets.enrich.centrality",
-        "rag_assets.text.language",
-    )
-    return digest(code_fingerprint(__name__, *modules), prompt_fingerprint(PAGE_STEP, FILE_STEP))
+def page_summaries_code() -> str:
+    """Digest of the code and prompts that the summaries of pages depend on."""
+    return code_fingerprint(f"{__name__}:update_page_summaries")
+
+
+def file_summaries_code() -> str:
+    """Digest of the code and prompts that the summaries of documents depend on."""
+    return code_fingerprint(f"{__name__}:update_file_summaries")
 
 
 def wanted_page_summaries(lake: Lake, shard: str, lengths: SummaryOptions, model_name: str) -> dict[str, str]:
     """What the page summaries of each document of a shard are to be computed from, but for its common lines."""
     amounts = (lengths.page_file_chars, lengths.page_chars, lengths.read_tokens, lengths.boilerplate_documents)
-    fingerprint = digest(summary_fingerprint(), *amounts)
+    fingerprint = digest(page_summaries_code(), *amounts)
     return {name: digest(key, fingerprint, model_name) for name, key in lake.inputs(BLOCKS, shard).items()}
 
 
 def wanted_file_summaries(lake: Lake, shard: str, lengths: SummaryOptions, model_name: str) -> dict[str, str]:
     """What the summary of each document of a shard is to be computed from."""
-    fingerprint = digest(summary_fingerprint(), lengths.file_chars, lengths.read_tokens)
+    fingerprint = digest(file_summaries_code(), lengths.file_chars, lengths.read_tokens)
     return {name: digest(key, fingerprint, model_name) for name, key in lake.inputs(PAGE_SUMMARIES, shard).items()}
 
 
@@ -92,7 +87,7 @@ def update_page_summaries(
     Raises:
         ModelError: The model cannot be used any longer; what was done before is written.
     """
-    lines = update_document_lines(lake, shards, summary_fingerprint())
+    lines = update_document_lines(lake, shards)
     common = common_lines(lake, lengths.boilerplate_documents)
 
     def extract(shard: str, documents: Sequence[str]) -> Rows:

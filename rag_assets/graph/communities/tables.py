@@ -80,9 +80,9 @@ class CommunityUpdate:
     sizes: tuple[tuple[int, int], ...]
 
 
-def communities_fingerprint() -> str:
+def communities_code() -> str:
     """Digest of the code that communities depend on."""
-    return code_fingerprint(__name__, "rag_assets.graph.communities.leiden")
+    return code_fingerprint(f"{__name__}:update_communities")
 
 
 def update_communities(lake: Lake, options: LeidenOptions) -> CommunityUpdate:
@@ -97,7 +97,7 @@ def update_communities(lake: Lake, options: LeidenOptions) -> CommunityUpdate:
     """
     entities = lake.read(ENTITIES, columns=["entity_id"])
     relationships = lake.read(RELATIONSHIPS, columns=["source_id", "target_id", "weight"])
-    facts = (communities_fingerprint(), *astuple(options), rows_digest(entities), rows_digest(relationships))
+    facts = (communities_code(), *astuple(options), rows_digest(entities), rows_digest(relationships))
     inputs = {WHOLE: digest(*facts)}
     tables = (COMMUNITIES, COMMUNITY_MEMBERS)
     previous = load_communities(lake)

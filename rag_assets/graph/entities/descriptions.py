@@ -14,7 +14,7 @@ from rag_assets.contracts.generation import Message, Outcome, Request, Tag, obje
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.enrich.centrality import select_diverse, tf_idf
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
-from rag_assets.models.prompts import fenced, load_prompt, prompt_fingerprint
+from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import detect_language
 from rag_assets.text.plain import one_line
@@ -66,8 +66,7 @@ class Description:
 
 def describing_method(model_name: str, chars: int) -> str:
     """Digest of what describes: code, prompts, model, length."""
-    code = code_fingerprint(__name__, "rag_assets.enrich.centrality")
-    return digest(code, prompt_fingerprint(DESCRIBE_STEP), model_name, chars)
+    return digest(code_fingerprint(f"{__name__}:describe"), model_name, chars)
 
 
 def describe(

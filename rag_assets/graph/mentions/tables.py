@@ -17,7 +17,6 @@ from rag_assets.contracts.tables import BLOCKS, CHUNKS, CLAIMS, ENTITY_MENTIONS,
 from rag_assets.enrich.written import WrittenTables, side_by_side, update_tables_with_model
 from rag_assets.graph.entity_types import EntityTypes
 from rag_assets.graph.mentions.dialogues import (
-    STEPS,
     Answer,
     Claim,
     ExtractionOptions,
@@ -36,11 +35,9 @@ from rag_assets.graph.mentions.extraction import (
     content_pages,
     page_language,
 )
-from rag_assets.graph.mentions.recognizers import Recognizer, model_versions
+from rag_assets.graph.mentions.recognizers import Recognizer
 from rag_assets.graph.mentions.windows import Window, page_units, page_windows, window_of, window_text
-from rag_assets.graph.plain_words import plain_words_fingerprint
 from rag_assets.models.dialogue import Dialogue
-from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.parsing.records import Record, load_pages, page_text, rows
 from rag_assets.store.incremental import Compute, Rows, StepReport, finished, stale_documents, update_shard
 from rag_assets.store.lake import Lake, shard_of
@@ -50,20 +47,6 @@ Progress = Callable[[int, int], None]
 _DOCUMENTS_AT_ONCE = 256
 
 MENTION_TABLES = (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS)
-_MODULES = (
-    "rag_assets.graph.aliases",
-    "rag_assets.graph.entity_types",
-    "rag_assets.graph.mentions.extraction",
-    "rag_assets.graph.mentions.dialogues",
-    "rag_assets.graph.mentions.locating",
-    "rag_assets.graph.names",
-    "rag_assets.graph.mentions.recognizers",
-    "rag_assets.graph.mentions.spans",
-    "rag_assets.graph.mentions.structure",
-    "rag_assets.graph.mentions.windows",
-    "rag_assets.text.language",
-    "rag_assets.text.folding",
-)
 
 
 @dataclass(frozen=True)
@@ -98,10 +81,9 @@ class MentionUpdate:
     replaced_windows: int = 0
 
 
-def mentions_fingerprint() -> str:
-    """Digest of the code, prompts and models that mentions depend on."""
-    code = code_fingerprint(__name__, *_MODULES)
-    return digest(code, prompt_fingerprint(*STEPS), plain_words_fingerprint(), model_versions())
+def mentions_code() -> str:
+    """Digest of the code, prompts, word lists and models that mentions depend on."""
+    return code_fingerprint(f"{__name__}:update_mentions", "rag_assets.graph.mentions.recognizers:SpacyRecognizer")
 
 
 def wanted_mentions(
@@ -110,7 +92,7 @@ def wanted_mentions(
     """What the mentions of each document of a shard are to be computed from; one without passages has none yet."""
     chosen = options.extraction
     facts = (options.window_tokens, options.overlap_tokens, chosen.gleanings, chosen.claims, types.digest, model_name)
-    fingerprint = digest(mentions_fingerprint(), *facts)
+    fingerprint = digest(mentions_code(), *facts)
     passages = finished(lake.inputs(CHUNKS, shard))
     blocks = finished(lake.inputs(BLOCKS, shard))
     return {name: digest(key, passages[name], fingerprint) for name, key in blocks.items() if name in passages}

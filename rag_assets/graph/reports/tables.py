@@ -36,10 +36,9 @@ from rag_assets.graph.reports.context import (
     ReportContext,
     pack_report,
 )
-from rag_assets.graph.reports.dialogues import STEP, Attempt, ReportOptions, report_dialogue
+from rag_assets.graph.reports.dialogues import Attempt, ReportOptions, report_dialogue
 from rag_assets.graph.reports.extraction import METHOD, Report, Subject, compose_report, report_subject
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
-from rag_assets.models.prompts import prompt_fingerprint
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
 from rag_assets.text.tokens import estimate_tokens
@@ -50,14 +49,6 @@ Record = dict[str, Any]
 _ENTITY_COLUMNS = ("entity_id", "number", "name", "name_key", "type", "description")
 _RELATIONSHIP_COLUMNS = ("source_id", "target_id", "number", "description", "combined_degree")
 _CLAIM_COLUMNS = ("subject_key", "type", "status", "start_date", "end_date", "description")
-_MODULES = (
-    "rag_assets.graph.reports.extraction",
-    "rag_assets.graph.reports.references",
-    "rag_assets.graph.reports.context",
-    "rag_assets.graph.reports.dialogues",
-    "rag_assets.text.tokens",
-    "rag_assets.text.language",
-)
 
 
 @dataclass
@@ -81,9 +72,9 @@ class ReportUpdate:
     removed_references: int = 0
 
 
-def reports_fingerprint() -> str:
+def reports_code() -> str:
     """Digest of the code and prompts that reports depend on."""
-    return digest(code_fingerprint(__name__, *_MODULES), prompt_fingerprint(STEP))
+    return code_fingerprint(f"{__name__}:update_reports")
 
 
 def update_reports(lake: Lake, model: LanguageModel, options: ReportOptions, progress: Progress) -> ReportUpdate:
@@ -105,7 +96,7 @@ def update_reports(lake: Lake, model: LanguageModel, options: ReportOptions, pro
     """
     graph = _Graph.load(lake)
     fitted = options.fitted(model.context_tokens, model.output_tokens) if model.generative else options
-    written_with = digest(reports_fingerprint(), model.name, *astuple(fitted))
+    written_with = digest(reports_code(), model.name, *astuple(fitted))
     key = digest(written_with, graph.digest)
     update = ReportUpdate()
     if settled(lake.inputs(COMMUNITY_REPORTS, WHOLE)) == {WHOLE: key}:

@@ -407,7 +407,8 @@ def _checked(table: VectorTable, shard: str, rows: pa.Table) -> pa.Table:
 
 def _row_digests(rows: pa.Table, embedder_name: str) -> list[str]:
     """SHA-256 of each row, over its columns, the embedder's name and the code of the text analysis."""
-    prefix = f"{embedder_name}\0{code_fingerprint(search_terms.__module__)}\0".encode()
+    code = code_fingerprint(f"{search_terms.__module__}:{search_terms.__name__}")
+    prefix = f"{embedder_name}\0{code}\0".encode()
     return [
         sha256(prefix + repr(list(row.values())).encode("utf-8", "surrogatepass")).hexdigest()
         for batch in rows.to_batches(max_chunksize=_WRITE_ROWS)

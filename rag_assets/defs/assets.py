@@ -1,0 +1,162 @@
+"""The assets, generated from the steps (`rag_assets.pipeline.steps`), and the asset `snapshot` that publishes them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import dagster as dg
+
+from rag_assets.contracts.fingerprint import digest
+from rag_assets.contracts.tables import TABLES
+from rag_assets.defs.active_runs import shards_of_other_runs
+from rag_assets.defs.checks import step_check_specs, step_checks
+from rag_assets.defs.io import StepFacts, model_facts, serving_spec, show_partition, table_result, table_spec
+from rag_assets.defs.partitions import (
+    BACKFILL_POLICY,
+    BACKFILL_TAG,
+    FULL_CHECK_TAG,
+    PARTITION_TAG,
+    SHARD_PARTITIONS,
+    shards_of_step,
+    take_on,
+)
+from rag_assets.defs.resources import HomeResource, Progress, retried
+from rag_assets.defs.retention import drop_old_runs
+from rag_assets.models.extractive import ExtractiveModel
+from rag_assets.pipeline.freshness import step_facts, unfinished_steps
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.steps import STEPS, Outcome, Step, Work
+from rag_assets.store.incremental import clear_shard, clear_whole
+from rag_assets.store.lake import WHOLE
+
+Result = dg.MaterializeResult | dg.AssetCheckResult  # type: ignore[type-arg]
+
+_OFF = {"switched_off": "graph.enabled"}
+
+
+def step_assets(step: Step) -> dg.AssetsDefinition:
+    """The assets of a step, with its checks."""
+    deps = [table.name for table in step.reads]
+    version = digest(step.its_code.digest, *(str(each.schema) for each in step.tables))
+    specs = (
+        [serving_spec(step.asset, step.index, deps, version)]
+        if step.index
+        else [table_spec(table, deps, step.group, version) for table in step.tables]
+    )
+
+    @dg.multi_asset(
+        name=step.name,
+        description=step.description,
+        specs=specs,
+        check_specs=step_check_specs(step),
+        partitions_def=SHARD_PARTITIONS if step.sharded else None,
+        backfill_policy=BACKFILL_POLICY if step.sharded else None,
+        pool=step.pool,
+    )
+    def run(
+        context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
+    ) -> Iterator[Result]:
+        base = home.open()
+        work = _work(context, home, base, step, progress)
+        with retried():
+            if step.graph and step.tables and not base.settings.graph.enabled:
+                outcome, facts = _cleared(work, step), StepFacts(_OFF)
+            else:
+                if step.further is not None:
+                    work = _taken_on(context, step, work)
+                with model_facts(base, step, context.run.run_id, work.shards) as facts:
+                    outcome = step.update(work)
+        for table in step.tables:
+            for reason, count in outcome.dropped.items():
+                facts.run[table.name][f"dropped: {reason}"] = count
+            yield table_result(context, step, table, work, outcome, facts)
+        if step.index:
+            yield _served(context, base, step, outcome)
+        yield from step_checks(context, work, step)
+
+    return run
+
+
+def _work(context: dg.AssetExecutionContext, home: HomeResource, base: Home, step: Step, progress: Progress) -> Work:
+    run_id, listing, every = context.run.run_id, None, False
+    model = base.language_model(run_id) if step.asks_model and _is_on(base, step) else ExtractiveModel()
+    if not step.reads and step.sharded:  # it reads the sources
+        base.lake.check_shard_count()
+        listing = base.listing(allow_empty=home.allow_empty)
+        for problem in (*listing.unreachable.values(), *listing.omissions):
+            context.log.warning(problem)
+        # a person chooses shards, not all that changed
+        every = not {BACKFILL_TAG, PARTITION_TAG} & context.run.tags.keys()
+    return Work(
+        base,
+        base.lake,
+        shards_of_step(context) if step.sharded else [WHOLE],
+        model,
+        progress.step(step.label or step.name.replace("_", " ")),
+        listing=listing,
+        full_check=home.full_check or FULL_CHECK_TAG in context.run.tags,
+        every_change=every,
+        run_id=run_id,
+    )
+
+
+def _is_on(base: Home, step: Step) -> bool:
+    return base.settings.graph.enabled or not step.graph
+
+
+def _taken_on(context: dg.AssetExecutionContext, step: Step, work: Work) -> Work:
+    """The work of a step with the shards that it takes on."""
+    assert step.further is not None
+    more = step.further(work)
+    if more and step.reads:  # other runs see to theirs
+        more -= shards_of_other_runs(context.instance, context.run.run_id)
+    return replace(work, shards=take_on(context, more))
+
+
+def _cleared(work: Work, step: Step) -> Outcome:
+    """Empty the tables of a step that is switched off."""
+    if step.sharded:
+        return Outcome(clear_shard(work.lake, step.tables, work.shards))
+    clear_whole(work.lake, step.tables)
+    return Outcome()
+
+
+def _served(context: dg.AssetExecutionContext, base: Home, step: Step, outcome: Outcome) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    if step.sharded:
+        for shard, count in outcome.counts.items():
+            show_partition(context, step.asset, shard, {"dagster/partition_row_count": count})
+    return dg.MaterializeResult(asset_key=step.asset, metadata={**outcome.figures, "embedder": base.embedder.name})
+
+
+STEP_ASSETS: Mapping[str, dg.AssetsDefinition] = {step.name: step_assets(step) for step in STEPS}
+
+
+@dg.asset(
+    deps=[*TABLES, *(step.asset for step in STEPS if step.index)],
+    group_name="serving",
+    kinds={"lancedb", "parquet"},
+    owners=["team:rag_assets"],
+    description="The version that readers see; they move to it once the blocking checks have passed.",
+    pool="lancedb_write",
+)
+def snapshot(context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource]) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Compacts the serving tables, publishes what is stored now, and drops what is kept no longer."""
+    from rag_assets.store.publish import publish
+
+    base = home.open()
+    operation, facts = base.settings.operation, step_facts(base)
+    with retried():
+        published = publish(
+            base.lake,
+            base.vectors,
+            base.snapshots,
+            facts,
+            base.embedder,
+            operation.kept_snapshots,
+            lambda: unfinished_steps(base),
+            timedelta(seconds=operation.version_grace_seconds),
+        )
+    drop_old_runs(context.instance, operation.kept_runs)
+    return dg.MaterializeResult(
+        metadata={"snapshot": published.number, "published_at": published.published_at, **published.row_counts}
+    )

@@ -1,0 +1,770 @@
+"""The steps of indexing, each declared once: assets, checks, plans, freshness and the steps to force follow from it.
+
+A new table is its schema (`rag_assets.contracts.tables`), the function that fills it, and a step here. What stays out:
+what a step does; algorithms are imported when a step runs, so that to know the steps costs nothing.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rag_assets.contracts.fingerprint import Code, code_of, digest
+from rag_assets.contracts.tables import (
+    BLOCKS,
+    CHUNK_INDEX,
+    CHUNKS,
+    CLAIMS,
+    COMMUNITIES,
+    COMMUNITY_MEMBERS,
+    COMMUNITY_REPORTS,
+    DOCUMENT_FACETS,
+    DOCUMENT_LINES,
+    DOCUMENTS,
+    ENTITIES,
+    ENTITY_INDEX,
+    ENTITY_MENTIONS,
+    ENTITY_MERGES,
+    FILE_SUMMARIES,
+    META_KNOWLEDGE,
+    MODEL_CALLS,
+    PAGE_SUMMARIES,
+    PAGES,
+    PARSE_FAILURES,
+    QUESTION_CLUSTERS,
+    QUESTION_INDEX,
+    RELATIONSHIP_MENTIONS,
+    RELATIONSHIPS,
+    REPORT_INDEX,
+    SUMMARY_INDEX,
+    SYNTHETIC_QA,
+    Table,
+    VectorTable,
+)
+from rag_assets.store.lake import WHOLE, Lake
+
+if TYPE_CHECKING:
+    from rag_assets.contracts.ports import LanguageModel
+    from rag_assets.graph.mentions.recognizers import Recognizer
+    from rag_assets.pipeline.home import Home
+    from rag_assets.store.incremental import StepReport
+
+Progress = Callable[[int, int], None]
+Keys = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a step works on.
+
+    Attributes:
+        home: The knowledge base: its settings and models.
+        lake: Its stored tables, or a copy of them.
+        shards: Shards to bring in step; a table that is made as a whole is brought in step as a whole.
+        model: The language model.
+        progress: Told what is done and what there is in all.
+        recognizer: What recognizes named entities; None for the one of the settings.
+        listing: What the sources hold; for parsing alone.
+        full_check: Whether the bytes of every file are compared.
+        every_change: Whether all that the sources changed is one change; else each file that moved is.
+        run_id: Dagster run that asks; None outside a run.
+    """
+
+    home: "Home"
+    lake: Lake
+    shards: Sequence[str]
+    model: "LanguageModel"
+    progress: Progress
+    recognizer: "Recognizer | None" = None
+    listing: Any = None
+    full_check: bool = False
+    every_change: bool = False
+    run_id: str | None = None
+
+
+@dataclass
+class Outcome:
+    """What a step did, for people.
+
+    Attributes:
+        report: What it did shard by shard; None where its tables are made as a whole.
+        figures: Numbers by name.
+        texts: Gives Markdown, by name.
+        data: What is shown as JSON, by name.
+        counts: Rows of each shard of a serving table.
+        dropped: Items of answers that were not taken, by reason.
+    """
+
+    report: "StepReport | None" = None
+    figures: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, Callable[[], str]] = field(default_factory=dict)
+    data: dict[str, dict[str, Any]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the UI shows of a table.
+
+    Attributes:
+        columns: Columns of the preview; none for no preview.
+        lineage: Table and column that a column comes from.
+    """
+
+    columns: tuple[str, ...] = ()
+    lineage: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of indexing.
+
+    Attributes:
+        name: What it is called, as in `summarize_pages`.
+        description: What it does, in one sentence.
+        group: Its part of the pipeline.
+        tables: Stored tables that it writes.
+        reads: Stored tables that it reads.
+        update: Brings its tables in step.
+        code: Functions whose code its tables depend on, as in `rag_assets.parsing.parse:parse_bytes`; what these reach
+            counts as well.
+        options: Settings that its tables depend on, as in `chunking.size_tokens`, and names of `FACTS`.
+        wanted: What each document of a shard is to be computed from, or the table as a whole; None where only running
+            the step tells.
+        keyed_apart: Those of its tables that are computed from something else, for the same documents.
+        sharded: Whether its tables are split by documents; else they are made as a whole.
+        asks_model: Whether a language model writes its tables.
+        graph: Whether it is of the entity graph.
+        force: Name under which people force it for chosen documents; empty where they cannot.
+        index: Serving table that it writes instead of stored ones.
+        asset: Name of the asset of the serving table.
+        further: Shards that the step works on beside those of its run, so that a version shows one change as a whole.
+        label: What its progress is called; its name where empty.
+        pool: Steps of one pool do not run at once.
+        shown: What the UI shows of each table, by its name.
+    """
+
+    name: str
+    description: str
+    group: str
+    update: Callable[[Work], Outcome]
+    code: tuple[str, ...]
+    tables: tuple[Table, ...] = ()
+    reads: tuple[Table, ...] = ()
+    options: tuple[str, ...] = ()
+    wanted: Callable[["Home", str], Keys] | None = None
+    keyed_apart: tuple[Table, ...] = ()
+    sharded: bool = True
+    asks_model: bool = False
+    graph: bool = False
+    force: str = ""
+    index: VectorTable | None = None
+    asset: str = ""
+    further: Callable[[Work], set[str]] | None = None
+    label: str = ""
+    pool: str | None = None
+    shown: Mapping[str, Shown] = field(default_factory=dict)
+
+    @property
+    def assets(self) -> tuple[str, ...]:
+        """Names of its assets."""
+        return (self.asset,) if self.index else tuple(table.name for table in self.tables)
+
+    @property
+    def its_code(self) -> Code:
+        """What its tables depend on in code, prompts and libraries."""
+        return code_of(*self.code)
+
+
+def _parse(work: Work) -> Outcome:
+    from rag_assets.parsing.documents import update_documents
+
+    home = work.home
+    return Outcome(
+        update_documents(
+            work.lake,
+            work.listing,
+            work.shards,
+            home.options.parsing,
+            worker_count(home.settings.parsing.workers),
+            work.progress,
+            tuple(password.get_secret_value() for password in home.settings.parsing.passwords),
+            full_check=work.full_check,
+        )
+    )
+
+
+def worker_count(stated: int) -> int:
+    """Processes to work with: as many as are stated, or where that is 0, as there are processors for this one."""
+    return stated or len(os.sched_getaffinity(0))
+
+
+def _shards_of_one_change(work: Work) -> set[str]:
+    from rag_assets.sources.changes import shards_of_one_change
+
+    return shards_of_one_change(work.lake, work.listing, work.shards, every=work.every_change)
+
+
+def _chunk(work: Work) -> Outcome:
+    from rag_assets.parsing.chunks import update_chunks
+
+    home, chosen = work.home, work.home.settings.chunking
+    sizes = (chosen.size_tokens, chosen.overlap_share)
+    fingerprint = chunks_key(home)
+    return Outcome(update_chunks(work.lake, work.shards, home.embedder, fingerprint, *sizes, work.progress))
+
+
+def chunks_key(home: "Home") -> str:
+    """Digest of the code and settings that chunks depend on."""
+    from rag_assets.parsing.chunks import chunking_fingerprint
+
+    chosen = home.settings.chunking
+    return chunking_fingerprint(home.embedder.name, chosen.size_tokens, chosen.overlap_share)
+
+
+def _summarize_pages(work: Work) -> Outcome:
+    from rag_assets.enrich.summaries.tables import update_page_summaries
+
+    lengths = work.home.options.summaries
+    return Outcome(update_page_summaries(work.lake, work.shards, work.model, lengths, work.progress))
+
+
+def _pages_to_weigh_again(work: Work) -> set[str]:
+    from rag_assets.enrich.summaries.boilerplate import update_document_lines
+
+    update_document_lines(work.lake, work.shards)
+    return shards_to_weigh_again(work.home)
+
+
+def shards_to_weigh_again(home: "Home") -> set[str]:
+    """Shards with extractive summaries or questions that were made when other lines counted as boilerplate."""
+    if home.language_model_name != "extractive":
+        return set()
+    from rag_assets.enrich.summaries import boilerplate
+
+    return boilerplate.shards_to_weigh_again(home.lake, home.settings.enrichment.boilerplate_documents)
+
+
+def _summarize_files(work: Work) -> Outcome:
+    from rag_assets.enrich.summaries.tables import update_file_summaries
+
+    lengths = work.home.options.summaries
+    return Outcome(update_file_summaries(work.lake, work.shards, work.model, lengths, work.progress))
+
+
+def _classify(work: Work) -> Outcome:
+    from rag_assets.enrich.facets.tables import update_facets
+
+    home, read_tokens = work.home, work.home.settings.enrichment.read_tokens
+    embedder = home.cached_embedder if work.lake is home.lake else home.embedder
+    return Outcome(
+        update_facets(work.lake, work.shards, work.model, embedder, home.taxonomy, read_tokens, work.progress)
+    )
+
+
+def _ask_questions(work: Work) -> Outcome:
+    from rag_assets.enrich.questions.tables import update_questions
+
+    rules = work.home.options.questions
+    return Outcome(update_questions(work.lake, work.shards, work.model, rules, work.progress))
+
+
+def _cluster_questions(work: Work) -> Outcome:
+    from rag_assets.enrich.knowledge.cluster_picture import redundancy_picture
+    from rag_assets.enrich.knowledge.clusters import redundancy_report, update_question_clusters
+
+    home, distance = work.home, work.home.settings.enrichment.duplicate_distance
+    embed = partial(home.vectors.embed, embedder=home.embedder)
+    update = update_question_clusters(work.lake, embed, home.embedder.name, distance, work.progress)
+    return Outcome(
+        figures={"questions": update.question_count, "clusters": update.cluster_count},
+        texts={
+            "redundancy": partial(redundancy_report, work.lake),
+            "dendrogram": partial(redundancy_picture, work.lake, embed, distance),
+        },
+    )
+
+
+def _summarize_knowledge(work: Work) -> Outcome:
+    from rag_assets.enrich.knowledge.tables import update_meta_knowledge
+
+    home = work.home
+    update = update_meta_knowledge(work.lake, work.model, home.options.knowledge, home.taxonomy, work.progress)
+    return Outcome(figures={"rewritten": update.rewritten, "kept": update.kept, "removed": update.removed})
+
+
+def _extract_mentions(work: Work) -> Outcome:
+    from rag_assets.graph.mentions.recognizers import SpacyRecognizer
+    from rag_assets.graph.mentions.tables import update_mentions
+
+    home = work.home
+    workers = worker_count(home.settings.graph.workers)
+    with nullcontext(work.recognizer) if work.recognizer else SpacyRecognizer(workers) as recognizer:
+        options, types = home.options.mentions, home.entity_types
+        update = update_mentions(work.lake, work.shards, work.model, options, types, work.progress, recognizer)
+    return Outcome(update.report, dropped=update.dropped)
+
+
+def _resolve_entities(work: Work) -> Outcome:
+    from rag_assets.graph.entities.tables import update_entities
+    from rag_assets.graph.exchange import top_entities_markdown
+
+    update_entities(work.lake, work.model, work.home.embedder, work.home.options.entities)
+    return Outcome(texts={"preview": partial(top_entities_markdown, work.lake, 20)})
+
+
+def _detect_communities(work: Work) -> Outcome:
+    from rag_assets.graph.communities.picture import community_picture
+    from rag_assets.graph.communities.tables import update_communities
+    from rag_assets.graph.exchange import level_metrics
+
+    update = update_communities(work.lake, work.home.options.leiden)
+    dissolved = [f"{each.community_id} -> {each.successor_id}" for each in update.dissolved[:_DISSOLVED_SHOWN]]
+    return Outcome(
+        figures={"kept": update.kept_count, "new": len(update.new_ids)},
+        texts={"picture": partial(community_picture, work.lake)},
+        data={
+            "dissolved": {"count": len(update.dissolved), "successors": dissolved},
+            "levels": {"levels": [asdict(each) for each in level_metrics(work.lake)]},
+        },
+    )
+
+
+def _report_communities(work: Work) -> Outcome:
+    from rag_assets.graph.reports.tables import update_reports
+
+    update = update_reports(work.lake, work.model, work.home.options.reports, work.progress)
+    names = ("rewritten", "kept", "removed", "removed_references")
+    return Outcome(figures={name: getattr(update, name) for name in names})
+
+
+def _record_model_calls(work: Work) -> Outcome:
+    return Outcome(figures={"rows_added": work.home.ledger(work.run_id).compact()})
+
+
+def _index(table: VectorTable, work: Work) -> Outcome:
+    from rag_assets.store.serving import SERVING, serving_states
+
+    home, make_rows = work.home, SERVING[table.name][1]
+    states = serving_states(work.lake, table.name, home.embedder.name)  # before the rows are read
+    rows = {shard: make_rows(work.lake, shard) for shard in work.shards}
+    result = home.vectors.sync(table, rows, home.embedder, work.progress, states)
+    return Outcome(
+        figures={
+            "dagster/row_count": home.vectors.count(table.name),
+            "rows_written": result.upserted,
+            "rows_deleted": result.deleted,
+            "rows_unchanged": result.unchanged,
+            "texts_embedded": result.embedded,
+            "lancedb_version": result.version,
+        },
+        counts={shard: each.num_rows for shard, each in rows.items()},
+    )
+
+
+def _wanted_chunks(home: "Home", shard: str) -> Keys:
+    from rag_assets.parsing.chunks import wanted_chunks
+
+    return wanted_chunks(home.lake, shard, chunks_key(home))
+
+
+def _wanted_page_summaries(home: "Home", shard: str) -> Keys:
+    from rag_assets.enrich.summaries.tables import wanted_page_summaries
+
+    return wanted_page_summaries(home.lake, shard, home.options.summaries, home.language_model_name)
+
+
+def _wanted_file_summaries(home: "Home", shard: str) -> Keys:
+    from rag_assets.enrich.summaries.tables import wanted_file_summaries
+
+    return wanted_file_summaries(home.lake, shard, home.options.summaries, home.language_model_name)
+
+
+def _wanted_facets(home: "Home", shard: str) -> Keys:
+    from rag_assets.enrich.facets.tables import wanted_facets
+
+    read_tokens, model = home.settings.enrichment.read_tokens, home.language_model_name
+    return wanted_facets(home.lake, shard, home.taxonomy, read_tokens, model, home.embedder.name)
+
+
+def _wanted_questions(home: "Home", shard: str) -> Keys:
+    from rag_assets.enrich.questions.tables import wanted_questions
+
+    return wanted_questions(home.lake, shard, home.options.questions, home.language_model_name)
+
+
+def _wanted_mentions(home: "Home", shard: str) -> Keys:
+    from rag_assets.graph.mentions.tables import wanted_mentions
+
+    return wanted_mentions(home.lake, shard, home.options.mentions, home.entity_types, home.language_model_name)
+
+
+def _wanted_clusters(home: "Home", shard: str) -> Keys:
+    from rag_assets.enrich.knowledge.clusters import wanted_clusters
+
+    return {shard: wanted_clusters(home.lake, home.settings.enrichment.duplicate_distance, home.embedder.name)}
+
+
+def _wanted_knowledge(home: "Home", shard: str) -> Keys:
+    from rag_assets.enrich.knowledge.tables import wanted_knowledge
+
+    return {shard: wanted_knowledge(home.lake, home.options.knowledge, home.language_model_name)}
+
+
+def _wanted_entities(home: "Home", shard: str) -> Keys:
+    from rag_assets.graph.entities.tables import wanted_entities
+
+    return {shard: wanted_entities(home.lake, home.options.entities, home.language_model_name, home.embedder.name)}
+
+
+def _decisions(home: "Home") -> str:
+    from rag_assets.graph.entities.resolution import read_overrides
+
+    path = home.settings.graph.merges_csv
+    overrides = read_overrides(path)
+    return digest(tuple(sorted(overrides.merges.items())), tuple(sorted(overrides.apart))) if path else ""
+
+
+def _readers(home: "Home") -> str:
+    from rag_assets.parsing.parse import installed_readers
+
+    return installed_readers() if home.settings.parsing.unstructured_formats else ""
+
+
+# What steps depend on beside code and settings, under the name that people are told.
+FACTS: Mapping[str, Callable[["Home"], str]] = {
+    "the language model": lambda home: home.language_model_name,
+    "the embedder": lambda home: home.embedder.name,
+    "enrichment.taxonomy": lambda home: home.taxonomy.digest,
+    "graph.types_toml": lambda home: home.entity_types.digest,
+    "graph.merges_csv": _decisions,
+    "the packages by which Unstructured reads": _readers,
+}
+
+
+_DISSOLVED_SHOWN = 50
+_TEXT_SHOWN = ("document_id", "language", "length_chars", "text")
+_MODEL, _EMBEDDER = "the language model", "the embedder"
+_SEARCH_TERMS = "rag_assets.text.terms:search_terms"  # gives the column that the store adds for full-text search
+
+
+def _serving(name: str, asset: str, table: VectorTable, made_by: str, what: str, *reads: Table) -> Step:
+    whole = not reads[0].sharded
+    return Step(
+        name,
+        f"Embeds {what} that changed and writes them to the serving table.",
+        "serving",
+        partial(_index, table),
+        (f"rag_assets.store.serving:{made_by}", _SEARCH_TERMS),
+        reads=reads,
+        options=(_EMBEDDER,),
+        sharded=not whole,
+        graph=whole,
+        index=table,
+        asset=asset,
+        label=f"embed {table.name}",
+        pool="lancedb_write",
+    )
+
+
+_ENRICHING = (
+    Step(
+        "parse",
+        "Reads the files of the sources that are new or changed into pages and blocks.",
+        "parsing",
+        _parse,
+        ("rag_assets.parsing.documents:update_documents", "rag_assets.parsing.parse:parse_bytes"),
+        (DOCUMENTS, PAGES, BLOCKS, PARSE_FAILURES),
+        options=(
+            *(f"parsing.{name}" for name in ("file_bytes", "expanded_bytes", "archive_entries", "cells", "pages")),
+            "parsing.nesting_depth",
+            "parsing.unstructured_formats",
+            "the packages by which Unstructured reads",
+        ),
+        wanted=lambda home, shard: home.lake.inputs(BLOCKS, shard),
+        keyed_apart=(DOCUMENTS,),
+        force="parse",
+        further=_shards_of_one_change,
+        pool="parse",
+        shown={
+            DOCUMENTS.name: Shown(("document_id", "format", "status", "title", "page_count")),
+            PAGES.name: Shown(
+                ("page_id", "page_name", "length_chars", "text"), {"document_id": ("documents", "document_id")}
+            ),
+            BLOCKS.name: Shown(("block_id", "kind", "cell_range", "text"), {"page_id": ("pages", "page_id")}),
+            PARSE_FAILURES.name: Shown(
+                ("document_id", "page_number", "cause", "message"), {"document_id": ("documents", "document_id")}
+            ),
+        },
+    ),
+    Step(
+        "chunk",
+        "Cuts the pages into passages.",
+        "parsing",
+        _chunk,
+        ("rag_assets.parsing.chunks:update_chunks",),
+        (CHUNKS,),
+        (DOCUMENTS, PAGES, BLOCKS),
+        ("chunking.size_tokens", "chunking.overlap_share", _EMBEDDER),
+        _wanted_chunks,
+        force="chunk",
+        label="chunk (shards)",
+        shown={
+            CHUNKS.name: Shown(
+                ("chunk_id", "context", "cell_range", "text"),
+                {"page_id": ("pages", "page_id"), "text": ("blocks", "text"), "context": ("documents", "title")},
+            )
+        },
+    ),
+    Step(
+        "summarize_pages",
+        "Summarizes each page: a little on its file, then what tells the page from others.",
+        "enrichment",
+        _summarize_pages,
+        ("rag_assets.enrich.summaries.tables:update_page_summaries",),
+        (PAGE_SUMMARIES, DOCUMENT_LINES),
+        (DOCUMENTS, PAGES, BLOCKS),
+        (
+            *(f"enrichment.{name}" for name in ("page_file_chars", "page_summary_chars", "read_tokens")),
+            "enrichment.boilerplate_documents",
+            _MODEL,
+        ),
+        _wanted_page_summaries,
+        keyed_apart=(DOCUMENT_LINES,),
+        asks_model=True,
+        force="summarize",
+        further=_pages_to_weigh_again,
+        shown={
+            DOCUMENT_LINES.name: Shown(("document_id",)),
+            PAGE_SUMMARIES.name: Shown(_TEXT_SHOWN, {"page_id": ("pages", "page_id"), "text": ("blocks", "text")}),
+        },
+    ),
+    Step(
+        "summarize_files",
+        "Summarizes each document: from its text, or from the summaries of its pages where it is long.",
+        "enrichment",
+        _summarize_files,
+        ("rag_assets.enrich.summaries.tables:update_file_summaries",),
+        (FILE_SUMMARIES,),
+        (DOCUMENTS, PAGES, BLOCKS, PAGE_SUMMARIES),
+        ("enrichment.file_summary_chars", "enrichment.read_tokens", _MODEL),
+        _wanted_file_summaries,
+        asks_model=True,
+        force="summarize",
+        shown={
+            FILE_SUMMARIES.name: Shown(
+                _TEXT_SHOWN, {"document_id": ("documents", "document_id"), "text": ("blocks", "text")}
+            )
+        },
+    ),
+    Step(
+        "classify_documents",
+        "Tells what kind of document each one is, by the facets of the taxonomy.",
+        "enrichment",
+        _classify,
+        ("rag_assets.enrich.facets.tables:update_facets",),
+        (DOCUMENT_FACETS,),
+        (DOCUMENTS, PAGES, BLOCKS, FILE_SUMMARIES),
+        ("enrichment.taxonomy", "enrichment.read_tokens", _MODEL, _EMBEDDER),
+        _wanted_facets,
+        asks_model=True,
+        force="classify",
+        label="classify",
+        shown={DOCUMENT_FACETS.name: Shown(("document_id", "facet", "value", "confidence"))},
+    ),
+    Step(
+        "ask_questions",
+        "Makes questions that each document answers, with the passages that their answers rest on.",
+        "enrichment",
+        _ask_questions,
+        ("rag_assets.enrich.questions.tables:update_questions",),
+        (SYNTHETIC_QA,),
+        (CHUNKS, BLOCKS, DOCUMENT_FACETS, DOCUMENT_LINES),
+        (
+            *(f"enrichment.{name}" for name in ("questions_least", "questions_most", "question_tokens")),
+            *(f"enrichment.{name}" for name in ("question_grade", "read_tokens", "boilerplate_documents")),
+            _MODEL,
+        ),
+        _wanted_questions,
+        asks_model=True,
+        force="ask",
+        shown={
+            SYNTHETIC_QA.name: Shown(
+                ("document_id", "question", "answer", "grade"), {"chunk_ids": ("chunks", "chunk_id")}
+            )
+        },
+    ),
+    Step(
+        "cluster_questions",
+        "Finds questions that say nearly the same.",
+        "enrichment",
+        _cluster_questions,
+        ("rag_assets.enrich.knowledge.clusters:update_question_clusters",),
+        (QUESTION_CLUSTERS,),
+        (SYNTHETIC_QA, DOCUMENT_FACETS),
+        ("enrichment.duplicate_distance", _EMBEDDER),
+        _wanted_clusters,
+        sharded=False,
+        pool="lancedb_write",
+    ),
+    Step(
+        "summarize_knowledge",
+        "Summarizes what the questions of each facet value, and of combinations in use, are about.",
+        "enrichment",
+        _summarize_knowledge,
+        ("rag_assets.enrich.knowledge.tables:update_meta_knowledge",),
+        (META_KNOWLEDGE,),
+        (SYNTHETIC_QA, DOCUMENT_FACETS, QUESTION_CLUSTERS),
+        (
+            *(f"enrichment.knowledge_{name}" for name in ("documents", "questions", "combinations", "terms", "chars")),
+            "enrichment.read_tokens",
+            "enrichment.remove_duplicates",
+            _MODEL,
+        ),
+        _wanted_knowledge,
+        sharded=False,
+        asks_model=True,
+        pool="lancedb_write",
+    ),
+)
+_GRAPH = (
+    Step(
+        "extract_mentions",
+        "Takes names and relationships from the pages that changed.",
+        "graph",
+        _extract_mentions,
+        ("rag_assets.graph.mentions.tables:update_mentions", "rag_assets.graph.mentions.recognizers:SpacyRecognizer"),
+        (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS),
+        (DOCUMENTS, PAGES, BLOCKS, CHUNKS),
+        (
+            *(f"graph.{name}" for name in ("window_tokens", "overlap_tokens", "gleanings", "claims", "types_toml")),
+            _MODEL,
+        ),
+        _wanted_mentions,
+        asks_model=True,
+        graph=True,
+        force="extract",
+        shown={
+            ENTITY_MENTIONS.name: Shown(("document_id", "page_number", "name", "type")),
+            RELATIONSHIP_MENTIONS.name: Shown(("document_id", "source_key", "kind", "target_key")),
+            CLAIMS.name: Shown(("document_id", "subject_key", "status", "description")),
+        },
+    ),
+    Step(
+        "resolve_entities",
+        "Makes one entity of the names that mean one, and one relationship of its mentions.",
+        "graph",
+        _resolve_entities,
+        ("rag_assets.graph.entities.tables:update_entities",),
+        (ENTITIES, RELATIONSHIPS, ENTITY_MERGES),
+        (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS),
+        (
+            *(f"graph.{name}" for name in ("description_chars", "merge_similarity", "merge_questions", "merges_csv")),
+            _MODEL,
+            _EMBEDDER,
+        ),
+        _wanted_entities,
+        sharded=False,
+        asks_model=True,
+        graph=True,
+        pool="lancedb_write",
+    ),
+    Step(
+        "detect_communities",
+        "Groups the entities level by level.",
+        "graph",
+        _detect_communities,
+        ("rag_assets.graph.communities.tables:update_communities",),
+        (COMMUNITIES, COMMUNITY_MEMBERS),
+        (ENTITIES, RELATIONSHIPS),
+        tuple(f"graph.{name}" for name in ("quality", "resolution", "community_size", "seed")),
+        sharded=False,
+        graph=True,
+        pool="lancedb_write",
+    ),
+    Step(
+        "report_communities",
+        "Writes a report on each community that changed, from the finest level to the coarsest.",
+        "graph",
+        _report_communities,
+        ("rag_assets.graph.reports.tables:update_reports",),
+        (COMMUNITY_REPORTS,),
+        (COMMUNITIES, COMMUNITY_MEMBERS, CLAIMS),
+        ("graph.report_context_tokens", "graph.report_tokens", _MODEL),
+        sharded=False,
+        asks_model=True,
+        graph=True,
+        pool="lancedb_write",
+    ),
+)
+_WRITTEN = tuple(step.tables[0] for step in (*_ENRICHING, *_GRAPH) if step.asks_model)
+
+STEPS: tuple[Step, ...] = (
+    *_ENRICHING,
+    *_GRAPH,
+    Step(
+        "record_model_calls",
+        "Moves the records of calls from the journals into the ledger.",
+        "serving",
+        _record_model_calls,
+        (),
+        (MODEL_CALLS,),
+        _WRITTEN,
+        sharded=False,
+        pool="lancedb_write",
+    ),
+    _serving("index_chunks", "chunk_index", CHUNK_INDEX, "chunk_rows", "passages", CHUNKS, DOCUMENTS),
+    _serving(
+        "index_summaries",
+        "summary_index",
+        SUMMARY_INDEX,
+        "summary_rows",
+        "summaries",
+        FILE_SUMMARIES,
+        PAGE_SUMMARIES,
+        DOCUMENTS,
+    ),
+    _serving(
+        "index_questions",
+        "question_index",
+        QUESTION_INDEX,
+        "question_rows",
+        "questions",
+        SYNTHETIC_QA,
+        DOCUMENT_FACETS,
+        DOCUMENTS,
+    ),
+    _serving("index_entities", "entity_index", ENTITY_INDEX, "entity_rows", "entities", ENTITIES),
+    _serving("index_reports", "report_index", REPORT_INDEX, "report_rows", "community reports", COMMUNITY_REPORTS),
+)
+
+FORCED: Mapping[str, tuple[Table, ...]] = {
+    name: tuple(table for step in STEPS if step.force == name for table in step.tables)
+    for name in dict.fromkeys(step.force for step in STEPS if step.force)
+}
+
+
+def steps_in_use(home: "Home") -> tuple[Step, ...]:
+    """The steps that the settings call for."""
+    return tuple(step for step in STEPS if home.settings.graph.enabled or not step.graph)
+
+
+def graph_in_use(home: "Home") -> bool:
+    """Whether there are assets of the graph: it is switched on, or was, and what is stored of it is to be emptied."""
+    tables = (table for step in STEPS if step.graph for table in step.tables)
+    return home.settings.graph.enabled or any(home.lake.latest(table) for table in tables)
+
+
+def model_steps(home: "Home") -> tuple[Step, ...]:
+    """The steps of indexing that ask a language model, and those between them, in their order."""
+    return tuple(
+        step for step in steps_in_use(home) if step.asks_model or (step.graph and step.tables and not step.sharded)
+    )
+
+
+def shards_of(step: Step, shards: Sequence[str]) -> Sequence[str]:
+    """The shards that a step works on in a run over some shards."""
+    return shards if step.sharded else [WHOLE]
