@@ -35,7 +35,7 @@ class Copy:
         """Those among some steps that are stale after a definition was changed, which is undone."""
         path = self.root.joinpath(*module.split(".")).with_suffix(".py")
         text = path.read_text("utf-8")
-        assert re.search(rf"^\s*(def |class |){name}\b", text, re.MULTILINE)
+        assert re.search(rf"\b{name}\b", text)
         try:
             path.write_text(f"{text}\n{name} = {name}\n", "utf-8")
             self.tree.read_again(f"rag_assets.{module}")
