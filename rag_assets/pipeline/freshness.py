@@ -108,9 +108,11 @@ def unfinished_steps(home: Home) -> list[str]:
             if step.sharded and step.wanted is not None and not step.index:
                 found += _unfinished(home, step, shard)
     for step in steps_in_use(home):
-        if not step.sharded and step.tables and step.wanted is not None:
+        if step.sharded or step.index:
+            continue
+        if step.wanted is not None:
             found += _unfinished(home, step, WHOLE)
-        elif step.graph and not step.index:
+        elif step.graph:
             found += [table.name for table in step.tables if not home.lake.inputs(table, WHOLE)]
     return found + unfinished_syncs(home.lake, home.vectors, home.embedder.name)
 
