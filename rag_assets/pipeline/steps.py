@@ -431,7 +431,7 @@ def _decisions(home: "Home") -> str:
 def _readers(home: "Home") -> str:
     from rag_assets.parsing.parse import installed_readers
 
-    return installed_readers() if home.settings.parsing.unstructured_formats else ""
+    return installed_readers(home.options.parsing)
 
 
 # What steps depend on beside code and settings, under the name that people are told.
@@ -481,6 +481,7 @@ _ENRICHING = (
         options=(
             *(f"parsing.{name}" for name in ("file_bytes", "expanded_bytes", "archive_entries", "cells", "pages")),
             "parsing.nesting_depth",
+            "parsing.unstructured",
             "parsing.unstructured_formats",
             "the packages by which Unstructured reads",
         ),
