@@ -7,14 +7,12 @@ import sqlite3
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster._core.storage.event_log.sqlite import sqlite_event_log
-from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DatabaseError
 
 from rag_assets.contracts import errors
@@ -94,7 +92,7 @@ def _run(
             )
         run_id = str(uuid.uuid4())
         _report_steps(instance, run_id, job, progress)
-        with _held_open(Path(os.environ["DAGSTER_HOME"]) / "history", run_id), _engines_kept(), _termination_kept():
+        with _termination_kept():
             try:
                 result = job.execute_in_process(
                     instance=instance, tags=tags, run_config=_QUIET, raise_on_error=False, run_id=run_id
@@ -164,44 +162,6 @@ def _report_steps(instance: dg.DagsterInstance, run_id: str, job: dg.JobDefiniti
 
     progress.begin_run([node.name for node in job.nodes])
     instance.add_event_listener(run_id, report)
-
-
-@contextmanager
-def _held_open(history: Path, run_id: str) -> Iterator[None]:
-    """Keep the databases of a SQLite instance open during a run.
-
-    Dagster opens and closes a connection for each event, and SQLite checkpoints and syncs its log whenever the last one
-    closes: with one held open, storing an event took a fifth of the time. An instance on another database has no such
-    files and is left alone.
-    """
-    with ExitStack() as stack:
-        for path in (history / "runs" / "index.db", history / "runs" / f"{run_id}.db", history / "runs.db"):
-            if path.parent.is_dir():
-                connection = stack.enter_context(closing(sqlite3.connect(path)))
-                connection.execute("PRAGMA journal_mode=WAL")
-                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        yield
-
-
-@contextmanager
-def _engines_kept() -> Iterator[None]:
-    """Keep the engines of a SQLite instance during a run.
-
-    Dagster makes an engine for each event, which compiles every statement anew: half of the time of storing an event.
-    """
-    engines: dict[str, Engine] = {}
-    make: Callable[..., Engine] = sqlite_event_log.create_engine  # type: ignore[attr-defined]
-
-    def kept(url: str, **options: Any) -> Engine:
-        if url not in engines:
-            engines[url] = make(url, **options)
-        return engines[url]
-
-    sqlite_event_log.create_engine = kept  # type: ignore[attr-defined,assignment]
-    try:
-        yield
-    finally:
-        sqlite_event_log.create_engine = make  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -225,9 +225,7 @@ def test_a_graph_that_does_not_fit_together_is_not_published(copied: Home) -> No
         )
         failed = [each for each in run.get_asset_check_evaluations() if not each.passed]
     assert not run.success
-    assert [(each.asset_key.path[-1], each.check_name) for each in failed] == [
-        (RELATIONSHIPS.name, "references_resolve")
-    ]
+    assert [(each.asset_key.path[-1], each.check_name) for each in failed] == [(ENTITIES.name, "structure")]
     assert "source_id 'none' is not in entities" in (failed[0].description or "")
     assert copied.snapshots.current() == before
 
