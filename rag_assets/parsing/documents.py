@@ -191,7 +191,7 @@ def _with_limits(key: str, failures: Iterable[Failure], limits: ParsingLimits) -
     """Key of the content of a file, with the limits of time or memory that it was cut short by."""
     if not {failure.cause for failure in failures} & _PATIENCE_CAUSES:
         return key
-    return " ".join([key, *(f"{name}={getattr(limits, name):g}" for name in _PATIENCE)])
+    return " ".join([key, *(f"{name}={getattr(limits, name)}" for name in _PATIENCE)])
 
 
 def _raised(key: str, limits: ParsingLimits) -> list[str]:

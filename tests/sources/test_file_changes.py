@@ -256,3 +256,19 @@ def test_what_lacked_a_package_is_tried_again_with_other_packages(base: Base, mo
         report = update_documents(base.lake, base.listing(), SHARDS, base.limits, 1, ignore)
         parsed.append(report.total().computed)
     assert parsed == [2, 0, 1, 0], "both for the setting, then the one that lacks a package"
+
+
+def test_a_limit_of_time_makes_nothing_stale_but_what_failed_by_it(base: Base) -> None:
+    assert base.index() == (0, 0)
+    base.limits = replace(base.limits, timeout_seconds=base.limits.timeout_seconds + 1, memory_bytes=1 << 31)
+    assert base.index() == (0, 0)
+    base.write("two")
+    base.limits = replace(base.limits, timeout_seconds=0.001)
+    assert base.index()[0] == 1
+    assert base.text() == []
+    assert base.index()[0] == 0
+    base.limits = replace(base.limits, timeout_seconds=30.0)
+    assert documents.documents_to_try_again(base.lake, base.limits) == {ID: "parsing.timeout_seconds"}
+    assert base.index()[0] == 1
+    assert base.text() == ["two"]
+    assert documents.documents_to_try_again(base.lake, base.limits) == {}
