@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _is_whole(item: pytest.Item) -> bool:
     """Whether a test takes a whole product: its module runs commands or Dagster, or it uses what does."""
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    used = vars(item.module).values() if isinstance(item, pytest.Function) else ()
-    runs = any(value is main or getattr(value, "__module__", "").startswith("rag_assets.defs") for value in used)
-    return folder in WHOLE_FOLDERS or runs or not WHOLE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+    alone = WHOLE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+    return folder in WHOLE_FOLDERS or not alone or _runs_commands(item.path)
+
+
+@cache
+def _runs_commands(path: Path) -> bool:
+    text = path.read_text("utf-8")
+    return "rag_assets.cli" in text or "rag_assets.defs" in text
 
 
 @pytest.fixture(autouse=True)
