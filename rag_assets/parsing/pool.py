@@ -3,62 +3,33 @@
 What stays out: what happens inside a parsing process (`worker`) and the reading of formats.
 
 Not built on Pebble or concurrent.futures: neither watches memory, bounds answers, nor tells a kill for memory from a
-crash, and both start processes through multiprocessing, which imports the caller's `__main__` again.
+crash.
 """
 
 import contextlib
 import logging
 import os
 import pickle
-import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Iterator
-from multiprocessing.connection import Pipe, wait
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.worker import ANSWER_BYTES, CRASH_OUTPUT_BYTES, OCR_PAGES, ParseJob, decode_answer
+from rag_assets.processes.workers import START_SECONDS, Process
 
 __all__ = ["ParseJob", "parse_files"]
 
 logger = logging.getLogger(__name__)
 
 _WATCH_SECONDS = 0.1
-_START_SECONDS = 60.0
 _RECYCLED_SHARE = 0.5
 _NEAR_LIMIT_SHARE = 0.7
-_COMMAND = (
-    "import sys; sys.path[:] = {path!r}; from rag_assets.parsing.limits import ParsingLimits; "
-    "from rag_assets.parsing.worker import serve; serve({descriptor}, {lifeline}, {limits!r})"
-)
-_KEPT_ENVIRONMENT = (
-    "PATH",
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TMPDIR",
-    "TZ",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-)
-_SET_ENVIRONMENT = {
-    "DO_NOT_TRACK": "true",
-    "ORT_DISABLE_TELEMETRY": "1",
-    "SCARF_NO_ANALYTICS": "true",
-    "UNSTRUCTURED_DISABLE_NOTICE": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "MALLOC_ARENA_MAX": "2",
-    "PYTHONUTF8": "1",
-}
 _OUT_OF_MEMORY_WORDS = (b"MemoryError", b"memory allocation of", b"bad_alloc", b"ut of memory")
 
 
@@ -157,44 +128,25 @@ class _Worker:
         is_usable: Whether it can take another file.
     """
 
-    def __init__(self, limits: ParsingLimits, passwords: tuple[str, ...] = ()) -> None:
+    def __init__(self, limits: ParsingLimits, passwords: tuple[str, ...]) -> None:
         self._limits = limits
-        self._passwords = passwords
         self.job: ParseJob | None = None
         self.is_usable = True
         self._is_started = False
         self._begun = time.monotonic()
-        self._seconds = _START_SECONDS
+        self._seconds = START_SECONDS
         self._data_bytes = 0
         self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the process
-        self._scratch = tempfile.mkdtemp(prefix="rag-assets-")  # of programs that convert files
-        self.connection, theirs = Pipe()
-        lifeline, self._lifeline = os.pipe()
-        command = _COMMAND.format(path=sys.path, descriptor=theirs.fileno(), lifeline=lifeline, limits=limits)
-        try:
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter with a fixed program
-                [sys.executable, "-W", "ignore", "-c", command],
-                stdin=subprocess.DEVNULL,
-                stdout=self._output,
-                stderr=self._output,
-                pass_fds=(theirs.fileno(), lifeline),
-                env={name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
-                | _SET_ENVIRONMENT
-                | {"TMPDIR": self._scratch},
-                start_new_session=True,
-            )
-        finally:
-            theirs.close()
-            os.close(lifeline)
+        self._process = Process("rag_assets.parsing.worker", self._output)
+        self.connection = self._process.connection
+        with contextlib.suppress(OSError):  # where it has ended at once, `give` says so
+            self.connection.send_bytes(pickle.dumps((limits, passwords)))
 
     def give(self, job: ParseJob) -> bool:
         """Send a file; False where the process has died meanwhile."""
-        if self._process.poll() is not None:
+        if self._process.status() is not None:
             return False
         try:
-            if self._passwords:
-                self.connection.send_bytes(pickle.dumps(self._passwords))
-                self._passwords = ()
             self.connection.send_bytes(pickle.dumps(job))
         except OSError:
             return False
@@ -241,7 +193,7 @@ class _Worker:
         if time.monotonic() <= self._begun + self._seconds:
             return None
         if not self._is_started:
-            raise RuntimeError(f"a parsing process did not start within {_START_SECONDS:.0f} seconds")
+            raise RuntimeError(f"a parsing process did not start within {START_SECONDS:.0f} seconds")
         return self._fail(FailureCause.TIMEOUT, f"parsing took longer than {self._seconds:g} seconds")
 
     def _begin(self) -> None:
@@ -251,20 +203,13 @@ class _Worker:
 
     def stop(self) -> None:
         """End the process at once; it holds nothing worth saving."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # with the program that it may have started
-        self._process.wait()
-        shutil.rmtree(self._scratch, ignore_errors=True)
-        self.connection.close()
+        self._process.close()
         self._output.close()
-        os.close(self._lifeline)
 
     def _dead(self, error: Exception) -> ParsedDocument:
         """Say why the process died."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1.0)
+        status = self._process.status(1.0)
         output = os.pread(self._output.fileno(), CRASH_OUTPUT_BYTES, 0)
-        status = self._process.returncode
         if not self._is_started:
             raise RuntimeError(f"a parsing process cannot start: {_last_line(output)}") from error
         logger.warning("parsing process ended with %s: %s", status, _last_line(output))

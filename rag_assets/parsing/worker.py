@@ -1,9 +1,6 @@
 """The parsing process: reads jobs from its pipe, parses within hard limits of the kernel, answers on the same pipe.
 
 What stays out: which process gets which file, and the watch over time and memory from outside, which are `pool`.
-
-Started by `pool` as `python -c`, not through multiprocessing: nothing of the parent's `__main__` is imported again, so
-it works from scripts, notebooks, pytest and Dagster steps alike.
 """
 
 import contextlib
@@ -14,12 +11,9 @@ import logging
 import os
 import pickle
 import resource
-import signal
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,6 +22,7 @@ from rag_assets.contracts.content import Block, Failure, Formula, Page, ParsedDo
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import parse_bytes
 from rag_assets.processes.confinement import confine
+from rag_assets.processes.workers import connect
 
 ANSWER_BYTES = 256 << 20
 CRASH_OUTPUT_BYTES = 1 << 16
@@ -68,23 +63,23 @@ class ParseJob:
         return PurePosixPath(self.file_name).suffix.lstrip(".").lower() or "unknown"
 
 
-def serve(descriptor: int, lifeline: int, limits: ParsingLimits) -> None:
+def main(descriptor: int, lifeline: int) -> None:
     """Answer jobs until the pipe closes.
+
+    The first message holds limits and passwords: a command line can be read by others.
 
     Args:
         descriptor: File descriptor of the pipe of jobs and answers.
         lifeline: File descriptor that is closed when the parent is gone.
-        limits: Limits for every file.
     """
-    threading.Thread(target=_die_with_parent, args=(lifeline,), daemon=True).start()
+    connection = connect(descriptor, lifeline)
+    limits, passwords = pickle.loads(connection.recv_bytes())  # noqa: S301 - sent by the parent
     _limit_process(limits.memory_bytes)
     # A document is many small values and no cycles: looking for garbage every 700 of them takes half the time.
     gc.set_threshold(*_COLLECTION_THRESHOLDS)
     records = _collect_log_records()
-    connection = Connection(descriptor)
     confine()
     connection.send_bytes(b"ready")
-    passwords: tuple[str, ...] = ()
 
     def announce(ocr_pages: int) -> None:
         """Ask for the time that text recognition takes; the parent counts it by the same limits."""
@@ -93,12 +88,9 @@ def serve(descriptor: int, lifeline: int, limits: ParsingLimits) -> None:
 
     while True:
         try:
-            job: ParseJob | tuple[str, ...] = pickle.loads(connection.recv_bytes())  # noqa: S301 - sent by the parent
+            job: ParseJob = pickle.loads(connection.recv_bytes())  # noqa: S301 - sent by the parent
         except EOFError:
             return
-        if isinstance(job, tuple):  # passwords come first, through the pipe: a command line can be read by others
-            passwords = job
-            continue
         _limit_processor_time(limits.seconds())
         _forget_output()
         document = parse_job(job, limits, passwords, announce)
@@ -172,11 +164,6 @@ def _pickle(document: ParsedDocument, records: list[tuple[int, str]]) -> bytes:
 
 def _failed(name: str, cause: FailureCause, message: str) -> ParsedDocument:
     return ParsedDocument(name, failures=(Failure(cause, message),))
-
-
-def _die_with_parent(lifeline: int) -> None:
-    os.read(lifeline, 1)
-    os.killpg(os.getpid(), signal.SIGKILL)  # with the program that it may have started
 
 
 def _limit_process(memory_bytes: int) -> None:

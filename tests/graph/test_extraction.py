@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -32,11 +33,10 @@ from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Requ
 from rag_assets.contracts.tables import CHUNKS, CLAIMS, ENTITY_MENTIONS, PAGES, RELATIONSHIP_MENTIONS
 from rag_assets.graph.aliases import declared_aliases
 from rag_assets.graph.entity_types import load_types
-from rag_assets.graph.mentions import recognizer_processes, recognizers
+from rag_assets.graph.mentions import recognizers
 from rag_assets.graph.mentions.dialogues import ExtractionOptions
 from rag_assets.graph.mentions.extraction import Extraction, Extractor
 from rag_assets.graph.mentions.locating import FoldedText
-from rag_assets.graph.mentions.recognizer_processes import RecognizerProcesses
 from rag_assets.graph.mentions.recognizers import SpacyRecognizer
 from rag_assets.graph.mentions.spans import KnownNames, capitalised_names, identifiers
 from rag_assets.graph.mentions.tables import MentionOptions, MentionUpdate, update_mentions
@@ -261,9 +261,11 @@ def test_several_processes_recognize_the_same(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_process_that_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recognizer_processes, "_COMMAND", "raise SystemExit(3)")
-    with pytest.raises(ModelError, match=r"graph\.workers"):
-        RecognizerProcesses(2).recognize(["Microsoft"] * 200, "en")
+    monkeypatch.setattr(recognizers, "_CHARS_OF_A_PROCESS", {"en": 100})
+    monkeypatch.setattr(sys, "path", [])
+    texts = [f"In {year}, Satya Nadella of Microsoft met Tim Cook in Paris." for year in range(1990, 2190)]
+    with SpacyRecognizer(2) as several, pytest.raises(ModelError, match=r"graph\.workers"):
+        several.recognize(texts, "en")
 
 
 def test_what_one_document_gives_does_not_depend_on_the_others() -> None:

@@ -5,22 +5,23 @@ What stays out: names by pattern and by place in a document (`rag_assets.graph.m
 """
 
 import json
-import os
-import sys
 import threading
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, Self
 
-from rag_assets.graph.mentions.recognizer_processes import RecognizerProcesses
+from rag_assets.contracts.errors import ModelError
+from rag_assets.processes.workers import WorkerEnded, Workers, serve
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
 _BATCH_TEXTS = 64
+_BATCH_SECONDS = 1800.0  # far more than any batch takes, so that only a process that hangs is ended
 _KEPT_TEXTS = 1 << 16
 _CHARS_OF_A_PROCESS = {"ja": 20_000, "en": 400_000}  # some ten seconds' work, against four to start a process
 _LONGEST_BYTES = 30_000  # of a text; the tokenizer of the Japanese model takes 49,149
@@ -109,7 +110,8 @@ class SpacyRecognizer:
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[str, str], tuple[Entity, ...]] = OrderedDict()
         self._most = processes
-        self._processes: RecognizerProcesses | None = None
+        self._count = 0
+        self._processes: Workers | None = None
 
     def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Entity, ...]]:
         """Named entities of texts, see `Recognizer`.
@@ -143,10 +145,32 @@ class SpacyRecognizer:
     def _find(self, texts: Sequence[str], language: str) -> Iterable[tuple[Entity, ...]]:
         worth = sum(map(len, texts)) // _CHARS_OF_A_PROCESS[language]
         if self._processes is None and min(worth, self._most) > 1:
-            self._processes = RecognizerProcesses(min(worth, self._most))
+            self._count = min(worth, self._most)
+            self._processes = Workers(__name__, self._count)
         if self._processes is None:
             return find_entities(texts, language)
-        return (tuple(Entity(*each) for each in of) for of in self._processes.recognize(texts, language))
+        return self._find_by(self._processes, texts, language)
+
+    def _find_by(self, processes: Workers, texts: Sequence[str], language: str) -> list[tuple[Entity, ...]]:
+        """Named entities of texts, each batch read by whichever process is free."""
+
+        def read(start: int) -> list[list[tuple[int, int, str]]]:
+            request = json.dumps([language, texts[start : start + _BATCH_TEXTS]]).encode()
+            found: list[list[tuple[int, int, str]]] = json.loads(processes.ask(request, _BATCH_SECONDS))
+            return found
+
+        # Threads only wait: the models hold the interpreter while they read.
+        with ThreadPoolExecutor(self._count) as threads:
+            try:
+                batches = list(threads.map(read, range(0, len(texts), _BATCH_TEXTS)))
+            except BaseException as error:
+                processes.kill()  # or the threads, which wait for answers, would go on to the last text
+                self._processes = None
+                if isinstance(error, WorkerEnded):
+                    message = f"a process that names entities ended: {error}; fewer need less: graph.workers"
+                    raise ModelError(message) from error
+                raise
+        return [tuple(Entity(*each) for each in of) for batch in batches for of in batch]
 
 
 def find_entities(texts: Iterable[str], language: str) -> Iterator[tuple[Entity, ...]]:
@@ -165,18 +189,15 @@ def find_entities(texts: Iterable[str], language: str) -> Iterator[tuple[Entity,
         )
 
 
-def serve(answers: int) -> None:
-    """Answer lines of standard input until it ends, as a process of `RecognizerProcesses`.
+def main(descriptor: int, lifeline: int) -> None:
+    """Answer requests until there are no more, as a process of `Workers`."""
 
-    Args:
-        answers: File descriptor that answers are written to.
-    """
-    with os.fdopen(answers, "w", encoding="utf-8") as output:
-        for line in sys.stdin.buffer:
-            language, texts = json.loads(line)
-            found = [[(each.start, each.end, each.type) for each in of] for of in find_entities(texts, language)]
-            output.write(json.dumps(found) + "\n")
-            output.flush()
+    def handle(request: bytes) -> bytes:
+        language, texts = json.loads(request)
+        found = [[(each.start, each.end, each.type) for each in of] for of in find_entities(texts, language)]
+        return json.dumps(found).encode()
+
+    serve(descriptor, lifeline, handle)
 
 
 @cache

@@ -74,8 +74,8 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
     )
 
 
-def main() -> None:
-    """Answer requests until there are no more; an empty answer says that there is no picture."""
+def main(descriptor: int, lifeline: int) -> None:
+    """Answer requests, as a process of `Workers`, until there are no more; an empty answer: there is no picture."""
     documents = _Documents()
     limit_memory(_MEMORY_BYTES)
 
@@ -87,8 +87,4 @@ def main() -> None:
         except (OSError, pypdfium2.PdfiumError, ValueError):
             return b""
 
-    serve(handle)
-
-
-if __name__ == "__main__":
-    main()
+    serve(descriptor, lifeline, handle)

@@ -1,4 +1,4 @@
-"""Runs queries of strangers, in a process of its own: `python -m rag_assets.serve.sql.worker`, see `SqlReader`."""
+"""Runs queries of strangers, in a process of its own, see `SqlReader`."""
 
 import base64
 import json
@@ -138,8 +138,8 @@ def as_json(value: object) -> object:  # noqa: PLR0911 - one line a kind
             return str(value)
 
 
-def main() -> None:
-    """Answer requests until there are no more."""
+def main(descriptor: int, lifeline: int) -> None:
+    """Answer requests until there are no more, as a process of `Workers`."""
     database = _Database()
 
     def handle(request: bytes) -> bytes:
@@ -151,8 +151,4 @@ def main() -> None:
             found = {"error": one_line(error), "refused": False}
         return json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
 
-    serve(handle, lambda: database.out_of_memory)
-
-
-if __name__ == "__main__":
-    main()
+    serve(descriptor, lifeline, handle, lambda: database.out_of_memory)
