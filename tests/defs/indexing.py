@@ -38,7 +38,8 @@ def run_tags(home: Home, tags: Mapping[str, str], *, succeeds: bool = True) -> N
             raise_on_error=False,
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
         )
-    assert result.success is succeeds
+    errors = [str(event.event_specific_data) for event in result.all_events if event.is_failure]
+    assert result.success is succeeds, errors
 
 
 def rebuilt(home: Home, folder: Path) -> Home:
