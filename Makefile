@@ -80,8 +80,9 @@ lint: setup-dev
 types: setup-dev
 	$(BIN)/mypy
 
-# Tests of a file run in one process, the long ones first.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# Tests of a file run in one process, the long ones first. Real processes, servers and browsers share two processors: what
+# fails is run again, up to twice, and the summary names it.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder --reruns 2 --reruns-delay 2
 unit: setup-dev
 	$(BIN)/python -m pytest $(PARALLEL)
 
