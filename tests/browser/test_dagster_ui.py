@@ -338,6 +338,5 @@ def test_the_sensor_indexes_a_new_file_and_removes_a_deleted_one(served: Served,
     for run in requested:
         assert run["jobName"] == "index_sources"
         assert run["status"] in {"SUCCESS", "STARTED"}, served.diagnosis()
-    for run in requested[:2]:
-        first, last = (run["tags"][f"dagster/asset_partition_range_{end}"] for end in ("start", "end"))
-        assert first <= shard_of(new) <= last
+    ranges = [[run["tags"][f"dagster/asset_partition_range_{end}"] for end in ("start", "end")] for run in requested]
+    assert sum(first <= shard_of(new) <= last for first, last in ranges) >= 2, ranges
