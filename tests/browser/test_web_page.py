@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page, Route
 
 PROJECT = Path(__file__).parents[2]
-WEB = PROJECT / "rag_assets" / "query" / "web"
+WEB = PROJECT / "rag_assets" / "serve" / "web"
 RECEIPT = PROJECT / "docs" / "sample" / "reports" / "RECEIPT-2024-TXN-98765_retail_purchase.pdf"
 ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
