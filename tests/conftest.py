@@ -1,6 +1,7 @@
 """Fixtures that several test modules share."""
 
 import os
+import shutil
 import signal
 import socket
 from collections.abc import Iterator
@@ -104,6 +105,7 @@ def sample_home(shared_folder: Path, models_folder: Path) -> Path:
     folder, indexed = shared_folder / "sample", shared_folder / "sample-indexed"
     with FileLock(shared_folder / "sample.lock"):
         if not indexed.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # what another process left unfinished
             folder.mkdir()
             (folder / "models").symlink_to(models_folder)
             result = CliRunner().invoke(main, ["--home", str(folder), "index", f"sample={PROJECT / 'docs' / 'sample'}"])
