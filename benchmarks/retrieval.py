@@ -19,26 +19,21 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rag_assets.contracts.tables import CHUNK_INDEX
-from rag_assets.evaluation.metrics import (
-    Interval,
-    PairedDifference,
-    bootstrap_interval,
-    hit_at,
-    paired_bootstrap,
-    recall_at,
-    reciprocal_rank_at,
-)
+from rag_assets.evaluation.evidence import Corpus, Level
+from rag_assets.evaluation.questions import Evidence, Question, read_qrels, read_queries
+from rag_assets.evaluation.runs import RunOptions, System, parse_system
+from rag_assets.evaluation.runs import evaluate as run
+from rag_assets.evaluation.statistics import Interval, PairedDifference, bootstrap_interval, paired_bootstrap
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.query import KnowledgeBase
-from rag_assets.query.results import Hit, SearchResult
+from rag_assets.query import StoredTables
 
 try:
     import pptx
@@ -67,23 +62,6 @@ STEPS = {
     "two_step:page": "page_summary → raw_text",
 }
 GRAPH_SETS = frozenset({"en_multihop/hotpotqa_100", "en_multihop/musique_100"})
-Measure = Callable[[Sequence[str], set[str]], float]
-
-
-def all_found_at(ranking: Sequence[str], relevant: set[str], k: int) -> float:
-    """1 where all relevant ids are among the first, else 0."""
-    return float(relevant <= set(ranking[:k]))
-
-
-MEASURES: Mapping[str, Measure] = {
-    "R@1": partial(recall_at, k=1),
-    "R@2": partial(recall_at, k=2),
-    "R@5": partial(recall_at, k=5),
-    "All@8": partial(all_found_at, k=8),
-    "MRR@10": partial(reciprocal_rank_at, k=DEPTH),
-    "HitRate@4": partial(hit_at, k=4),
-    "MRR@4": partial(reciprocal_rank_at, k=4),
-}
 
 
 @dataclass(frozen=True)
@@ -92,10 +70,8 @@ class Task:
 
     Attributes:
         name: What the table is headed by.
-        granularity: What a result is.
-        queries: Id and text of each.
-        relevant: For each query the relevant ids.
-        target: The id, among those of `relevant`, of a hit.
+        level: What a result is.
+        questions: What is asked, with what is relevant.
         measures: Which measures are shown.
         floor: What BM25 reaches, as the data's README states.
         modes: Modes to compare, with what they are called; those of the set where there are none.
@@ -103,10 +79,8 @@ class Task:
     """
 
     name: str
-    granularity: str
-    queries: Sequence[tuple[str, str]]
-    relevant: Mapping[str, set[str]]
-    target: Callable[[Hit], str]
+    level: Level
+    questions: Sequence[Question]
     measures: Sequence[str]
     floor: Mapping[str, float]
     modes: Mapping[str, str] = field(default_factory=dict)
@@ -127,15 +101,6 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
-def read_qrels(path: Path) -> dict[str, set[str]]:
-    relevant: dict[str, set[str]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
-        query, document, score = line.split("\t")
-        if int(score) > 0:
-            relevant.setdefault(query, set()).add(document)
-    return relevant
-
-
 def index_folder(path: Path, home: Path, *, graph: bool = False) -> None:
     """Bring a knowledge base in step with a folder, by the product's own command."""
     command = Path(sys.executable).with_name("rag-assets")
@@ -151,11 +116,20 @@ def open_home(home: Path) -> Home:
     return Home(load_settings(home=home))
 
 
+def question(key: str, text: str, evidence: Iterable[Evidence]) -> Question:
+    return Question(key, text, evidence=tuple(evidence))
+
+
+def passage_path(number: int, passage: Mapping[str, Any]) -> str:
+    """A Markdown file named after the title, in a folder of its number: titles repeat."""
+    stem = re.sub(r"[\\/:*?\"<>|\0]", "_", passage["title"])[:60].strip(" .") or "untitled"
+    return f"{number:05d}/{stem}.md"
+
+
 def write_passages(corpus: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """One Markdown file a passage, named after its title, in a folder of its number: titles repeat."""
+    """One file a passage."""
     for number, passage in enumerate(corpus):
-        stem = re.sub(r"[\\/:*?\"<>|\0]", "_", passage["title"])[:60].strip(" .") or "untitled"
-        path = folder / f"{number:05d}" / f"{stem}.md"
+        path = folder / passage_path(number, passage)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"# {passage['title']}\n\n{passage['text']}\n", encoding="utf-8")
@@ -163,7 +137,7 @@ def write_passages(corpus: Sequence[Mapping[str, Any]], folder: Path) -> None:
 
 def passage_task(
     data: Path, work: Path, name: str, floor: Mapping[str, float], measures: Sequence[str]
-) -> tuple[KnowledgeBase, list[Task]]:
+) -> tuple[Home, list[Task]]:
     """A set of `corpus.jsonl`, every passage a file."""
     folder = data / name
     corpus = read_lines(folder / "corpus.jsonl")
@@ -171,12 +145,13 @@ def passage_task(
     write_passages(corpus, files)
     index_folder(files, home, graph=name in GRAPH_SETS)
 
-    def target(hit: Hit) -> str:
-        return str(corpus[int(hit.document_id.split("/")[1])]["_id"])
-
-    queries = [(query["_id"], query["text"]) for query in read_lines(folder / "queries.jsonl")]
-    task = Task(name, "document", queries, read_qrels(folder / "qrels.tsv"), target, measures, floor)
-    return open_home(home).knowledge_base(), [task]
+    files_of = {passage["_id"]: f"data/{passage_path(number, passage)}" for number, passage in enumerate(corpus)}
+    relevant = read_qrels(folder / "qrels.tsv")
+    questions = [
+        question(key, text, (Evidence(files_of[each]) for each in relevant[key]))
+        for key, text in read_queries(folder / "queries.jsonl")
+    ]
+    return open_home(home), [Task(name, Level.DOCUMENT, questions, measures, floor)]
 
 
 def write_slides(pages: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -190,7 +165,7 @@ def write_slides(pages: Sequence[Mapping[str, Any]], path: Path) -> None:
     presentation.save(str(path))
 
 
-def gov_pages_task(data: Path, work: Path) -> tuple[KnowledgeBase, list[Task]]:
+def gov_pages_task(data: Path, work: Path) -> tuple[Home, list[Task]]:
     """Pages of PDFs of which only the text is given: a presentation a PDF, a slide a page."""
     folder = data / "ja_text/gov_pages"
     files, path = work / "ja_text/gov_pages/files", work / "ja_text/gov_pages/home"
@@ -203,36 +178,39 @@ def gov_pages_task(data: Path, work: Path) -> tuple[KnowledgeBase, list[Task]]:
         if not target.exists():
             write_slides([pages[number] for number in sorted(pages)], target)
     index_folder(files, path)
-    ids = {f"data/{name}.pptx": [pages[n]["_id"] for n in sorted(pages)] for name, pages in by_file.items()}
-
-    def page_of(hit: Hit) -> str:
-        return str(ids[hit.document_id][hit.citation.page_number - 1])
-
-    queries = [(query["_id"], query["text"]) for query in read_lines(folder / "queries.jsonl")]
+    slides = {
+        pages[number]["_id"]: Evidence(f"data/{name}.pptx", f"slide {position}")
+        for name, pages in by_file.items()
+        for position, number in enumerate(sorted(pages), start=1)
+    }
     relevant = read_qrels(folder / "qrels.tsv")
+    questions = [
+        question(key, text, (slides[each] for each in relevant[key]))
+        for key, text in read_queries(folder / "queries.jsonl")
+    ]
     floor = {"R@5": 0.937, "MRR@10": 0.823}
-    task = Task("ja_text/gov_pages", "page", queries, relevant, page_of, ("R@1", "R@5", "MRR@10"), floor)
-    return open_home(path).knowledge_base(), [task]
+    return open_home(path), [Task("ja_text/gov_pages", Level.PAGE, questions, ("R@1", "R@5", "MRR@10"), floor)]
 
 
-def excel_tasks(data: Path, work: Path) -> tuple[KnowledgeBase, list[Task]]:
+def excel_tasks(data: Path, work: Path) -> tuple[Home, list[Task]]:
     """Design workbooks: test cases and README sentences ask for workbooks, test cases for their sheets as well."""
     folder, path = data / "ja_excel", work / "ja_excel/home"
     index_folder(folder / "docs", path)
     home = open_home(path)
-    base = home.knowledge_base()
     cases, sentences = (read_lines(folder / f"{kind}_queries.jsonl") for kind in ("testcase", "readme"))
     measures = ("R@1", "R@5", "MRR@10")
 
     def by_document(name: str, queries: Sequence[Mapping[str, Any]], floor: Mapping[str, float]) -> Task:
-        relevant = {query["_id"]: {f"data/{document}" for document in query["relevant"]} for query in queries}
-        asked = [(query["_id"], query["text"]) for query in queries]
-        return Task(f"ja_excel {name}", "document", asked, relevant, lambda hit: hit.document_id, measures, floor)
+        questions = [
+            question(query["_id"], query["text"], (Evidence(f"data/{document}") for document in query["relevant"]))
+            for query in queries
+        ]
+        return Task(f"ja_excel {name}", Level.DOCUMENT, questions, measures, floor)
 
     def by_steps(task: Task) -> Task:
         """Two steps against one: whether the first four passages hold one of a relevant workbook, and at which rank."""
         name, first = f"{task.name}, two steps and one", ("HitRate@4", "MRR@4")
-        return replace(task, name=name, granularity="chunk", measures=first, floor={}, modes=STEPS, baseline="vector")
+        return replace(task, name=name, level=Level.PASSAGE, measures=first, floor={}, modes=STEPS, baseline="vector")
 
     def by_summaries(task: Task) -> Task:
         """Page against file summaries."""
@@ -240,34 +218,34 @@ def excel_tasks(data: Path, work: Path) -> tuple[KnowledgeBase, list[Task]]:
         return replace(task, name=f"{task.name}, summaries", floor={}, modes=formats, baseline="two_step:file")
 
     sheets = relevant_sheets(home, cases)
-    asked = [(case["_id"], case["text"]) for case in cases if sheets[case["_id"]]]
+    placed = [question(case["_id"], case["text"], sheets[case["_id"]]) for case in cases if sheets[case["_id"]]]
     by_case = by_document("test cases", cases, {"R@5": 0.420, "MRR@10": 0.501})
     by_sentence = by_document("README", sentences, {"R@5": 0.308, "MRR@10": 0.178})
-    by_sheet = Task("ja_excel test cases, sheets", "page", asked, sheets, lambda hit: hit.page_id, measures, {})
+    by_sheet = Task("ja_excel test cases, sheets", Level.PAGE, placed, measures, {})
     tasks = [each(task) for task in (by_case, by_sentence) for each in (by_steps, by_summaries)]
-    return base, [by_case, by_sheet, by_sentence, *tasks]
+    return home, [by_case, by_sheet, by_sentence, *tasks]
 
 
-def relevant_sheets(home: Home, cases: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
+def relevant_sheets(home: Home, cases: Sequence[Mapping[str, Any]]) -> dict[str, list[Evidence]]:
     """For each test case the sheets of its relevant workbooks whose name its author's `place` states."""
     snapshot = home.snapshots.current()
     assert snapshot is not None
     table = home.vectors.open_at(CHUNK_INDEX.name, snapshot.vector_tables[CHUNK_INDEX.name])
-    rows = table.search().select(["document_id", "page_id", "page_name"]).limit(None).to_arrow().to_pylist()
-    pages = {(row["document_id"], row["page_id"], row["page_name"] or "") for row in rows}
-    found: dict[str, set[str]] = {}
+    rows = table.search().select(["document_id", "page_number", "page_name"]).limit(None).to_arrow().to_pylist()
+    pages = sorted({(row["document_id"], row["page_number"], row["page_name"] or "") for row in rows})
+    found: dict[str, list[Evidence]] = {}
     for case in cases:
         names = [name.strip() for name in re.split(r"\([a-z]\)|[、\n]", case.get("place") or "") if name.strip()]
         documents = {f"data/{document}" for document in case["relevant"]}
-        found[case["_id"]] = {
-            page_id
-            for document_id, page_id, page_name in pages
+        found[case["_id"]] = [
+            Evidence(document_id, f"page {number}")
+            for document_id, number, page_name in pages
             if document_id in documents and any(name in page_name for name in names)
-        }
+        ]
     return found
 
 
-LOADERS: Mapping[str, Callable[[Path, Path], tuple[KnowledgeBase, list[Task]]]] = {
+LOADERS: Mapping[str, Callable[[Path, Path], tuple[Home, list[Task]]]] = {
     "ja_excel": excel_tasks,
     "ja_text/gov_pages": gov_pages_task,
     "ja_text/jsquad": partial(
@@ -288,9 +266,17 @@ LOADERS: Mapping[str, Callable[[Path, Path], tuple[KnowledgeBase, list[Task]]]] 
 }
 
 
-def evaluate(base: KnowledgeBase, task: Task, modes: Sequence[str]) -> list[Row]:
+def evaluate(home: Home, task: Task, modes: Sequence[str]) -> list[Row]:
     """Answer all queries of a task in each mode; what `auto` chooses is compared with the best single mode as well."""
-    values = {mode: measured(base, task, mode) for mode in modes}
+    snapshot, base = home.readable_snapshot(), home.knowledge_base()
+    assert snapshot is not None
+    corpus = Corpus(StoredTables(home.lake, snapshot.tables))
+    systems = [System(mode, base, corpus, *parse_system(mode)[:2]) for mode in modes]
+    options = RunOptions(tuple(task.measures), (task.level,), k=DEPTH)
+    evaluation = run(systems, task.questions, options)
+    values = {
+        mode: {name: evaluation.values(mode, task.level, name) for name in task.measures} for mode in evaluation.systems
+    }
     baseline = values[task.baseline]
     rows = [
         Row(
@@ -309,19 +295,6 @@ def evaluate(base: KnowledgeBase, task: Task, modes: Sequence[str]) -> list[Row]
     return [*rows, Row(task.name, f"auto against {best}", {}, {CHOICE: found})]
 
 
-def measured(base: KnowledgeBase, task: Task, mode: str) -> dict[str, list[float]]:
-    """Each measure of each query of a task in one mode."""
-    name, _, summaries = mode.partition(":")
-    results: dict[str, SearchResult] = dict(
-        base.search_all(task.queries, name, DEPTH, granularity=task.granularity, summaries=summaries or "page")
-    )
-    rankings = {query: list(map(task.target, result.hits)) for query, result in results.items()}
-    return {
-        measure: [MEASURES[measure](rankings[query], task.relevant[query]) for query, _ in task.queries]
-        for measure in task.measures
-    }
-
-
 def shown(measure: str, cell: Interval) -> str:
     """A figure with its interval; of the first four passages in percent, as the source of two-step search prints it."""
     if measure.endswith("@4"):
@@ -330,7 +303,7 @@ def shown(measure: str, cell: Interval) -> str:
 
 
 def print_table(task: Task, rows: Sequence[Row]) -> None:
-    print(f"\n{task.name}: {len(task.queries)} queries, {task.granularity} level")
+    print(f"\n{task.name}: {len(task.questions)} queries, {task.level} level")
     print(f"{'':24}" + "".join(f"{measure:>24}" for measure in task.measures))
     for row in (each for each in rows if each.figures):
         cells = (shown(name, cell) for name, cell in row.figures.items())
@@ -367,11 +340,11 @@ def main() -> None:
             if not (arguments.data / name).is_dir():
                 print(f"{name}: not in {arguments.data}, left out", file=sys.stderr)
                 continue
-            base, tasks = LOADERS[name](arguments.data.absolute(), work)
-            for task in (each for each in tasks if each.queries):
+            home, tasks = LOADERS[name](arguments.data.absolute(), work)
+            for task in (each for each in tasks if each.questions):
                 offered = [*task.modes] or modes_for(name)
                 wanted = [each for each in offered if each in {task.baseline, *(arguments.modes or offered)}]
-                rows = evaluate(base, task, wanted)
+                rows = evaluate(home, task, wanted)
                 if arguments.json:
                     print(json.dumps({"floor": dict(task.floor), "rows": [asdict(row) for row in rows]}))
                 else:

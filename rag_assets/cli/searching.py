@@ -49,7 +49,8 @@ def search(
         raise click.UsageError("give either TEXT or --queries", ctx=context)
     if run_file is not None and queries is None:
         raise click.UsageError("--run goes with --queries", ctx=context)
-    from rag_assets.evaluation.trec import read_queries, run_lines, write_run
+    from rag_assets.evaluation.questions import read_queries
+    from rag_assets.evaluation.trec import run_lines, write_run
     from rag_assets.query.filters import parse_filters
     from rag_assets.query.results import to_json
 

@@ -1,150 +1,149 @@
-"""Measures of rankings against relevance judgements, and how sure they are.
+"""Measures of a ranking against what is relevant, by name as in `R@5`.
 
-A ranking is a list of ids, best first; judgements are the ids that are relevant, or their grades. What stays out: data
-sets, judging by models, and reports.
+What is relevant to a question is a list of pieces, each with the ids that hold it: a quote may stand in two overlapping
+passages. Where every piece is held by one id, the measures equal those of trec_eval. What stays out: which ids hold a
+piece (`rag_assets.evaluation.evidence`), and how sure a mean is (`rag_assets.evaluation.statistics`).
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-import numpy as np
+from rag_assets.contracts.errors import QueryError
 
-
-def recall_at(ranking: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """Share of the relevant ids that are among the first k; nan where nothing is relevant."""
-    wanted = set(relevant)
-    return len(wanted.intersection(ranking[:k])) / len(wanted) if wanted else math.nan
+_NAME = re.compile(r"(HitRate|Hit|MRR|MAP|nDCG|All|R|P)@([1-9]\d{0,3})")
 
 
-def hit_at(ranking: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """1 if any of the first k ids is relevant, else 0; nan where nothing is relevant."""
-    wanted = set(relevant)
-    return float(not wanted.isdisjoint(ranking[:k])) if wanted else math.nan
+@dataclass(frozen=True)
+class Piece:
+    """Something that an answer rests on.
+
+    Attributes:
+        ids: What holds it; empty where nothing does, so that no ranking reaches it.
+        grade: How relevant it is, above 0; 1 where nobody graded.
+    """
+
+    ids: frozenset[str]
+    grade: float = 1.0
 
 
-def reciprocal_rank_at(ranking: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """One over the rank of the first relevant id among the first k, else 0; its mean over queries is MRR@k."""
-    wanted = set(relevant)
-    if not wanted:
-        return math.nan
-    return next((1 / rank for rank, key in enumerate(ranking[:k], start=1) if key in wanted), 0.0)
+@dataclass(frozen=True)
+class Ranks:
+    """Where a ranking holds what is relevant.
+
+    Attributes:
+        pieces: Of each piece, the rank from 1 of the first id that holds it, infinite where none does; and its grade.
+        relevant: Ranks of all places that hold any piece.
+    """
+
+    pieces: tuple[tuple[float, float], ...]
+    relevant: tuple[int, ...]
 
 
-def ndcg_at(ranking: Sequence[str], grades: Mapping[str, float], k: int) -> float:
-    """Normalised discounted cumulative gain at k; nan where nothing is relevant.
+Measure: TypeAlias = Callable[[Ranks, int], float]
+
+
+def ranks_of(ranking: Sequence[Collection[str]], pieces: Sequence[Piece]) -> Ranks:
+    """Where a ranking holds the pieces.
+
+    Args:
+        ranking: Best first, of each place the ids that it counts as: a passage counts as its page and document, too.
+        pieces: What is relevant.
+    """
+    first: dict[str, int] = {}
+    for rank, ids in enumerate(ranking, start=1):
+        for key in ids:
+            first.setdefault(key, rank)
+    wanted = frozenset[str]().union(*(piece.ids for piece in pieces))
+    reached = (min((first[key] for key in piece.ids if key in first), default=math.inf) for piece in pieces)
+    return Ranks(
+        tuple((rank, piece.grade) for rank, piece in zip(reached, pieces, strict=True)),
+        tuple(rank for rank, ids in enumerate(ranking, start=1) if not wanted.isdisjoint(ids)),
+    )
+
+
+def recall_at(ranks: Ranks, k: int) -> float:
+    """Share of the pieces that are among the first k."""
+    return sum(rank <= k for rank, _ in ranks.pieces) / len(ranks.pieces)
+
+
+def all_at(ranks: Ranks, k: int) -> float:
+    """1 where all pieces are among the first k, else 0."""
+    return float(all(rank <= k for rank, _ in ranks.pieces))
+
+
+def hit_at(ranks: Ranks, k: int) -> float:
+    """1 if any of the first k is relevant, else 0."""
+    return float(any(rank <= k for rank in ranks.relevant))
+
+
+def precision_at(ranks: Ranks, k: int) -> float:
+    """Share of the first k places that are relevant; empty places are not."""
+    return sum(rank <= k for rank in ranks.relevant) / k
+
+
+def reciprocal_rank_at(ranks: Ranks, k: int) -> float:
+    """One over the rank of the first relevant place among the first k, else 0; its mean over questions is MRR@k."""
+    first = ranks.relevant[0] if ranks.relevant else math.inf
+    return 1 / first if first <= k else 0.0
+
+
+def average_precision_at(ranks: Ranks, k: int) -> float:
+    """Mean over the pieces of the precision where each is reached, 0 for those beyond k; its mean is MAP@k.
+
+    A place that holds several pieces reaches them at once; no precision is above 1.
+    """
+    reached = sorted(rank for rank, _ in ranks.pieces if rank <= k)
+    return sum(min(1.0, count / rank) for count, rank in enumerate(reached, start=1)) / len(ranks.pieces)
+
+
+def ndcg_at(ranks: Ranks, k: int) -> float:
+    """Normalised discounted cumulative gain at k; at most 1, also where one place holds several pieces.
 
     Source: K. Järvelin and J. Kekäläinen, Cumulated gain-based evaluation of IR techniques, ACM TOIS 20(4), 2002, with
     the discount of trec_eval: the gain at rank r, from 1, is the grade over log2(r + 1).
     """
-    gains = [grades.get(key, 0.0) for key in dict.fromkeys(ranking)][:k]
-    ideal = _discounted(sorted(grades.values(), reverse=True)[:k])
-    return _discounted(gains) / ideal if ideal > 0 else math.nan
+    gain = sum(grade / math.log2(rank + 1) for rank, grade in ranks.pieces if rank <= k)
+    best = sorted((grade for _, grade in ranks.pieces), reverse=True)[:k]
+    return min(1.0, gain / sum(grade / math.log2(rank + 1) for rank, grade in enumerate(best, start=1)))
 
 
-def _discounted(gains: Sequence[float]) -> float:
-    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+_MEASURES: Mapping[str, Measure] = {
+    "R": recall_at,
+    "All": all_at,
+    "Hit": hit_at,
+    "HitRate": hit_at,
+    "P": precision_at,
+    "MRR": reciprocal_rank_at,
+    "MAP": average_precision_at,
+    "nDCG": ndcg_at,
+}
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A mean with its bootstrap interval.
-
-    Attributes:
-        mean: Mean of the values.
-        low: Lower end.
-        high: Upper end.
-        count: Number of values.
-    """
-
-    mean: float
-    low: float
-    high: float
-    count: int
-
-
-def bootstrap_interval(
-    values: Sequence[float], level: float = 0.95, resamples: int = 10_000, seed: int = 0
-) -> Interval:
-    """Mean of values with a percentile bootstrap interval over queries.
-
-    Args:
-        values: One value a query; nan (nothing to judge) is left out.
-        level: Share of the resampled means within the interval.
-        resamples: Number of resamples.
-        seed: Seed of the resampling; equal seeds give equal intervals.
+def parse_measure(name: str) -> tuple[Measure, int]:
+    """The measure that a name such as `nDCG@10` means, and its k.
 
     Raises:
-        ValueError: There are no values.
-
-    Source: B. Efron and R. Tibshirani, An introduction to the bootstrap, 1993, chapter 13.
+        QueryError: There is no such measure.
     """
-    kept = _without_nan(values)
-    means = _resampled_means(kept, resamples, seed)
-    tail = (1 - level) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return Interval(float(kept.mean()), float(low), float(high), len(kept))
+    if (match := _NAME.fullmatch(name)) is None:
+        names = ", ".join(f"{each}@5" for each in _MEASURES)
+        raise QueryError(f"unknown measure {name!r}: expected one of {names}, with any number after @")
+    return _MEASURES[match[1]], int(match[2])
 
 
-@dataclass(frozen=True)
-class PairedDifference:
-    """How much better one system is than another on the same queries.
-
-    Attributes:
-        difference: Mean of first minus second, with its interval.
-        p_value: Two-sided, of no difference.
-    """
-
-    difference: Interval
-    p_value: float
-
-
-def paired_bootstrap(
-    first: Sequence[float], second: Sequence[float], level: float = 0.95, resamples: int = 10_000, seed: int = 0
-) -> PairedDifference:
-    """Compare two systems, query by query.
-
-    The p value is the share of resampled mean differences, shifted to a mean of 0, that are at least as far from 0 as
-    the one observed; one is added to both counts, so that it is never 0.
+def measured(name: str, ranking: Sequence[Collection[str]], ways: Sequence[Sequence[Piece]]) -> float:
+    """A measure of one ranking.
 
     Args:
-        first: One value a query.
-        second: Values of the same queries in the same order.
-        level: Share of the resampled means within the interval.
-        resamples: Number of resamples.
-        seed: Seed of the resampling.
+        name: As in `R@5`.
+        ranking: See `ranks_of`.
+        ways: What is relevant: the pieces of one full answer, or of several, of which the best reached counts.
 
-    Raises:
-        ValueError: The numbers of values differ, or there are none.
-
-    Source: T. Sakai, Evaluating evaluation metrics based on the bootstrap, SIGIR 2006.
+    Returns:
+        0 to 1; nan where nothing is relevant.
     """
-    if len(first) != len(second):
-        raise ValueError(f"paired values: {len(first)} of the first, {len(second)} of the second")
-    differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
-    kept = _without_nan(differences.tolist())
-    observed = float(kept.mean())
-    shifted = _resampled_means(kept - observed, resamples, seed)
-    extreme = int(np.count_nonzero(np.abs(shifted) >= abs(observed) - 1e-12))
-    return PairedDifference(bootstrap_interval(kept.tolist(), level, resamples, seed), (extreme + 1) / (resamples + 1))
-
-
-def _without_nan(values: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    array = np.asarray(values, dtype=np.float64)
-    kept = array[~np.isnan(array)]
-    if not len(kept):
-        raise ValueError("no values to average")
-    return kept
-
-
-def _resampled_means(
-    values: np.ndarray[tuple[int], np.dtype[np.float64]], resamples: int, seed: int
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Means of resamples; drawn in blocks, so that memory stays small."""
-    random = np.random.default_rng(seed)
-    block = max(1, 2_000_000 // len(values))
-    means = [
-        values[random.integers(0, len(values), (min(block, resamples - start), len(values)))].mean(axis=1)
-        for start in range(0, resamples, block)
-    ]
-    return np.concatenate(means)
+    measure, k = parse_measure(name)
+    return max((measure(ranks_of(ranking, pieces), k) for pieces in ways if pieces), default=math.nan)

@@ -1,31 +1,17 @@
-"""Files of retrieval experiments: queries in the form of BEIR, runs in the form of TREC."""
+"""Files of retrieval experiments for the tools of others: runs and judgements of TREC, sets in the form of BEIR."""
 
 import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TextIO
 
-from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.tables import CHUNKS, DOCUMENTS
+from rag_assets.evaluation.evidence import Level
+from rag_assets.evaluation.runs import Evaluation, Place
 from rag_assets.query.results import SearchResult
+from rag_assets.query.stored import StoredTables
 
 RUN_NAME = "rag_assets"
-
-
-def read_queries(file: TextIO) -> Iterator[tuple[str, str]]:
-    """Id and text of each query of a BEIR `queries.jsonl`: objects with `_id` and `text`, one a line.
-
-    Raises:
-        QueryError: A line is not such an object; the message names the line.
-    """
-    for number, line in enumerate(file, start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except ValueError as error:
-            raise QueryError(f"queries, line {number}: not JSON: {error}") from error
-        if not isinstance(record, dict) or not {"_id", "text"} <= record.keys():
-            raise QueryError(f'queries, line {number}: expected an object with "_id" and "text"')
-        yield str(record["_id"]), str(record["text"])
 
 
 def run_lines(query_id: str, result: SearchResult) -> Iterator[str]:
@@ -43,5 +29,90 @@ def write_run(results: Iterable[tuple[str, SearchResult]], file: TextIO) -> None
         file.writelines(line + "\n" for line in run_lines(query_id, result))
 
 
+def write_evaluation(evaluation: Evaluation, folder: Path) -> list[Path]:
+    """Write what a run found, as TREC runs, and what was to be found, as qrels: a file a level and system.
+
+    Tools order a run by its scores, and ties by the id; so that they see the order that was measured, the scores
+    written fall by one a place. Every id that holds a piece of evidence is relevant by its own: figures of other tools
+    differ from ours where a piece stands in several passages, or where one piece alone answers.
+
+    Args:
+        evaluation: The run.
+        folder: Made where it is missing.
+
+    Returns:
+        The files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for level in evaluation.options.levels:
+        for system in evaluation.systems:
+            stem = "".join(each if each.isalnum() or each in "_+,-" else "-" for each in system)
+            run, qrels = folder / f"{level}.{stem}.run", folder / f"{level}.{stem}.qrels"
+            with run.open("w", encoding="utf-8") as out:
+                for question, results in evaluation.results[system].items():
+                    places = results.found.get(level, ())
+                    for rank, place in enumerate(places, start=1):
+                        name = _word(_id(place, level))
+                        out.write(f"{_word(question)} Q0 {name} {rank} {len(places) + 1 - rank} {RUN_NAME}\n")
+            with qrels.open("w", encoding="utf-8") as out:
+                for question, key, grade in _judgements(evaluation, system, level):
+                    out.write(f"{_word(question)} 0 {_word(key)} {grade}\n")
+            files += [run, qrels]
+    return files
+
+
+def write_beir(evaluation: Evaluation, stored: StoredTables, folder: Path) -> None:
+    """Write the questions, the passages of the first system's version and which of them are relevant, as BEIR has them.
+
+    Args:
+        evaluation: The run.
+        stored: The tables of the version that its first system searched.
+        folder: Made where it is missing.
+
+    Raises:
+        StoreError: A file is missing or damaged.
+    """
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    titles = dict(zip(*stored.read(DOCUMENTS, ("document_id", "title")).to_pydict().values(), strict=True))
+    with (folder / "corpus.jsonl").open("w", encoding="utf-8") as out:
+        for batch in stored.read(CHUNKS, ("chunk_id", "document_id", "text")).to_batches():
+            for row in batch.to_pylist():
+                record = {"_id": _field(row["chunk_id"]), "title": titles[row["document_id"]], "text": row["text"]}
+                out.write(json.dumps(record, ensure_ascii=False) + "\n")
+    judged = list(_judgements(evaluation, evaluation.systems[0], Level.PASSAGE))
+    asked = {question for question, _, _ in judged}
+    with (folder / "queries.jsonl").open("w", encoding="utf-8") as out:
+        for question in evaluation.questions:
+            if question.id in asked:
+                record = {"_id": _field(question.id), "text": question.text}
+                out.write(json.dumps(record, ensure_ascii=False) + "\n")
+    with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as out:
+        out.write("query-id\tcorpus-id\tscore\n")
+        for query, key, grade in judged:
+            out.write(f"{_field(query)}\t{_field(key)}\t{grade}\n")
+
+
+def _judgements(evaluation: Evaluation, system: str, level: Level) -> Iterator[tuple[str, str, int]]:
+    """Question, relevant id and whole grade, of the questions that are searched."""
+    for question in evaluation.questions:
+        if not question.searched:
+            continue
+        grades: dict[str, float] = {}
+        for way in evaluation.targets[system][question.id].ways[level]:
+            for piece in way:
+                for key in piece.ids:
+                    grades[key] = max(grades.get(key, 0), piece.grade)
+        yield from ((question.id, key, max(1, round(grade))) for key, grade in sorted(grades.items()))
+
+
+def _id(place: Place, level: Level) -> str:
+    return place.ids(level)[-1]
+
+
 def _word(identifier: str) -> str:
     return "_".join(identifier.split())
+
+
+def _field(identifier: str) -> str:
+    return " ".join(identifier.split())

@@ -33,7 +33,7 @@ def test_commands_stand_in_the_readme(readme: str) -> None:
 
 
 def test_options_stand_in_the_documentation() -> None:
-    page = text("docs/query.md", "docs/operations.md", "docs/language-models.md")
+    page = text("docs/query.md", "docs/evaluation.md", "docs/operations.md", "docs/language-models.md")
     commands = dict(main.commands)
     for group in [each for each in main.commands.values() if isinstance(each, click.Group)]:
         commands |= group.commands
@@ -56,7 +56,15 @@ def test_views_stand_in_the_documentation() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [*READMES, "docs/query.md", "docs/http-api.md", "docs/mcp.md", "docs/operations.md", "docs/language-models.md"],
+    [
+        *READMES,
+        "docs/query.md",
+        "docs/evaluation.md",
+        "docs/http-api.md",
+        "docs/mcp.md",
+        "docs/operations.md",
+        "docs/language-models.md",
+    ],
 )
 def test_links_lead_somewhere(page: str) -> None:
     import re

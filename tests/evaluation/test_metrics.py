@@ -1,87 +1,96 @@
-"""Measures against values worked by hand."""
+"""Measures against values worked by hand, and against trec_eval."""
 
 import math
 
 import numpy as np
 import pytest
 
-from rag_assets.evaluation.metrics import (
-    bootstrap_interval,
-    hit_at,
-    ndcg_at,
-    paired_bootstrap,
-    recall_at,
-    reciprocal_rank_at,
-)
+from rag_assets.contracts.errors import QueryError
+from rag_assets.evaluation.metrics import Piece, measured, parse_measure
 
-RANKING = ["d", "b", "a", "e", "c"]
+RANKING = [("d",), ("b",), ("a",), ("e",), ("c",)]
+
+
+def pieces(*ids: str) -> tuple[Piece, ...]:
+    return tuple(Piece(frozenset({key})) for key in ids)
 
 
 @pytest.mark.parametrize(
-    ("k", "recall", "hit", "reciprocal"),
-    [(1, 0, 0, 0), (2, 1 / 3, 1, 1 / 2), (3, 2 / 3, 1, 1 / 2), (9, 2 / 3, 1, 1 / 2)],
+    ("k", "recall", "hit", "reciprocal", "precision", "average"),
+    [(1, 0, 0, 0, 0, 0), (2, 1 / 3, 1, 1 / 2, 1 / 2, 1 / 6), (3, 2 / 3, 1, 1 / 2, 2 / 3, (1 / 2 + 2 / 3) / 3)],
 )
-def test_rank_measures(k: int, recall: float, hit: float, reciprocal: float) -> None:
-    relevant = {"a", "b", "missing"}
-    assert recall_at(RANKING, relevant, k) == pytest.approx(recall)
-    assert hit_at(RANKING, relevant, k) == hit
-    assert reciprocal_rank_at(RANKING, relevant, k) == pytest.approx(reciprocal)
+def test_rank_measures(k: int, recall: float, hit: float, reciprocal: float, precision: float, average: float) -> None:
+    expected = {"R": recall, "Hit": hit, "HitRate": hit, "MRR": reciprocal, "P": precision, "MAP": average, "All": 0}
+    for name, value in expected.items():
+        assert measured(f"{name}@{k}", RANKING, [pieces("a", "b", "missing")]) == pytest.approx(value), name
+    assert measured("All@3", RANKING, [pieces("a", "b")]) == 1
 
 
 def test_ndcg_with_grades() -> None:
     # Gains 0, 2, 3, 0, 0 at ranks 1 to 5; the best order is 3, 2, 1.
     gained = 2 / math.log2(3) + 3 / math.log2(4)
     best = 3 / math.log2(2) + 2 / math.log2(3) + 1 / math.log2(4)
-    assert ndcg_at(RANKING, {"a": 3, "b": 2, "missing": 1}, 5) == pytest.approx(gained / best)
-    assert ndcg_at(["a", "b", "missing"], {"a": 3, "b": 2, "missing": 1}, 3) == pytest.approx(1.0)
-    assert ndcg_at(["b"], {"a": 1, "b": 1}, 1) == pytest.approx(1.0)
+    graded = [Piece(frozenset({key}), grade) for key, grade in (("a", 3), ("b", 2), ("missing", 1))]
+    assert measured("nDCG@5", RANKING, [graded]) == pytest.approx(gained / best)
 
 
 def test_a_repeated_id_gains_once() -> None:
-    assert ndcg_at(["a", "a", "a"], {"a": 1, "b": 1}, 3) == pytest.approx(1 / (1 + 1 / math.log2(3)))
+    wanted = pieces("a", "b")
+    assert measured("nDCG@3", [("a",), ("a",)], [wanted]) == pytest.approx(1 / (1 + 1 / math.log2(3)))
+    assert measured("R@2", [("a",), ("a",)], [wanted]) == 0.5
 
 
-def test_nothing_relevant_is_not_a_number() -> None:
-    assert all(math.isnan(measure(RANKING, set(), 5)) for measure in (recall_at, hit_at, reciprocal_rank_at))
-    assert math.isnan(ndcg_at(RANKING, {}, 5))
+def test_any_id_that_holds_a_piece_reaches_it_and_one_place_may_hold_several() -> None:
+    both = (Piece(frozenset({"x1", "x2"})), Piece(frozenset({"x2", "y"})))
+    assert measured("R@1", [("x2",)], [both]) == 1
+    assert measured("nDCG@1", [("x2",)], [both]) == 1
+    assert measured("MAP@1", [("x2",)], [both]) == 1
+    assert measured("R@2", [("other",), ("x1",)], [both]) == 0.5
+    assert measured("MRR@2", [("other",), ("x1",)], [both]) == 0.5
 
 
-def test_an_interval_is_seeded_and_covers_the_mean() -> None:
-    values = [0.0, 1.0] * 50
-    interval = bootstrap_interval(values, seed=7)
-    assert interval == bootstrap_interval(values, seed=7)
-    assert interval.mean == 0.5
-    # The standard error of a mean of 100 fair coins is 0.05.
-    assert interval.low == pytest.approx(0.5 - 1.96 * 0.05, abs=0.015)
-    assert interval.high == pytest.approx(0.5 + 1.96 * 0.05, abs=0.015)
-    assert bootstrap_interval([0.3, math.nan, 0.3]).count == 2
-    assert bootstrap_interval([0.3, 0.3]).low == pytest.approx(0.3)
+def test_a_passage_counts_as_its_page_and_document() -> None:
+    ranking = [("a.xlsx", "a.xlsx#1", "a.xlsx#1.0"), ("b.xlsx", "b.xlsx#2", "b.xlsx#2.4")]
+    assert measured("MRR@10", ranking, [pieces("b.xlsx")]) == 0.5
+    assert measured("MRR@10", ranking, [pieces("b.xlsx#2")]) == 0.5
 
 
-def test_intervals_cover_as_often_as_they_claim() -> None:
-    random = np.random.default_rng(1)
-    covered = 0
-    for trial in range(200):
-        interval = bootstrap_interval(random.normal(0, 1, 50).tolist(), resamples=500, seed=trial)
-        covered += interval.low <= 0 <= interval.high
-    assert 0.88 <= covered / 200 <= 0.99
+def test_the_best_of_several_full_answers_counts() -> None:
+    assert measured("R@1", [("c",)], [pieces("a", "b"), pieces("c")]) == 1
+    assert measured("R@2", [("a",), ("x",)], [pieces("a", "b"), pieces("c")]) == 0.5
 
 
-def test_paired_bootstrap_tells_a_difference_from_none() -> None:
-    random = np.random.default_rng(2)
-    second = random.random(80)
-    better = paired_bootstrap((second + 0.1).tolist(), second.tolist())
-    assert better.difference.mean == pytest.approx(0.1)
-    assert better.p_value < 0.01
-    same = paired_bootstrap(second.tolist(), second.tolist())
-    assert same.p_value == 1.0
-    noise = paired_bootstrap(random.random(80).tolist(), random.random(80).tolist())
-    assert noise.p_value > 0.01
-    assert noise.difference.low < noise.difference.mean < noise.difference.high
+def test_nothing_relevant_is_not_a_number_and_what_nothing_holds_is_not_reached() -> None:
+    assert all(math.isnan(measured(f"{name}@5", RANKING, ways)) for name in ("R", "MRR", "nDCG") for ways in ([], [()]))
+    assert measured("R@5", RANKING, [(Piece(frozenset()), *pieces("a"))]) == 0.5
 
 
-def test_wrong_numbers_of_values_are_refused() -> None:
-    with pytest.raises(ValueError, match="no values"):
-        bootstrap_interval([math.nan])
-    with pytest.raises(ValueError, match="2 of the first, 1 of the second"):
-        paired_bootstrap([0.1, 0.2], [0.1])
+@pytest.mark.parametrize("name", ["R", "R@0", "recall@5", "R@", "MRR@x"])
+def test_unknown_measures_are_refused(name: str) -> None:
+    with pytest.raises(QueryError, match="unknown measure"):
+        parse_measure(name)
+
+
+def test_measures_equal_those_of_trec_eval() -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec-eval-terrier is not installed")
+    random = np.random.default_rng(4)
+    qrels, runs = {}, {}
+    for number in range(60):
+        query = f"q{number}"
+        documents = [f"d{each}" for each in random.permutation(40)]
+        qrels[query] = {key: int(random.integers(0, 4)) for key in documents[: random.integers(2, 15)]}
+        qrels[query]["d40"] = 1  # relevant, never found
+        found = random.permutation(documents)[: random.integers(1, 25)]
+        runs[query] = {key: float(len(found) - rank) for rank, key in enumerate(found)}
+    names = {"R": "recall", "P": "P", "Hit": "success", "nDCG": "ndcg_cut", "MAP": "map_cut"}
+    families = {f"{theirs}.1,3,5,10" for theirs in names.values()}
+    judged = pytrec_eval.RelevanceEvaluator(qrels, families).evaluate(runs)
+    first_ten = {query: dict(list(run.items())[:10]) for query, run in runs.items()}
+    reciprocal = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"}).evaluate(first_ten)
+    for query, grades in qrels.items():
+        wanted = [Piece(frozenset({key}), grade) for key, grade in grades.items() if grade]
+        ranking = [(key,) for key in runs[query]]
+        for ours, theirs in names.items():
+            for k in (1, 3, 5, 10):
+                assert measured(f"{ours}@{k}", ranking, [wanted]) == pytest.approx(judged[query][f"{theirs}_{k}"])
+        assert measured("MRR@10", ranking, [wanted]) == pytest.approx(reciprocal[query]["recip_rank"])

@@ -5,7 +5,8 @@ from io import StringIO
 import pytest
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.evaluation.trec import read_queries, write_run
+from rag_assets.evaluation.questions import read_queries
+from rag_assets.evaluation.trec import write_run
 from rag_assets.query import KnowledgeBase
 
 

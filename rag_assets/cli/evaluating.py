@@ -1,0 +1,158 @@
+"""The command `evaluate`: how good the knowledge base is, by questions whose answers are known."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rag_assets.cli.console import open_home, print_json, print_table, say
+from rag_assets.contracts.modes import GRAPH_GLOBAL_MODE, GRAPH_LOCAL_MODE, MODES
+
+if TYPE_CHECKING:
+    from rag_assets.evaluation.runs import Evaluation, System
+    from rag_assets.evaluation.scores import ComparedSystems, Figure
+    from rag_assets.evaluation.tables import TextTable
+    from rag_assets.pipeline.home import Home
+
+_GRAPH_MODES = (GRAPH_LOCAL_MODE, GRAPH_GLOBAL_MODE)
+_LEVELS = ("document", "page", "passage")
+_DIMENSIONS = ("type", "language", "format", "length")
+_CHANGES_SHOWN = 5
+
+
+@click.command()
+@click.argument("question_set", metavar="SET", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "--mode",
+    "modes",
+    multiple=True,
+    help="What to measure, repeatable: a mode, as two_step:file with its summaries, as hybrid@3 on version 3, "
+    "or all [setting search.mode].",
+)
+@click.option("--compare", nargs=2, metavar="A B", help="Compare two modes, or versions of them, question by question.")
+@click.option("--qrels", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="TREC judgements of SET.")
+@click.option("--level", "levels", type=click.Choice(_LEVELS), multiple=True, help="What is to be found [all].")
+@click.option("--by", "dimensions", type=click.Choice(_DIMENSIONS), multiple=True, help="Tell questions apart [type].")
+@click.option("--measure", "measures", multiple=True, help="Measure, as nDCG@20; the first is that of --by [R@5].")
+@click.option("--answers", is_flag=True, help="Answer the questions as well, as `ask` does.")
+@click.option("--drafts", is_flag=True, help="Ask draft questions, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--trec", type=click.Path(path_type=Path, file_okay=False), help="Write TREC runs and qrels here.")
+@click.option("--beir", type=click.Path(path_type=Path, file_okay=False), help="Write the set as a BEIR folder here.")
+@click.pass_context
+def evaluate(
+    context: click.Context,
+    question_set: Path,
+    modes: tuple[str, ...],
+    compare: tuple[str, str] | None,
+    qrels: Path | None,
+    levels: tuple[str, ...],
+    dimensions: tuple[str, ...],
+    measures: tuple[str, ...],
+    trec: Path | None,
+    beir: Path | None,
+    *,
+    answers: bool,
+    drafts: bool,
+    as_json: bool,
+) -> None:
+    """Measure search and answers by the questions of SET.
+
+    SET is JSON Lines, a folder in the form of BEIR, or CSV with the columns question, answer, document; see the docs.
+    """
+    from rag_assets.cli.progress import progress_display
+    from rag_assets.evaluation.evidence import Level
+    from rag_assets.evaluation.questions import read_questions
+    from rag_assets.evaluation.runs import MEASURES, RunOptions
+    from rag_assets.evaluation.runs import evaluate as run
+    from rag_assets.evaluation.scores import compared, figures, warnings
+    from rag_assets.evaluation.tables import as_record, headline_names
+    from rag_assets.evaluation.trec import write_beir, write_evaluation
+
+    home = open_home(context)
+    questions = [each for each in read_questions(question_set, qrels) if drafts or not each.draft]
+    systems = _systems(home, [*modes, *(compare or ())])
+    chosen = tuple(Level(each) for each in _LEVELS if each in levels) or tuple(Level)
+    by = dimensions or ("type",)
+    options = RunOptions(tuple(dict.fromkeys((*measures, *MEASURES))), chosen, answers)
+    with progress_display() as display:
+        evaluation = run(systems, questions, options, display.phase("asking questions"))
+    if trec is not None:
+        write_evaluation(evaluation, trec)
+    if beir is not None:
+        write_beir(evaluation, systems[0].corpus.stored, beir)
+    computed = figures(evaluation)
+    names = [*(f"{level} {name}" for name in measures for level in chosen), *headline_names(evaluation)]
+    comparisons = [compared(evaluation, *compare, list(dict.fromkeys(names)))] if compare else []
+    notes = warnings(evaluation)
+    if as_json:
+        print_json(as_record(evaluation, computed, comparisons, notes))
+    else:
+        _print_figures(evaluation, computed, by, measures[0] if measures else "R@5")
+        for comparison in comparisons:
+            _print_comparison(comparison)
+        for note in notes:
+            say(f"note: {note}")
+
+
+def _systems(home: "Home", names: list[str]) -> "list[System]":
+    """What names mean, each once; versions are opened once."""
+    from rag_assets.contracts.errors import QueryError
+    from rag_assets.evaluation.evidence import Corpus
+    from rag_assets.evaluation.runs import System, parse_system
+    from rag_assets.query import StoredTables
+
+    wanted: list[str] = []
+    for name in names or [home.settings.search.mode]:
+        wanted.extend(_all_modes(home) if name == "all" else [name])
+    opened, systems = {}, []
+    for name in dict.fromkeys(wanted):
+        mode, summaries, number = parse_system(name)
+        if number not in opened:
+            snapshot = home.readable_snapshot() if number is None else home.snapshots.load(number)
+            if snapshot is None:
+                raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
+            corpus = Corpus(StoredTables(home.lake, snapshot.tables))
+            opened[number] = home.knowledge_base(snapshot), corpus
+        base, corpus = opened[number]
+        systems.append(System(name, base, corpus, mode, summaries))
+    return systems
+
+
+def _all_modes(home: "Home") -> list[str]:
+    """All modes that the published version can be searched by."""
+    modes = [each for each in MODES if home.holds_graph or each not in _GRAPH_MODES]
+    return [*modes, "two_step:file"]
+
+
+def _print_figures(
+    evaluation: "Evaluation", computed: "list[Figure]", dimensions: tuple[str, ...], measure: str
+) -> None:
+    from rag_assets.evaluation.runs import ANSWER
+    from rag_assets.evaluation.tables import group_tables, headline_names, meanings, overview_tables
+
+    for table in overview_tables(evaluation, computed):
+        _print(table)
+    level = evaluation.options.levels[-1]
+    for table in group_tables(evaluation, computed, dimensions, level, measure):
+        _print(table)
+    if evaluation.options.answers:
+        for table in group_tables(evaluation, computed, dimensions, ANSWER, "correct"):
+            _print(table)
+    for line in meanings([name.partition(" ")[2] for name in headline_names(evaluation)]):
+        say(line)
+    say("brackets: 95 % intervals, which are too narrow where a star stands: fewer than 20 questions")
+
+
+def _print_comparison(comparison: "ComparedSystems") -> None:
+    from rag_assets.evaluation.tables import comparison_table
+
+    _print(comparison_table(comparison))
+    for name in list(comparison.comparisons)[:1]:
+        for change in comparison.changes[name][:_CHANGES_SHOWN]:
+            say(f"{change.question.id}: {name} {change.first:.2f} against {change.second:.2f}: {change.question.text}")
+
+
+def _print(table: "TextTable") -> None:
+    say(table.title, bold=True)
+    print_table(table.columns, table.rows)

@@ -1,0 +1,276 @@
+"""Where a published version holds the evidence of questions: its documents, pages and passages.
+
+Texts are compared after NFKC without white space, and without the bars, quotes and commas that part cells. What stays
+out: whether a search reaches these places (`rag_assets.evaluation.metrics`).
+"""
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import TypeAlias
+
+from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, PAGES
+from rag_assets.evaluation.metrics import Piece
+from rag_assets.evaluation.questions import LIST_TYPE, Evidence, Question
+from rag_assets.query.stored import StoredTables
+from rag_assets.text.cells import parse_range
+
+_LEAST_PART = 0.5  # of a quote that two passages share out, which one of them holds, at least
+_NOT_COMPARED = re.compile(r"[\s|｜\",;]+")  # white space, and what parts cells
+_NUMBERED = re.compile(r"(?:page|slide|sheet|p\.?|ページ|頁|スライド|シート)\s*(\d+)", re.IGNORECASE)
+
+
+class Level(StrEnum):
+    """What a search is asked for, and what is relevant."""
+
+    DOCUMENT = "document"
+    PAGE = "page"
+    PASSAGE = "passage"
+
+
+Ways: TypeAlias = tuple[tuple[Piece, ...], ...]
+
+
+@dataclass(frozen=True)
+class DocumentFacts:
+    """What figures are told apart by.
+
+    Attributes:
+        format: Format of the file.
+        language: Its language.
+        length_chars: Characters of text in all its pages.
+    """
+
+    format: str
+    language: str
+    length_chars: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a search for a question is to find.
+
+    Attributes:
+        ways: By level, the pieces of one full answer, or of several that do equally well.
+        missing: By level, the evidence that the version does not hold.
+        facts: Of the document of the first evidence that there is; None where there is none.
+    """
+
+    ways: Mapping[Level, Ways]
+    missing: Mapping[Level, tuple[Evidence, ...]]
+    facts: DocumentFacts | None = None
+
+    def ids(self, level: Level) -> frozenset[str]:
+        """All ids that hold any piece."""
+        return frozenset[str]().union(*(piece.ids for way in self.ways[level] for piece in way))
+
+
+@dataclass(frozen=True)
+class _Passage:
+    chunk_id: str
+    text: str
+    context: str
+    cell_range: str | None
+
+
+@dataclass(frozen=True)
+class _Page:
+    page_id: str
+    number: int
+    name: str
+    text: str
+    passages: list[_Passage] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Named:
+    """Documents that evidence names; where they were moved to another folder, only the quote tells that it is them."""
+
+    keys: tuple[str, ...]
+    moved: bool = False
+
+
+def folded(text: str) -> str:
+    """A text as texts are compared."""
+    return _NOT_COMPARED.sub("", unicodedata.normalize("NFKC", text))
+
+
+class Corpus:
+    """The documents of a published version, as evidence names them.
+
+    Args:
+        stored: Its tables.
+
+    Raises:
+        StoreError: A file is missing or damaged.
+    """
+
+    def __init__(self, stored: StoredTables) -> None:
+        self.stored = stored
+        self._facts: dict[str, DocumentFacts] = {}
+        self._by_name: dict[str, list[str]] = defaultdict(list)
+        self._by_stem: dict[str, list[str]] = defaultdict(list)
+        for row in stored.read(DOCUMENTS, ("document_id", "format", "language", "length_chars")).to_pylist():
+            key = row["document_id"]
+            self._facts[key] = DocumentFacts(row["format"], row["language"], row["length_chars"])
+            self._by_name[PurePosixPath(key).name].append(key)
+            self._by_stem[PurePosixPath(key).stem].append(key)
+
+    def targets(self, questions: Iterable[Question]) -> dict[str, Target]:
+        """What searches for questions are to find, by the question's id.
+
+        Raises:
+            StoreError: A file is missing or damaged.
+        """
+        asked = list(questions)
+        named = {evidence.document for question in asked for evidence in question.evidence}
+        documents = {name: self._documents(name) for name in named}
+        placed = {each.document for question in asked for each in question.evidence if each.place or each.quote}
+        pages = self._pages({key for name in placed for key in documents[name].keys})
+        return {question.id: self._target(question, documents, pages) for question in asked}
+
+    def _documents(self, named: str) -> _Named:
+        """Documents that a path means: those whose path it ends with, or that end with it; else by the name alone."""
+        named = unicodedata.normalize("NFC", named)
+        if named in self._facts:
+            return _Named((named,))
+        path = PurePosixPath(named)
+        candidates = self._by_name.get(path.name, [])
+        shared = {key: _shared_tail(path.parts, PurePosixPath(key).parts) for key in candidates}
+        whole = [key for key, count in shared.items() if count >= min(len(path.parts), key.count("/"))]
+        if not candidates:
+            return _Named(tuple(self._by_stem.get(named, ())))
+        longest = max(shared[key] for key in whole or candidates)
+        return _Named(tuple(key for key in whole or candidates if shared[key] == longest), moved=not whole)
+
+    def _pages(self, documents: Collection[str]) -> dict[str, list[_Page]]:
+        """Pages of documents with their passages, in order."""
+        pages: dict[str, list[_Page]] = defaultdict(list)
+        by_id: dict[str, _Page] = {}
+        columns = ("document_id", "page_id", "page_number", "page_name", "text")
+        for row in self.stored.read(PAGES, columns, documents).to_pylist():
+            page = _Page(row["page_id"], row["page_number"], folded(row["page_name"] or ""), folded(row["text"]))
+            by_id[page.page_id] = page
+            pages[row["document_id"]].append(page)
+        columns = ("chunk_id", "page_id", "context", "text", "cell_range")
+        for row in self.stored.read(CHUNKS, columns, documents).to_pylist():
+            passage = _Passage(row["chunk_id"], folded(row["text"]), folded(row["context"]), row["cell_range"])
+            by_id[row["page_id"]].passages.append(passage)
+        return pages
+
+    def _target(self, question: Question, documents: Mapping[str, _Named], pages: Mapping[str, list[_Page]]) -> Target:
+        """Pieces of the evidence of one question."""
+        places = {each: self._places(each, documents[each.document], pages) for each in question.evidence}
+        missing = {level: tuple(each for each in places if not places[each][level]) for level in Level}
+        required = [each for each in places if not each.alternative]
+        alternatives = [[each] for each in places if each.alternative]
+        ways = {
+            level: tuple(
+                way
+                for group in (required, *alternatives)
+                if (way := _pieces(group, {each: places[each][level] for each in group}, question.type))
+            )
+            for level in Level
+        }
+        first = next((key for each in places for key in sorted(places[each][Level.DOCUMENT])), None)
+        return Target(ways, missing, self._facts[first] if first else None)
+
+    def _places(
+        self, evidence: Evidence, documents: _Named, pages: Mapping[str, list[_Page]]
+    ) -> dict[Level, frozenset[str]]:
+        """By level, the ids that hold one piece of evidence."""
+        quoting = {key: _quoting(evidence, pages.get(key, [])) for key in documents.keys}
+        meant = [key for key in documents.keys if quoting[key]]
+        if not meant and not documents.moved:
+            meant = list(documents.keys)
+        if not evidence.place and not evidence.quote:
+            return dict.fromkeys(Level, frozenset(meant))
+        chosen = [page for key in meant for page in _placed(evidence, pages.get(key, []), quoting[key])]
+        on_pages = frozenset(page.page_id for page in chosen)
+        passages = frozenset(_passages(evidence, chosen)) if evidence.quote else on_pages
+        return {Level.DOCUMENT: frozenset(meant), Level.PAGE: on_pages, Level.PASSAGE: passages}
+
+
+def _shared_tail(first: Sequence[str], second: Sequence[str]) -> int:
+    """Number of equal parts at the end of two paths."""
+    count = 0
+    for one, other in zip(reversed(first), reversed(second), strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
+
+
+def _quoting(evidence: Evidence, pages: Sequence[_Page]) -> list[_Page]:
+    """Pages that hold the quote, in their text or in a passage."""
+    quote = folded(evidence.quote)
+    if not quote:
+        return []
+    return [page for page in pages if quote in page.text or any(quote in each.text for each in page.passages)]
+
+
+def _placed(evidence: Evidence, pages: Sequence[_Page], quoting: Sequence[_Page]) -> Sequence[_Page]:
+    """Pages that the evidence means: those it names, as far as they hold the quote; else those that hold it."""
+    place = folded(evidence.place)
+    named = [page for page in pages if place and page.name == place]
+    if not named and (match := _NUMBERED.fullmatch(unicodedata.normalize("NFKC", evidence.place).strip())):
+        named = [page for page in pages if page.number == int(match[1])]
+    return [page for page in named if page in quoting] or quoting or named
+
+
+def _passages(evidence: Evidence, pages: Sequence[_Page]) -> set[str]:
+    """Passages of pages that hold the quote; of a quote that passages share out, those that hold most of it."""
+    quote = folded(evidence.quote)
+    passages = [passage for page in pages for passage in page.passages]
+    near = [each for each in passages if _overlaps(evidence.cells, each.cell_range)]
+    holding = [each for each in passages if quote in each.text]
+    if holding:
+        return {each.chunk_id for each in holding if each in near} or {each.chunk_id for each in holding}
+    headed = [each for each in passages if quote in each.context + each.text]
+    if headed:
+        return {each.chunk_id for each in headed}
+    parts = [each for each in passages if _longest_part(quote, each.text) >= _LEAST_PART]
+    return {each.chunk_id for each in parts or ([] if evidence.kind else near)}
+
+
+def _longest_part(quote: str, text: str) -> float:
+    """Share of a quote that stands in a text in one piece."""
+    return SequenceMatcher(None, text, quote, autojunk=False).find_longest_match().size / len(quote)
+
+
+def _overlaps(cells: str, cell_range: str | None) -> bool:
+    """Whether two areas of a sheet share a row and a column; not where one is unknown."""
+    if not cells or not cell_range:
+        return False
+    try:
+        top, left, bottom, right = parse_range(cells)
+    except ValueError:  # a person wrote it
+        return False
+    other_top, other_left, other_bottom, other_right = parse_range(cell_range)
+    return top <= other_bottom and other_top <= bottom and left <= other_right and other_left <= right
+
+
+def _pieces(
+    evidence: Sequence[Evidence], places: Mapping[Evidence, frozenset[str]], question_type: str
+) -> tuple[Piece, ...]:
+    """One piece for each evidence; what the same ids hold is one.
+
+    Quotes of a list from one place are parts of one answer: where some ids hold them all, these are one piece.
+    """
+    grades: dict[frozenset[str], float] = {}
+    lost = [each for each in evidence if not places[each]]
+    of_place: dict[tuple[str, str], list[Evidence]] = defaultdict(list)
+    for each in evidence:
+        if places[each]:
+            of_place[each.document, each.place].append(each)
+    for group in of_place.values():
+        together = frozenset[str].intersection(*(places[each] for each in group))
+        whole = question_type == LIST_TYPE and together
+        for ids in [together] if whole else [places[each] for each in group]:
+            grades[ids] = max([grades.get(ids, 0.0), *(each.grade for each in group if ids <= places[each])])
+    return (*(Piece(ids, grade) for ids, grade in grades.items()), *(Piece(frozenset(), each.grade) for each in lost))

@@ -1,0 +1,242 @@
+"""Questions with what answers them: the sets that a knowledge base is measured by, as files.
+
+A set is JSON Lines, a question a line; a folder in the form of BEIR; a BEIR `queries.jsonl` with judgements of TREC; or
+CSV with the columns `question`, `answer` and `document`. What stays out: which passages hold the evidence
+(`rag_assets.evaluation.evidence`), and questions drafted from documents (`rag_assets.evaluation.drafts`).
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.text.language import detect_language
+
+GLOBAL_TYPE = "global"  # about the whole collection: no passage alone answers it
+LIST_TYPE = "list"
+_MOST_ERROR_CHARS = 200
+
+_T = TypeVar("_T")
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+_Named = Annotated[_T, Field(exclude_if=lambda value: not value)]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A place that a question is answered by.
+
+    Attributes:
+        document: Path of the file, with the source's name or without, or the end of it.
+        place: Name of the sheet, `page 3`, `slide 3`, a heading or a row; may be empty.
+        quote: What stands there; compared after NFKC without white space; may be empty.
+        cells: Cells of a sheet that hold it, as in `B4:F20`; may be empty.
+        alternative: Whether it answers the question alone, in place of the others.
+        grade: How relevant it is, above 0.
+        kind: What it stands in where that is no text of the page, as in `shape` or `comment`; may be empty.
+    """
+
+    document: _Text
+    place: _Named[str] = ""
+    quote: _Named[str] = ""
+    cells: _Named[str] = ""
+    alternative: _Named[bool] = False
+    grade: Annotated[float, Field(gt=0, exclude_if=lambda value: value == 1)] = 1.0
+    kind: _Named[str] = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of a set.
+
+    Attributes:
+        id: Its name in the set.
+        text: As a person asks it.
+        language: Its language, as in `ja`; told by the text where the file does not say it.
+        type: What kind of question it is, in the words of the set; may be empty.
+        answerable: Whether the documents hold an answer.
+        evidence: Where.
+        answer_contains: What a right answer holds: one of the alternatives of every group.
+        history: The questions of the conversation before it, the oldest first.
+        note: For people.
+        draft: Whether no person has accepted it yet.
+    """
+
+    id: _Text
+    text: Annotated[_Text, Field(alias="question")]
+    language: Annotated[str, Field(alias="lang")] = ""
+    type: str = ""
+    answerable: bool = True
+    evidence: tuple[Evidence, ...] = ()
+    answer_contains: tuple[tuple[_Text, ...], ...] = ()
+    history: _Named[tuple[str, ...]] = ()
+    note: _Named[str] = ""
+    draft: _Named[bool] = False
+
+    @property
+    def searched(self) -> bool:
+        """Whether places are judged that a search finds for it."""
+        return self.answerable and bool(self.evidence) and self.type != GLOBAL_TYPE
+
+
+_QUESTION: TypeAdapter[Question] = TypeAdapter(Question)
+
+
+def read_questions(path: Path, qrels: Path | None = None) -> list[Question]:
+    """The questions of a set.
+
+    Args:
+        path: A JSON Lines file, a folder in the form of BEIR, a BEIR `queries.jsonl`, or a CSV file.
+        qrels: Judgements of TREC or BEIR for the queries of `path`.
+
+    Raises:
+        QueryError: It is none of these; the message names file and line. Or there is no question in it.
+    """
+    try:
+        if path.is_dir():
+            questions = _beir(path / "queries.jsonl", qrels or _qrels_of(path))
+        elif qrels is not None:
+            questions = _beir(path, qrels)
+        elif path.suffix.lower() == ".csv":
+            questions = list(_csv(path))
+        else:
+            questions = [_question(path, number, row) for number, row in _json_lines(path)]
+    except (OSError, UnicodeError) as error:
+        raise QueryError(f"{path}: cannot be read: {error}") from error
+    if not questions:
+        raise QueryError(f"{path}: holds no question")
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            raise QueryError(f"{path}: two questions have the id {question.id!r}")
+        seen.add(question.id)
+    return [each if each.language else replace(each, language=detect_language(each.text)) for each in questions]
+
+
+def question_line(question: Question) -> str:
+    """A question as a line of JSON, without its line break."""
+    record = _QUESTION.dump_python(question, mode="json", by_alias=True)
+    return json.dumps(record, ensure_ascii=False)
+
+
+def read_queries(path: Path | Iterable[str], name: str = "queries") -> Iterator[tuple[str, str]]:
+    """Id and text of each query of a BEIR `queries.jsonl`: objects with `_id` and `text`, one a line.
+
+    Args:
+        path: The file, or its lines.
+        name: What messages call it.
+
+    Raises:
+        QueryError: A line is not such an object; the message names the line.
+    """
+    for number, record in _json_lines(path, name):
+        if not {"_id", "text"} <= record.keys():
+            raise QueryError(f'{name}, line {number}: expected an object with "_id" and "text"')
+        yield str(record["_id"]), str(record["text"])
+
+
+def _json_lines(lines: Path | Iterable[str], name: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+    name = name or str(lines)
+    if isinstance(lines, Path):
+        with lines.open(encoding="utf-8-sig") as file:
+            yield from _json_lines(file, name)
+        return
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise QueryError(f"{name}, line {number}: not JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise QueryError(f"{name}, line {number}: expected an object in braces")
+        yield number, record
+
+
+def _question(path: Path, number: int, record: Mapping[str, Any]) -> Question:
+    if "_id" in record and "text" in record:
+        raise QueryError(f"{path}, line {number}: queries in the form of BEIR need their judgements: give --qrels FILE")
+    try:
+        return _QUESTION.validate_python(record)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "question"
+        message = f"{path}, line {number}: {place}: {first['msg']}"
+        raise QueryError(message[: _MOST_ERROR_CHARS + len(str(path))]) from error
+
+
+def _csv(path: Path) -> Iterator[Question]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        columns = set(reader.fieldnames or ())
+        if not {"question", "answer", "document"} <= columns:
+            raise QueryError(f"{path}: expected the columns question, answer and document, found {', '.join(columns)}")
+        for row in reader:
+            document, answer = (row["document"] or "").strip(), (row["answer"] or "").strip()
+            record = {
+                "id": row.get("id") or str(reader.line_num),
+                "question": row["question"] or "",
+                "lang": row.get("lang") or "",
+                "type": row.get("type") or "",
+                "answerable": bool(answer or document),
+                "evidence": [{"document": document, "place": row.get("place") or "", "quote": row.get("quote") or ""}]
+                if document
+                else [],
+                "answer_contains": [[answer]] if answer else [],
+            }
+            yield _question(path, reader.line_num, record)
+
+
+def _beir(queries: Path, qrels: Path) -> list[Question]:
+    judged = read_qrels(qrels)
+    asked = dict(read_queries(queries, str(queries)))
+    if unknown := sorted(judged.keys() - asked.keys()):
+        raise QueryError(f"{qrels}: {unknown[0]} is judged, but is no query of {queries}")
+    return [
+        Question(
+            query,
+            text,
+            evidence=tuple(Evidence(key, grade=grade) for key, grade in judged[query].items()),
+            answerable=bool(judged[query]),
+        )
+        for query, text in asked.items()
+        if query in judged
+    ]
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, float]]:
+    """For each judged query the documents that are relevant to it, with their grades.
+
+    Args:
+        path: Lines of TREC, `query 0 document grade`, or of BEIR, `query document grade` after a header, with tabs.
+
+    Raises:
+        QueryError: A line is neither; the message names it.
+    """
+    judged: dict[str, dict[str, float]] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), start=1):
+        fields = line.split("\t") if "\t" in line else line.split()
+        if not line.strip() or (number == 1 and fields[0] == "query-id"):
+            continue
+        if len(fields) == 4:
+            del fields[1]
+        try:
+            query, document, grade = fields[0], fields[1], float(fields[2])
+        except (IndexError, ValueError) as error:
+            raise QueryError(f"{path}, line {number}: expected a query, a document and a grade") from error
+        relevant = judged.setdefault(query, {})
+        if grade > 0:
+            relevant[document] = grade
+    return judged
+
+
+def _qrels_of(folder: Path) -> Path:
+    places = [folder / "qrels" / "test.tsv", folder / "qrels.tsv", *sorted((folder / "qrels").glob("*.tsv"))]
+    for place in places:
+        if place.is_file():
+            return place
+    raise QueryError(f"{folder}: holds no judgements: expected qrels/test.tsv or qrels.tsv")

@@ -1,0 +1,288 @@
+"""A run: every question asked of every system, with what was found and answered, and what it took.
+
+What stays out: what the figures are (`rag_assets.evaluation.scores`), and how they are shown.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.ports import Turn
+from rag_assets.evaluation.evidence import Corpus, Level, Target
+from rag_assets.evaluation.judging import judge_answer
+from rag_assets.evaluation.metrics import measured, parse_measure
+from rag_assets.evaluation.questions import Question
+from rag_assets.query.ask.answers import Answer
+from rag_assets.query.knowledge_base import KnowledgeBase
+from rag_assets.query.results import Hit, ModelCall, SearchResult
+
+MEASURES = (
+    *("R@1", "R@5", "R@10", "All@5", "All@10", "Hit@1", "Hit@5", "HitRate@4"),
+    *("MRR@4", "MRR@10", "nDCG@10", "MAP@10", "P@5"),
+)
+_GRANULARITY = {Level.DOCUMENT: "document", Level.PAGE: "page", Level.PASSAGE: "chunk"}
+_SHOWN_CHARS = 600  # of a passage, for people who look why a question failed
+ANSWER = "answer"  # what figures of answers stand under, beside the levels
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class System:
+    """What is measured: a way of searching one version.
+
+    Attributes:
+        name: What it is called, as in `two_step:file` or `hybrid@3`.
+        base: The version, for searching.
+        corpus: The documents of the same version.
+        mode: How it is searched.
+        summaries: Which summaries choose in `two_step`.
+    """
+
+    name: str
+    base: KnowledgeBase
+    corpus: Corpus
+    mode: str
+    summaries: str = "page"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a run measures.
+
+    Attributes:
+        measures: Names of the measures of rankings, see `rag_assets.evaluation.metrics`.
+        levels: What searches are asked for.
+        answers: Whether questions are answered as well.
+        k: Results of a search; None for what the measures need.
+    """
+
+    measures: tuple[str, ...] = MEASURES
+    levels: tuple[Level, ...] = tuple(Level)
+    answers: bool = False
+    k: int | None = None
+
+    @property
+    def depth(self) -> int:
+        """Results of a search."""
+        return self.k or max((parse_measure(name)[1] for name in self.measures), default=1)
+
+
+@dataclass(frozen=True)
+class Place:
+    """One result of a search.
+
+    Attributes:
+        chunk_id: The passage; of a page or document, its best one.
+        page_id: Its page.
+        document_id: Its document.
+        label: Where it stands, for people.
+        score: As the search scored it.
+    """
+
+    chunk_id: str
+    page_id: str
+    document_id: str
+    label: str
+    score: float
+
+    def ids(self, level: Level) -> tuple[str, ...]:
+        """What it counts as at a level."""
+        whole = (self.document_id, self.page_id, self.chunk_id)
+        return whole[: list(Level).index(level) + 1]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a question was answered.
+
+    Attributes:
+        text: The answer.
+        answered: Whether it says that it is one.
+        cited: The places that it cites.
+        model: Who wrote it; None where passages are quoted.
+        failure: Why the language model did not write it, where it was to; else None.
+    """
+
+    text: str
+    answered: bool
+    cited: tuple[Place, ...]
+    model: str | None
+    failure: str | None
+
+
+@dataclass
+class QuestionResult:
+    """One question, asked of one system.
+
+    Attributes:
+        mode: How it was searched; the mode that `auto` chose.
+        values: By level, or `answer`, and measure; nan where a measure says nothing of the question.
+        found: By level, the results, best first.
+        milliseconds: By level, or `answer`, the time it took.
+        reply: The answer, where one was asked for.
+        input_tokens: Of calls of language models.
+        output_tokens: Written by them.
+        cost_usd: US dollars.
+    """
+
+    mode: str = ""
+    values: dict[str, dict[str, float]] = field(default_factory=dict)
+    found: dict[Level, tuple[Place, ...]] = field(default_factory=dict)
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    reply: Reply | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a run measured.
+
+    Attributes:
+        questions: The questions, in the order of the set.
+        options: What was measured.
+        targets: By system and question, what was to be found.
+        results: By system and question, what came.
+        passages: The beginning of the passages found, by system and id.
+    """
+
+    questions: tuple[Question, ...]
+    options: RunOptions
+    targets: Mapping[str, Mapping[str, Target]]
+    results: Mapping[str, Mapping[str, QuestionResult]]
+    passages: Mapping[str, str]
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Names of the systems, in the order asked for."""
+        return tuple(self.results)
+
+    def values(self, system: str, level: str, measure: str, questions: Iterable[Question] | None = None) -> list[float]:
+        """One value a question, nan where there is none.
+
+        Args:
+            system: Its name.
+            level: A level, or `answer`.
+            measure: As in `R@5`.
+            questions: Questions whose values are wanted, in this order; None for all.
+        """
+        results = self.results[system]
+        chosen = self.questions if questions is None else questions
+        return [results[each.id].values.get(level, {}).get(measure, float("nan")) for each in chosen]
+
+
+def parse_system(name: str) -> tuple[str, str, int | None]:
+    """Mode, summaries and version that a name means, as `two_step:file@3`; the version is None where it names none.
+
+    Raises:
+        QueryError: It names no summaries or version where it should.
+    """
+    rest, at, version = name.partition("@")
+    mode, colon, summaries = rest.partition(":")
+    if colon and summaries not in {"page", "file"}:
+        raise QueryError(f"{name!r}: expected page or file after the colon")
+    if at and not version.isdecimal():
+        raise QueryError(f"{name!r}: expected the number of a version after @")
+    return mode, summaries or "page", int(version) if at else None
+
+
+def evaluate(
+    systems: Sequence[System],
+    questions: Sequence[Question],
+    options: RunOptions,
+    progress: Progress = lambda _done, _total: None,
+) -> Evaluation:
+    """Ask every system every question.
+
+    Searches are done one by one, so that times are those of single questions. Questions without an answer, and those
+    about the whole collection, are answered, but not searched: no place is right or wrong for them.
+
+    Args:
+        systems: What is measured.
+        questions: What is asked; ids differ.
+        options: What is measured.
+        progress: Told the number of questions that were asked, all systems together.
+
+    Raises:
+        QueryError: A question cannot be asked in a mode; the message names both.
+        ModelError: A model failed.
+        StoreError: A published file is gone or damaged.
+    """
+    for name in options.measures:
+        parse_measure(name)
+    by_corpus: dict[int, dict[str, Target]] = {}
+    results: dict[str, dict[str, QuestionResult]] = {}
+    targets: dict[str, dict[str, Target]] = {}
+    passages: dict[str, str] = {}
+    done, total = 0, len(systems) * len(questions)
+    for system in systems:  # what a mode lacks is said before minutes are spent; and what is loaded once is loaded
+        _search(system, questions[0], Level.PASSAGE, 1)
+    for system in systems:
+        key = id(system.corpus)
+        if key not in by_corpus:
+            by_corpus[key] = system.corpus.targets(questions)
+        targets[system.name] = by_corpus[key]
+        asked = results[system.name] = {}
+        for question in questions:
+            asked[question.id] = _asked(system, question, targets[system.name][question.id], options, passages)
+            done += 1
+            progress(done, total)
+    return Evaluation(tuple(questions), options, targets, results, passages)
+
+
+def _asked(
+    system: System, question: Question, target: Target, options: RunOptions, passages: dict[str, str]
+) -> QuestionResult:
+    """One question, searched at every level and answered."""
+    result = QuestionResult()
+    for level in options.levels if question.searched else ():
+        began = time.perf_counter()
+        searched = _search(system, question, level, options.depth)
+        result.milliseconds[level] = (time.perf_counter() - began) * 1000
+        result.mode = searched.mode
+        _count(result, searched.trace.calls)
+        places = tuple(_place(hit, passages) for hit in searched.hits)
+        ranking = [place.ids(level) for place in places]
+        result.found[level] = places
+        ways = target.ways[level]
+        result.values[level] = {name: measured(name, ranking, ways) for name in options.measures}
+    if options.answers:
+        began = time.perf_counter()
+        history = [Turn(earlier) for earlier in question.history]
+        answer = system.base.ask(question.text, system.mode, history=history, summaries=system.summaries)
+        result.milliseconds[ANSWER] = (time.perf_counter() - began) * 1000
+        result.mode = answer.mode
+        _count(result, answer.trace.calls)
+        result.values[ANSWER] = judge_answer(question, answer, target)
+        result.reply = _reply(answer, passages)
+    return result
+
+
+def _search(system: System, question: Question, level: Level, k: int) -> SearchResult:
+    history = [Turn(earlier) for earlier in question.history]
+    granularity = _GRANULARITY[level]
+    try:
+        return system.base.search(
+            question.text, system.mode, k, granularity=granularity, summaries=system.summaries, history=history
+        )
+    except QueryError as error:
+        raise QueryError(f"question {question.id}: {error}") from error
+
+
+def _reply(answer: Answer, passages: dict[str, str]) -> Reply:
+    cited = tuple(_place(source, passages) for source in answer.cited())
+    return Reply(answer.text, answer.answered, cited, answer.model, answer.failure)
+
+
+def _place(hit: Hit, passages: dict[str, str]) -> Place:
+    passages.setdefault(hit.chunk_id, hit.text[:_SHOWN_CHARS])
+    return Place(hit.chunk_id, hit.page_id, hit.document_id, str(hit.citation), hit.score)
+
+
+def _count(result: QuestionResult, calls: Sequence[ModelCall]) -> None:
+    result.input_tokens += sum(call.input_tokens + call.cached_tokens for call in calls)
+    result.output_tokens += sum(call.output_tokens for call in calls)
+    result.cost_usd += sum(call.cost_usd for call in calls)

@@ -1,0 +1,234 @@
+"""The figures of a run, each with its interval: overall, by kind of question and document, and of two systems compared.
+
+What stays out: how they are shown (`rag_assets.evaluation.tables`, `rag_assets.evaluation.report`).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import stdev
+
+import numpy as np
+
+from rag_assets.evaluation.evidence import Level, Target
+from rag_assets.evaluation.judging import ANSWER_MEASURES
+from rag_assets.evaluation.questions import Question
+from rag_assets.evaluation.runs import ANSWER, Evaluation
+from rag_assets.evaluation.statistics import (
+    FEW,
+    Comparison,
+    Interval,
+    bootstrap_intervals,
+    compare,
+    questions_needed,
+    visible_difference,
+)
+
+SHORT_CHARS, LONG_CHARS = 10_000, 100_000  # of a document: some 5 pages, some 50
+SMALL_DIFFERENCE = 0.05  # that people ask for when they compare modes
+COARSE = 0.1  # difference that a set should be able to show
+SEED = 20
+COST = "cost"  # what time, tokens and dollars stand under, beside the levels
+ALL = "all"
+
+Group = Callable[[Question, Target], str]
+
+GROUPS: Mapping[str, Group] = {
+    "type": lambda question, _target: question.type or "other",
+    "language": lambda question, _target: question.language,
+    "format": lambda _question, target: target.facts.format if target.facts else "none",
+    "length": lambda _question, target: _length(target),
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over questions.
+
+    Attributes:
+        system: Whose it is.
+        level: A level, `answer` or `cost`.
+        measure: As in `R@5`, `right` or `milliseconds`.
+        dimension: What questions are told apart by, as in `type`; `all` for all questions.
+        group: Which of them, as in `list`.
+        interval: The mean with its interval.
+    """
+
+    system: str
+    level: str
+    measure: str
+    dimension: str
+    group: str
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Change:
+    """A question on which two systems differ.
+
+    Attributes:
+        question: The question.
+        first: The first system's value.
+        second: The second one's.
+    """
+
+    question: Question
+    first: float
+    second: float
+
+
+@dataclass(frozen=True)
+class ComparedSystems:
+    """Two systems on the same questions.
+
+    Attributes:
+        first: The one whose figures are the higher where differences are positive.
+        second: The other.
+        comparisons: By level and measure, as in `passage R@5`.
+        changes: By the same, the questions on which they differ, the largest difference first.
+    """
+
+    first: str
+    second: str
+    comparisons: Mapping[str, Comparison]
+    changes: Mapping[str, tuple[Change, ...]]
+
+
+def figures(evaluation: Evaluation, dimensions: Sequence[str] = tuple(GROUPS), seed: int = SEED) -> list[Figure]:
+    """All figures of a run: overall and by dimension, for those questions of which a measure says something.
+
+    Args:
+        evaluation: The run.
+        dimensions: Names in `GROUPS`.
+        seed: Seed of the resampling.
+    """
+    labels: list[tuple[str, str, str, str, str]] = []
+    columns: list[list[float]] = []
+    first = evaluation.targets[evaluation.systems[0]]
+    grouped = {(ALL, ALL): list(evaluation.questions)}
+    for dimension in dimensions:
+        for question in evaluation.questions:
+            group = GROUPS[dimension](question, first[question.id])
+            grouped.setdefault((dimension, group), []).append(question)
+    for system in evaluation.systems:
+        for (dimension, group), questions in grouped.items():
+            for level, measure in measures_of(evaluation):
+                values = evaluation.values(system, level, measure, questions)
+                if not all(map(math.isnan, values)):
+                    labels.append((system, level, measure, dimension, group))
+                    columns.append(values)
+            for measure, values in _costs(evaluation, system, questions).items():
+                if values:
+                    labels.append((system, COST, measure, dimension, group))
+                    columns.append(values)
+    return [Figure(*label, interval) for label, interval in zip(labels, _intervals(columns, seed), strict=True)]
+
+
+def measures_of(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Levels and measures that a run holds."""
+    named: list[tuple[str, str]] = [
+        (level.value, name) for level in evaluation.options.levels for name in evaluation.options.measures
+    ]
+    return [*named, *((ANSWER, name) for name in ANSWER_MEASURES)] if evaluation.options.answers else named
+
+
+def compared(
+    evaluation: Evaluation, first: str, second: str, names: Sequence[str], seed: int = SEED
+) -> ComparedSystems:
+    """Compare two systems of a run; Holm takes all measures of a level as one family.
+
+    Args:
+        evaluation: The run.
+        first: Name of a system.
+        second: Name of another.
+        names: Levels and measures, as in `passage R@5`.
+        seed: Seed of the resampling.
+    """
+    families: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
+    changes: dict[str, tuple[Change, ...]] = {}
+    for name in names:
+        level, _, measure = name.partition(" ")
+        values = evaluation.values(first, level, measure), evaluation.values(second, level, measure)
+        if not all(math.isnan(one - other) for one, other in zip(*values, strict=True)):
+            families.setdefault(level, {})[name] = values
+            changes[name] = _changes(evaluation.questions, *values)
+    comparisons = {name: each for pairs in families.values() for name, each in compare(pairs, seed).items()}
+    return ComparedSystems(first, second, comparisons, changes)
+
+
+def _changes(questions: Sequence[Question], first: Sequence[float], second: Sequence[float]) -> tuple[Change, ...]:
+    changes = [
+        Change(question, one, other)
+        for question, one, other in zip(questions, first, second, strict=True)
+        if abs(one - other) > 0  # not where one is nan
+    ]
+    return tuple(sorted(changes, key=lambda each: (-abs(each.first - each.second), each.question.id)))
+
+
+def warnings(evaluation: Evaluation) -> list[str]:
+    """What a reader of the figures has to know, in one line each."""
+    lines: list[str] = []
+    level = evaluation.options.levels[-1] if evaluation.options.levels else None
+    searched = [question for question in evaluation.questions if question.searched]
+    for system in evaluation.systems[:1]:
+        for each in evaluation.options.levels:
+            lost = [question.id for question in searched if evaluation.targets[system][question.id].missing[each]]
+            if lost:
+                lines.append(
+                    f"{len(lost)} of {len(searched)} questions: evidence is not indexed as a {each}, and counts as not "
+                    f"found: {', '.join(lost[:10])}{', …' if len(lost) > 10 else ''}"
+                )
+    measure = "R@5" if "R@5" in evaluation.options.measures else next(iter(evaluation.options.measures), None)
+    if level is not None and measure is not None and len(searched) > 1:
+        lines.extend(_power(evaluation, level, measure, searched))
+    drafts = sum(question.draft for question in evaluation.questions)
+    if drafts:
+        lines.append(f"{drafts} questions are drafts that nobody has accepted")
+    for system, results in evaluation.results.items():
+        failed = sum(result.reply is not None and result.reply.failure is not None for result in results.values())
+        if failed:
+            lines.append(f"{system}: the language model failed on {failed} questions; passages were quoted instead")
+    return lines
+
+
+def _power(evaluation: Evaluation, level: Level, measure: str, questions: Sequence[Question]) -> list[str]:
+    """How small a difference between systems the set shows, by the spread of differences that is there."""
+    values = np.array([evaluation.values(system, level, measure, questions) for system in evaluation.systems])
+    differences = [values[0] - other for other in values[1:]]
+    spreads = [stdev(each.tolist()) for each in differences if np.ptp(each) > 0]
+    # two systems that have nothing to do with each other differ by the spread of both
+    spread = max(spreads) if spreads else math.sqrt(2) * stdev(values[0].tolist())
+    if not spread:
+        return []
+    visible, needed = visible_difference(len(questions), spread), questions_needed(SMALL_DIFFERENCE, spread)
+    line = (
+        f"{len(questions)} questions show differences of {level} {measure} between modes from {visible:.2f} on; "
+        f"a difference of {SMALL_DIFFERENCE} needs about {needed:,}"
+    )
+    return [f"the set is small: {line}"] if visible > COARSE or len(questions) < FEW else [line]
+
+
+def _costs(evaluation: Evaluation, system: str, questions: Sequence[Question]) -> dict[str, list[float]]:
+    results = [evaluation.results[system][question.id] for question in questions]
+    costs: dict[str, list[float]] = {}
+    for result in results:
+        for level, milliseconds in result.milliseconds.items():
+            costs.setdefault(f"milliseconds {level}", []).append(milliseconds)
+    if any(result.input_tokens or result.output_tokens for result in results):
+        costs["input_tokens"] = [float(result.input_tokens) for result in results]
+        costs["output_tokens"] = [float(result.output_tokens) for result in results]
+        costs["cost_usd"] = [result.cost_usd for result in results]
+    return costs
+
+
+def _intervals(columns: Sequence[Sequence[float]], seed: int) -> list[Interval]:
+    return bootstrap_intervals(columns, seed=seed) if columns else []
+
+
+def _length(target: Target) -> str:
+    if target.facts is None:
+        return "none"
+    length = target.facts.length_chars
+    if length < SHORT_CHARS:
+        return f"under {SHORT_CHARS:,} characters"
+    return f"{LONG_CHARS:,} characters and more" if length >= LONG_CHARS else f"{SHORT_CHARS:,} to {LONG_CHARS:,}"

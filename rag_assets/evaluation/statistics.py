@@ -1,0 +1,284 @@
+"""How sure a mean over questions is, and whether one system is better than another.
+
+What stays out: what is measured of a question (`rag_assets.evaluation.metrics`, `rag_assets.evaluation.judging`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+RESAMPLES = 10_000  # makes the ends of an interval repeat to about a hundredth of its width
+LEVEL = 0.95
+POWER = 0.8  # chance that a difference is seen which `questions_needed` is asked for
+FEW = 20  # questions below which a bootstrap interval is known to be too narrow
+_BLOCK = 2_000_000  # values drawn at a time
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean with its interval.
+
+    Attributes:
+        mean: Mean of the values.
+        low: Lower end.
+        high: Upper end.
+        count: Number of values.
+    """
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """How much better one system is than another on the same questions.
+
+    Attributes:
+        difference: Mean of first minus second, with its interval.
+        p_value: Two-sided, of no difference.
+    """
+
+    difference: Interval
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two systems on the same questions, by three tests.
+
+    Attributes:
+        difference: Mean of first minus second, with its bootstrap interval.
+        p_bootstrap: Of the paired bootstrap.
+        p_randomisation: Of the randomisation test.
+        p_wilcoxon: Of the signed-rank test; 1 where no question differs.
+        p_holm: The same, by Holm for all comparisons that stand beside this one.
+        wins: Questions on which the first is better.
+        losses: Questions on which it is worse.
+        visible: Smallest difference that so many questions show with a chance of `POWER`.
+    """
+
+    difference: Interval
+    p_bootstrap: float
+    p_randomisation: float
+    p_wilcoxon: float
+    p_holm: float
+    wins: int
+    losses: int
+    visible: float
+
+
+def bootstrap_interval(
+    values: Sequence[float], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
+) -> Interval:
+    """Mean of values with a percentile bootstrap interval over questions.
+
+    Of shares that are all 0 or all 1 every resample is the same; they get the exact interval of Clopper and Pearson.
+
+    Args:
+        values: One value a question; nan (nothing to judge) is left out.
+        level: Share of the resampled means within the interval.
+        resamples: Number of resamples.
+        seed: Seed of the resampling; equal seeds give equal intervals.
+
+    Raises:
+        ValueError: There are no values.
+
+    Source: B. Efron and R. Tibshirani, An introduction to the bootstrap, 1993, chapter 13.
+    """
+    return bootstrap_intervals([values], level, resamples, seed)[0]
+
+
+def bootstrap_intervals(
+    columns: Sequence[Sequence[float]], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
+) -> list[Interval]:
+    """The intervals of many columns of values, each as `bootstrap_interval` gives it; those of a length at once.
+
+    Raises:
+        ValueError: A column has no values.
+    """
+    cleaned = [_without_nan(values) for values in columns]
+    intervals: dict[int, Interval] = {}
+    for length in {len(values) for values in cleaned}:
+        same = [index for index, values in enumerate(cleaned) if len(values) == length]
+        means = _resampled_means(np.stack([cleaned[index] for index in same], axis=1), resamples, seed)
+        tail = (1 - level) / 2
+        for index, low, high in zip(same, *np.quantile(means, [tail, 1 - tail], axis=0), strict=True):
+            mean = float(cleaned[index].mean())
+            if mean in {0.0, 1.0} and float(np.ptp(cleaned[index])) == 0.0:
+                edge = (tail) ** (1 / length)
+                low, high = (edge, 1.0) if mean else (0.0, 1 - edge)  # noqa: PLW2901
+            intervals[index] = Interval(mean, float(low), float(high), length)
+    return [intervals[index] for index in range(len(columns))]
+
+
+def paired_bootstrap(
+    first: Sequence[float], second: Sequence[float], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
+) -> PairedDifference:
+    """Compare two systems, question by question.
+
+    The p value is the share of resampled mean differences, shifted to a mean of 0, that are at least as far from 0 as
+    the one observed; one is added to both counts, so that it is never 0.
+
+    Args:
+        first: One value a question.
+        second: Values of the same questions in the same order.
+        level: Share of the resampled means within the interval.
+        resamples: Number of resamples.
+        seed: Seed of the resampling.
+
+    Raises:
+        ValueError: The numbers of values differ, or there are none.
+
+    Source: T. Sakai, Evaluating evaluation metrics based on the bootstrap, SIGIR 2006.
+    """
+    differences = _differences(first, second)
+    observed = float(differences.mean())
+    means = _resampled_means(differences[:, None], resamples, seed)[:, 0]
+    tail = (1 - level) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    extreme = int(np.count_nonzero(np.abs(means - observed) >= abs(observed) - 1e-12))
+    return PairedDifference(
+        Interval(observed, float(low), float(high), len(differences)), (extreme + 1) / (resamples + 1)
+    )
+
+
+def randomisation_test(
+    first: Sequence[float], second: Sequence[float], resamples: int = RESAMPLES, seed: int = 0
+) -> float:
+    """Two-sided p value of the mean difference where the two systems' values are exchanged at random, by question.
+
+    Of few questions all exchanges are looked at, which makes it exact.
+
+    Raises:
+        ValueError: The numbers of values differ, or there are none.
+
+    Source: M. Smucker, J. Allan and B. Carterette, A comparison of statistical significance tests for information
+    retrieval evaluation, CIKM 2007.
+    """
+    differences = _differences(first, second)
+    differences = differences[differences != 0]
+    observed, count = abs(float(differences.sum())), len(differences)
+    exact = 2**count <= resamples
+    random = np.random.default_rng(seed)
+    extreme = 0
+    total = 2**count if exact else resamples
+    block = max(1, _BLOCK // max(1, count))
+    for start in range(0, total, block):
+        size = min(block, total - start)
+        if exact:
+            signs = (np.arange(start, start + size)[:, None] >> np.arange(count) & 1).astype(np.float64)
+        else:
+            signs = random.integers(0, 2, (size, count)).astype(np.float64)
+        extreme += int(np.count_nonzero(np.abs((2 * signs - 1) @ differences) >= observed - 1e-12))
+    return extreme / total if exact else (extreme + 1) / (total + 1)
+
+
+def wilcoxon(first: Sequence[float], second: Sequence[float]) -> float:
+    """Two-sided p value of the signed-rank test; questions without a difference are left out.
+
+    Raises:
+        ValueError: The numbers of values differ, or there are none.
+    """
+    from scipy import stats
+
+    differences = _differences(first, second)
+    return float(stats.wilcoxon(differences).pvalue) if np.any(differences) else 1.0
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P values by the step-down method for that many tests at once, in the order given.
+
+    Source: S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics, 1979.
+    """
+    highest, adjusted = 0.0, [0.0] * len(p_values)
+    for tests_before, index in enumerate(sorted(range(len(p_values)), key=lambda each: p_values[each])):
+        highest = max(highest, min(1.0, (len(p_values) - tests_before) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+def questions_needed(difference: float, deviation: float, level: float = LEVEL, power: float = POWER) -> int:
+    """Questions that show a difference of means, by a paired test.
+
+    Args:
+        difference: The difference to be seen, not 0.
+        deviation: Standard deviation of the differences by question.
+        level: One minus the chance of seeing a difference where there is none.
+        power: Chance of seeing it where it is there.
+    """
+    return max(2, math.ceil((_reach(level, power) * deviation / difference) ** 2))
+
+
+def visible_difference(count: int, deviation: float, level: float = LEVEL, power: float = POWER) -> float:
+    """The smallest difference of means that a number of questions shows; the inverse of `questions_needed`."""
+    return _reach(level, power) * deviation / math.sqrt(count)
+
+
+def compare(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], seed: int = 0) -> dict[str, Comparison]:
+    """Compare systems by all tests; Holm takes all that are compared here as one family.
+
+    Args:
+        pairs: By name, the values of the first and of the second system on the same questions.
+        seed: Seed of the resampling.
+
+    Raises:
+        ValueError: The numbers of values of a pair differ, or there are none.
+    """
+    p_values = [wilcoxon(first, second) for first, second in pairs.values()]
+    comparisons = {}
+    for (name, (first, second)), p_value, p_holm in zip(pairs.items(), p_values, holm(p_values), strict=True):
+        bootstrap = paired_bootstrap(first, second, seed=seed)
+        differences = _differences(first, second)
+        deviation = float(differences.std(ddof=1)) if len(differences) > 1 else math.nan
+        comparisons[name] = Comparison(
+            bootstrap.difference,
+            bootstrap.p_value,
+            randomisation_test(first, second, seed=seed),
+            p_value,
+            p_holm,
+            int(np.count_nonzero(differences > 0)),
+            int(np.count_nonzero(differences < 0)),
+            visible_difference(len(differences), deviation),
+        )
+    return comparisons
+
+
+def _reach(level: float, power: float) -> float:
+    from scipy import stats
+
+    return float(stats.norm.ppf((1 + level) / 2) + stats.norm.ppf(power))
+
+
+def _differences(first: Sequence[float], second: Sequence[float]) -> Values:
+    if len(first) != len(second):
+        raise ValueError(f"paired values: {len(first)} of the first, {len(second)} of the second")
+    return _without_nan(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64))
+
+
+def _without_nan(values: Sequence[float] | Values) -> Values:
+    array = np.asarray(values, dtype=np.float64)
+    present: Values = array[~np.isnan(array)]
+    if not len(present):
+        raise ValueError("no values to average")
+    return present
+
+
+def _resampled_means(values: Values, resamples: int, seed: int) -> Values:
+    """Means of resamples of rows, a column each; drawn in blocks, so that memory stays small."""
+    random = np.random.default_rng(seed)
+    length = len(values)
+    block = max(1, _BLOCK // length)
+    means = []
+    for start in range(0, resamples, block):
+        size = min(block, resamples - start)
+        drawn = random.integers(0, length, (size, length)) + np.arange(size)[:, None] * length
+        counts = np.bincount(drawn.ravel(), minlength=size * length).reshape(size, length)
+        means.append(counts @ values / length)
+    return np.concatenate(means)

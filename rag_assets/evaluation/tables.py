@@ -1,0 +1,211 @@
+"""The figures of a run as tables of text and as JSON.
+
+What stays out: the figures themselves (`rag_assets.evaluation.scores`), and the page with single questions
+(`rag_assets.evaluation.report`).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rag_assets.evaluation.evidence import Level
+from rag_assets.evaluation.judging import ANSWER_MEASURES
+from rag_assets.evaluation.runs import ANSWER, Evaluation, QuestionResult
+from rag_assets.evaluation.scores import ALL, COST, ComparedSystems, Figure
+from rag_assets.evaluation.statistics import FEW, Interval
+
+HEADLINE = ("R@5", "All@5", "MRR@10", "nDCG@10")
+ANSWER_HEADLINE = ("correct", "right", "wrong", "refused", "invented", "cited passage")
+MEANINGS: Mapping[str, str] = {
+    "R@k": "share of the evidence that the first k results hold",
+    "All@k": "share of the questions whose whole evidence the first k results hold",
+    "Hit@k": "share of the questions for which one of the first k results holds evidence",
+    "MRR@k": "mean of one over the rank of the first result that holds evidence",
+    "nDCG@k": "order of the evidence among the first k results, 1 at best",
+    "MAP@k": "mean of the precision wherever evidence is reached",
+    "P@k": "share of the first k results that hold evidence",
+    **ANSWER_MEASURES,
+}
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table to print.
+
+    Attributes:
+        title: What it shows.
+        columns: Heads of the columns.
+        rows: Cells, a row each.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def shown(interval: Interval) -> str:
+    """A figure with its interval; a star where it rests on fewer than `FEW` questions."""
+    few = "*" if interval.count < FEW else ""
+    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]{few}"
+
+
+def shown_amount(interval: Interval) -> str:
+    """An amount, as of milliseconds, with its interval."""
+    digits = 0 if interval.mean >= 100 else 1 if interval.mean >= 1 else 4
+    return f"{interval.mean:,.{digits}f} [{interval.low:,.{digits}f}, {interval.high:,.{digits}f}]"
+
+
+def overview_tables(evaluation: Evaluation, figures: Sequence[Figure]) -> Iterator[TextTable]:
+    """A table a level, and one of answers, with a row a system."""
+    overall = {(each.system, each.level, each.measure): each.interval for each in figures if each.dimension == ALL}
+    for level in (*reversed(evaluation.options.levels), ANSWER):
+        measures = _headline(evaluation, level)
+        present = [name for name in measures if any((each, level, name) in overall for each in evaluation.systems)]
+        if not present:
+            continue
+        extra = [name for name in _amounts(level) if any((each, COST, name) in overall for each in evaluation.systems)]
+        rows = tuple(
+            (
+                system,
+                *(_cell(overall.get((system, level, name)), shown) for name in present),
+                *(_cell(overall.get((system, COST, name)), shown_amount) for name in extra),
+            )
+            for system in evaluation.systems
+        )
+        searched = sum(question.searched for question in evaluation.questions)
+        count = len(evaluation.questions) if level == ANSWER else searched
+        title = f"{level.title()}s, {count} questions"
+        yield TextTable(title, ("mode", *present, *(name.split()[0] for name in extra)), rows)
+
+
+def group_tables(
+    evaluation: Evaluation, figures: Sequence[Figure], dimensions: Sequence[str], level: str, measure: str
+) -> Iterator[TextTable]:
+    """A table a dimension, with a row a group and a column a system, of one measure."""
+    for dimension in dimensions:
+        cells = {
+            (each.group, each.system): each.interval
+            for each in figures
+            if (each.dimension, each.level, each.measure) == (dimension, level, measure)
+        }
+        counts = {group: max(cells[each].count for each in cells if each[0] == group) for group, _ in cells}
+        rows = tuple(
+            (group, str(count), *(_cell(cells.get((group, system)), shown) for system in evaluation.systems))
+            for group, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+        )
+        if rows:
+            title = f"{level.title()} {measure} by {dimension}"
+            yield TextTable(title, (dimension, "questions", *evaluation.systems), rows)
+
+
+def comparison_table(comparison: ComparedSystems) -> TextTable:
+    """Differences between two systems with the tests."""
+    rows = tuple(
+        (
+            name,
+            f"{each.difference.mean:+.3f} [{each.difference.low:+.3f}, {each.difference.high:+.3f}]",
+            *(f"{value:.3f}" for value in (each.p_bootstrap, each.p_randomisation, each.p_wilcoxon, each.p_holm)),
+            f"{each.wins} / {each.losses}",
+            "" if math.isnan(each.visible) or not each.visible else f"{each.visible:.2f}",
+        )
+        for name, each in comparison.comparisons.items()
+    )
+    heads = ("measure", "difference", "p bootstrap", "p randomisation", "p Wilcoxon", "p Holm", "better / worse")
+    return TextTable(f"{comparison.first} against {comparison.second}", (*heads, "smallest visible"), rows)
+
+
+def headline_names(evaluation: Evaluation) -> list[str]:
+    """Level and measure of the figures that come first."""
+    levels = (*reversed(evaluation.options.levels), *((ANSWER,) if evaluation.options.answers else ()))
+    return [f"{level} {name}" for level in levels for name in _headline(evaluation, level)]
+
+
+def meanings(names: Sequence[str]) -> list[str]:
+    """What measures mean, in a line each."""
+    families = (f"{name.partition('@')[0].replace('HitRate', 'Hit')}@k" if "@" in name else name for name in names)
+    short = dict.fromkeys(families)
+    return [f"{name}: {MEANINGS[name]}" for name in short if name in MEANINGS]
+
+
+def as_record(
+    evaluation: Evaluation,
+    figures: Sequence[Figure],
+    comparisons: Sequence[ComparedSystems],
+    warnings: Sequence[str],
+) -> dict[str, Any]:
+    """The whole run for JSON; what says nothing of a question is left out."""
+    return {
+        "figures": [_figure_record(each) for each in figures],
+        "comparisons": [
+            {
+                "first": each.first,
+                "second": each.second,
+                "measures": {k: asdict(v) for k, v in each.comparisons.items()},
+            }
+            for each in comparisons
+        ],
+        "warnings": list(warnings),
+        "questions": [
+            {
+                "id": question.id,
+                "question": question.text,
+                "type": question.type,
+                "language": question.language,
+                "results": {
+                    system: _result_record(evaluation.results[system][question.id]) for system in evaluation.systems
+                },
+            }
+            for question in evaluation.questions
+        ],
+    }
+
+
+def _figure_record(figure: Figure) -> dict[str, Any]:
+    record = asdict(figure)
+    return {**record, **record.pop("interval")}
+
+
+def _result_record(result: QuestionResult) -> dict[str, Any]:
+    values = {
+        level: {name: value for name, value in of_level.items() if not math.isnan(value)}
+        for level, of_level in result.values.items()
+    }
+    found = {level: [place.chunk_id for place in places] for level, places in result.found.items()}
+    record: dict[str, Any] = {
+        "mode": result.mode,
+        "values": values,
+        "found": found,
+        "milliseconds": result.milliseconds,
+    }
+    if result.reply is not None:
+        record["answer"] = {
+            "text": result.reply.text,
+            "answered": result.reply.answered,
+            "cited": [place.label for place in result.reply.cited],
+            "model": result.reply.model,
+            "failure": result.reply.failure,
+        }
+    if result.input_tokens or result.output_tokens:
+        record |= {
+            "input_tokens": result.input_tokens,
+            "output_tokens": result.output_tokens,
+            "cost_usd": result.cost_usd,
+        }
+    return record
+
+
+def _headline(evaluation: Evaluation, level: Level | str) -> tuple[str, ...]:
+    if level == ANSWER:
+        return ANSWER_HEADLINE
+    chosen = tuple(name for name in HEADLINE if name in evaluation.options.measures)
+    return chosen or evaluation.options.measures
+
+
+def _amounts(level: str) -> tuple[str, ...]:
+    spent = ("input_tokens", "output_tokens", "cost_usd") if level == ANSWER else ()
+    return (f"milliseconds {level}", *spent)
+
+
+def _cell(interval: Interval | None, form: Any) -> str:
+    return "" if interval is None else form(interval)

@@ -1,0 +1,185 @@
+"""Questions asked of the sample, from the command line and from Python: figures, comparison, files for other tools."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_assets.cli import main
+from rag_assets.evaluation.evidence import Corpus, Level
+from rag_assets.evaluation.judging import ANSWER_CHARS, holds_answer
+from rag_assets.evaluation.metrics import measured
+from rag_assets.evaluation.questions import Evidence, Question, question_line, read_qrels
+from rag_assets.evaluation.runs import Evaluation, RunOptions, System, evaluate
+from rag_assets.evaluation.scores import ALL, compared, figures, warnings
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.query import StoredTables
+
+RECEIPT = "reports/RECEIPT-2024-TXN-98765_retail_purchase.pdf"
+BOOK = "設計書/システム機能設計書(Webサービス)_B10103_顧客登録.xlsx"
+QUESTIONS = (
+    Question(
+        *("returns", "What is the return policy?", "en", "rule", True),
+        (Evidence(RECEIPT, "page 1", "Returns within 30 days"),),
+        (("30 days", "thirty days"),),
+    ),
+    Question(
+        *("cashier", "Who was the cashier?", "en", "who", True),
+        (Evidence(RECEIPT, "page 1", "Cashier"),),
+        (("nobody at all",),),
+    ),
+    Question(
+        *("duplicate", "顧客登録で顧客名が重複したときのHTTPステータスコードは？", "ja", "rule", True),
+        (Evidence(BOOK, "2. B10103（顧客登録）", "重複登録エラー：既に登録されている顧客と重複した場合。"),),
+        (("409",),),
+    ),
+    Question("weather", "明日の大阪の天気予報は？", "ja", "unanswerable", answerable=False),
+    Question("all", "What are these documents about?", "en", "global", True, (Evidence(RECEIPT),), (("receipt",),)),
+    Question("lost", "What does the lost file say?", "en", "who", True, (Evidence("lost.pdf", "page 1", "x"),)),
+    Question("draft", "How many points?", "en", "who", True, (Evidence(RECEIPT),), draft=True),
+)
+
+
+@pytest.fixture(scope="module")
+def questions_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("set") / "questions.jsonl"
+    path.write_text("".join(f"{question_line(each)}\n" for each in QUESTIONS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def evaluation(sample_home: Path) -> Evaluation:
+    home = Home(load_settings(home=sample_home))
+    snapshot = home.readable_snapshot()
+    assert snapshot is not None
+    corpus, base = Corpus(StoredTables(home.lake, snapshot.tables)), home.knowledge_base()
+    systems = [System(mode, base, corpus, mode) for mode in ("fulltext", "vector")]
+    return evaluate(systems, QUESTIONS[:-1], RunOptions(answers=True))
+
+
+def run(home: Path, *arguments: object) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), "evaluate", *map(str, arguments)])
+
+
+def test_values_are_those_of_the_rankings(evaluation: Evaluation) -> None:
+    for system in evaluation.systems:
+        for question in evaluation.questions:
+            result = evaluation.results[system][question.id]
+            assert set(result.found) == (set(Level) if question.searched else set())
+            for level, places in result.found.items():
+                ranking = [place.ids(level) for place in places]
+                ways = evaluation.targets[system][question.id].ways[level]
+                assert result.values[level]["nDCG@10"] == measured("nDCG@10", ranking, ways)
+    found = evaluation.results["fulltext"]["returns"]
+    assert (found.values["document"]["Hit@1"], found.values["passage"]["R@5"]) == (1, 1)
+    assert evaluation.results["fulltext"]["lost"].values["document"]["R@10"] == 0
+    assert set(found.milliseconds) == {"document", "page", "passage", "answer"}
+
+
+def test_answers_are_judged_by_what_they_hold_and_cite(evaluation: Evaluation) -> None:
+    values = {key: result.values["answer"] for key, result in evaluation.results["fulltext"].items()}
+    assert (values["returns"]["right"], values["returns"]["cited passage"], values["returns"]["wrong"]) == (1, 1, 0)
+    assert (values["cashier"]["right"], values["cashier"]["correct"]) == (0, 0)
+    assert values["cashier"]["wrong"] + values["cashier"]["refused"] == 1
+    assert (values["weather"]["correct"], values["weather"]["invented"]) == (1, 0)
+    assert math.isnan(values["weather"]["right"])
+    assert math.isnan(values["all"]["cited page"])
+    assert math.isnan(values["lost"]["correct"])  # nobody said what a right answer holds
+
+
+def test_quoting_everything_is_no_answer() -> None:
+    question = Question("q", "?", answer_contains=(("３０ Days",), ("alpha", "beta")))
+    assert holds_answer("Beta, and 30\ndays", question)
+    assert not holds_answer("30 days", question)
+    assert not holds_answer("x" * ANSWER_CHARS + "30 days, beta", question)
+    longer = Question("q", "?", type="list", answer_contains=question.answer_contains)
+    assert holds_answer("x" * ANSWER_CHARS + "30 days, beta", longer)
+
+
+def test_every_figure_has_an_interval_and_groups_make_up_the_whole(evaluation: Evaluation) -> None:
+    computed = figures(evaluation)
+    assert all(each.interval.low <= each.interval.mean <= each.interval.high for each in computed)
+    named = {
+        (each.level, each.measure, each.dimension, each.group): each for each in computed if each.system == "vector"
+    }
+    whole = named["passage", "R@5", ALL, ALL].interval
+    assert whole.count == 4
+    for dimension in ("type", "language", "format", "length"):
+        parts = [each.interval for key, each in named.items() if key[:3] == ("passage", "R@5", dimension)]
+        assert sum(each.count for each in parts) == whole.count
+        assert sum(each.mean * each.count for each in parts) == pytest.approx(whole.mean * whole.count)
+    assert ("answer", "invented", "language", "ja") in named
+    assert named["passage", "R@5", "format", "none"].interval.mean == 0
+
+
+def test_two_systems_compared(evaluation: Evaluation) -> None:
+    comparison = compared(evaluation, "fulltext", "vector", ["passage MRR@10", "answer correct"])
+    assert set(comparison.comparisons) == {"passage MRR@10", "answer correct"}
+    first, second = (evaluation.values(each, "passage", "MRR@10") for each in evaluation.systems)
+    changed = {each.question.id: each.first - each.second for each in comparison.changes["passage MRR@10"]}
+    expected = {
+        question.id: one - other
+        for question, one, other in zip(evaluation.questions, first, second, strict=True)
+        if abs(one - other) > 0
+    }
+    assert changed == expected
+
+
+def test_what_a_reader_has_to_know_is_said(evaluation: Evaluation) -> None:
+    lines = warnings(evaluation)
+    assert any("1 of 4 questions: evidence is not indexed as a document" in line and "lost" in line for line in lines)
+    assert any(line.startswith("the set is small: 4 questions") for line in lines)
+
+
+def test_the_command_prints_tables(sample_home: Path, questions_file: Path) -> None:
+    result = run(sample_home, questions_file, "--compare", "two_step:file", "hybrid@1", "--by", "format", "--answers")
+    assert result.exit_code == 0, result.output
+    for words in ("Passages, 4 questions", "Answers, 6 questions", "Passage R@5 by format", "Answer correct by format"):
+        assert words in result.stdout
+    assert "two_step:file against hybrid@1" in result.stdout
+    assert "R@k: share of the evidence" in result.stdout
+    assert "note: 1 of 4 questions" in result.stdout
+
+
+def test_the_command_prints_json_and_writes_files_for_other_tools(
+    sample_home: Path, questions_file: Path, tmp_path: Path
+) -> None:
+    options = ("--mode", "fulltext", "--level", "passage", "--measure", "nDCG@3", "--drafts", "--json")
+    result = run(sample_home, questions_file, *options, "--trec", tmp_path / "trec", "--beir", tmp_path / "beir")
+    assert result.exit_code == 0, result.output
+    record = json.loads(result.stdout)
+    assert {each["measure"] for each in record["figures"]} >= {"nDCG@3", "R@5", "milliseconds passage"}
+    assert all({"mean", "low", "high", "count"} <= each.keys() for each in record["figures"])
+    of_draft = next(each for each in record["questions"] if each["id"] == "draft")
+    assert of_draft["results"]["fulltext"]["values"]["passage"]["R@5"] == 1
+    found = (tmp_path / "trec" / "passage.fulltext.run").read_text("utf-8").splitlines()
+    assert len({line.split()[0] for line in found}) == 5
+    assert all(len(line.split()) == 6 for line in found)
+    judged = read_qrels(tmp_path / "trec" / "passage.fulltext.qrels")
+    assert set(judged) == {"returns", "cashier", "duplicate", "draft"}
+    queries = [json.loads(line) for line in (tmp_path / "beir" / "queries.jsonl").read_text("utf-8").splitlines()]
+    corpus = [json.loads(line) for line in (tmp_path / "beir" / "corpus.jsonl").read_text("utf-8").splitlines()]
+    wanted = read_qrels(tmp_path / "beir" / "qrels" / "test.tsv")
+    assert set(wanted) == {each["_id"] for each in queries}
+    assert {key for keys in wanted.values() for key in keys} <= {each["_id"] for each in corpus} | {f"sample/{RECEIPT}"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--mode", "nearest"), "question returns: unknown mode"),
+        (("--mode", "two_step:line"), "expected page or file after the colon"),
+        (("--mode", "hybrid@x"), "expected the number of a version after @"),
+        (("--measure", "recall@5"), "unknown measure 'recall@5'"),
+        (("--mode", "hybrid@99"), "99"),
+    ],
+)
+def test_what_cannot_be_measured_is_said(
+    sample_home: Path, questions_file: Path, options: tuple[str, ...], message: str
+) -> None:
+    result = run(sample_home, questions_file, *options)
+    assert result.exit_code == 1
+    assert message in result.stderr
