@@ -3,6 +3,8 @@
 import json
 import logging
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -77,6 +79,15 @@ def test_all_that_lies_beside_the_stores_is_mended(copied: Path, damage: Callabl
     assert "3600" in json.loads(found.stdout)["hits"][0]["text"]
     again = run(copied, "verify")
     assert (again.exit_code, again.stdout) == (0, "nothing is damaged\n")
+
+
+@pytest.mark.parametrize("command", ["index", "verify"])
+def test_what_has_nothing_to_do_loads_neither_lancedb_nor_dagster(intact: Path, command: str) -> None:
+    code = (
+        "import sys; from rag_assets.cli import main; main(sys.argv[1:], standalone_mode=False)\n"
+        "assert not {'lancedb', 'dagster', 'onnxruntime'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code, "--home", str(intact / "home"), command], check=True)
 
 
 def test_readers_meet_damage_in_plain_words(copied: Path) -> None:

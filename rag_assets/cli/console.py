@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 NAMES_SHOWN = 20
 _HOME = "rag_assets.home"  # in the memory of a command's context
 _ERROR_CHARS = 4000
+_SQLITE_FAILED, _ROOM_BYTES = "disk I/O error", 1 << 20  # all that it says where its shared memory cannot grow
 _SIGN = "[=+@\\-\u2212\uff1d\uff0b\uff20\uff0d\ufe66\ufe62\ufe6b\ufe63]"  # also as minus sign, full-width and small
 _NUMBER = r"[+-]?[0-9][0-9,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?%?"
 # where a spreadsheet begins a cell: at the start, and within it for one that parts cells elsewhere than at commas
@@ -84,10 +85,12 @@ def full_disk(context: click.Context, error: Exception) -> str | None:
     from rag_assets.store.files import is_full
 
     path: Path | None = context.find_root().meta.get(_HOME)
-    if path is None or not is_full(error):
+    if path is None:
         return None
-    folders = [each for each in (path, Path(tempfile.gettempdir())) if each.is_dir()] or [path]
-    full = min(folders, key=lambda each: shutil.disk_usage(each).free)
+    room = {each: shutil.disk_usage(each).free for each in (path, Path(tempfile.gettempdir())) if each.is_dir()}
+    full = min(room, key=room.__getitem__)
+    if not (is_full(error) or (_SQLITE_FAILED in str(error) and room[full] < _ROOM_BYTES)):
+        return None
     return f"{full}: the disk is full; make room and run the command again: what was finished is kept"
 
 

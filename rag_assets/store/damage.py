@@ -275,7 +275,7 @@ class StoreDamage:
             yield from self._hint_damage(place)
             cause, files = None, [path for path in sorted(known - named) if path.startswith(f"{place}/")]
             exists = (self._root / place).exists()
-            if not thorough and self._is_as_noted(place, files, there, known):
+            if self._is_as_noted(place, files, there, known, thorough=thorough):
                 continue
             try:
                 version = self._vectors().version(name)
@@ -296,13 +296,17 @@ class StoreDamage:
                 source = " from the stored tables" if kind is Kind.SERVING else ""
                 yield Damage(place, cause, f"it is written anew{source}", kind)
 
-    def _is_as_noted(self, place: str, files: Sequence[str], there: set[str], known: set[str]) -> bool:
+    def _is_as_noted(
+        self, place: str, files: Sequence[str], there: set[str], known: set[str], *, thorough: bool
+    ) -> bool:
         """Whether a table consists of the files that were noted when it was found intact, so that it need not be
         opened.
         """
         mine = {path for path in there if path.startswith(f"{place}/")}
         noted = {path for path in known if path.startswith(f"{place}/")}
-        return bool(mine) and mine == noted and not any(map(self.checksums.problem, files))
+        return (
+            bool(mine) and mine == noted and not any(self.checksums.problem(path, thorough=thorough) for path in files)
+        )
 
     def _hint_damage(self, place: str) -> Iterator[Damage]:
         """LanceDB looks for the latest version from a hint on; one that leads astray hides versions."""
@@ -352,9 +356,10 @@ def serving_as_noted(root: Path) -> bool:
 
 def _vector_files(root: Path) -> Iterator[str]:
     """Files of LanceDB that are written once, by their paths below the home."""
-    for path in (root / "vectors").glob("*.lance/**/*"):
-        if path.is_file() and not path.as_posix().endswith(_HINT) and path.parent.name != "_transactions":
-            yield path.relative_to(root).as_posix()
+    for folder, _, names in os.walk(root / "vectors"):
+        place = os.path.relpath(folder, root)
+        if ".lance" in place and not place.endswith("/_transactions"):
+            yield from (path for name in names if not (path := f"{place}/{name}").endswith(_HINT))
 
 
 def intact_version(snapshots: Snapshots) -> tuple[Snapshot | None, str | None]:

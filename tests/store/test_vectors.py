@@ -1,6 +1,8 @@
 """The vector store against real LanceDB tables in a temporary folder."""
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -293,3 +295,13 @@ def test_quotes_in_keys_are_only_text(tmp_path: Path, text: str) -> None:
     assert store.count("notes", f"note_id = {sql_literal(text)}") == 1
     store.sync(TABLE, {"00": rows("00", {"other": "two"})}, embedder)
     assert store.column("notes", "note_id").to_pylist() == ["other"]
+
+
+def test_the_client_of_servers_is_loaded_when_it_is_asked_for() -> None:
+    code = (
+        "import sys, rag_assets.store.vectors.store\n"
+        "assert 'lance_namespace_urllib3_client.api' not in sys.modules\n"
+        "from lance_namespace_urllib3_client import ApiClient\n"
+        "assert ApiClient.__module__ == 'lance_namespace_urllib3_client.api_client'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

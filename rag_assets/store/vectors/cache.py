@@ -8,14 +8,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from hashlib import sha256
 
-import lancedb
 import numpy as np
 import pyarrow as pa
-from lancedb.index import BTree
-from lancedb.table import Table as LanceTable
 from numpy.typing import NDArray
 
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
+from rag_assets.store.vectors.lance import BTree, LanceTable, lancedb
 from rag_assets.store.vectors.upkeep import open_or_create, retried
 
 BATCH_TEXTS = 1024

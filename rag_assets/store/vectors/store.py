@@ -14,11 +14,9 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-import lancedb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from lancedb.table import Table as LanceTable
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import SchemaError, StoreError
@@ -26,6 +24,7 @@ from rag_assets.contracts.fingerprint import code_fingerprint
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
 from rag_assets.store.vectors.cache import VectorCache, fixed_vectors
+from rag_assets.store.vectors.lance import LanceTable, lancedb
 from rag_assets.store.vectors.sync_states import SyncStates
 from rag_assets.store.vectors.upkeep import (
     age_to_drop,

@@ -7,10 +7,9 @@ between rows and record leaves no record, so that the shard counts as unfinished
 from collections.abc import Collection, Mapping
 from functools import partial
 
-import lancedb
 import pyarrow as pa
-from lancedb.table import Table as LanceTable
 
+from rag_assets.store.vectors.lance import LanceTable, lancedb
 from rag_assets.store.vectors.upkeep import open_or_create, retried
 
 NAME = "sync_states"

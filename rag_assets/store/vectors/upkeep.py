@@ -10,14 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-import lancedb
 import pyarrow as pa
 from filelock import FileLock
-from lancedb.index import FTS, Bitmap, BTree, IvfFlat
-from lancedb.table import Table as LanceTable
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import VectorTable
+from rag_assets.store.vectors.lance import FTS, Bitmap, BTree, IvfFlat, LanceTable, lancedb
 
 _LOG = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
