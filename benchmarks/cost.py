@@ -85,7 +85,7 @@ def main() -> None:
             found = make_plan(home)
             print_plan(f"papers of {PAPER_TOKENS:,} tokens", found, PAPERS / found.documents)
             print(f"reference for {PAPERS:,} papers: {REFERENCE_USD} US dollars by Claude 3 Haiku")
-            facts = home.model_choice.facts
+            facts = home.options.language_model.facts
             if facts is not None:
                 price = facts.prices.cost_usd(Usage(REFERENCE_READ, REFERENCE_WRITTEN))
                 print(f"its {REFERENCE_READ:,} tokens read and {REFERENCE_WRITTEN:,} written by {model}: {price:.2f}")

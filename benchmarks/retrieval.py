@@ -32,6 +32,7 @@ from rag_assets.evaluation.runs import RunOptions, System, parse_system
 from rag_assets.evaluation.runs import evaluate as run
 from rag_assets.evaluation.statistics import Interval, PairedDifference, bootstrap_interval, paired_bootstrap
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import knowledge_base, readable_snapshot
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import StoredTables
 
@@ -268,7 +269,7 @@ LOADERS: Mapping[str, Callable[[Path, Path], tuple[Home, list[Task]]]] = {
 
 def evaluate(home: Home, task: Task, modes: Sequence[str]) -> list[Row]:
     """Answer all queries of a task in each mode; what `auto` chooses is compared with the best single mode as well."""
-    snapshot, base = home.readable_snapshot(), home.knowledge_base()
+    snapshot, base = readable_snapshot(home), knowledge_base(home)
     assert snapshot is not None
     corpus = Corpus(StoredTables(home.lake, snapshot.tables))
     systems = [System(mode, base, corpus, *parse_system(mode)[:2]) for mode in modes]

@@ -1,7 +1,7 @@
 """What small runs cost: processor time of `rag-assets` and all that it starts, on two files of one line each.
 
-Run `python -m benchmarks.small_runs`. Processor time, user and system, is what a busy machine changes least; each figure
-is the median of several runs, each a process of its own.
+Run `python -m benchmarks.small_runs`. Processor time, user and system, is what a busy machine changes least. Each
+figure is the median of several runs, each in a process of its own.
 """
 
 import argparse
@@ -21,9 +21,7 @@ def processor_seconds(home: Path, *arguments: str) -> float:
     """Processor seconds of a command and of the processes that it started and waited for."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("RAG_", "DAGSTER_"))}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(
-        [*_COMMAND, "--home", str(home), *arguments], env=environment, stdout=subprocess.DEVNULL, check=True
-    )
+    subprocess.run([*_COMMAND, "--home", str(home), *arguments], env=environment, stdout=subprocess.DEVNULL, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 

@@ -24,6 +24,7 @@ from rag_assets.graph.entities import type_suggestions
 from rag_assets.models.language_models import check_schemas
 from rag_assets.models.openai.model import response_format
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.language_models import language_model
 from rag_assets.pipeline.rehearsal import rehearsed_requests
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.ask import graph_global, reader, text_map_reduce
@@ -131,7 +132,7 @@ def test_a_llama_cpp_server_takes_every_schema(small_llama_server: LlamaServer) 
 def test_a_home_is_checked_before_the_first_call(provider: str, model: str, tmp_path: Path) -> None:
     chosen = {"provider": provider, "model": model, "api_key": "sk-none"}
     home = Home(load_settings(home=tmp_path, language_model=chosen, graph={"enabled": True, "claims": True}))
-    home.language_model("run")
+    language_model(home, "run")
 
 
 def test_a_schema_that_the_provider_has_not_is_named_with_its_step(tmp_path: Path) -> None:
@@ -140,5 +141,5 @@ def test_a_schema_that_the_provider_has_not_is_named_with_its_step(tmp_path: Pat
         "", (Message("user", "?"),), 10, Tag("claims", "extract_graph"), schema='{"type": ["string", "null"]}'
     )
     with pytest.raises(SettingsError, match=r"anthropic:claude-haiku-4-5 .* answers of step extract_graph: .*'null'"):
-        check_schemas(choice.model_choice, [asked])
-    check_schemas(replace(choice.model_choice, provider="openai"), [asked])
+        check_schemas(choice.options.language_model, [asked])
+    check_schemas(replace(choice.options.language_model, provider="openai"), [asked])

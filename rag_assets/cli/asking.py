@@ -39,6 +39,7 @@ def ask(
 
     Without a language model, the passages that say most about it are quoted.
     """
+    from rag_assets.pipeline.opening import knowledge_base
     from rag_assets.query.filters import parse_filters
     from rag_assets.query.results import to_json
 
@@ -46,7 +47,7 @@ def ask(
     chosen = home.settings.search
     conditions = parse_filters(filters)
     turns = _turns(history) if history is not None else []
-    events = home.knowledge_base().ask_stream(
+    events = knowledge_base(home).ask_stream(
         text,
         chosen_mode(mode, retriever, chosen.ask_mode),
         k or chosen.k,

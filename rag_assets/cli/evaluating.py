@@ -100,6 +100,7 @@ def _systems(home: "Home", names: list[str]) -> "list[System]":
     from rag_assets.contracts.errors import QueryError
     from rag_assets.evaluation.evidence import Corpus
     from rag_assets.evaluation.runs import System, parse_system
+    from rag_assets.pipeline.opening import knowledge_base, readable_snapshot
     from rag_assets.query import StoredTables
 
     wanted: list[str] = []
@@ -109,11 +110,11 @@ def _systems(home: "Home", names: list[str]) -> "list[System]":
     for name in dict.fromkeys(wanted):
         mode, summaries, number = parse_system(name)
         if number not in opened:
-            snapshot = home.readable_snapshot() if number is None else home.snapshots.load(number)
+            snapshot = readable_snapshot(home) if number is None else home.snapshots.load(number)
             if snapshot is None:
                 raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
             corpus = Corpus(StoredTables(home.lake, snapshot.tables))
-            opened[number] = home.knowledge_base(snapshot), corpus
+            opened[number] = knowledge_base(home, snapshot), corpus
         base, corpus = opened[number]
         systems.append(System(name, base, corpus, mode, summaries))
     return systems

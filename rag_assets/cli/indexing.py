@@ -65,11 +65,12 @@ def index(
         with progress_display() as progress, home.lock():
             _register(context, home, sources, forget, progress)
             if force:
+                from rag_assets.pipeline.language_models import forget_unusable_answers
                 from rag_assets.pipeline.reindex import force_documents
                 from rag_assets.pipeline.steps import FORCED
 
                 forced = force_documents(home.lake, force, list(FORCED))
-                home.forget_unusable_answers(forced.documents)
+                forget_unusable_answers(home, forced.documents)
             indexing = _index(home, repair, progress, allow_empty=allow_empty, full_check=full_check)
         _print_index_summary(home, indexing, begun, as_json=as_json)
     _print_source_notes(home, indexing.listing)
@@ -111,7 +112,7 @@ def _register(
     context: click.Context, home: "Home", sources: Sequence[str], forget: Sequence[str], progress: ProgressDisplay
 ) -> None:
     """Remember the sources that are given, once each was listed, and forget others."""
-    from rag_assets.sources.changes import update_sources
+    from rag_assets.sources.changes import forgotten_sources, stored_counts, update_sources
     from rag_assets.sources.listing import parse_source, scan_source
 
     given = [parse_source(text) for text in sources]
@@ -119,8 +120,8 @@ def _register(
     for source in given:
         counted = progress.phase(f"looking at source {source.name}")
         scan_source(source, chosen.include, chosen.exclude, home.excluded_paths, counted)
-    update_sources(home.registered_sources, given, forget, home.settings.sources, home.stored_counts())
-    if not home.sources() and not home.forgotten_sources():
+    update_sources(home.registered_sources, given, forget, home.settings.sources, stored_counts(home.lake))
+    if not home.sources() and not forgotten_sources(home.settings.sources, home.registered_sources):
         raise click.UsageError("no source: name a folder, or set RAG_SOURCES", ctx=context)
 
 
@@ -179,6 +180,7 @@ def _index(
     home: "Home", repair: "Repair", progress: ProgressDisplay, *, allow_empty: bool, full_check: bool
 ) -> _Indexing:
     from rag_assets.pipeline.freshness import changes_to_index
+    from rag_assets.pipeline.language_models import check_language_model
     from rag_assets.sources.changes import stored_documents
 
     started = time.monotonic()
@@ -191,7 +193,7 @@ def _index(
     planned = _planned(home, listing, changes) if shards else None
     before = stored_documents(home.lake)
     if changes.new or changes.changed or changes.touched or changes.unfinished_shards or full_check:
-        home.check_language_model()
+        check_language_model(home)
     if shards:
         progress.asks_model = home.language_model_name != "extractive"
         progress.phase("loading Dagster")

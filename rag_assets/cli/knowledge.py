@@ -23,17 +23,19 @@ def taxonomy() -> None:
 @click.pass_context
 def taxonomy_suggest(context: click.Context, values: int, output: Path | None, *, entity_types: bool) -> None:
     """Propose a taxonomy, or types of entities, from the documents that are indexed."""
+    from rag_assets.pipeline.language_models import language_model
+
     home = open_home(context)
     if entity_types:
         from rag_assets.graph.entities.type_suggestions import suggest_types
 
-        found = suggest_types(home.lake, home.language_model(), home.embedder, home.entity_types, values)
+        found = suggest_types(home.lake, language_model(home), home.embedder, home.entity_types, values)
         rows = [[each.name, each.ja, each.en, each.name_count, "、".join(each.examples)] for each in found]
         print_table(["type", "ja", "en", "names", "examples"], rows)
         return
     from rag_assets.enrich.facets.taxonomy_suggestion import suggest_taxonomy
 
-    text = suggest_taxonomy(home.lake, home.embedder, home.language_model(), values)
+    text = suggest_taxonomy(home.lake, home.embedder, language_model(home), values)
     if output is None:
         say(text, lines=True)
     else:
@@ -53,9 +55,10 @@ def graph_export(context: click.Context, path: Path, format_name: str | None) ->
     """Write the published graph to PATH, with communities and reports, for NetworkX, Gephi and the like."""
     from rag_assets.contracts.errors import QueryError
     from rag_assets.graph.exchange import GraphFormat, export_graph
+    from rag_assets.pipeline.opening import readable_snapshot
 
     home = open_home(context)
-    snapshot = home.readable_snapshot()
+    snapshot = readable_snapshot(home)
     if snapshot is None:
         raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
     chosen = format_name or ("graphml" if path.suffix == ".graphml" else "json")

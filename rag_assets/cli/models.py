@@ -103,7 +103,7 @@ def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> Non
     home = open_home(context)
     folder = home.path / "models" / "batches"
     if cancel is not None:
-        chosen = home.model_choice
+        chosen = home.options.language_model
         state = cancel_batch(
             folder,
             cancel,

@@ -51,6 +51,7 @@ def search(
         raise click.UsageError("--run goes with --queries", ctx=context)
     from rag_assets.evaluation.questions import read_queries
     from rag_assets.evaluation.trec import run_lines, write_run
+    from rag_assets.pipeline.opening import knowledge_base
     from rag_assets.query.filters import parse_filters
     from rag_assets.query.results import to_json
 
@@ -59,7 +60,7 @@ def search(
     search_mode, count = chosen_mode(mode, retriever, chosen.mode), k or chosen.k
     conditions = parse_filters(filters)
     levels = chosen_levels(level, dynamic, chosen)
-    base = home.knowledge_base()
+    base = knowledge_base(home)
     if queries is not None:
         results = base.search_all(
             read_queries(queries),
@@ -120,11 +121,12 @@ def sql(
         raise click.UsageError("--raw goes with --csv", ctx=context)
     import duckdb
 
+    from rag_assets.pipeline.opening import readable_snapshot
     from rag_assets.serve.sql.database import open_database
     from rag_assets.serve.sql.rules import one_line
 
     home = open_home(context)
-    with open_database(home.lake, home.readable_snapshot()) as connection:
+    with open_database(home.lake, readable_snapshot(home)) as connection:
         try:
             cursor = connection.execute(query_file.read() if query_file else query or "")
             columns = [column[0] for column in cursor.description or []] if cursor else []

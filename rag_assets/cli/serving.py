@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from rag_assets.contracts.ports import Embedder
     from rag_assets.pipeline.home import Home
-    from rag_assets.query.published import Published
     from rag_assets.serve.service import ServeOptions, Service
 
 
@@ -42,6 +41,7 @@ def mcp(context: click.Context, host: str | None, port: int | None, *, http: boo
 
         serve_home(home, host, port, attach, PATH)
         return
+    from rag_assets.pipeline.opening import published
     from rag_assets.query.contents.page_images import PageImages
     from rag_assets.serve.mcp.transports import serve_stdio
     from rag_assets.serve.service import Service
@@ -77,6 +77,7 @@ def serve_home(
 
     check_exposure(address, token)
     threading.Thread(target=_load_embedder, args=(home.embedder,), name="load-embedder", daemon=True).start()
+    from rag_assets.pipeline.opening import published
     from rag_assets.serve.api.app import create_app
     from rag_assets.serve.api.connections import ConnectionLimits
     from rag_assets.serve.api.server import announce, open_socket, serve_app
@@ -95,13 +96,6 @@ def _load_embedder(embedder: "Embedder") -> None:
 
     with suppress(RagAssetsError):  # the first search tells of it
         embedder.embed(["warm up"], EmbeddingKind.QUERY)
-
-
-def published(home: "Home") -> "Published":
-    """The published versions of a knowledge base."""
-    from rag_assets.query.published import Published
-
-    return Published(home.lake, home.snapshots, home.knowledge_base, read_calls=home.read_calls)
 
 
 def serve_options(home: "Home", host: str) -> "ServeOptions":

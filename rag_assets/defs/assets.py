@@ -25,6 +25,7 @@ from rag_assets.defs.retention import drop_old_runs
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.pipeline.freshness import step_facts, unfinished_steps
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.language_models import language_model
 from rag_assets.pipeline.steps import STEPS, Outcome, Step, Work
 from rag_assets.store.incremental import clear_shard, clear_whole
 from rag_assets.store.lake import WHOLE
@@ -79,7 +80,7 @@ def step_assets(step: Step) -> dg.AssetsDefinition:
 
 def _work(context: dg.AssetExecutionContext, home: HomeResource, base: Home, step: Step, progress: Progress) -> Work:
     run_id, listing, every = context.run.run_id, None, False
-    model = base.language_model(run_id) if step.asks_model and _is_on(base, step) else ExtractiveModel()
+    model = language_model(base, run_id) if step.asks_model and _is_on(base, step) else ExtractiveModel()
     if not step.reads and step.sharded:  # it reads the sources
         base.lake.check_shard_count()
         listing = base.listing(allow_empty=home.allow_empty)

@@ -6,6 +6,7 @@ import dagster as dg
 
 from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource
+from rag_assets.pipeline.language_models import forget_unusable_answers
 from rag_assets.pipeline.reindex import force_documents
 from rag_assets.pipeline.steps import FORCED
 
@@ -43,7 +44,7 @@ def build_reindex_job(index_job: Callable[[HomeResource], dg.JobDefinition]) -> 
     def force_and_index(context: dg.OpExecutionContext, home: dg.ResourceParam[HomeResource]) -> list[str]:
         """Returns the ids of the documents."""
         forced = force_documents(home.open().lake, context.op_config["documents"], context.op_config["steps"])
-        home.open().forget_unusable_answers(forced.documents)
+        forget_unusable_answers(home.open(), forced.documents)
         context.log.info("%d documents in %d shards", len(forced.documents), len(forced.shards))
         if forced.shards:
             index_job(home).execute_in_process(instance=context.instance, tags=shard_tags(forced.shards))

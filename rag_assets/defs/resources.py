@@ -12,6 +12,7 @@ import dagster as dg
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class KnowledgeBaseResource:
 
     def open(self) -> "KnowledgeBase":
         """The version that is published now."""
-        return self.home.look().knowledge_base()
+        return knowledge_base(self.home.look())
 
 
 def resources(home: HomeResource, progress: "Progress") -> dict[str, dg.ResourceDefinition]:

@@ -1,16 +1,25 @@
-"""Opening a knowledge base from Python, in one call.
+"""Opening what a knowledge base has published: for the servers and commands, and from Python in one call.
 
 What stays out: following versions that are published later (`rag_assets.query.published.Published`), and indexing.
 """
 
+import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from rag_assets.contracts.ports import Rewriter
+    import pyarrow as pa
+
+    from rag_assets.contracts.ports import Reranker, Rewriter
+    from rag_assets.pipeline.home import Home
     from rag_assets.query import HydeOptions, KnowledgeBase
-    from rag_assets.query.published import OpenVersion
+    from rag_assets.query.published import OpenVersion, Published
+    from rag_assets.store.snapshots import Snapshot
+
+_log = logging.getLogger(__name__)
 
 
 def open_version(
@@ -35,18 +44,15 @@ def open_version(
     """
     from pathlib import Path
 
-    from rag_assets.contracts.errors import QueryError
     from rag_assets.pipeline.home import Home
     from rag_assets.pipeline.settings import load_settings
     from rag_assets.query.contents.contents import Contents
     from rag_assets.query.published import OpenVersion
 
     opened = Home(load_settings(**({} if home is None else {"home": Path(home)}), **settings))
-    snapshot = opened.readable_snapshot()
-    if snapshot is None:
-        raise QueryError(f"nothing is indexed in {opened.path}; run `rag-assets index FOLDER` first")
-    base = opened.knowledge_base(snapshot, hyde=hyde, rewriter=rewriter)
-    return OpenVersion(snapshot, base, Contents(opened.lake, snapshot, opened.read_calls))
+    snapshot = _published(opened)
+    base = knowledge_base(opened, snapshot, hyde=hyde, rewriter=rewriter)
+    return OpenVersion(snapshot, base, Contents(opened.lake, snapshot, partial(_calls, opened)))
 
 
 def open_knowledge_base(
@@ -68,3 +74,99 @@ def open_knowledge_base(
         SettingsError: As for `open_version`, like the other errors.
     """
     return open_version(home, hyde=hyde, rewriter=rewriter, **settings).base
+
+
+def readable_snapshot(home: "Home") -> "Snapshot | None":
+    """The version that readers see, or one that is intact where that is damaged, which is said; None for none.
+
+    Raises:
+        StoreError: Versions were published, and none can be read any more.
+    """
+    from rag_assets.contracts.errors import StoreError
+    from rag_assets.store.damage import intact_version
+
+    snapshot, problem = intact_version(home.snapshots)
+    if problem and snapshot is None:
+        raise StoreError(f"{home.path}: {problem}")
+    if problem:
+        _log.warning("%s", problem)
+    return snapshot
+
+
+def knowledge_base(
+    home: "Home",
+    snapshot: "Snapshot | None" = None,
+    *,
+    hyde: "HydeOptions | None" = None,
+    rewriter: "Rewriter | None" = None,
+) -> "KnowledgeBase":
+    """The published version, for searching.
+
+    Args:
+        home: The knowledge base on disk.
+        snapshot: A version; None for the one that readers see.
+        hyde: As for `open_version`.
+        rewriter: As for `open_version`.
+
+    Raises:
+        QueryError: Nothing is published yet, or it was indexed with another embedder.
+    """
+    from rag_assets.contracts.errors import QueryError
+    from rag_assets.pipeline.language_models import query_model
+    from rag_assets.query import KnowledgeBase, QueryModels, QueryOptions, StoredTables
+
+    snapshot = snapshot or _published(home)
+    if snapshot.embedder != home.embedder.name:
+        raise QueryError(
+            f"{home.path} was indexed with {snapshot.embedder}, the settings name {home.embedder.name}; "
+            "run `rag-assets index`"
+        )
+    options = QueryOptions(
+        home.options.search_defaults,
+        home.options.reader,
+        home.options.global_answers,
+        hyde or _hyde_options(home),
+        home.settings.reranking.candidates,
+    )
+    models = QueryModels(query_model(home), rewriter, reranker(home))
+    stored = StoredTables(home.lake, snapshot.tables)
+    return KnowledgeBase(home.vectors, home.embedder, snapshot.vector_tables, options, stored, models)
+
+
+def published(home: "Home") -> "Published":
+    """The published versions of a knowledge base, each opened when it is asked for."""
+    from rag_assets.query.published import Published
+
+    return Published(home.lake, home.snapshots, partial(knowledge_base, home), read_calls=partial(_calls, home))
+
+
+def reranker(home: "Home") -> "Reranker | None":
+    """The reranker that the settings name, if any."""
+    if not home.settings.reranking.model:
+        return None
+    from rag_assets.models.embedding.cross_encoder import CrossEncoderReranker
+
+    return CrossEncoderReranker(home.settings.reranking.model, home.settings.embedding.threads)
+
+
+def _calls(home: "Home", columns: "Sequence[str]") -> "pa.Table":
+    """Columns of all calls of language models so far, with `call_id`."""
+    return home.ledger().rows(columns=columns)
+
+
+def _published(home: "Home") -> "Snapshot":
+    from rag_assets.contracts.errors import QueryError
+
+    if (snapshot := readable_snapshot(home)) is None:
+        raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
+    return snapshot
+
+
+def _hyde_options(home: "Home") -> "HydeOptions":
+    from rag_assets.pipeline.language_models import query_model
+    from rag_assets.query import Fusion, Generator, HydeOptions
+
+    chosen = home.settings.search
+    models = [model for name in chosen.hyde_models if (model := query_model(home, name)) is not None]
+    generators = tuple(Generator(model, seed) for model in models for seed in range(chosen.hyde_passages))
+    return HydeOptions(generators, chosen.hyde_passages, Fusion(chosen.hyde_fusion))

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rag_assets.graph.entities.tables import EntityOptions
     from rag_assets.graph.mentions.tables import MentionOptions
     from rag_assets.graph.reports.dialogues import ReportOptions
+    from rag_assets.models.language_models import ModelChoice
+    from rag_assets.models.openai.embedder import EmbeddingsRoute
     from rag_assets.parsing.parse import ParsingLimits
     from rag_assets.query import GlobalOptions, ReaderOptions, SearchDefaults
 
@@ -151,3 +153,41 @@ class StepOptions:
         chosen = self._settings.search
         levels = LevelChoice(chosen.global_level, chosen.global_dynamic)
         return SearchDefaults(chosen.mode, chosen.ask_mode, chosen.k, levels)
+
+    @property
+    def embeddings_route(self) -> "EmbeddingsRoute":
+        """How an embedder behind a server is asked."""
+        from rag_assets.models.openai.embedder import EmbeddingsRoute
+        from rag_assets.models.openai.endpoint import Endpoint
+
+        chosen = self._settings.embedding
+        endpoint = Endpoint(chosen.base_url, chosen.api_key.get_secret_value() if chosen.api_key else None)
+        return EmbeddingsRoute(endpoint, chosen.query_prefix, chosen.passage_prefix, chosen.window_tokens)
+
+    @property
+    def language_model(self) -> "ModelChoice":
+        """The language model, and how it is called."""
+        from rag_assets.models.language_models import ModelChoice
+        from rag_assets.models.structured import Repeats
+
+        chosen = self._settings.language_model
+        return ModelChoice(
+            chosen.provider,
+            chosen.model,
+            chosen.base_url,
+            chosen.api_key.get_secret_value() if chosen.api_key else None,
+            chosen.catalogue,
+            chosen.context_tokens,
+            chosen.temperature,
+            chosen.concurrency,
+            chosen.requests_per_minute,
+            chosen.tokens_per_minute,
+            chosen.attempts,
+            chosen.timeout_seconds,
+            chosen.batch,
+            chosen.batch_from,
+            chosen.batch_requests,
+            chosen.batch_poll_seconds,
+            outage_seconds=chosen.outage_seconds,
+            repeats=Repeats(chosen.empty_repeats, chosen.refusal_repeats, chosen.broken_repeats, chosen.repeat_runs),
+        )

@@ -16,6 +16,7 @@ from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.generation import Completion, Request, request_key
 from rag_assets.models.catalogue import ModelFacts
 from rag_assets.pipeline.freshness import changes_to_index, step_facts
+from rag_assets.pipeline.language_models import check_language_model, language_model
 from rag_assets.pipeline.steps import STEPS, Work, model_steps
 from rag_assets.store.files import write_atomically
 from rag_assets.store.lake import Lake
@@ -167,7 +168,7 @@ def _planning_model(home: "Home") -> "tuple[PlanningModel, str | None]":
     foresee = dict.fromkeys(FORESEEN_STEPS, foreseen_findings)
     planning = partial(PlanningModel, home.language_model_name, find=partial(_stored, home), foresee=foresee)
     try:
-        return planning(home.language_model(), typical_output_tokens=typical), None
+        return planning(language_model(home), typical_output_tokens=typical), None
     except ModelError as error:  # the limits of a model may be its server's to tell
         return planning(None, typical_output_tokens=typical), str(error)
 
@@ -184,14 +185,14 @@ class _NoRecognizer:
 def _asking(home: "Home", model: "PlanningModel") -> "StructuredModel":
     from rag_assets.models.structured import StructuredModel
 
-    choice = home.model_choice  # with its repeats: stored answers of no use are asked again
+    choice = home.options.language_model  # with its repeats: stored answers of no use are asked again
     return StructuredModel(model, choice.temperature, repeats=choice.repeats)
 
 
 def _calibrated(home: "Home", model: "PlanningModel") -> str | None:
     """Have the model itself count tokens; why it cannot, if so."""
     try:
-        home.check_language_model()
+        check_language_model(home)
         model.calibrate()
     except (ModelError, SettingsError) as error:
         return str(error)
@@ -206,7 +207,7 @@ def _stored(home: "Home", request: Request) -> Completion | None:
 
 
 def _priced(home: "Home", model: "PlanningModel", marks: str, documents: int, notes: Sequence[str]) -> Plan:
-    facts = home.model_choice.facts or ModelFacts()
+    facts = home.options.language_model.facts or ModelFacts()
     chosen = home.settings.language_model
     steps = list(model.steps.values())
     has_batches = chosen.provider == "anthropic"
@@ -271,7 +272,7 @@ def take_plan(home: "Home", listing: "Listing", changes: "Changes") -> dict[str,
 def _marks(home: "Home", listing: "Listing", changes: "Changes") -> str:
     """Digest of what a plan was made for."""
     files = [f"{name} {listing.files[name].fingerprint}" for name in (*changes.new, *changes.changed)]
-    model = (home.language_model_name, repr(home.model_choice.facts), facts_digest(step_facts(home)))
+    model = (home.language_model_name, repr(home.options.language_model.facts), facts_digest(step_facts(home)))
     return digest(*model, *files, "", *changes.gone, "", *changes.shards)
 
 
@@ -283,7 +284,7 @@ def _notes(home: "Home", problem: str | None) -> list[str]:
         problem: Why the model has not counted tokens itself; None where it has.
     """
     notes = []
-    if home.model_choice.facts is None:
+    if home.options.language_model.facts is None:
         notes.append("the price of the model is not known: state it in a file that language_model.catalogue names")
     if problem:
         notes.append(f"tokens are estimated from characters: {problem}")

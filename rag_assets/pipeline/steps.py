@@ -257,9 +257,10 @@ def _summarize_files(work: Work) -> Outcome:
 
 def _classify(work: Work) -> Outcome:
     from rag_assets.enrich.facets.tables import update_facets
+    from rag_assets.store.vectors.store import CachedEmbedder
 
     home, read_tokens = work.home, work.home.settings.enrichment.read_tokens
-    embedder = home.cached_embedder if work.lake is home.lake else home.embedder
+    embedder = CachedEmbedder(home.embedder, home.vectors) if work.lake is home.lake else home.embedder
     return Outcome(
         update_facets(work.lake, work.shards, work.model, embedder, home.taxonomy, read_tokens, work.progress)
     )

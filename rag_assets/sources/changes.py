@@ -5,6 +5,7 @@ Reads listings and stored tables only; hashes and parses nothing, so that a sens
 
 import json
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -260,6 +261,11 @@ def stored_documents(lake: Lake, shards: Iterable[str] | None = None) -> dict[st
     columns = ["document_id", "source_name", "uri", "fingerprint", "content_sha256", "status"]
     rows: pa.Table = lake.read(DOCUMENTS, shards, columns)
     return {row.pop("document_id"): row for row in rows.to_pylist()}
+
+
+def stored_counts(lake: Lake) -> dict[str, int]:
+    """Number of stored documents by source name."""
+    return dict(Counter(str(state["source_name"]) for state in stored_documents(lake).values()))
 
 
 def find_changes(lake: Lake, listing: Listing) -> Changes:

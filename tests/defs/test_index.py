@@ -24,6 +24,7 @@ from rag_assets.defs.resources import HomeResource, LogProgress
 from rag_assets.parsing.documents import update_documents
 from rag_assets.pipeline.freshness import unfinished_steps
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import Lake, shard_of
 
@@ -98,7 +99,7 @@ def test_only_rows_of_the_changed_document_change(home: Home) -> None:
     touched = shard_of("specs/3.md")
     for table, old in versions.items():
         assert {s for s, v in home.lake.latest(table).items() if old.get(s) != v} == {touched}
-    assert "まったく別の話題" in Home(home.settings).knowledge_base().search("まったく別の話題", k=1).hits[0].text
+    assert "まったく別の話題" in knowledge_base(Home(home.settings)).search("まったく別の話題", k=1).hits[0].text
 
 
 def test_a_deleted_file_leaves_no_trace(home: Home) -> None:
@@ -109,7 +110,7 @@ def test_a_deleted_file_leaves_no_trace(home: Home) -> None:
     assert run_index(home).gone == ("specs/gone.md",)
     for name, rows in published(home).items():
         assert not [row for row in rows if "gone.md" in str(row) or "秘密の計画" in str(row)], name
-    hits = Home(home.settings).knowledge_base().search("秘密の計画", k=10).hits
+    hits = knowledge_base(Home(home.settings)).search("秘密の計画", k=10).hits
     assert {hit.document_id for hit in hits} == {"specs/kept.md"}
 
 
@@ -229,7 +230,7 @@ def test_an_encrypted_file_is_indexed_once_its_password_is_given(home: Home) -> 
         run_index(home)
         assert home.lake.read(CHUNKS).num_rows == found
         assert unfinished_steps(home) == []
-    assert "秘密の料金表" in Home(home.settings).knowledge_base().search("料金表", k=1).hits[0].text
+    assert "秘密の料金表" in knowledge_base(Home(home.settings)).search("料金表", k=1).hits[0].text
 
 
 def test_an_unmounted_source_loses_nothing(home: Home) -> None:
@@ -258,7 +259,7 @@ def test_broken_tables_are_not_published(home: Home) -> None:
     home.lake.write(CHUNKS, shard, orphans, home.lake.inputs(CHUNKS, shard))
     run_index(home, succeeds=False)
     assert home.snapshots.current() == before
-    assert Home(home.settings).knowledge_base().search("料金表", k=1).hits[0].document_id == "specs/a.md"
+    assert knowledge_base(Home(home.settings)).search("料金表", k=1).hits[0].document_id == "specs/a.md"
 
 
 def test_a_half_finished_run_of_others_is_not_published(home: Home) -> None:
@@ -292,9 +293,9 @@ def test_rows_indexed_from_an_older_state_are_not_published_and_are_mended(home:
         assert dg.materialize(parts, instance=instance, resources=resources, partition_key=shard).success
         alone = [definitions.get_assets_def("snapshot")]
         assert not dg.materialize(alone, instance=instance, resources=resources, raise_on_error=False).success
-    assert "3600" in Home(home.settings).knowledge_base().search("有効期限", k=1).hits[0].text
+    assert "3600" in knowledge_base(Home(home.settings)).search("有効期限", k=1).hits[0].text
     run_index(home)
-    assert "9999" in Home(home.settings).knowledge_base().search("有効期限", k=1).hits[0].text
+    assert "9999" in knowledge_base(Home(home.settings)).search("有効期限", k=1).hits[0].text
 
 
 def test_readers_can_be_moved_back_to_an_earlier_version(home: Home) -> None:
@@ -303,11 +304,11 @@ def test_readers_can_be_moved_back_to_an_earlier_version(home: Home) -> None:
     write(home, "b.md", note("受付番号"))
     run_index(home)
     home.snapshots.roll_back(1)
-    hits = Home(home.settings).knowledge_base().search("受付番号", k=10).hits
+    hits = knowledge_base(Home(home.settings)).search("受付番号", k=10).hits
     assert {hit.document_id for hit in hits} == {"specs/a.md"}
     assert run_index(home).shards == ()
     home.snapshots.roll_back(2)
-    assert len(Home(home.settings).knowledge_base().search("受付番号", k=10).hits) == 2
+    assert len(knowledge_base(Home(home.settings)).search("受付番号", k=10).hits) == 2
 
 
 def test_a_killed_run_is_finished_by_the_next(home: Home, tmp_path: Path) -> None:

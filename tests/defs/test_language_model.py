@@ -28,6 +28,7 @@ from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
 from rag_assets.pipeline.freshness import all_stand_ins, changes_to_index
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.language_models import forget_unusable_answers, language_model
 from rag_assets.pipeline.plan import make_plan
 from rag_assets.pipeline.reindex import force_documents
 from rag_assets.pipeline.settings import load_settings
@@ -312,7 +313,7 @@ def test_the_graph_is_planned_as_it_is_made(folder: Path) -> None:
         update_documents(home.lake, listing, SHARDS, home.options.parsing, 1, silent)
         update_chunks(home.lake, SHARDS, home.embedder, chunks_key(home), 256, 0.1, silent)
         for step in model_steps(home):
-            step.update(Work(home, home.lake, SHARDS, home.language_model("run"), silent))
+            step.update(Work(home, home.lake, SHARDS, language_model(home, "run"), silent))
     home.ledger().compact()
     made = Counter(home.lake.read(MODEL_CALLS, columns=["step"])["step"].to_pylist())
     planned: Counter[str] = Counter()
@@ -395,7 +396,7 @@ class FaultyServer(ModelServer):
 
 def summarize_pages(home: Home, run: str) -> None:
     [step] = [step for step in STEPS if step.name == "summarize_pages"]
-    step.update(Work(home, home.lake, SHARDS, home.language_model(run), silent))
+    step.update(Work(home, home.lake, SHARDS, language_model(home, run), silent))
 
 
 def test_answers_of_no_use_are_asked_again_and_what_stands_in_for_them_is_told(folder: Path) -> None:
@@ -431,7 +432,7 @@ def test_answers_of_no_use_are_asked_again_and_what_stands_in_for_them_is_told(f
         made = [row for row in home.ledger().rows().to_pylist() if not row["cache_hit"]]
         assert sum(row["outcome"] != "repeated" for row in made) == len(server.asked)
         server.healed = True
-        home.forget_unusable_answers(force_documents(home.lake, ["**/REFUSED.md"], list(FORCED)).documents)
+        forget_unusable_answers(home, force_documents(home.lake, ["**/REFUSED.md"], list(FORCED)).documents)
         summarize_pages(home, "forced")
         assert all_stand_ins(home)["page_summaries"].count == 0
 

@@ -7,6 +7,7 @@ import pytest
 from rag_assets.evaluation.evidence import Corpus, Level, Target
 from rag_assets.evaluation.questions import Evidence, Question
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import readable_snapshot
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import StoredTables
 
@@ -18,7 +19,7 @@ SHEET = "2. B10103（顧客登録）"
 @pytest.fixture(scope="module")
 def corpus(sample_home: Path) -> Corpus:
     home = Home(load_settings(home=sample_home))
-    snapshot = home.readable_snapshot()
+    snapshot = readable_snapshot(home)
     assert snapshot is not None
     return Corpus(StoredTables(home.lake, snapshot.tables))
 

@@ -15,6 +15,7 @@ from rag_assets.evaluation.questions import Evidence, Question, question_line, r
 from rag_assets.evaluation.runs import Evaluation, RunOptions, System, evaluate
 from rag_assets.evaluation.scores import ALL, compared, figures, warnings
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import knowledge_base, readable_snapshot
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import StoredTables
 
@@ -53,9 +54,9 @@ def questions_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def evaluation(sample_home: Path) -> Evaluation:
     home = Home(load_settings(home=sample_home))
-    snapshot = home.readable_snapshot()
+    snapshot = readable_snapshot(home)
     assert snapshot is not None
-    corpus, base = Corpus(StoredTables(home.lake, snapshot.tables)), home.knowledge_base()
+    corpus, base = Corpus(StoredTables(home.lake, snapshot.tables)), knowledge_base(home)
     systems = [System(mode, base, corpus, mode) for mode in ("fulltext", "vector")]
     return evaluate(systems, QUESTIONS[:-1], RunOptions(answers=True))
 

@@ -10,6 +10,7 @@ import pytest
 from rag_assets.contracts.errors import ModelError
 from rag_assets.models.embedding.cross_encoder import CrossEncoderReranker
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import reranker
 from rag_assets.pipeline.settings import load_settings
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "alpha", "beta", "gamma", "delta"]
@@ -47,9 +48,9 @@ def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_settings_choose_it(tmp_path: Path) -> None:
-    assert Home(load_settings(home=tmp_path)).reranker is None
-    reranker = Home(load_settings(home=tmp_path, reranking={"model": "some/model"})).reranker
-    assert isinstance(reranker, CrossEncoderReranker)
+    assert reranker(Home(load_settings(home=tmp_path))) is None
+    found = reranker(Home(load_settings(home=tmp_path, reranking={"model": "some/model"})))
+    assert isinstance(found, CrossEncoderReranker)
 
 
 def test_the_name_follows_the_files(tmp_path: Path) -> None:

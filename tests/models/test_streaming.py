@@ -22,6 +22,7 @@ from rag_assets.models.openai.endpoint import Endpoint
 from rag_assets.models.openai.model import OpenAICaller
 from rag_assets.models.providers import CallError, CallProblem
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.language_models import language_model
 from rag_assets.pipeline.settings import load_settings
 
 CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
@@ -214,8 +215,8 @@ def test_what_was_told_live_is_stored_and_written_down(small_llama_server: Llama
     home = Home(load_settings(home=tmp_path, language_model=chosen))
     told: list[str] = []
     request = ask(told, max_tokens=8, temperature=0.0)
-    (first,) = home.language_model().generate([request])
-    (again,) = home.language_model().generate([replace(request, progress=lambda _: pytest.fail("told again"))])
+    (first,) = language_model(home).generate([request])
+    (again,) = language_model(home).generate([replace(request, progress=lambda _: pytest.fail("told again"))])
     assert told[-1] == first.text == again.text
     assert (first.stored, again.stored) == (False, True)
     rows = home.ledger().rows(columns=["cache_hit", "output_tokens"]).to_pylist()

@@ -47,7 +47,8 @@ def make_client() -> "Iterator[MakeClient]":
     """Makes clients of apps in this process."""
     from starlette.testclient import TestClient
 
-    from rag_assets.cli.serving import published, serve_options, source_folders
+    from rag_assets.cli.serving import serve_options, source_folders
+    from rag_assets.pipeline.opening import published
     from rag_assets.serve.api import create_app
 
     apps = []

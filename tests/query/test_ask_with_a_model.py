@@ -12,6 +12,8 @@ from query_fixtures import build
 from rag_assets.cli import main
 from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.language_models import language_model
+from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import MODES, Answer, Answered, EvidenceFound, TextPiece
 from rag_assets.query.ask.quotes import stands_in
@@ -46,7 +48,7 @@ def test_an_answer_is_written_live(
     chosen = {"provider": "openai", "model": "small", "base_url": small_llama_server.openai_url, "temperature": 0}
     home = Home(load_settings(home=tmp_path / "home", language_model=chosen))
     options = replace(OPTIONS.reader, context_tokens=500, answer_tokens=120)
-    base = make_base(store, embedder, versions, model=home.language_model(), reader=options)
+    base = make_base(store, embedder, versions, model=language_model(home), reader=options)
     events = list(base.ask_stream("What does the annual plan mention?", mode, 2))
     assert isinstance(events[0], EvidenceFound)
     assert isinstance(events[-1], Answered)
@@ -89,7 +91,7 @@ def test_every_mode_answers_on_the_sample(sample: Path, llama_server: LlamaServe
         "global_answer_tokens": 400,
     }
     settings = {"language_model": {**model, "timeout_seconds": 600}, "graph": {"enabled": True}, "search": search}
-    base = Home(load_settings(home=sample, **settings)).knowledge_base()
+    base = knowledge_base(Home(load_settings(home=sample, **settings)))
     written, supported = 0, 0
     for mode in MODES:  # some minutes
         answer = base.ask("顧客登録で顧客名が重複したときのHTTPステータスコードは？", mode, 3)

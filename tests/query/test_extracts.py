@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.ask.answers import Sentence, Source
 from rag_assets.query.ask.extracts import extracts, listed
@@ -88,7 +89,7 @@ def test_near_passages_are_not_said_to_lack_the_words() -> None:
 @pytest.mark.parametrize("k", [5, 10])
 def test_the_sample_answers_what_stands_in_it(sample_home: Path, k: int) -> None:
     """The threshold was chosen on these questions; on others of this kind it errs a little more often."""
-    base = Home(load_settings(home=sample_home)).knowledge_base()
+    base = knowledge_base(Home(load_settings(home=sample_home)))
 
     def share(questions: tuple[str, ...]) -> float:
         assert len(questions) >= 20

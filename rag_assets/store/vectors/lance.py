@@ -18,7 +18,7 @@ class _Deferred(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or self.__spec__ is None or self.__spec__.loader is None:
             raise AttributeError(name)
-        self.__class__ = ModuleType
+        self.__class__ = ModuleType  # type: ignore[assignment]
         self.__spec__.loader.exec_module(self)
         return getattr(self, name)
 

@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -15,9 +16,9 @@ import pytest
 from api_server import MakeClient, RunningServer, running
 from starlette.testclient import TestClient
 
-from rag_assets.cli.serving import published
 from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import knowledge_base, published
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Answer, Answered, EvidenceFound, TextPiece, Trace
 from rag_assets.query.published import NothingPublished, Published
@@ -88,7 +89,7 @@ def test_it_follows_the_versions_that_are_published(moved: Home, make_client: Ma
 
 
 def test_a_version_is_let_go_after_its_last_request(moved: Home) -> None:
-    following = Published(moved.lake, moved.snapshots, moved.knowledge_base, check_seconds=0)
+    following = Published(moved.lake, moved.snapshots, partial(knowledge_base, moved), check_seconds=0)
     held = following.current()
     gone = weakref.ref(held.base)
     publish_again(moved)
@@ -105,7 +106,7 @@ def test_a_new_version_that_cannot_be_opened_leaves_the_one_before(moved: Home) 
     def opened(snapshot: Snapshot) -> object:
         if snapshot.number == 2:
             raise StoreError("a file is gone")
-        return moved.knowledge_base(snapshot)
+        return knowledge_base(moved, snapshot)
 
     following = Published(moved.lake, moved.snapshots, opened, check_seconds=0)  # type: ignore[arg-type]
     assert following.current().snapshot.number == 1
@@ -124,7 +125,7 @@ def test_others_are_not_held_up_while_a_version_is_opened(moved: Home) -> None:
         if snapshot.number == 2:
             opening.set()
             assert go_on.wait(10)
-        return moved.knowledge_base(snapshot)
+        return knowledge_base(moved, snapshot)
 
     following = Published(moved.lake, moved.snapshots, opened, check_seconds=0)  # type: ignore[arg-type]
     following.current()

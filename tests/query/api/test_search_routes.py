@@ -9,6 +9,7 @@ import pytest
 from api_server import RunningServer
 
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.query.results import to_json
 
 QUESTION = "顧客登録で重複登録エラーになるのはどのようなときか"
@@ -24,7 +25,7 @@ def events(text: str) -> list[tuple[str, dict[str, object]]]:
 
 
 def test_a_search_gives_what_python_gives(api: httpx.Client, sample: Home) -> None:
-    expected = to_json(sample.knowledge_base().search("顧客登録", "auto", 3))
+    expected = to_json(knowledge_base(sample).search("顧客登録", "auto", 3))
     by_address = api.get("/search", params={"q": "顧客登録", "k": 3})
     by_body = api.post("/search", json={"query": "顧客登録", "k": 3, "mode": "auto"})
     for response in (by_address, by_body):

@@ -1,0 +1,94 @@
+"""The language model of a knowledge base, opened with its ledger, its budget and the answers that were paid for."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from rag_assets.pipeline.home import Home
+
+if TYPE_CHECKING:
+    from rag_assets.contracts.ports import LanguageModel
+
+_FITTING: "WeakSet[Home]" = WeakSet()  # whose provider takes the schemas of all answers
+
+
+def language_model(home: Home, run_id: str | None = None, patience_seconds: float = math.inf) -> "LanguageModel":
+    """The language model that the settings name.
+
+    Args:
+        home: The knowledge base.
+        run_id: Dagster run that asks; None outside a run.
+        patience_seconds: How long a provider that cannot answer is tried, at most.
+
+    Raises:
+        SettingsError: The settings do not fit, or the provider does not take what a step of a run asks.
+    """
+    if run_id is not None:
+        _check_schemas(home)
+    from rag_assets.models.accounts.budget import Budget
+    from rag_assets.models.anthropic.batch_files import BatchFiles
+    from rag_assets.models.language_models import BATCHES_FOLDER, load_language_model
+    from rag_assets.models.structured import NO_REPEATS
+
+    chosen, ledger, folder = home.settings.language_model, home.ledger(run_id), home.path / "models"
+    batches_usd = BatchFiles(folder / BATCHES_FOLDER).price_usd
+    budget = Budget(folder / "budget", ledger, chosen.budget_usd, chosen.run_budget_usd, batches_usd)
+    choice = replace(home.options.language_model, patience_seconds=patience_seconds)
+    if run_id is None:  # a person waits for the answer to a query
+        choice = replace(choice, repeats=NO_REPEATS)
+    return load_language_model(choice, folder, ledger, budget)
+
+
+def query_model(home: Home, name: str = "") -> "LanguageModel | None":
+    """A language model for queries, which uses no batches and little patience; None where it does not write.
+
+    Args:
+        home: The knowledge base.
+        name: Another model at the same provider; empty for the one that the settings name.
+    """
+    if home.language_model_name == "extractive":
+        return None
+    own = home.settings.language_model
+    chosen = own.model_copy(update={"batch": "never", "model": name or own.model})
+    asked = Home(home.settings.model_copy(update={"language_model": chosen}))
+    return language_model(asked, patience_seconds=home.settings.search.model_patience_seconds)
+
+
+def check_language_model(home: Home) -> None:
+    """Find out before work begins whether the settings fit, and there is a server where they say so.
+
+    Raises:
+        SettingsError: A budget is set, but no price is known, or the provider does not take what a step asks.
+        ModelError: Nobody listens at the address of the server.
+    """
+    from rag_assets.models.language_models import check_price, check_reachable
+
+    chosen = home.settings.language_model
+    _check_schemas(home)
+    if chosen.budget_usd is not None or chosen.run_budget_usd is not None:
+        check_price(home.options.language_model)
+    check_reachable(home.options.language_model)
+
+
+def forget_unusable_answers(home: Home, documents: Sequence[str]) -> None:
+    """Remove stored answers on some documents that were of no use, so that the next run asks for them again.
+
+    Raises:
+        StoreError: The ledger cannot be read.
+    """
+    if home.language_model_name != "extractive" and (keys := home.ledger().unusable_keys(documents)):
+        home.answers.prune(None, None, keys=keys)
+
+
+def _check_schemas(home: Home) -> None:
+    """Find out, once, whether the provider takes the schemas of all answers."""
+    if home in _FITTING or home.language_model_name == "extractive":
+        return
+    from rag_assets.models.language_models import check_schemas
+    from rag_assets.pipeline.rehearsal import rehearsed_requests
+
+    entity_types = home.entity_types if home.settings.graph.enabled else None
+    check_schemas(home.options.language_model, rehearsed_requests(home.options, home.taxonomy, entity_types))
+    _FITTING.add(home)
