@@ -37,6 +37,7 @@ _CHANGES_SHOWN = 5
 @click.option("--answers", is_flag=True, help="Answer the questions as well, as `ask` does.")
 @click.option("--drafts", is_flag=True, help="Ask draft questions, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with every question here.")
 @click.option("--trec", type=click.Path(path_type=Path, file_okay=False), help="Write TREC runs and qrels here.")
 @click.option("--beir", type=click.Path(path_type=Path, file_okay=False), help="Write the set as a BEIR folder here.")
 @click.pass_context
@@ -49,6 +50,7 @@ def evaluate(
     levels: tuple[str, ...],
     dimensions: tuple[str, ...],
     measures: tuple[str, ...],
+    html: Path | None,
     trec: Path | None,
     beir: Path | None,
     *,
@@ -63,6 +65,7 @@ def evaluate(
     from rag_assets.cli.progress import progress_display
     from rag_assets.evaluation.evidence import Level
     from rag_assets.evaluation.questions import read_questions
+    from rag_assets.evaluation.report import report_page
     from rag_assets.evaluation.runs import MEASURES, RunOptions
     from rag_assets.evaluation.runs import evaluate as run
     from rag_assets.evaluation.scores import compared, figures, warnings
@@ -82,13 +85,17 @@ def evaluate(
     if beir is not None:
         write_beir(evaluation, systems[0].corpus.stored, beir)
     computed = figures(evaluation)
-    names = [*(f"{level} {name}" for name in measures for level in chosen), *headline_names(evaluation)]
-    comparisons = [compared(evaluation, *compare, list(dict.fromkeys(names)))] if compare else []
+    comparisons = [compared(evaluation, *compare, headline_names(evaluation))] if compare else []
     notes = warnings(evaluation)
+    if html is not None:
+        with html.open("w", encoding="utf-8") as page:
+            page.writelines(
+                report_page(f"{question_set.name} on {home.path}", evaluation, computed, comparisons, notes)
+            )
     if as_json:
         print_json(as_record(evaluation, computed, comparisons, notes))
     else:
-        _print_figures(evaluation, computed, by, measures[0] if measures else "R@5")
+        _print_figures(evaluation, computed, by)
         for comparison in comparisons:
             _print_comparison(comparison)
         for note in notes:
@@ -126,16 +133,13 @@ def _all_modes(home: "Home") -> list[str]:
     return [*modes, "two_step:file"]
 
 
-def _print_figures(
-    evaluation: "Evaluation", computed: "list[Figure]", dimensions: tuple[str, ...], measure: str
-) -> None:
+def _print_figures(evaluation: "Evaluation", computed: "list[Figure]", dimensions: tuple[str, ...]) -> None:
     from rag_assets.evaluation.runs import ANSWER
-    from rag_assets.evaluation.tables import group_tables, headline_names, meanings, overview_tables
+    from rag_assets.evaluation.tables import group_tables, headline_names, main_measure, meanings, overview_tables
 
     for table in overview_tables(evaluation, computed):
         _print(table)
-    level = evaluation.options.levels[-1]
-    for table in group_tables(evaluation, computed, dimensions, level, measure):
+    for table in group_tables(evaluation, computed, dimensions, *main_measure(evaluation)):
         _print(table)
     if evaluation.options.answers:
         for table in group_tables(evaluation, computed, dimensions, ANSWER, "correct"):

@@ -18,7 +18,7 @@ from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.results import Hit, ModelCall, SearchResult
 
 MEASURES = (
-    *("R@1", "R@5", "R@10", "All@5", "All@10", "Hit@1", "Hit@5", "HitRate@4"),
+    *("R@5", "R@1", "R@10", "All@5", "All@10", "Hit@1", "Hit@5", "HitRate@4"),
     *("MRR@4", "MRR@10", "nDCG@10", "MAP@10", "P@5"),
 )
 _GRANULARITY = {Level.DOCUMENT: "document", Level.PAGE: "page", Level.PASSAGE: "chunk"}

@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_assets.evaluation.evidence import Level
 from rag_assets.evaluation.judging import ANSWER_MEASURES
-from rag_assets.evaluation.runs import ANSWER, Evaluation, QuestionResult
+from rag_assets.evaluation.runs import ANSWER, MEASURES, Evaluation, QuestionResult
 from rag_assets.evaluation.scores import ALL, COST, ComparedSystems, Figure
 from rag_assets.evaluation.statistics import FEW, Interval
 
@@ -115,6 +115,11 @@ def comparison_table(comparison: ComparedSystems) -> TextTable:
     return TextTable(f"{comparison.first} against {comparison.second}", (*heads, "smallest visible"), rows)
 
 
+def main_measure(evaluation: Evaluation) -> tuple[Level, str]:
+    """Level and measure that kinds of questions are told apart by."""
+    return evaluation.options.levels[-1], evaluation.options.measures[0]
+
+
 def headline_names(evaluation: Evaluation) -> list[str]:
     """Level and measure of the figures that come first."""
     levels = (*reversed(evaluation.options.levels), *((ANSWER,) if evaluation.options.answers else ()))
@@ -198,8 +203,9 @@ def _result_record(result: QuestionResult) -> dict[str, Any]:
 def _headline(evaluation: Evaluation, level: Level | str) -> tuple[str, ...]:
     if level == ANSWER:
         return ANSWER_HEADLINE
-    chosen = tuple(name for name in HEADLINE if name in evaluation.options.measures)
-    return chosen or evaluation.options.measures
+    measures = evaluation.options.measures
+    asked = (name for name in measures if name not in MEASURES)
+    return tuple(dict.fromkeys((measures[0], *asked, *(name for name in HEADLINE if name in measures))))
 
 
 def _amounts(level: str) -> tuple[str, ...]:

@@ -2,8 +2,11 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import lxml.html
 import pytest
 from click.testing import CliRunner, Result
 
@@ -12,8 +15,10 @@ from rag_assets.evaluation.evidence import Corpus, Level
 from rag_assets.evaluation.judging import ANSWER_CHARS, holds_answer
 from rag_assets.evaluation.metrics import measured
 from rag_assets.evaluation.questions import Evidence, Question, question_line, read_qrels
-from rag_assets.evaluation.runs import Evaluation, RunOptions, System, evaluate
+from rag_assets.evaluation.report import report_page
+from rag_assets.evaluation.runs import Evaluation, Reply, RunOptions, System, evaluate
 from rag_assets.evaluation.scores import ALL, compared, figures, warnings
+from rag_assets.evaluation.tables import headline_names
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base, readable_snapshot
 from rag_assets.pipeline.settings import load_settings
@@ -127,6 +132,37 @@ def test_two_systems_compared(evaluation: Evaluation) -> None:
         if abs(one - other) > 0
     }
     assert changed == expected
+
+
+def test_the_page_escapes_what_documents_questions_and_models_say(evaluation: Evaluation) -> None:
+    hostile = "<script>alert(1)</script>\u202e&amp;"
+    first = replace(
+        evaluation.questions[0], text=hostile, history=(hostile,), note=hostile, answer_contains=((hostile,),)
+    )
+    reply = Reply(hostile, True, (), None, hostile)
+    results = {
+        system: {**of_system, first.id: replace(of_system[first.id], reply=reply)}
+        for system, of_system in evaluation.results.items()
+    }
+    passages = dict.fromkeys(evaluation.passages, hostile)
+    changed = replace(evaluation, questions=(first, *evaluation.questions[1:]), results=results, passages=passages)
+    names = headline_names(changed)
+    page = "".join(
+        report_page(
+            hostile, changed, figures(changed), [compared(changed, "fulltext", "vector", names)], warnings(changed)
+        )
+    )
+    assert "<script" not in page
+    assert "\u202e" not in page
+    assert page.count("&lt;script&gt;") >= 6
+    root: Any = lxml.html.document_fromstring(page)
+    assert len(root.findall(".//details[@id]")) == len(changed.questions)
+    shown = {each.text_content() for each in root.iter("h3")}
+    assert {"Passages, 4 questions", "Passage R@5 by length", "fulltext against vector"} <= shown
+    rows = root.xpath("//details[@id='q-returns']//tr[.//summary[@class='good']]")
+    assert rows
+    assert rows[0].xpath("string(td[2])") == "1"  # the first result of `fulltext`
+    assert "not indexed" in root.xpath("string(//details[@id='q-lost'])")
 
 
 def test_what_a_reader_has_to_know_is_said(evaluation: Evaluation) -> None:
