@@ -1,4 +1,4 @@
-"""The command `evaluate`: how good the knowledge base is, by questions whose answers are known."""
+"""The commands `evaluate`, how good the knowledge base is, and `questions`, by which questions that is told."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_assets.cli.console import open_home, print_json, print_table, say
+from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import GRAPH_GLOBAL_MODE, GRAPH_LOCAL_MODE, MODES
 
 if TYPE_CHECKING:
+    from rag_assets.evaluation.evidence import Corpus
     from rag_assets.evaluation.runs import Evaluation, System
     from rag_assets.evaluation.scores import ComparedSystems, Figure
     from rag_assets.evaluation.tables import TextTable
     from rag_assets.pipeline.home import Home
+    from rag_assets.store.snapshots import Snapshot
 
 _GRAPH_MODES = (GRAPH_LOCAL_MODE, GRAPH_GLOBAL_MODE)
 _LEVELS = ("document", "page", "passage")
@@ -74,6 +77,10 @@ def evaluate(
 
     home = open_home(context)
     questions = [each for each in read_questions(question_set, qrels) if drafts or not each.draft]
+    if not questions:
+        raise QueryError(
+            f"{question_set}: all questions are drafts: accept them by `rag-assets questions accept`, or say --drafts"
+        )
     systems = _systems(home, [*modes, *(compare or ())])
     chosen = tuple(Level(each) for each in _LEVELS if each in levels) or tuple(Level)
     by = dimensions or ("type",)
@@ -104,11 +111,8 @@ def evaluate(
 
 def _systems(home: "Home", names: list[str]) -> "list[System]":
     """What names mean, each once; versions are opened once."""
-    from rag_assets.contracts.errors import QueryError
-    from rag_assets.evaluation.evidence import Corpus
     from rag_assets.evaluation.runs import System, parse_system
-    from rag_assets.pipeline.opening import knowledge_base, readable_snapshot
-    from rag_assets.query import StoredTables
+    from rag_assets.pipeline.opening import knowledge_base
 
     wanted: list[str] = []
     for name in names or [home.settings.search.mode]:
@@ -117,14 +121,27 @@ def _systems(home: "Home", names: list[str]) -> "list[System]":
     for name in dict.fromkeys(wanted):
         mode, summaries, number = parse_system(name)
         if number not in opened:
-            snapshot = readable_snapshot(home) if number is None else home.snapshots.load(number)
-            if snapshot is None:
-                raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
-            corpus = Corpus(StoredTables(home.lake, snapshot.tables))
-            opened[number] = knowledge_base(home, snapshot), corpus
+            snapshot = _published(home) if number is None else home.snapshots.load(number)
+            opened[number] = knowledge_base(home, snapshot), _corpus(home, snapshot)
         base, corpus = opened[number]
         systems.append(System(name, base, corpus, mode, summaries))
     return systems
+
+
+def _published(home: "Home") -> "Snapshot":
+    from rag_assets.pipeline.opening import readable_snapshot
+
+    snapshot = readable_snapshot(home)
+    if snapshot is None:
+        raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
+    return snapshot
+
+
+def _corpus(home: "Home", snapshot: "Snapshot") -> "Corpus":
+    from rag_assets.evaluation.evidence import Corpus
+    from rag_assets.query import StoredTables
+
+    return Corpus(StoredTables(home.lake, snapshot.tables))
 
 
 def _all_modes(home: "Home") -> list[str]:
@@ -161,3 +178,65 @@ def _print_comparison(comparison: "ComparedSystems") -> None:
 def _print(table: "TextTable") -> None:
     say(table.title, bold=True)
     print_table(table.columns, table.rows)
+
+
+@click.group("questions")
+def question_sets() -> None:
+    """Question sets that `evaluate` reads: drafted from the documents, accepted by a person."""
+
+
+_SET = click.argument("question_set", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+
+
+@question_sets.command("new")
+@_SET
+@click.option("-n", "--count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Drafts at most.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Another number drafts others.")
+@click.pass_context
+def questions_new(context: click.Context, question_set: Path, count: int, seed: int) -> None:
+    """Append questions to FILE that are drafted from the documents, marked as drafts."""
+    from rag_assets.evaluation.drafts import draft_questions
+    from rag_assets.evaluation.questions import question_line, read_questions
+
+    home = open_home(context)
+    there = question_set.exists() and question_set.stat().st_size > 0
+    taken = read_questions(question_set) if there else []
+    drafts = draft_questions(_corpus(home, _published(home)), count, taken, seed)
+    with question_set.open("a", encoding="utf-8") as file:
+        if there and not question_set.read_bytes().endswith(b"\n"):
+            file.write("\n")
+        file.writelines(f"{question_line(each)}\n" for each in drafts)
+    say(f"{question_set}: {len(drafts)} drafts added; accept the good ones by `rag-assets questions accept`")
+
+
+@question_sets.command("accept")
+@_SET
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option("--all", "all_drafts", is_flag=True, help="All drafts.")
+def questions_accept(question_set: Path, ids: tuple[str, ...], *, all_drafts: bool) -> None:
+    """Accept drafts of FILE."""
+    if bool(ids) == all_drafts:
+        raise click.UsageError("give either ids or --all")
+    from rag_assets.evaluation.questions import accept_questions
+
+    say(f"{question_set}: {len(accept_questions(question_set, None if all_drafts else ids))} accepted")
+
+
+@question_sets.command("check")
+@_SET
+@click.pass_context
+def questions_check(context: click.Context, question_set: Path) -> None:
+    """Name the questions of FILE whose evidence the documents no longer hold."""
+    from rag_assets.evaluation.evidence import Level
+    from rag_assets.evaluation.questions import read_questions
+
+    home = open_home(context)
+    questions = read_questions(question_set)
+    targets = _corpus(home, _published(home)).targets(questions)
+    stale = [(each, lost) for each in questions for lost in targets[each.id].missing[Level.PASSAGE]]
+    for question, lost in stale:
+        gone = "the document" if lost in targets[question.id].missing[Level.DOCUMENT] else "the quote"
+        say(f"{question.id}: {gone} is gone: {lost.document}{f': {lost.quote}' if lost.quote else ''}")
+    names = {question.id for question, _ in stale}
+    say(f"{len(questions)} questions, {sum(each.draft for each in questions)} of them drafts, {len(names)} stale")
+    context.exit(1 if names else 0)

@@ -13,7 +13,7 @@ import click
 from rag_assets import __version__
 from rag_assets.cli.asking import ask
 from rag_assets.cli.console import complain, full_disk, log_printably
-from rag_assets.cli.evaluating import evaluate
+from rag_assets.cli.evaluating import evaluate, question_sets
 from rag_assets.cli.indexing import index, plan, snapshots, status, ui
 from rag_assets.cli.knowledge import graph, taxonomy
 from rag_assets.cli.models import batches, cache
@@ -75,6 +75,7 @@ for _command in (
     search,
     ask,
     evaluate,
+    question_sets,
     sql,
     snapshots,
     taxonomy,

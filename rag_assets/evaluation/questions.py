@@ -7,7 +7,7 @@ CSV with the columns `question`, `answer` and `document`. What stays out: which 
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from rag_assets.contracts.errors import QueryError
+from rag_assets.store.files import write_atomically
 from rag_assets.text.language import detect_language
 
 GLOBAL_TYPE = "global"  # about the whole collection: no passage alone answers it
@@ -115,6 +116,32 @@ def read_questions(path: Path, qrels: Path | None = None) -> list[Question]:
             raise QueryError(f"{path}: two questions have the id {question.id!r}")
         seen.add(question.id)
     return [each if each.language else replace(each, language=detect_language(each.text)) for each in questions]
+
+
+def accept_questions(path: Path, ids: Collection[str] | None) -> list[str]:
+    """Take the mark of a draft off questions of a JSON Lines file; all else in it stays as it is.
+
+    Args:
+        path: The file.
+        ids: Ids of drafts; None for all.
+
+    Returns:
+        Ids of the questions that were accepted.
+
+    Raises:
+        QueryError: An id is none of a draft, or the file cannot be read.
+    """
+    drafts = [question.id for question in read_questions(path) if question.draft]
+    if unknown := sorted(set(ids or ()) - set(drafts)):
+        raise QueryError(f"{path}: no draft has the id {unknown[0]!r}")
+    accepted = [each for each in drafts if ids is None or each in ids]
+    records = [record for _, record in _json_lines(path)]
+    for record in records:
+        if record["id"] in accepted:
+            del record["draft"]
+    text = "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
+    write_atomically(path, text.encode())
+    return accepted
 
 
 def question_line(question: Question) -> str:

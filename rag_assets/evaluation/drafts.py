@@ -1,0 +1,191 @@
+"""Draft questions from the documents of a published version, for a person to accept.
+
+They come from the questions that indexing derived, and from rows of tables, asked by name and by name and code. Each
+names its place by document and quote, so that it stays what it is when the documents are indexed anew. What stays out:
+reading and writing sets (`rag_assets.evaluation.questions`).
+"""
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, zip_longest
+from typing import Any
+
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, SYNTHETIC_QA
+from rag_assets.evaluation.evidence import Corpus, Level, folded
+from rag_assets.evaluation.questions import Evidence, Question
+from rag_assets.text.plain import one_line
+
+SYNTHETIC_TYPE = "synthetic"
+ROW_TYPE = "row_lookup"
+CODE_TYPE = "name_and_code"
+_DOCUMENTS_READ = 200  # that questions are drafted from; more would be read for nothing
+_CANDIDATES = 3  # for each question wanted, as the quotes of some stand in no passage as a whole
+_VALUE_CHARS = 60  # of an answer that can be looked for as it stands
+_NAME_CHARS = (2, 40)
+_QUOTE_CHARS = 80
+_CODE = re.compile(r"(?=.*[A-Za-z])(?=.*[0-9])[A-Za-z0-9][A-Za-z0-9_.\-]{2,23}")
+_SENTENCE = re.compile(r"[。、，！？!?;；]|\. ")
+_WORD = re.compile(r"[^\W\d_]{2}")
+_ASKED = {
+    "ja": ("「{title}」で、{name}の{header}は何ですか？", "「{title}」で、{code}（{name}）の{header}は何ですか？"),
+    "en": ("In {title}, what is the {header} of {name}?", "In {title}, what is the {header} of {code} ({name})?"),
+}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of a table that can be asked for."""
+
+    name: str
+    code: str
+    header: str
+    value: str
+    quote: str
+    cell_range: str
+
+
+def draft_questions(corpus: Corpus, count: int, taken: Sequence[Question] = (), seed: int = 0) -> list[Question]:
+    """Draft a set, spread over documents and kinds.
+
+    Args:
+        corpus: The version.
+        count: Questions wanted; fewer where the documents give fewer.
+        taken: Questions that there are; none of them is drafted again.
+        seed: Which documents and rows are chosen.
+
+    Returns:
+        Drafts, whose evidence the version holds in a passage; their ids differ from those of `taken`.
+
+    Raises:
+        StoreError: A file is missing or damaged.
+    """
+    chance = random.Random(seed)  # noqa: S311 - a choice, not a secret
+    listed = corpus.stored.read(DOCUMENTS, ("document_id", "title", "language")).to_pylist()
+    documents = {row["document_id"]: row for row in listed}
+    chosen = sorted(documents)
+    chance.shuffle(chosen)
+    chosen = chosen[:_DOCUMENTS_READ]
+    listed = corpus.stored.read(PAGES, ("page_id", "page_name", "page_number", "role"), chosen).to_pylist()
+    pages = {row["page_id"]: row["page_name"] or f"page {row['page_number']}" for row in listed}
+    content = {row["page_id"] for row in listed if row["role"] is None}
+    kinds = (
+        _synthetic(corpus, chosen, pages),
+        _from_rows(corpus, chosen, documents, {key: pages[key] for key in content}, chance),
+    )
+    asked, ids = {question.text for question in taken}, {question.id for question in taken}
+    numbers = (f"q{number:04}" for number in range(1, _CANDIDATES * count + len(ids) + 1))
+    free = (key for key in numbers if key not in ids)
+    drafts: list[Question] = []
+    for draft in (each for pair in zip_longest(*kinds) for each in pair if each is not None):
+        if len(drafts) < _CANDIDATES * count and draft.text not in asked:
+            asked.add(draft.text)
+            drafts.append(replace(draft, id=next(free)))
+    targets = corpus.targets(drafts)
+    return [each for each in drafts if not targets[each.id].missing[Level.PASSAGE]][:count]
+
+
+def _synthetic(corpus: Corpus, documents: Sequence[str], pages: Mapping[str, str]) -> Iterator[Question]:
+    """The best derived questions of each document, in turns."""
+    texts = {row["chunk_id"]: row for row in _rows(corpus, CHUNKS, ("chunk_id", "page_id", "text"), documents)}
+    columns = ("document_id", "question", "answer", "chunk_ids", "grade", "indexed", "language")
+    of_document: dict[str, list[Question]] = {}
+    rows = (row for row in _rows(corpus, SYNTHETIC_QA, columns, documents) if row["indexed"])
+    for row in sorted(rows, key=lambda each: (-each["grade"], each["question"])):
+        chunk = texts[row["chunk_ids"][0]]
+        quote, answer = _quote(row["answer"], chunk["text"]), one_line(row["answer"])
+        groups = ((answer,),) if len(answer) <= _VALUE_CHARS else ()
+        evidence = Evidence(row["document_id"], pages[chunk["page_id"]], quote)
+        draft = Question(
+            "draft", row["question"], row["language"], SYNTHETIC_TYPE, True, (evidence,), groups, draft=True
+        )
+        of_document.setdefault(row["document_id"], []).append(draft)
+    for turn in zip_longest(*(of_document[key] for key in documents if key in of_document)):
+        yield from (each for each in turn if each is not None)
+
+
+def _quote(answer: str, passage: str) -> str:
+    """Words of a passage that an answer rests on: the answer, where it stands there, else its first long line."""
+    if folded(answer) in folded(passage):
+        return one_line(answer)[:_QUOTE_CHARS]
+    lines = [one_line(line) for line in passage.splitlines() if line.strip()]
+    return next((line for line in lines if len(line) >= 10), lines[0])[:_QUOTE_CHARS]
+
+
+def _from_rows(
+    corpus: Corpus,
+    documents: Sequence[str],
+    titles: Mapping[str, Mapping[str, str]],
+    pages: Mapping[str, str],
+    chance: random.Random,
+) -> Iterator[Question]:
+    """Rows of tables, a row a table and a table a document in turns, by name and by name and code."""
+    of_document: dict[str, list[Question]] = {}
+    for block in _rows(corpus, BLOCKS, ("document_id", "page_id", "kind", "rows", "header_row_count"), documents):
+        if block["kind"] != "table" or not block["header_row_count"] or block["page_id"] not in pages:
+            continue
+        rows = _askable_rows(block["rows"], block["header_row_count"], chance)
+        if not rows:
+            continue
+        row, facts = chance.choice(rows), titles[block["document_id"]]
+        language = "ja" if facts["language"] == "ja" else "en"
+        form = _ASKED[language][bool(row.code)]
+        text = form.format(title=facts["title"], name=row.name, header=row.header, code=row.code)
+        evidence = Evidence(block["document_id"], pages[block["page_id"]], row.quote, row.cell_range)
+        kind = CODE_TYPE if row.code else ROW_TYPE
+        draft = Question("draft", text, language, kind, True, (evidence,), ((row.value,),), draft=True)
+        of_document.setdefault(block["document_id"], []).append(draft)
+    for turn in zip_longest(*(of_document[key] for key in documents if key in of_document)):
+        yield from (each for each in turn if each is not None)
+
+
+def _askable_rows(rows: Sequence[Mapping[str, Any]], headers: int, chance: random.Random) -> list[_Row]:
+    """Rows with a name that no other row has, and a value under a header."""
+    heads = [one_line(cell or "") for cell in rows[headers - 1]["cells"]]
+    body = [([one_line(cell or "") for cell in row["cells"]], row["cell_range"] or "") for row in rows[headers:]]
+    names = [_first(cells, _is_name) for cells, _ in body]
+    counters = {at for at in range(len(heads)) if _counts_up([cells[at] for cells, _ in body if at < len(cells)])}
+    askable = []
+    for (cells, cell_range), name_at in zip(body, names, strict=True):
+        if name_at is None:
+            continue
+        name, code_at = cells[name_at], _first(cells, lambda cell: bool(_CODE.fullmatch(cell)))
+        if len(body) == 1 or sum(name in other for other, _ in body) > 1:
+            continue
+        values = [
+            at
+            for at, cell in enumerate(cells)
+            if at not in {name_at, code_at, *counters}
+            and 0 < len(cell) <= _VALUE_CHARS
+            and cell not in {name, "-", "－"}
+            if at < len(heads) and heads[at] and heads[at] != heads[name_at] and cells.count(cell) == 1
+        ]
+        values = [at for at in values if cells[at] not in name + heads[at]]
+        if values:
+            at = chance.choice(values)
+            code = cells[code_at] if code_at is not None else ""
+            quote = " | ".join(cell for cell in cells[min(name_at, at) : max(name_at, at) + 1] if cell)
+            askable.append(_Row(name, code, heads[at], cells[at], quote, cell_range))
+    return askable
+
+
+def _first(cells: Sequence[str], wanted: Any) -> int | None:
+    return next((at for at, cell in enumerate(cells) if wanted(cell)), None)
+
+
+def _counts_up(cells: Sequence[str]) -> bool:
+    """Whether a column numbers the rows."""
+    numbers = [int(cell) for cell in cells if cell.isdecimal()]
+    return len(numbers) > 1 and all(later == before + 1 for before, later in pairwise(numbers))
+
+
+def _is_name(cell: str) -> bool:
+    least, most = _NAME_CHARS
+    is_short = least <= len(cell) <= most and not _SENTENCE.search(cell)
+    return is_short and bool(_WORD.search(cell)) and not _CODE.fullmatch(cell)
+
+
+def _rows(corpus: Corpus, table: Any, columns: Sequence[str], documents: Sequence[str]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = corpus.stored.read(table, columns, documents).to_pylist()
+    return rows

@@ -1,0 +1,95 @@
+"""Questions drafted from the sample, accepted, and stale when their evidence is gone."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_assets.cli import main
+from rag_assets.evaluation.drafts import CODE_TYPE, ROW_TYPE, SYNTHETIC_TYPE, draft_questions
+from rag_assets.evaluation.evidence import Corpus, Level, folded
+from rag_assets.evaluation.questions import read_questions
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import readable_snapshot
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.query import StoredTables
+
+
+@pytest.fixture(scope="module")
+def corpus(sample_home: Path) -> Corpus:
+    home = Home(load_settings(home=sample_home))
+    snapshot = readable_snapshot(home)
+    assert snapshot is not None
+    return Corpus(StoredTables(home.lake, snapshot.tables))
+
+
+def run(home: Path, *arguments: object) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), "questions", *map(str, arguments)])
+
+
+def test_drafts_name_what_the_documents_hold(corpus: Corpus) -> None:
+    drafts = draft_questions(corpus, 40)
+    assert {draft.type for draft in drafts} == {SYNTHETIC_TYPE, ROW_TYPE, CODE_TYPE}
+    assert {draft.language for draft in drafts} == {"ja", "en"}
+    assert all(draft.draft for draft in drafts)
+    assert len({draft.id for draft in drafts}) == len({draft.text for draft in drafts}) == len(drafts)
+    targets = corpus.targets(drafts)
+    assert not any(target.missing[Level.PASSAGE] for target in targets.values())
+    for draft in (each for each in drafts if each.type != SYNTHETIC_TYPE):
+        ((answer,),) = draft.answer_contains
+        assert folded(answer) in folded(draft.evidence[0].quote)
+        title, _, asked = draft.text.partition("」" if draft.language == "ja" else ", ")
+        assert answer not in asked, title
+
+
+def test_another_seed_drafts_others_and_what_is_there_is_not_drafted_again(corpus: Corpus) -> None:
+    first = draft_questions(corpus, 10)
+    assert draft_questions(corpus, 10) == first
+    more = draft_questions(corpus, 10, first)
+    assert not {each.text for each in first} & {each.text for each in more}
+    assert not {each.id for each in first} & {each.id for each in more}
+    assert draft_questions(corpus, 10, seed=1) != first
+
+
+def test_drafts_are_accepted_and_nothing_else_in_the_file_changes(sample_home: Path, tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    own = {"id": "mine", "question": "What is the return policy?", "owner": "me"}
+    path.write_text(json.dumps(own), encoding="utf-8")  # without a line break, and with a field of somebody's own
+    assert run(sample_home, "new", path, "-n", 5).stdout.startswith(f"{path}: 5 drafts added")
+    ids = [question.id for question in read_questions(path) if question.draft]
+    assert len(ids) == 5
+    assert run(sample_home, "accept", path, ids[1]).stdout == f"{path}: 1 accepted\n"
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert records[0] == own
+    assert [record["id"] for record in records if record.get("draft")] == [ids[0], *ids[2:]]
+    wrong = run(sample_home, "accept", path, ids[1])
+    assert (wrong.exit_code, f"no draft has the id '{ids[1]}'" in wrong.stderr) == (1, True)
+    assert run(sample_home, "accept", path).exit_code == 2
+    assert run(sample_home, "accept", path, "--all").stdout == f"{path}: 4 accepted\n"
+    assert run(sample_home, "new", path, "-n", 5).exit_code == 0
+    assert len(read_questions(path)) == 11
+
+
+def test_stale_questions_are_named(sample_home: Path, tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    assert run(sample_home, "new", path, "-n", 3).exit_code == 0
+    fine = run(sample_home, "check", path)
+    assert (fine.exit_code, fine.stdout) == (0, "3 questions, 3 of them drafts, 0 stale\n")
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    records[0]["evidence"][0]["quote"] = "words that nobody wrote"
+    records[1]["evidence"][0]["document"] = "sample/gone.xlsx"
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    stale = run(sample_home, "check", path)
+    assert stale.exit_code == 1
+    assert f"{records[0]['id']}: the quote is gone: " in stale.stdout
+    assert f"{records[1]['id']}: the document is gone: sample/gone.xlsx" in stale.stdout
+    assert "2 stale" in stale.stdout
+
+
+def test_a_set_of_drafts_alone_is_not_measured(sample_home: Path, tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    assert run(sample_home, "new", path, "-n", 1).exit_code == 0
+    refused = CliRunner().invoke(main, ["--home", str(sample_home), "evaluate", str(path)])
+    assert refused.exit_code == 1
+    assert "all questions are drafts: accept them by `rag-assets questions accept`, or say --drafts" in refused.stderr
