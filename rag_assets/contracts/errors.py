@@ -8,7 +8,8 @@ RagAssetsError
 ├── SourceError            a source cannot be listed or read as a whole
 ├── ParseError             one document cannot be parsed (becomes a row of `parse_failures`)
 ├── StoreError             a stored table is missing, damaged or refused
-│   └── SchemaError        rows do not satisfy the declared schema of their table
+│   ├── SchemaError        rows do not satisfy the declared schema of their table
+│   └── InconsistencyError stored tables do not fit together
 ├── ModelError             a language model, an embedder or a reranker cannot be had or failed
 │   ├── AwayError          its server does not answer at the moment
 │   └── BudgetError        the next call would cost more than the budget allows
@@ -50,6 +51,10 @@ class StoreError(RagAssetsError):
 
 class SchemaError(StoreError):
     """Rows do not satisfy the declared schema of their table."""
+
+
+class InconsistencyError(StoreError):
+    """Stored tables do not fit together; nothing is published."""
 
 
 class ModelError(RagAssetsError):

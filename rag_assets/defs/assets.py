@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import dagster as dg
 
+from rag_assets.contracts.errors import InconsistencyError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.tables import TABLES
 from rag_assets.defs.active_runs import shards_of_other_runs
-from rag_assets.defs.checks import step_check_specs, step_checks
+from rag_assets.defs.checks import STRUCTURE, step_check_specs, step_checks, structure_result
 from rag_assets.defs.io import StepFacts, model_facts, serving_spec, show_partition, table_result, table_spec
 from rag_assets.defs.partitions import (
     BACKFILL_POLICY,
@@ -139,25 +140,31 @@ STEP_ASSETS: Mapping[str, dg.AssetsDefinition] = {step.name: step_assets(step) f
     owners=["team:rag_assets"],
     description="The version that readers see; they move to it once the blocking checks have passed.",
     pool="lancedb_write",
+    check_specs=[STRUCTURE],
 )
-def snapshot(context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource]) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def snapshot(context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource]) -> Iterator[Result]:
     """Compacts the serving tables, publishes what is stored now, and drops what is kept no longer."""
     from rag_assets.store.publish import publish
 
     base = home.open()
     operation, facts = base.settings.operation, step_facts(base)
-    with retried():
-        published = publish(
-            base.lake,
-            base.vectors,
-            base.snapshots,
-            facts,
-            base.embedder,
-            operation.kept_snapshots,
-            lambda: unfinished_steps(base),
-            timedelta(seconds=operation.version_grace_seconds),
-        )
+    try:
+        with retried():
+            published = publish(
+                base.lake,
+                base.vectors,
+                base.snapshots,
+                facts,
+                base.embedder,
+                operation.kept_snapshots,
+                lambda: unfinished_steps(base),
+                timedelta(seconds=operation.version_grace_seconds),
+            )
+    except InconsistencyError as error:
+        yield structure_result(str(error))
+        raise
     drop_old_runs(context.instance, operation.kept_runs)
-    return dg.MaterializeResult(
+    yield dg.MaterializeResult(
         metadata={"snapshot": published.number, "published_at": published.published_at, **published.row_counts}
     )
+    yield structure_result(None)

@@ -1,7 +1,5 @@
-"""Checks that steps end with. Those on structure block publishing; those on content warn and name what to look at.
-
-A check in a run over some shards looks at those only: another run may be half-way through the others. Tables that are
-made as a whole are looked at as a whole. `publish` looks at everything.
+"""Checks: that what is stored holds together, without which nothing is published, and those on content that steps end
+with, which warn and name what to look at.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,12 +8,10 @@ from dataclasses import dataclass
 import dagster as dg
 import pyarrow.compute as pc
 
-from rag_assets.contracts.tables import DOCUMENTS, MODEL_CALLS, PARSE_FAILURES, TABLES, VectorTable
-from rag_assets.defs.partitions import shards_of_run
+from rag_assets.contracts.tables import DOCUMENTS, MODEL_CALLS, PARSE_FAILURES, TABLES
 from rag_assets.parsing.incomplete import document_failures, incomplete_documents
 from rag_assets.pipeline.freshness import all_stand_ins
 from rag_assets.pipeline.steps import Step, Work
-from rag_assets.store.integrity import indexing_problems, key_problems, reference_problems, schema_problems
 from rag_assets.store.lake import WHOLE
 
 _SHOWN = 20
@@ -39,12 +35,10 @@ class _Checked:
     Attributes:
         work: What the step worked on.
         run_id: The run.
-        shards: Shards that the run works on by now; None for all.
     """
 
     work: Work
     run_id: str
-    shards: list[str] | None
 
 
 @dataclass(frozen=True)
@@ -56,19 +50,17 @@ class _Check:
         name: Its name.
         description: What holds where it passes.
         find: Looks.
-        blocking: Whether nothing is published where it fails.
     """
 
     asset: str
     name: str
     description: str
     find: Callable[[_Checked], dg.AssetCheckResult]
-    blocking: bool = False
 
     @property
     def spec(self) -> dg.AssetCheckSpec:
         """Its declaration."""
-        return dg.AssetCheckSpec(self.name, asset=self.asset, description=self.description, blocking=self.blocking)
+        return dg.AssetCheckSpec(self.name, asset=self.asset, description=self.description)
 
 
 def step_check_specs(step: Step) -> list[dg.AssetCheckSpec]:
@@ -78,7 +70,7 @@ def step_check_specs(step: Step) -> list[dg.AssetCheckSpec]:
 
 def step_checks(context: dg.AssetExecutionContext, work: Work, step: Step) -> Iterator[dg.AssetCheckResult]:
     """Results of the checks that a step ends with."""
-    checked = _Checked(work, context.run.run_id, shards_of_run(context))
+    checked = _Checked(work, context.run.run_id)
     for check in _checks(step):
         found = check.find(checked)
         yield dg.AssetCheckResult(
@@ -92,39 +84,21 @@ def step_checks(context: dg.AssetExecutionContext, work: Work, step: Step) -> It
 
 
 def _checks(step: Step) -> list[_Check]:
-    structure = [_structure_check(step)] if step.tables else []
-    indexed = [_index_check(step, step.index)] if step.index else []
-    return [*structure, *indexed, *(check for check in _CONTENT_CHECKS if check.asset in step.assets)]
+    return [check for check in _CONTENT_CHECKS if check.asset in step.assets]
 
 
-def _structure_check(step: Step) -> _Check:
-    asset = step.tables[0].name
-
-    def find(checked: _Checked) -> dg.AssetCheckResult:
-        lake, kinds = checked.work.lake, (schema_problems, key_problems, reference_problems)
-        problems = [
-            each if len(step.tables) == 1 else f"{table.name}: {each}"
-            for table in step.tables
-            for kind in kinds
-            for each in kind(lake, table, checked.shards)
-        ]
-        return _result(asset, "structure", problems, dg.AssetCheckSeverity.ERROR)
-
-    names = ", ".join(table.name for table in step.tables)
-    description = f"Columns of {names} are as declared, keys stand once, and what rows refer to is there."
-    return _Check(asset, "structure", description, find, blocking=True)
+STRUCTURE = dg.AssetCheckSpec(
+    "structure",
+    asset="snapshot",
+    description="Columns are as declared, keys stand once, what rows refer to is there, serving tables are complete.",
+    blocking=True,
+)
 
 
-def _index_check(step: Step, table: VectorTable) -> _Check:
-    name = f"every_{step.asset.removesuffix('_index')}_indexed"
-
-    def find(checked: _Checked) -> dg.AssetCheckResult:
-        shards = checked.shards if step.sharded else None
-        problems = indexing_problems(checked.work.lake, checked.work.home.vectors, table.name, shards)
-        return _result(step.asset, name, problems, dg.AssetCheckSeverity.ERROR)
-
-    description = f"What is stored of {', '.join(each.name for each in step.reads[:1])} is in the serving table."
-    return _Check(step.asset, name, description, find, blocking=True)
+def structure_result(problems: str | None) -> dg.AssetCheckResult:
+    """Result of the check of what is stored as a whole; passed where there are no problems."""
+    severity = dg.AssetCheckSeverity.ERROR
+    return dg.AssetCheckResult(check_name=STRUCTURE.name, passed=not problems, severity=severity, description=problems)
 
 
 def _failed_share(checked: _Checked) -> dg.AssetCheckResult:

@@ -51,11 +51,6 @@ def shards_of_tags(tags: Mapping[str, str]) -> list[str] | None:
     return sorted({*SHARD_PARTITIONS.get_partition_keys_in_range(span), *taken_on})
 
 
-def shards_of_run(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> list[str] | None:
-    """Shards that the run works on by now; None for all."""
-    return shards_of_tags(_tags_by_now(context))
-
-
 def shards_of_step(context: dg.AssetExecutionContext) -> list[str]:
     """Shards that a step works on: its partitions, and those that an earlier step of the run took on."""
     taken_on = set(filter(None, _tags_by_now(context).get(TAKEN_ON_TAG, "").split(",")))
@@ -75,6 +70,6 @@ def take_on(context: dg.AssetExecutionContext, shards: Collection[str]) -> list[
     return sorted({*known, *shards})
 
 
-def _tags_by_now(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> Mapping[str, str]:
+def _tags_by_now(context: dg.AssetExecutionContext) -> Mapping[str, str]:
     run = context.instance.get_run_by_id(context.run.run_id)  # an earlier step may have added to its tags
     return context.run.tags if run is None else run.tags

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import dagster as dg
 
-from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.errors import InconsistencyError, StoreError
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import Settings, load_settings
@@ -26,6 +26,8 @@ def retried() -> Iterator[None]:
     """Run the step again where a store was in its way, as when two runs write one shard; nothing else is retried."""
     try:
         yield
+    except InconsistencyError:  # as it is, however often
+        raise
     except StoreError as error:
         raise dg.RetryRequested(max_retries=2, seconds_to_wait=3) from error
 

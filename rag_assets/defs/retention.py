@@ -1,19 +1,16 @@
 """How long runs are kept in the Dagster instance: so many of the newest, and those that the UI needs for what it shows.
 
-A run goes with its events, the results of its checks and its logs, through what Dagster offers for that. Ticks of the
-sensor and the schedule are dropped by Dagster itself (`retention` in `dagster.yaml`).
+A run goes with its events and its logs, through what Dagster offers for that. The results of its checks, some 10 KB a
+run, stay: Dagster offers nothing that deletes them. Ticks of the sensor and the schedule are dropped by Dagster itself
+(`retention` in `dagster.yaml`).
 """
 
 import logging
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import dagster as dg
-from dagster._core.storage.event_log import SqlEventLogStorage
-from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
-from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
-from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag_assets.defs.active_runs import writes_our_tables
@@ -46,7 +43,6 @@ def drop_old_runs(instance: dg.DagsterInstance, kept_runs: int) -> int:
         for run_id in dropped:
             instance.delete_run(run_id)
             instance.compute_log_manager.delete_logs(prefix=[run_id])
-        _delete_check_results(instance, dropped)
         _delete_files(instance, dropped)
     except (SQLAlchemyError, OSError) as error:  # the next run tries again
         _LOG.warning("old runs are not deleted from the Dagster instance: %s", error)
@@ -68,22 +64,10 @@ def _runs_shown(instance: dg.DagsterInstance) -> frozenset[str]:
     return frozenset(found)
 
 
-def _delete_check_results(instance: dg.DagsterInstance, run_ids: Collection[str]) -> None:
-    """Delete results of checks, which Dagster leaves behind, but the last one of each check."""
-    storage, table = instance.event_log_storage, AssetCheckExecutionsTable
-    if not isinstance(storage, SqlEventLogStorage) or not run_ids:
-        return
-    newest = select(func.max(table.c.id)).group_by(table.c.asset_key, table.c.check_name)
-    with storage.index_connection() as connection:
-        connection.execute(table.delete().where(table.c.run_id.in_(run_ids), table.c.id.not_in(newest)))
-
-
 def _delete_files(instance: dg.DagsterInstance, run_ids: Iterable[str]) -> None:
     """Delete what is left on this machine: the database of a run's events, which is empty now, and its folder."""
-    storage = instance.event_log_storage
+    databases, folders = Path(instance.root_directory) / "history" / "runs", Path(instance.storage_directory())
     for run_id in run_ids:
-        if isinstance(storage, SqliteEventLogStorage):
-            path = Path(storage.path_for_shard(run_id))
-            for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
-                path.with_name(name).unlink(missing_ok=True)
-        shutil.rmtree(Path(instance.storage_directory()) / run_id, ignore_errors=True)
+        for name in (f"{run_id}.db", f"{run_id}.db-wal", f"{run_id}.db-shm"):
+            (databases / name).unlink(missing_ok=True)
+        shutil.rmtree(folders / run_id, ignore_errors=True)

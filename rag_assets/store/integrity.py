@@ -59,8 +59,6 @@ class Reference:
         parent: Table that is referred to.
         key: Column of the parent; of the same name where empty.
         alternative: Table whose `key` may hold the value instead, or None.
-        checked_with: Table after which it can be checked; the child where None. Names are taken from pages before
-            the entities that they are names of are made.
         values: SQL for the values that a row refers to, as a list, where they are more than the column as it is.
     """
 
@@ -69,7 +67,6 @@ class Reference:
     parent: Table
     key: str = ""
     alternative: Table | None = None
-    checked_with: Table | None = None
     values: str = ""
 
     def query(self) -> str:
@@ -93,7 +90,7 @@ def _cited(kind: str) -> str:
 
 def _named(child: Table, column: str) -> Reference:
     """A folded name, which is an entity's own or was merged into one's."""
-    return Reference(child, column, ENTITIES, "name_key", alternative=ENTITY_MERGES, checked_with=ENTITIES)
+    return Reference(child, column, ENTITIES, "name_key", alternative=ENTITY_MERGES)
 
 
 REFERENCES = (
@@ -140,10 +137,10 @@ _SERVED: dict[str, dict[str, tuple[Table, str]]] = {
 }
 
 
-def schema_problems(lake: Lake, table: Table, shards: Collection[str] | None = None) -> list[str]:
+def schema_problems(lake: Lake, table: Table) -> list[str]:
     """Files whose columns are not those declared."""
     problems = []
-    for path in lake.paths(table, _versions(lake, table, shards)):
+    for path in lake.paths(table):
         with readable(path):
             found = pq.read_schema(path)
         if not found.equals(table.schema):
@@ -151,38 +148,37 @@ def schema_problems(lake: Lake, table: Table, shards: Collection[str] | None = N
     return problems
 
 
-def key_problems(lake: Lake, table: Table, shards: Collection[str] | None = None) -> list[str]:
-    """Keys that stand more than once in some shards of a table, or in all, taken together."""
+def key_problems(lake: Lake, table: Table) -> list[str]:
+    """Keys that stand more than once in a table."""
     key = ", ".join(table.key)
     query = f"SELECT {key}, count(*) FROM stored GROUP BY ALL HAVING count(*) > 1 LIMIT {_SHOWN}"  # noqa: S608 - declared names
-    stored = lake.dataset(table, _versions(lake, table, shards))
+    stored = lake.dataset(table)
     return [f"duplicate key {row[:-1]}: {row[-1]} rows" for row in _fetch(query, stored=stored)]
 
 
-def reference_problems(lake: Lake, table: Table, shards: Collection[str] | None = None) -> list[str]:
-    """Rows that refer to a row that is not there, among the references that are checked with a table."""
+def reference_problems(lake: Lake, table: Table) -> list[str]:
+    """Rows of a table that refer to a row that is not there."""
     problems = []
     for each in REFERENCES:
-        if (each.checked_with or each.child) is not table:
+        if each.child is not table:
             continue
         tables = {"child": each.child, "parent": each.parent, "alternative": each.alternative}
-        files = {name: lake.dataset(of, _versions(lake, of, shards)) for name, of in tables.items() if of is not None}
-        holder = "" if each.child is table else f"{each.child.name}: "
+        files = {name: lake.dataset(of) for name, of in tables.items() if of is not None}
         missing = _fetch(each.query(), **files)
         shown = each.key if each.values else each.column
-        problems += [f"{holder}{shown} {row[0]!r} is not in {each.parent.name}" for row in missing]
+        problems += [f"{shown} {row[0]!r} is not in {each.parent.name}" for row in missing]
     return problems
 
 
-def indexing_problems(lake: Lake, vectors: VectorStore, name: str, shards: Collection[str] | None = None) -> list[str]:
-    """Differences between what a serving table should hold of some shards, or of all, and what it holds."""
+def indexing_problems(lake: Lake, vectors: VectorStore, name: str) -> list[str]:
+    """Differences between what a serving table should hold and what it holds."""
     expected: dict[str, list[str]] = {}
     for prefix, (table, key) in _SERVED[name].items():
         marked = "indexed" in table.schema.names
-        rows = lake.read(table, shards, [key, "indexed"] if marked else [key])
+        rows = lake.read(table, columns=[key, "indexed"] if marked else [key])
         keys = rows.filter(rows["indexed"])[key] if marked else rows[key]
         expected[table.name] = [f"{prefix}{each}" for each in keys.to_pylist()]
-    return serving_problems(expected, vectors.column(name, VECTOR_TABLES[name].key, shards=shards).to_pylist())
+    return serving_problems(expected, vectors.column(name, VECTOR_TABLES[name].key).to_pylist())
 
 
 def all_problems(lake: Lake, vectors: VectorStore) -> list[str]:
@@ -211,11 +207,6 @@ def serving_problems(expected: Mapping[str, Collection[str]], found: Collection[
     if len(there) != len(found):
         problems.append(f"{len(found) - len(there)} duplicate keys")
     return problems
-
-
-def _versions(lake: Lake, table: Table, shards: Collection[str] | None) -> dict[str, int]:
-    """Versions of some shards, or of all; a table that is made as a whole is looked at as a whole."""
-    return lake.latest(table, shards if table.sharded else None)
 
 
 def _fetch(query: str, **files: ds.Dataset) -> list[tuple[object, ...]]:

@@ -7,7 +7,7 @@ in use and more than 10,000.
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.errors import InconsistencyError, StoreError
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import TABLES, VECTOR_TABLES
 from rag_assets.store.checksums import Checksums
@@ -54,8 +54,7 @@ def publish(
 ) -> Snapshot:
     """Publish what is stored now, if it holds together.
 
-    Everything is verified here and not only by the checks of the run: a backfill in several runs publishes in a run of
-    its own, whatever became of the others.
+    Everything is verified: a backfill in several runs publishes in a run of its own, whatever became of the others.
 
     Args:
         lake: The stored tables.
@@ -71,7 +70,8 @@ def publish(
         The new snapshot, or the newest one where it names the same versions.
 
     Raises:
-        StoreError: What is stored does not hold together, or another run is writing; readers stay where they are.
+        InconsistencyError: What is stored does not hold together; readers stay where they are, as after other errors.
+        StoreError: A step is unfinished, or another run is writing.
     """
     kept = snapshots.readable()[-kept_snapshots:]
     current = snapshots.current()
@@ -82,9 +82,11 @@ def publish(
             vector_table, [each.vector_tables[name] for each in pinned if name in each.vector_tables], grace
         )
     state = _state(lake, vectors)
-    open_steps = dict.fromkeys([*unfinished(), *unfinished_syncs(lake, vectors, embedder.name)])
-    if problems := [*(f"{name} is unfinished" for name in open_steps), *all_problems(lake, vectors)]:
-        raise StoreError(f"nothing is published: {'; '.join(problems[:_SHOWN])}")
+    if open_steps := [*dict.fromkeys([*unfinished(), *unfinished_syncs(lake, vectors, embedder.name)])]:
+        named = "; ".join(f"{name} is unfinished" for name in open_steps[:_SHOWN])
+        raise StoreError(f"nothing is published: {named}")
+    if problems := all_problems(lake, vectors):
+        raise InconsistencyError(f"nothing is published: {'; '.join(problems[:_SHOWN])}")
     tables, vector_tables = state
     counts = {name: sum(lake.row_count(TABLES[name], shard) for shard in shards) for name, shards in tables.items()}
     counts |= {f"lancedb.{name}": vectors.count(name) for name in VECTOR_TABLES}

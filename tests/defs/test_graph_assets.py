@@ -182,13 +182,13 @@ def altered(lake: Lake, table: Table, column: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damaged", "column", "value", "checked_with", "problem"),
+    ("damaged", "column", "value", "child", "problem"),
     [
         (RELATIONSHIPS, "target_id", "none", RELATIONSHIPS, "target_id 'none' is not in entities"),
         (ENTITY_MENTIONS, "page_id", "none#1", ENTITY_MENTIONS, "page_id 'none#1' is not in pages"),
         (ENTITY_MENTIONS, "chunk_id", "none#1.0", ENTITY_MENTIONS, "chunk_id 'none#1.0' is not in chunks"),
-        (ENTITY_MENTIONS, "name_key", "none", ENTITIES, "entity_mentions: name_key 'none' is not in entities"),
-        (RELATIONSHIP_MENTIONS, "source_key", "none", ENTITIES, "source_key 'none' is not in entities"),
+        (ENTITY_MENTIONS, "name_key", "none", ENTITY_MENTIONS, "name_key 'none' is not in entities"),
+        (RELATIONSHIP_MENTIONS, "source_key", "none", RELATIONSHIP_MENTIONS, "source_key 'none' is not in entities"),
         (COMMUNITIES, "parent_id", "none", COMMUNITIES, "parent_id 'none' is not in communities"),
         (COMMUNITY_REPORTS, "text", "# A\n\nB [Data: Entities (1, 98)].", COMMUNITY_REPORTS, "number 98 is not in ent"),
         (ENTITIES, None, None, COMMUNITY_MEMBERS, "is not in entities"),
@@ -201,21 +201,21 @@ def altered(lake: Lake, table: Table, column: str, value: object) -> None:
     ids=lambda each: each.name if isinstance(each, Table) else None,
 )
 def test_every_reference_of_the_graph_is_checked(
-    copied: Home, damaged: Table, column: str | None, value: str | None, checked_with: Table, problem: str
+    copied: Home, damaged: Table, column: str | None, value: str | None, child: Table, problem: str
 ) -> None:
     assert all_problems(copied.lake, copied.vectors) == []
     if column is None:
         emptied(copied.lake, damaged)
     else:
         altered(copied.lake, damaged, column, value)
-    found = reference_problems(copied.lake, checked_with)
+    found = reference_problems(copied.lake, child)
     assert any(problem in each for each in found), found
-    assert f"{checked_with.name}: {found[0]}" in all_problems(copied.lake, copied.vectors)
+    assert f"{child.name}: {found[0]}" in all_problems(copied.lake, copied.vectors)
 
 
 def test_a_graph_that_does_not_fit_together_is_not_published(copied: Home) -> None:
     before = copied.snapshots.current()
-    altered(copied.lake, RELATIONSHIPS, "source_id", "none")
+    altered(copied.lake, RELATIONSHIP_MENTIONS, "source_key", "none")
     definitions = build_definitions(home=HomeResource(copied.settings))
     with dg.DagsterInstance.ephemeral() as instance:
         job = definitions.resolve_job_def(INDEX_JOB.name)
@@ -225,8 +225,8 @@ def test_a_graph_that_does_not_fit_together_is_not_published(copied: Home) -> No
         )
         failed = [each for each in run.get_asset_check_evaluations() if not each.passed]
     assert not run.success
-    assert [(each.asset_key.path[-1], each.check_name) for each in failed] == [(ENTITIES.name, "structure")]
-    assert "source_id 'none' is not in entities" in (failed[0].description or "")
+    assert [(each.asset_key.path[-1], each.check_name) for each in failed] == [("snapshot", "structure")]
+    assert "source_key 'none' is not in entities" in (failed[0].description or "")
     assert copied.snapshots.current() == before
 
 

@@ -190,19 +190,15 @@ class VectorStore:
         with readable(name):
             return int(opened.count_rows(where))
 
-    def column(
-        self, name: str, column: str, version: int | None = None, shards: Collection[str] | None = None
-    ) -> pa.ChunkedArray:
-        """One column of some shards of a table, or of all, for checks; rows in no particular order.
+    def column(self, name: str, column: str, version: int | None = None) -> pa.ChunkedArray:
+        """One column of a table, for checks; rows in no particular order.
 
         Raises:
             StoreError: There is no such table or version.
         """
         opened = self._existing(name) if version is None else self.open_at(name, version)
-        query = opened.search().select([column]).limit(None)
-        chosen = query if shards is None else query.where(sql_in("shard", shards))
         with readable(name):
-            return chosen.to_arrow()[column]
+            return opened.search().select([column]).limit(None).to_arrow()[column]
 
     def sync(
         self,
