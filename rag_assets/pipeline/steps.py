@@ -43,7 +43,7 @@ from rag_assets.contracts.tables import (
     Table,
     VectorTable,
 )
-from rag_assets.store.lake import WHOLE, Lake
+from rag_assets.store.lake import Lake
 
 if TYPE_CHECKING:
     from rag_assets.contracts.ports import LanguageModel
@@ -765,8 +765,3 @@ def model_steps(home: "Home") -> tuple[Step, ...]:
     return tuple(
         step for step in steps_in_use(home) if step.asks_model or (step.graph and step.tables and not step.sharded)
     )
-
-
-def shards_of(step: Step, shards: Sequence[str]) -> Sequence[str]:
-    """The shards that a step works on in a run over some shards."""
-    return shards if step.sharded else [WHOLE]
