@@ -74,7 +74,7 @@ def step_assets(step: Step) -> dg.AssetsDefinition:
             yield table_result(context, step, table, work, outcome, facts)
         if step.index:
             yield _served(context, base, step, outcome)
-        yield from step_checks(context, work, step)
+        yield from step_checks(work, step)
 
     return run
 

@@ -29,19 +29,6 @@ def _result(asset: str, name: str, problems: list[str], severity: dg.AssetCheckS
 
 
 @dataclass(frozen=True)
-class _Checked:
-    """What checks look at.
-
-    Attributes:
-        work: What the step worked on.
-        run_id: The run.
-    """
-
-    work: Work
-    run_id: str
-
-
-@dataclass(frozen=True)
 class _Check:
     """A check that a step ends with.
 
@@ -49,13 +36,13 @@ class _Check:
         asset: Asset that it is shown with.
         name: Its name.
         description: What holds where it passes.
-        find: Looks.
+        find: Looks at what its step worked on.
     """
 
     asset: str
     name: str
     description: str
-    find: Callable[[_Checked], dg.AssetCheckResult]
+    find: Callable[[Work], dg.AssetCheckResult]
 
     @property
     def spec(self) -> dg.AssetCheckSpec:
@@ -68,11 +55,10 @@ def step_check_specs(step: Step) -> list[dg.AssetCheckSpec]:
     return [check.spec for check in _checks(step)]
 
 
-def step_checks(context: dg.AssetExecutionContext, work: Work, step: Step) -> Iterator[dg.AssetCheckResult]:
+def step_checks(work: Work, step: Step) -> Iterator[dg.AssetCheckResult]:
     """Results of the checks that a step ends with."""
-    checked = _Checked(work, context.run.run_id)
     for check in _checks(step):
-        found = check.find(checked)
+        found = check.find(work)
         yield dg.AssetCheckResult(
             asset_key=check.asset,
             check_name=check.name,
@@ -101,9 +87,9 @@ def structure_result(problems: str | None) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(check_name=STRUCTURE.name, passed=not problems, severity=severity, description=problems)
 
 
-def _failed_share(checked: _Checked) -> dg.AssetCheckResult:
+def _failed_share(work: Work) -> dg.AssetCheckResult:
     """Warns above the share that the settings allow, and names the documents and causes."""
-    base = checked.work.home
+    base = work.home
     documents = base.lake.read(DOCUMENTS, columns=["document_id", "status"])
     failed = documents.filter(pc.equal(documents["status"], "failed"))["document_id"].to_pylist()
     share = len(failed) / max(1, documents.num_rows)
@@ -118,9 +104,9 @@ def _failed_share(checked: _Checked) -> dg.AssetCheckResult:
     )
 
 
-def _pages_read(checked: _Checked) -> dg.AssetCheckResult:
+def _pages_read(work: Work) -> dg.AssetCheckResult:
     """Warns where a larger share of a document is unread than the settings allow, and names what is not read."""
-    base = checked.work.home
+    base = work.home
     incomplete = incomplete_documents(base.lake)
     above = [each for each in incomplete if each.unread_share > base.settings.operation.unread_share]
     named = [str(each) for each in incomplete]
@@ -136,18 +122,18 @@ def _pages_read(checked: _Checked) -> dg.AssetCheckResult:
     )
 
 
-def _files_readable(checked: _Checked) -> dg.AssetCheckResult:
+def _files_readable(work: Work) -> dg.AssetCheckResult:
     """Warns of documents that are kept as they were because their file can no longer be read."""
-    failures = document_failures(checked.work.lake)
+    failures = document_failures(work.lake)
     problems = [f"{each['document_id']}: {each['message']}" for each in failures if each["status"] == "unreadable"]
     return _result(PARSE_FAILURES.name, "files_readable", problems, dg.AssetCheckSeverity.WARN)
 
 
-def _calls_answered(checked: _Checked) -> dg.AssetCheckResult:
+def _calls_answered(work: Work) -> dg.AssetCheckResult:
     """Warns above the share of failures that the settings allow, and names documents and causes."""
-    base = checked.work.home
+    base = work.home
     rows = base.lake.read(MODEL_CALLS, columns=["run_id", "cache_hit", "document_id", "step", "outcome", "error"])
-    calls = rows.filter(pc.and_(pc.equal(rows["run_id"], checked.run_id), pc.invert(rows["cache_hit"])))
+    calls = rows.filter(pc.and_(pc.equal(rows["run_id"], work.run_id), pc.invert(rows["cache_hit"])))
     calls = calls.filter(pc.not_equal(calls["outcome"], "repeated"))
     failed = calls.filter(pc.not_equal(calls["outcome"], "completed")).to_pylist()
     share = len(failed) / max(1, calls.num_rows)
@@ -160,9 +146,9 @@ def _calls_answered(checked: _Checked) -> dg.AssetCheckResult:
     )
 
 
-def _sources_reachable(checked: _Checked) -> dg.AssetCheckResult:
+def _sources_reachable(work: Work) -> dg.AssetCheckResult:
     """Fails where a source is gone or can be listed in part only, and says why; what else changed is published."""
-    problems = checked.work.listing.unreachable
+    problems = work.listing.unreachable
     return _result(DOCUMENTS.name, "sources_reachable", [*problems.values()], dg.AssetCheckSeverity.ERROR)
 
 
@@ -192,12 +178,12 @@ def report_sources(instance: dg.DagsterInstance, unreachable: Mapping[str, str])
         )
 
 
-def _few_stand_ins(checked: _Checked) -> dg.AssetCheckResult:
+def _few_stand_ins(work: Work) -> dg.AssetCheckResult:
     """Warns above the share of documents with stand-ins that the settings allow, and names tables and causes.
 
     Of tables that are made as a whole it is the share of rows.
     """
-    base = checked.work.home
+    base = work.home
     found = {name: each for name, each in all_stand_ins(base).items() if each.count}
     shares = {
         name: each.count / max(1, base.lake.row_count(TABLES[name], WHOLE))
