@@ -26,15 +26,15 @@ from typing import TypeVar
 
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
 from rag_assets.contracts.ports import LanguageModel, Session
-from rag_assets.models.accounts.answers import AnswerStore
 from rag_assets.models.accounts.budget import Budget
+from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.accounts.ledger import Ledger
 from rag_assets.models.attempts import Pacing
 from rag_assets.models.catalogue import ModelFacts
 from rag_assets.models.dispatch import ConcurrentSession, answers
 from rag_assets.models.language_models import ModelChoice, load_language_model, open_session
 from rag_assets.models.metered import MeteredModel
-from rag_assets.models.providers import Keep, Purse
+from rag_assets.models.providers import CallBudget, Keep
 from rag_assets.store.lake import Lake
 
 TAG = Tag("page_summaries", "summarize_page", "specs/orders.xlsx")
@@ -182,16 +182,20 @@ class InstantCaller:
 class CallerProvider:
     """A provider around a caller of this benchmark."""
 
-    def __init__(self, choice: ModelChoice, folder: Path, make_caller: Callable[[], RawCaller | InstantCaller]) -> None:
+    def __init__(
+        self, choice: ModelChoice, database: StateDatabase, make_caller: Callable[[], RawCaller | InstantCaller]
+    ) -> None:
         self.name = choice.name
         self.facts = ModelFacts()
         self._choice = choice
-        self._folder = folder
+        self._database = database
         self._make_caller = make_caller
 
-    def open(self, keep: Keep, purse: Purse) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
         """Open a session."""
-        return open_session(self._choice, self._folder, self._make_caller, keep, purse, Pacing(), prime_prefixes=False)
+        return open_session(
+            self._choice, self._database, self._make_caller, keep, budget, Pacing(), prime_prefixes=False
+        )
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Never asked here."""
@@ -221,13 +225,13 @@ def make_model(kind: str, port: int, concurrency: int, folder: Path, *, budget: 
         batch_requests=10_000,
         batch_poll_seconds=30.0,
     )
-    models = folder / "models"
-    ledger = Ledger(Lake(folder / "lake"), AnswerStore(models / "answers"), models / "journal")
-    limit = Budget(models / "budget", ledger, 1e9, None) if budget else None
+    database = StateDatabase(folder / "state.db")
+    ledger = Ledger(Lake(folder / "lake"), database)
+    limit = Budget(ledger, 1e9 if budget else None)
     if kind in {"openai", "anthropic"}:
-        return load_language_model(choice, models, ledger, limit)
+        return load_language_model(choice, ledger, limit)
     make_caller = (lambda: RawCaller(port)) if kind == "raw" else InstantCaller
-    return MeteredModel(CallerProvider(choice, models, make_caller), ledger, limit)
+    return MeteredModel(CallerProvider(choice, database, make_caller), ledger, limit)
 
 
 def requests(count: int, first: int = 0) -> Iterator[Request]:

@@ -5,6 +5,7 @@ import logging
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,10 @@ from full_disks import fill, small_disk
 from rag_assets import open_knowledge_base
 from rag_assets.cli import main
 from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
+from rag_assets.models.accounts.ledger import Entry
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.checksums import RECORD
 from rag_assets.store.snapshots import Pointer, Snapshots
 
@@ -216,3 +221,24 @@ def test_a_full_disk_is_said_in_one_line_and_the_next_run_goes_on(copied: Path, 
         filler.unlink()
         assert run(disk, "index", str(tmp_path / "new")).exit_code == 0
         assert "kestrel" in run(disk, "search", "kestrel", "--mode", "fulltext").stdout
+
+
+def test_a_damaged_state_database_is_set_aside_and_what_can_be_read_is_saved(copied: Path) -> None:
+    home = Home(load_settings(home=copied / "home"))
+    tag = Tag("page_summaries", "summarize_page", "specs/token.md")
+    asked = [Request("p", (Message("user", f"q{number}"),), 100, tag) for number in range(300)]
+    paid = [Completion(each, Outcome.COMPLETED, "x" * 500, Usage(20, 5), 0.25, 1.0, time.time()) for each in asked]
+    home.ledger().keep("anthropic:m", [Entry(each) for each in paid])
+    assert run(copied, "verify").exit_code == 0
+    home.state.close()
+    with (copied / "home" / "state.db").open("r+b") as file:
+        file.seek(30 * 4096)
+        file.write(b"\xa5" * 4096)
+    named = json.loads(run(copied, "verify", "--json").stdout)
+    assert "state.db" in {each["place"] for each in named}
+    mended = run(copied, "index")
+    assert mended.exit_code == 0, mended.output
+    assert "state.db" in mended.stderr
+    assert run(copied, "verify").exit_code == 0
+    assert 250 <= home.answers.stats().entries < 300 or home.ledger().spent_usd() < 75
+    assert list((copied / "home" / "damaged").glob("*/state.db"))

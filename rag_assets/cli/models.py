@@ -101,11 +101,10 @@ def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> Non
     from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
 
     home = open_home(context)
-    folder = home.path / "models" / "batches"
     if cancel is not None:
         chosen = home.options.language_model
         state = cancel_batch(
-            folder,
+            home.state,
             cancel,
             api_key=chosen.api_key,
             base_url=chosen.base_url,
@@ -113,7 +112,7 @@ def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> Non
         )
         say(f"{cancel}: {state}; the next run keeps what it has answered")
         return
-    found = open_batches(folder)
+    found = open_batches(home.state)
     if as_json:
         print_json(
             [

@@ -43,6 +43,7 @@ class Outcome(StrEnum):
     EMPTY = "empty"  # the model ended without a word
     INVALID = "invalid"  # the answer breaks its schema, also after it was asked to mend it
     FAILED = "failed"  # no answer: the provider rejected this request, or never got it done
+    UNKNOWN = "unknown"  # of a row of the ledger alone: a call whose process ended before its answer came
     REPEATED = "repeated"  # of a row of the ledger alone: a call was made because an earlier answer was of no use
 
 

@@ -54,7 +54,8 @@ MODEL_CALLS = Table(
         column(
             "outcome",
             TEXT,
-            "`completed`, `truncated`, `refused`, `empty`, `failed`, and of rows that are no calls `invalid` (an "
+            "`completed`, `truncated`, `refused`, `empty`, `failed`, `unknown` (its process ended before the answer "
+            "came; the price is the most that it may have cost), and of rows that are no calls `invalid` (an "
             "answer broke its schema) or `repeated` (a call was made because the answer before was of no use).",
         ),
         column("cache_hit", pa.bool_(), "Whether the answer came from the store: no tokens, no cost."),

@@ -9,7 +9,8 @@ submit ──► prime: one at a time per new prefix ──► window ──► 
                                                      └── backoff, retry-after ◄───┘ CallError
 ```
 
-All from `prime` to `Caller.call` runs in one event loop in a thread of its own, `keep` in a few other threads.
+All from `prime` to `Caller.call` runs in one event loop in a thread of its own. What touches the disk runs in two other
+threads: one notes what is being sent, one keeps answers, each all at once that came while it was busy.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -29,12 +30,11 @@ from rag_assets.contracts.errors import ModelError, RagAssetsError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.contracts.ports import Session
 from rag_assets.models.attempts import Attempts, Pacing
-from rag_assets.models.providers import UNLIMITED, Caller, Keep, Purse
+from rag_assets.models.providers import UNLIMITED, CallBudget, Caller, Keep, Unlimited
 from rag_assets.models.rate_limit import RateLimit
 
 logger = logging.getLogger(__name__)
 
-_KEEPERS = 4  # threads that store answers; they wait for the disk
 _INTERRUPT_SECONDS = 1.0  # where waiting for a lock cannot be interrupted, Ctrl-C is heeded after this
 _CANCEL_SECONDS = 3.0
 _CLOSE_SECONDS = 2.0
@@ -54,8 +54,8 @@ class ConcurrentSession:
 
     Args:
         make_caller: Makes the caller, within the event loop; what it raises, the first submit raises.
-        keep: Stores an answer; called from a few threads at once.
-        purse: Asked for the price of each request that is submitted.
+        keep: Stores answers; called from one thread.
+        budget: Asked for the price of each request that is submitted, and told before it is sent.
         concurrency: Calls under way, at most.
         attempts: Attempts at a request, at most; those not counted that were told of too many requests.
         timeout_seconds: Seconds that an attempt may take.
@@ -70,7 +70,7 @@ class ConcurrentSession:
         self,
         make_caller: Callable[[], Caller],
         keep: Keep,
-        purse: Purse = UNLIMITED,
+        budget: CallBudget = UNLIMITED,
         *,
         concurrency: int,
         attempts: int,
@@ -82,13 +82,22 @@ class ConcurrentSession:
     ) -> None:
         self._make_caller = make_caller
         self._keep = keep
-        self._purse = purse
+        self._budget = budget
         self._name = name
         self._concurrency = concurrency
         self._rate_limit = rate_limit
         self._make_attempts: Callable[[Caller], Attempts] = lambda caller: Attempts(
-            caller, name, concurrency, attempts, timeout_seconds, rate_limit, prime_prefixes, pacing
+            _NotedCaller(caller, self._send),
+            name,
+            concurrency,
+            attempts,
+            timeout_seconds,
+            rate_limit,
+            prime_prefixes,
+            pacing,
         )
+        self._unsent: list[tuple[Request, asyncio.Future[None]]] = []
+        self._sending: asyncio.Task[None] | None = None
         self._changed = threading.Condition()
         self._stop = asyncio.Event()
         # Guarded by `_changed`:
@@ -98,6 +107,7 @@ class ConcurrentSession:
         self._woken = False
         self._begun = 0
         self._unkept = 0
+        self._to_keep: list[Completion] = []
         self._arrived: deque[Completion] = deque()
         self._failure: ModelError | None = None
 
@@ -114,11 +124,12 @@ class ConcurrentSession:
         thread.join(_CANCEL_SECONDS + _CLOSE_SECONDS + 1)
         if thread.is_alive():
             logger.warning("%s: connections do not close; they are left behind", self._name)
-        self._keepers.shutdown(wait=True)
+        self._keeper.shutdown(wait=True)
+        self._sender.shutdown(wait=True)
 
     def submit(self, request: Request) -> None:
         """Hand over a request, see `Session`."""
-        self._purse.reserve(request)
+        self._budget.reserve(request)
         with self._changed:
             while self._failure is None and not self._closed and self._is_full():
                 self._changed.wait(_INTERRUPT_SECONDS)
@@ -167,7 +178,8 @@ class ConcurrentSession:
     def _start(self) -> None:
         """Make the loop and the caller; raises what making the caller raises."""
         self._loop = asyncio.new_event_loop()
-        self._keepers = ThreadPoolExecutor(_KEEPERS, "keep-answers")
+        self._keeper = ThreadPoolExecutor(1, "keep-answers")
+        self._sender = ThreadPoolExecutor(1, "note-calls")
         started: Future[None] = Future()
         arguments = (self._loop, started)
         self._thread = threading.Thread(target=self._run, args=arguments, name="language-model", daemon=True)
@@ -242,6 +254,34 @@ class ConcurrentSession:
             self._fill()
             self._changed.notify_all()
 
+    async def _send(self, request: Request) -> None:
+        """Note that a request is being sent, together with all others that are sent while the last note is written."""
+        if isinstance(self._budget, Unlimited):
+            return
+        noted = asyncio.get_running_loop().create_future()
+        self._unsent.append((request, noted))
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().create_task(self._send_all())
+        await noted
+
+    async def _send_all(self) -> None:
+        while self._unsent:
+            batch, self._unsent = self._unsent, []
+            chosen = [request for request, noted in batch if not noted.done()]
+            error: Exception | None = None
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._sender, self._budget.send, chosen)
+            except RagAssetsError as raised:
+                error = ModelError(f"{self._name}: a call cannot be written down: {raised}")
+            for _, noted in batch:
+                if noted.done():
+                    continue
+                if error is None:
+                    noted.set_result(None)
+                else:
+                    noted.set_exception(error)
+        self._sending = None
+
     def _fail(self, error: ModelError) -> None:
         """End the session, but for calls that are under way."""
         if self._failure is None:
@@ -263,18 +303,38 @@ class ConcurrentSession:
             self._arrived.append(completion)
             return
         self._unkept += 1
-        self._keepers.submit(self._keep, completion).add_done_callback(partial(self._kept, completion))
+        self._to_keep.append(completion)
+        if len(self._to_keep) == 1:
+            self._keeper.submit(self._keep_all)
 
-    def _kept(self, completion: Completion, done: "Future[None]") -> None:
-        error = done.exception()
+    def _keep_all(self) -> None:
+        """Keep what has arrived; while it is being kept, more gathers."""
         with self._changed:
-            self._unkept -= 1
-            self._arrived.append(completion)
-            if error is not None:
-                failure = ModelError(f"{self._name}: an answer cannot be stored: {error}")
-                failure.__cause__ = error
+            batch, self._to_keep = self._to_keep, []
+        failure = None
+        try:
+            self._keep(batch)
+        except Exception as error:  # noqa: BLE001 - it ends the session, whatever it is
+            failure = ModelError(f"{self._name}: an answer cannot be stored: {error}")
+            failure.__cause__ = error
+        with self._changed:
+            self._unkept -= len(batch)
+            self._arrived.extend(batch)
+            if failure is not None:
                 self._fail(failure)
             self._changed.notify_all()
+
+
+class _NotedCaller:
+    """A caller that has each request noted before it is sent."""
+
+    def __init__(self, caller: Caller, note: Callable[[Request], Awaitable[None]]) -> None:
+        self._caller, self._note = caller, note
+        self.close = caller.close
+
+    async def call(self, request: Request) -> Completion:
+        await self._note(request)
+        return await self._caller.call(request)
 
 
 def answers(session: Session, requests: Iterable[Request]) -> Iterator[Completion]:

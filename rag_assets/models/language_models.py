@@ -19,10 +19,10 @@ from rag_assets.models.structured import NO_REPEATS, Repeats
 
 if TYPE_CHECKING:
     from rag_assets.models.accounts.budget import Budget
+    from rag_assets.models.accounts.database import StateDatabase
     from rag_assets.models.accounts.ledger import Ledger
-    from rag_assets.models.providers import Caller, Keep, Provider, Purse
+    from rag_assets.models.providers import CallBudget, Caller, Keep, Provider
 
-BATCHES_FOLDER = "batches"
 _CHECK_SECONDS = 5.0
 
 
@@ -84,14 +84,13 @@ def language_model_name(provider: str, model: str, base_url: str) -> str:
     return f"{provider}:{model}@{host}" if host else f"{provider}:{model}"
 
 
-def load_language_model(choice: ModelChoice, folder: Path, ledger: "Ledger", budget: "Budget | None") -> LanguageModel:
+def load_language_model(choice: ModelChoice, ledger: "Ledger", budget: "Budget") -> LanguageModel:
     """Build a language model.
 
     Args:
         choice: Which one.
-        folder: Folder for what providers share and remember.
         ledger: Where calls are written down; knows the stored answers.
-        budget: What calls may cost; None for no limit.
+        budget: What calls may cost.
 
     Raises:
         SettingsError: The settings do not fit, or a package is missing.
@@ -103,9 +102,9 @@ def load_language_model(choice: ModelChoice, folder: Path, ledger: "Ledger", bud
     from rag_assets.models.metered import MeteredModel
     from rag_assets.models.structured import StructuredModel
 
-    if budget is not None and budget.limited:
+    if budget.limited:
         check_price(choice)
-    provider = load_provider(choice, folder, ledger.has_answers)
+    provider = load_provider(choice, ledger.database, ledger.has_answers)
     metered = MeteredModel(provider, ledger, budget)
     return StructuredModel(metered, choice.temperature, partial(ledger.note, metered.name), choice.repeats)
 
@@ -175,12 +174,14 @@ def _converted(choice: ModelChoice, schema: str) -> object:
             return schema
 
 
-def load_provider(choice: ModelChoice, folder: Path, known: Callable[[], bool] = lambda: False) -> "Provider":
+def load_provider(
+    choice: ModelChoice, database: "StateDatabase", known: Callable[[], bool] = lambda: False
+) -> "Provider":
     """Build the provider alone: nothing is stored, counted or limited by a budget.
 
     Args:
         choice: Which one.
-        folder: Folder for what providers share and remember.
+        database: What processes share and remember.
         known: Tells whether it has answered before in the same run.
 
     Raises:
@@ -189,16 +190,16 @@ def load_provider(choice: ModelChoice, folder: Path, known: Callable[[], bool] =
     pacing = Pacing(outage=choice.outage_seconds, deadline=choice.patience_seconds, known=known)
     match choice.provider:
         case "anthropic":
-            return _anthropic(choice, folder, pacing)
+            return _anthropic(choice, database, pacing)
         case "openai":
-            return _openai(choice, folder, pacing)
+            return _openai(choice, database, pacing)
         case _:
             from rag_assets.models.vllm import VllmModel
 
             return VllmModel(choice.model, choice.catalogue, choice.context_tokens)
 
 
-def _anthropic(choice: ModelChoice, folder: Path, pacing: Pacing) -> "Provider":
+def _anthropic(choice: ModelChoice, database: "StateDatabase", pacing: Pacing) -> "Provider":
     from rag_assets.models.anthropic.model import AnthropicCaller, AnthropicModel
     from rag_assets.models.anthropic.open_batches import BatchSettings
 
@@ -207,12 +208,12 @@ def _anthropic(choice: ModelChoice, folder: Path, pacing: Pacing) -> "Provider":
     def make_caller() -> "Caller":
         return AnthropicCaller(choice.model, facts, choice.api_key, choice.base_url, choice.timeout_seconds)
 
-    def open_calls(keep: "Keep", purse: "Purse") -> AbstractContextManager[Session]:
+    def open_calls(keep: "Keep", budget: "CallBudget") -> AbstractContextManager[Session]:
         prime = bool(facts.cache_prefix_tokens)
-        return open_session(choice, folder, make_caller, keep, purse, pacing, prime_prefixes=prime)
+        return open_session(choice, database, make_caller, keep, budget, pacing, prime_prefixes=prime)
 
     batches = BatchSettings(
-        folder / BATCHES_FOLDER, choice.batch_from, choice.batch_requests, choice.batch_poll_seconds, choice.attempts
+        database, choice.batch_from, choice.batch_requests, choice.batch_poll_seconds, choice.attempts
     )
     return AnthropicModel(
         choice.name,
@@ -227,16 +228,16 @@ def _anthropic(choice: ModelChoice, folder: Path, pacing: Pacing) -> "Provider":
     )
 
 
-def _openai(choice: ModelChoice, folder: Path, pacing: Pacing) -> "Provider":
+def _openai(choice: ModelChoice, database: "StateDatabase", pacing: Pacing) -> "Provider":
     from rag_assets.models.openai.endpoint import Endpoint
     from rag_assets.models.openai.model import OpenAIModel
     from rag_assets.models.providers import TIMEOUT_SETTING
 
     def open_calls(
-        make_caller: "Callable[[], Caller]", keep: "Keep", purse: "Purse", *, name: str
+        make_caller: "Callable[[], Caller]", keep: "Keep", budget: "CallBudget", *, name: str
     ) -> AbstractContextManager[Session]:
         del name
-        return open_session(choice, folder, make_caller, keep, purse, pacing, prime_prefixes=False)
+        return open_session(choice, database, make_caller, keep, budget, pacing, prime_prefixes=False)
 
     endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_seconds, TIMEOUT_SETTING)
     return OpenAIModel(endpoint, choice.model, open_calls, choice.catalogue, choice.context_tokens, pacing)
@@ -244,10 +245,10 @@ def _openai(choice: ModelChoice, folder: Path, pacing: Pacing) -> "Provider":
 
 def open_session(
     choice: ModelChoice,
-    folder: Path,
+    database: "StateDatabase",
     make_caller: "Callable[[], Caller]",
     keep: "Keep",
-    purse: "Purse",
+    budget: "CallBudget",
     pacing: Pacing,
     *,
     prime_prefixes: bool,
@@ -259,12 +260,12 @@ def open_session(
     return ConcurrentSession(
         make_caller,
         keep,
-        purse,
+        budget,
         name=choice.name,
         concurrency=choice.concurrency,
         attempts=choice.attempts,
         timeout_seconds=choice.timeout_seconds,
-        rate_limit=RateLimit(folder / "limits", choice.name, choice.requests_per_minute, choice.tokens_per_minute),
+        rate_limit=RateLimit(database, choice.name, choice.requests_per_minute, choice.tokens_per_minute),
         prime_prefixes=prime_prefixes,
         pacing=pacing,
     )

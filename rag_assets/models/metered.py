@@ -1,8 +1,8 @@
 """What stands around every provider: stored answers, then the ledger, then the budget.
 
 ```
-submit ──► under way already? ──► stored? ──► budget ──► provider ──► keep: answer and ledger record stored ──► take
-                   └─────────────────┴────────────────── free ──────────────────────────────────────────────────┘
+submit ──► under way already? ──► stored? ──► reserve ──► provider ──► keep: answer, record and price stored ──► take
+                   └─────────────────┴───────── free ◄─── asked elsewhere? wait for its answer ──────────────────┘
 ```
 
 What stays out: retries and limits on rates, which are the provider's (`rag_assets.models.dispatch`), and JSON that must
@@ -16,18 +16,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
-from rag_assets.contracts.errors import BudgetError, ModelError
+from rag_assets.contracts.errors import BudgetError, ModelError, StoreError
 from rag_assets.contracts.generation import Completion, Request, Tag, Usage, request_key
 from rag_assets.contracts.ports import Session
 from rag_assets.models.accounts.answers import STORED_OUTCOMES, StoredAnswer
-from rag_assets.models.accounts.budget import Budget, Refusal, Reservation
-from rag_assets.models.accounts.ledger import Ledger, hit_of
+from rag_assets.models.accounts.budget import Budget, Claim, Refusal, Reservation
+from rag_assets.models.accounts.ledger import Entry, Ledger, hit_of
 from rag_assets.models.accounts.price_bounds import upper_price_usd
 from rag_assets.models.dispatch import answers
-from rag_assets.models.providers import Provider
+from rag_assets.models.providers import ClaimedError, Provider
 
 _PATIENCE_SECONDS = 60.0  # for calls of other processes to leave what they have reserved but did not cost
 _PAUSE_SECONDS = 0.2
+_LOOK_SECONDS = 0.1  # between two looks for answers that others are asking for
 _MOST_FOLLOWERS = 20_000  # requests that wait for an answer that others asked for, before `generate` waits for answers
 
 
@@ -54,7 +55,7 @@ class MeteredModel:
         self.name = provider.name
         self._provider = provider
         self._ledger = ledger
-        self._budget = budget
+        self._budget = budget or Budget(ledger)
         self._patience_seconds = patience_seconds
 
     @property
@@ -111,24 +112,26 @@ class _Call:
 
     Attributes:
         reservation: What is reserved for it; None before, once it is settled, and where it is in a batch.
+        is_claimed: Whether something was ever reserved for it, so that it is ours to ask.
         followers: Tags of further requests of the same content.
         stored: The answer that is stored now, once it is kept.
         kept: Whether it is written down.
     """
 
     reservation: Reservation | None = None
+    is_claimed: bool = False
     followers: list[Tag] = field(default_factory=list)
     stored: StoredAnswer | None = None
     kept: bool = False
 
 
 class _MeteredSession:
-    """See `Session`, and `Purse` for the provider's.
+    """See `Session`, and `CallBudget` for the provider's.
 
     One thread at a time submits and takes; the provider keeps answers from any.
     """
 
-    def __init__(self, provider: Provider, ledger: Ledger, budget: Budget | None, patience_seconds: float) -> None:
+    def __init__(self, provider: Provider, ledger: Ledger, budget: Budget, patience_seconds: float) -> None:
         self._provider = provider
         self._ledger = ledger
         self._budget = budget
@@ -138,6 +141,8 @@ class _MeteredSession:
         self._cancelled = threading.Event()
         self._guard = threading.Lock()
         self._calls: dict[str, _Call] = {}
+        self._elsewhere: dict[str, list[Request]] = {}
+        self._looked_at = 0.0
         self._ready: deque[Completion] = deque()
         self._followers = 0
 
@@ -146,15 +151,28 @@ class _MeteredSession:
         if (call := self._calls.get(key)) is not None:
             call.followers.append(request.tag)
             self._followers += 1
+        elif key in self._elsewhere:
+            self._elsewhere[key].append(request)
+            self._followers += 1
         elif (found := self._find(key)) is not None:
             self._hit(hit_of(request, found))
         else:
             self._ask(key, request)
 
     def take(self, *, wait: bool) -> Completion | None:
-        if not self._ready and self._session is not None:
-            self._collect(self._session, wait=wait)
-        return self._ready.popleft() if self._ready else None
+        while not self._ready:
+            if self._session is not None and self._collect(self._session, wait=wait):
+                continue
+            if not self._elsewhere or self._cancelled.is_set():
+                return None
+            pause = self._looked_at + _LOOK_SECONDS - time.monotonic()
+            if pause <= 0:
+                self._look_elsewhere()
+            elif wait:
+                time.sleep(pause)
+            else:
+                return None
+        return self._ready.popleft()
 
     def cancel(self) -> None:
         """Give up what is under way, see `Session`."""
@@ -166,8 +184,12 @@ class _MeteredSession:
 
     def limit_followers(self) -> None:
         """Wait for answers while very many requests wait for few of them."""
-        while self._followers >= _MOST_FOLLOWERS and self._session is not None:
-            if not self._collect(self._session, wait=True):
+        while self._followers >= _MOST_FOLLOWERS and (self._session is not None or self._elsewhere):
+            completion = self.take(wait=True)
+            if completion is None:
+                return
+            self._ready.appendleft(completion)
+            if not self._calls and not self._elsewhere:
                 return
 
     def close(self) -> None:
@@ -176,13 +198,35 @@ class _MeteredSession:
             self._stack.close()
         finally:
             self._calls.clear()
-            self._ledger.end_session()
+            with self._stating("the ledger cannot be written"):
+                self._ledger.flush()
+
+    @contextmanager
+    def _stating(self, problem: str) -> Iterator[None]:
+        """What the state database says is said of the model."""
+        try:
+            yield
+        except StoreError as error:
+            raise ModelError(f"{self._provider.name}: {problem}: {error}") from error
 
     def _find(self, key: str) -> StoredAnswer | None:
-        try:
+        with self._stating("stored answers cannot be read"):
             return self._ledger.answers.find(key)
-        except OSError as error:
-            raise ModelError(f"{self._provider.name}: stored answers cannot be read: {error}") from error
+
+    def _look_elsewhere(self) -> None:
+        """Take answers that others have asked for, and ask oneself where they no longer do."""
+        with self._stating("stored answers cannot be read"):
+            found = self._ledger.answers.find_all(self._elsewhere)
+            asked = self._budget.is_asked([key for key in self._elsewhere if key not in found])
+        self._looked_at = time.monotonic()
+        for key in [key for key in self._elsewhere if key not in asked]:
+            requests = self._elsewhere.pop(key)
+            self._followers -= len(requests) - 1
+            for request in requests:
+                if key in found:
+                    self._hit(hit_of(request, found[key]))
+                else:
+                    self.submit(request)
 
     def _hit(self, completion: Completion) -> None:
         self._write(completion)
@@ -194,16 +238,20 @@ class _MeteredSession:
             self._calls[key] = _Call()
         with ExitStack() as undone:
             undone.callback(self._withdraw, key)
-            self._hand_over(session, request)
-            undone.pop_all()
+            try:
+                self._hand_over(session, request)
+            except ClaimedError:
+                self._elsewhere[key] = [request]
+            else:
+                undone.pop_all()
 
     def _opened(self) -> Session:
         if self._session is None:
             if self._cancelled.is_set():
                 raise ModelError(f"{self._provider.name}: the session has ended")
-            if self._budget is not None:
+            with self._stating("calls cannot be reserved"):
                 self._stack.enter_context(self._budget.session())
-                self._stack.callback(self._give_up, self._budget)
+            self._stack.callback(self._give_up)
             opened = self._stack.enter_context(self._provider.open(self._keep, self))
             with self._guard:
                 self._session = opened
@@ -211,14 +259,22 @@ class _MeteredSession:
                 opened.cancel()
         return self._session
 
-    def _give_up(self, budget: Budget) -> None:
-        """Give back what is reserved for calls that have no answer when the provider's session has ended."""
-        budget.release(call.reservation for call in self._calls.values() if call.reservation is not None)
+    def _give_up(self) -> None:
+        """Settle what is reserved for calls that have no answer when the provider's session has ended."""
+        with self._stating("calls cannot be settled"):
+            self._budget.abandon(call.reservation for call in self._calls.values() if call.reservation is not None)
 
     def _withdraw(self, key: str) -> None:
         with self._guard:
             call = self._calls.pop(key, None)
-        self._settle(call.reservation if call else None, 0.0, None)
+        self._settle(call)
+
+    def _settle(self, call: _Call | None) -> None:
+        """Give back what is reserved for a call that was not made."""
+        if call is not None and call.reservation is not None:
+            with self._stating("calls cannot be settled"):
+                self._budget.release([call.reservation])
+            call.reservation = None
 
     def _hand_over(self, session: Session, request: Request) -> None:
         """Submit a request; what is reserved for calls under way is waited for.
@@ -243,38 +299,52 @@ class _MeteredSession:
                 return
 
     def reserve(self, request: Request, *, batch: bool = False) -> None:
-        """Reserve the price of a call, see `Purse`."""
-        if self._budget is None:
-            return
-        call = self._calls[request_key(self._provider.name, request)]
+        """Reserve the price of a call, see `CallBudget`."""
+        key = request_key(self._provider.name, request)
+        call = self._calls[key]
         price = upper_price_usd(request, self._provider.facts, batch=batch)
-        found = self._budget.reserve(price, call.reservation)
-        if isinstance(found, Refusal):
-            raise BudgetError(found.message, may_pass=found.waits)
-        call.reservation = found
+        with self._stating("a call cannot be reserved"):
+            found = self._budget.reserve(
+                self._provider.name, key, request, price, call.reservation, is_claimed=call.is_claimed
+            )
+        match found:
+            case Refusal():
+                raise BudgetError(found.message, may_pass=found.waits)
+            case Claim():
+                raise ClaimedError
+            case Reservation():
+                call.reservation, call.is_claimed = found, True
+
+    def send(self, requests: Iterable[Request]) -> None:
+        """Note that calls are being sent, see `CallBudget`."""
+        self._budget.send(each for each in self._reservations(requests))
 
     def release(self, requests: Iterable[Request]) -> None:
-        """Give back what was reserved for calls, see `Purse`."""
-        if self._budget is None:
-            return
-        given_back: list[Reservation] = []
-        for request in requests:
-            call = self._calls.get(request_key(self._provider.name, request))
-            if call is not None and call.reservation is not None:
-                given_back.append(call.reservation)
+        """Give back what was reserved for calls, see `CallBudget`."""
+        chosen = list(requests)
+        with self._stating("calls cannot be settled"):
+            self._budget.release(self._reservations(chosen))
+        for request in chosen:
+            if (call := self._calls.get(request_key(self._provider.name, request))) is not None:
                 call.reservation = None
-        self._budget.release(given_back)
 
-    def _keep(self, completion: Completion) -> None:
-        """Write an answer down before it is handed out; called from any thread."""
-        key = request_key(self._provider.name, completion.request)
-        stored = self._ledger.keep(self._provider.name, completion)
+    def _reservations(self, requests: Iterable[Request]) -> list[Reservation]:
         with self._guard:
-            call = self._calls.get(key)
-            reservation = call.reservation if call else None
-            if call is not None:
-                call.reservation, call.stored, call.kept = None, stored, True
-        self._settle(reservation, completion.cost_usd, completion.called_at)
+            calls = [self._calls.get(request_key(self._provider.name, request)) for request in requests]
+        return [call.reservation for call in calls if call is not None and call.reservation is not None]
+
+    def _keep(self, completions: Sequence[Completion]) -> None:
+        """Write answers down before they are handed out; called from any thread."""
+        keys = [request_key(self._provider.name, completion.request) for completion in completions]
+        with self._guard:
+            calls = [self._calls.get(key) for key in keys]
+            reserved = [call.reservation if call else None for call in calls]
+        entries = [Entry(each, made.id if made else None) for each, made in zip(completions, reserved, strict=True)]
+        stored = self._ledger.keep(self._provider.name, entries)
+        with self._guard:
+            for call, answer in zip(calls, stored, strict=True):
+                if call is not None:
+                    call.reservation, call.stored, call.kept = None, answer, True
 
     def _collect(self, session: Session, *, wait: bool) -> bool:
         """Take an answer of the provider, for all that have asked for it.
@@ -293,7 +363,7 @@ class _MeteredSession:
             self._keep_late(call, completion)
         with self._guard:
             self._calls.pop(key, None)
-        self._settle(call.reservation, 0.0, None)
+        self._settle(call)
         self._followers -= len(call.followers)
         if call.stored is not None and call.stored.text != completion.text:
             first = hit_of(completion.request, call.stored)
@@ -305,11 +375,9 @@ class _MeteredSession:
 
     def _keep_late(self, call: _Call, completion: Completion) -> None:
         """Write down what the provider has not kept: failures."""
-        try:
-            call.stored = self._ledger.keep(self._provider.name, completion)
-        except OSError as error:
-            raise ModelError(f"{self._provider.name}: an answer cannot be stored: {error}") from error
-        self._settle(call.reservation, completion.cost_usd, completion.called_at)
+        with self._stating("an answer cannot be stored"):
+            entry = Entry(completion, call.reservation.id if call.reservation else None)
+            (call.stored,) = self._ledger.keep(self._provider.name, [entry])
         call.reservation = None
 
     def _follow(self, completion: Completion) -> None:
@@ -321,11 +389,5 @@ class _MeteredSession:
             self._ready.append(free)
 
     def _write(self, completion: Completion) -> None:
-        try:
+        with self._stating("the ledger cannot be written"):
             self._ledger.note_hit(self._provider.name, completion)
-        except OSError as error:
-            raise ModelError(f"{self._provider.name}: the ledger cannot be written: {error}") from error
-
-    def _settle(self, reservation: Reservation | None, cost_usd: float, called_at: float | None) -> None:
-        if self._budget is not None:
-            self._budget.settle(reservation, cost_usd, called_at)

@@ -13,13 +13,13 @@ from rag_assets.contracts.generation import Completion, Request
 from rag_assets.contracts.ports import Session
 from rag_assets.models.catalogue import ModelFacts
 
-Keep = Callable[[Completion], None]
+Keep = Callable[[Sequence[Completion]], None]
 
 _KEY_VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 _KEY_CHARS = 8  # what is shorter guards nothing, and may be part of any word
 
 
-class Purse(Protocol):
+class CallBudget(Protocol):
     """What the calls of a session may cost. For the thread that uses the session."""
 
     def reserve(self, request: Request, *, batch: bool = False) -> None:
@@ -31,7 +31,12 @@ class Purse(Protocol):
 
         Raises:
             BudgetError: There is not enough left; what was set aside before still is.
+            ClaimedError: Another process or thread asks the same, and nothing was set aside for it before.
         """
+        ...
+
+    def send(self, requests: Iterable[Request]) -> None:
+        """Take note that calls are being sent, which the provider may charge for from now on; for any thread."""
         ...
 
     def release(self, requests: Iterable[Request]) -> None:
@@ -39,10 +44,17 @@ class Purse(Protocol):
         ...
 
 
+class ClaimedError(Exception):
+    """The same request is being asked, or has just been answered, elsewhere: its answer is worth waiting for."""
+
+
 class Unlimited:
-    """A purse that is never empty."""
+    """A budget that is never empty."""
 
     def reserve(self, request: Request, *, batch: bool = False) -> None:
+        """Does nothing."""
+
+    def send(self, requests: Iterable[Request]) -> None:
         """Does nothing."""
 
     def release(self, requests: Iterable[Request]) -> None:
@@ -66,13 +78,13 @@ class Provider(Protocol):
     @property
     def facts(self) -> ModelFacts: ...
 
-    def open(self, keep: Keep, purse: Purse) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
         """Open a session.
 
         Args:
-            keep: Called with each answer as it arrives, from any thread, before it can be taken, so that an answer that
-                was paid for outlasts the process. Failures are not kept.
-            purse: Asked before a call is made. Where it refuses, `submit` raises, or `take` once there is nothing
+            keep: Called with answers as they arrive, from any thread, before they can be taken, so that what was paid
+                for outlasts the process; those that arrive together are kept together. Failures are not kept.
+            budget: Asked before a call is made. Where it refuses, `submit` raises, or `take` once there is nothing
                 else to take.
         """
         ...

@@ -1,39 +1,33 @@
-"""Calls and tokens a minute of all processes that share a folder, and waits that the provider asked one of them for.
+"""Calls and tokens a minute of all processes that share a database, and waits that the provider asked one of them for.
 
 What stays out: how many calls run at once (`congestion`), when a failed call is made again (`attempts`).
 """
 
 import asyncio
-import hashlib
-import json
 import logging
 import math
-import os
-import random
-import re
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
-from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from filelock import FileLock, Timeout
+import sqlalchemy as sa
 
-from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.errors import ModelError, StoreError
+from rag_assets.models.accounts.database import RATES, StateDatabase
 
 logger = logging.getLogger(__name__)
 
 _MINUTE = 60.001  # seconds, and what is lost to rounding
 _BURST_SHARE = 0.05  # of a minute's calls or tokens that may come at once
 _LOOK_SECONDS = 0.25  # between two looks at the state; another process may have given tokens back
-_LOCK_SECONDS = (0.0005, 0.003)  # between two tries at the lock, which is held for less
 _TICK_SECONDS = 1e-6  # what a time of this century can tell apart
-_STUCK_SECONDS = 10.0
-_CLOCK_SECONDS = 5.0  # clocks of machines that share the folder may differ so much
+_CLOCK_SECONDS = 5.0  # clocks of machines that share the database may differ so much
 _MOST_AHEAD_SECONDS = 3600.0
-_STATE_BYTES = 256
+
+_FIND = sa.select(RATES).where(RATES.c.name == sa.bindparam("rate"))
+_FIND_ALONE = _FIND.with_for_update()
 
 
 @dataclass(frozen=True)
@@ -84,11 +78,11 @@ class _Rate:
 
 
 class RateLimit:
-    """Calls and tokens a minute, shared through a small file that is read and written under a lock.
+    """Calls and tokens a minute, shared through a row that is read and written in one short transaction.
 
     In any minute at most `requests_per_minute` calls begin, and at most `tokens_per_minute` tokens are spent, not
     counting the last call. Both arrive evenly; a twentieth of a minute's may come at once. Who waits holds nothing, so
-    that a killed process leaves nothing behind. Where no limit is set, the file is only written when the provider asks
+    that a killed process leaves nothing behind. Where no limit is set, the row is only written when the provider asks
     to come back later.
 
     Not bound to an event loop or a thread.
@@ -98,22 +92,24 @@ class RateLimit:
     for, whatever its own size, so that one larger than a burst can be made; its tokens are estimated and settled later.
 
     Args:
-        folder: Where the state lies; made when it is needed.
+        database: Holds the state.
         name: Whose limits they are: provider, model and account.
         requests_per_minute: Calls a minute; 0 for no limit.
         tokens_per_minute: Tokens a minute, read and written, those from the provider's prompt cache included; 0 for no
             limit.
     """
 
-    def __init__(self, folder: Path, name: str, requests_per_minute: int = 0, tokens_per_minute: int = 0) -> None:
-        slug = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:60]
-        self._path = folder / f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.json"
+    def __init__(
+        self, database: StateDatabase, name: str, requests_per_minute: int = 0, tokens_per_minute: int = 0
+    ) -> None:
+        self._database = database
+        self._name = name
         self._requests = _Rate.of(requests_per_minute)
         self._tokens = _Rate.of(tokens_per_minute)
         self._unlimited = not (requests_per_minute or tokens_per_minute)
         self._owed_tokens = 0
         self._owed_guard = threading.Lock()
-        self._seen: tuple[int, _State] = (0, _State())
+        self._seen: tuple[float, _State] = (-math.inf, _State())
 
     @property
     def counts_tokens(self) -> bool:
@@ -148,6 +144,7 @@ class RateLimit:
             ModelError: The state cannot be read or written.
         """
         await self._change(lambda state, now: replace(state, held_until=max(state.held_until, now + seconds)))
+        self._seen = (-math.inf, _State())
 
     async def close(self) -> None:
         """Tell the other processes of tokens that were not used.
@@ -188,84 +185,59 @@ class RateLimit:
         return replace(state, tokens_at=state.tokens_at + owed * self._tokens.interval) if owed else state
 
     async def _held_seconds(self) -> float:
-        """Seconds for which the provider wants to be left alone; read without the lock."""
-        try:
-            changed = self._path.stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0.0
-        except OSError as error:
-            raise self._unusable(error) from error
+        """Seconds for which the provider wants to be left alone, as of the last look at the state."""
         now = time.time()
-        if changed != self._seen[0]:
-            self._seen = (changed, self._read() or _State())
+        if not 0 <= now - self._seen[0] < _LOOK_SECONDS:
+            self._seen = (now, await asyncio.to_thread(self._look))
         state = self._seen[1]
         if state.held_until > now and state != _plausible(state, now):
             await self._change(lambda state, _: state)
+            self._seen = (-math.inf, state)
+            return _TICK_SECONDS * 2
         return state.held_until - now
 
-    async def _change(self, change: Callable[[_State, float], _State]) -> None:
-        began = time.monotonic()
+    def _look(self) -> _State:
         try:
-            while True:
-                try:
-                    self._lock.acquire(timeout=0)
-                    break
-                except Timeout:
-                    if time.monotonic() - began > _STUCK_SECONDS:
-                        began = time.monotonic()
-                        logger.warning("%s: another process does not let go of it", self._path)
-                    await asyncio.sleep(random.uniform(*_LOCK_SECONDS))  # noqa: S311 - spreads processes
-            try:
+            rows = self._database.read(_FIND, {"rate": self._name})
+        except StoreError as error:
+            raise ModelError(f"limits cannot be shared: {error}") from error
+        return (_stored(rows[0]) if rows else None) or _State()
+
+    async def _change(self, change: Callable[[_State, float], _State]) -> None:
+        """Change the state in one transaction, in a thread, since other processes may have to be waited for."""
+        await asyncio.to_thread(self._change_now, change)
+
+    def _change_now(self, change: Callable[[_State, float], _State]) -> None:
+        try:
+            with self._database.transaction(exclusive=True) as connection:
                 now = time.time()
-                stored = self._read()
+                row = connection.execute(_FIND_ALONE, {"rate": self._name}).first()
+                stored = _State() if row is None else _stored(row)
+                if stored is None:
+                    logger.warning("%s: its rate is damaged; goes on as if all that may come at once had", self._name)
                 before = self._spent(now) if stored is None else _plausible(stored, now)
                 after = change(before, now)
-                if after != stored:
-                    self._write(replace(after, updated_at=max(now, before.updated_at)))
-            finally:
-                self._lock.release()
-        except OSError as error:
-            raise self._unusable(error) from error
-
-    def _unusable(self, error: OSError) -> ModelError:
-        return ModelError(f"{self._path}: limits cannot be shared: {error.strerror or type(error).__name__}")
-
-    @cached_property
-    def _lock(self) -> FileLock:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        return FileLock(self._path.with_suffix(".lock"))
-
-    def _read(self) -> _State | None:
-        """The state; None where it is damaged."""
-        try:
-            values = json.loads(self._path.read_bytes())
-            return _State(**{name: _time(values[name]) for name in _NAMES})
-        except FileNotFoundError:
-            return _State()
-        except (ValueError, KeyError, TypeError, RecursionError):
-            logger.warning("%s: damaged; goes on as if all that may come at once had come", self._path)
-            return None
+                if after == stored:
+                    return
+                values = asdict(replace(after, updated_at=max(now, before.updated_at)))
+                if row is None:
+                    connection.execute(self._database.insert(RATES), {"name": self._name, **values})
+                else:
+                    connection.execute(sa.update(RATES).where(RATES.c.name == self._name).values(**values))
+        except StoreError as error:
+            raise ModelError(f"limits cannot be shared: {error}") from error
 
     def _spent(self, now: float) -> _State:
         """A state in which nothing more may come at once."""
         requests, tokens = (rate.tolerance if rate.interval else 0.0 for rate in (self._requests, self._tokens))
         return _State(now, now + requests, now + tokens)
 
-    def _write(self, state: _State) -> None:
-        # One write of constant length: who is killed meanwhile has written all of it or nothing.
-        content = json.dumps(asdict(state)).encode().ljust(_STATE_BYTES - 1) + b"\n"
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
-        try:
-            os.write(descriptor, content)
-            os.ftruncate(descriptor, len(content))
-        finally:
-            os.close(descriptor)
 
-
-def _time(value: object) -> float:
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError("not a time")
-    return float(value)
+def _stored(row: "sa.Row[Any]") -> _State | None:
+    """The state of a row; None where it is damaged."""
+    values = [getattr(row, name) for name in _NAMES]
+    sound = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
+    return _State(*map(float, values)) if sound else None
 
 
 def _plausible(state: _State, now: float) -> _State:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request
 from rag_assets.contracts.ports import LanguageModel, Session
-from rag_assets.models.wrapped import WrappedModel
+from rag_assets.models.delegating import DelegatingModel
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -68,7 +68,7 @@ class Repeats:
 NO_REPEATS = Repeats()
 
 
-class StructuredModel(WrappedModel):
+class StructuredModel(DelegatingModel):
     """A language model whose JSON answers satisfy their schema, or say that they do not.
 
     A completion that took several calls carries the sum of their tokens, prices and seconds.

@@ -20,7 +20,7 @@ from rag_assets.contracts.generation import Completion, Outcome, Request, Usage
 from rag_assets.contracts.ports import Session
 from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
 from rag_assets.models.openai.chat_messages import chat_messages, unquoted
-from rag_assets.models.providers import UNLIMITED, Keep, Purse
+from rag_assets.models.providers import UNLIMITED, CallBudget, Keep
 
 BATCH_REQUESTS = 2048
 # Small models write white space without end where it is allowed, and vLLM can forbid it for all requests only.
@@ -85,26 +85,26 @@ class VllmModel:
             return facts
         return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
 
-    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
         """Open a session, see `Provider`."""
-        return self._open(keep, purse)
+        return self._open(keep, budget)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Tokens of each request by the model's own tokenizer; the model itself is not loaded."""
         return [self._engine.count_tokens(chat_messages(request)) for request in requests]
 
     @contextmanager
-    def _open(self, keep: Keep, purse: Purse) -> Iterator[Session]:
-        yield _BatchSession(self._engine, keep, purse, self.facts.prices, self._batch_requests)
+    def _open(self, keep: Keep, budget: CallBudget) -> Iterator[Session]:
+        yield _BatchSession(self._engine, keep, budget, self.facts.prices, self._batch_requests)
 
 
 class _BatchSession:
     """Gathers requests, and runs them as one batch when an answer is waited for, or there are enough of them."""
 
-    def __init__(self, engine: "_Engine", keep: Keep, purse: Purse, prices: Prices, batch_requests: int) -> None:
+    def __init__(self, engine: "_Engine", keep: Keep, budget: CallBudget, prices: Prices, batch_requests: int) -> None:
         self._engine = engine
         self._keep = keep
-        self._purse = purse
+        self._budget = budget
         self._prices = prices
         self._batch_requests = batch_requests
         self._waiting: list[Request] = []
@@ -114,7 +114,7 @@ class _BatchSession:
     def submit(self, request: Request) -> None:
         if self._cancelled:
             raise ModelError("vllm: the session has ended")
-        self._purse.reserve(request)
+        self._budget.reserve(request)
         self._waiting.append(request)
         if len(self._waiting) >= self._batch_requests:
             self._run()
@@ -133,12 +133,14 @@ class _BatchSession:
         if self._cancelled:
             return
         began = time.monotonic()
-        for request, outcome in self._answers(batch):
-            completion = outcome if isinstance(outcome, Completion) else self._completion(request, outcome)
-            completion = replace(completion, seconds=time.monotonic() - began, called_at=time.time())
-            if completion.outcome is not Outcome.FAILED:
-                self._keep(completion)
-            self._arrived.append(completion)
+        found: list[Completion] = []
+        try:
+            for request, outcome in self._answers(batch):
+                completion = outcome if isinstance(outcome, Completion) else self._completion(request, outcome)
+                found.append(replace(completion, seconds=time.monotonic() - began, called_at=time.time()))
+        finally:
+            self._keep([completion for completion in found if completion.outcome is not Outcome.FAILED])
+            self._arrived.extend(found)
 
     def _answers(self, batch: Sequence[Request]) -> Iterator[tuple[Request, "_Answer | Completion"]]:
         """Run a batch; vLLM refuses it as a whole for one request that it cannot take, which is found by halving."""

@@ -8,7 +8,9 @@ What is published is opened in `rag_assets.pipeline.opening`, language models in
   vectors/       serving tables, LanceDB           (rag_assets.store.vectors.store)
   snapshots/     published versions                (rag_assets.store.snapshots)
   published/     their tables, for other programs  (rag_assets.store.published_tables)
-  models/        the embedder, exported once; answers of language models, their journals, batches, limits and budget
+  models/        the embedder, exported once
+  state.db       answers and calls of language models, batches, rates, budget (rag_assets.models.accounts.database)
+  state.id       names it to the PostgreSQL database that takes the place of state.db
   sources.json   sources named on the command line
   settings.json  settings that it was built with   (rag_assets.pipeline.stored_settings)
   verified.json  when files were last found intact (rag_assets.store.checksums)
@@ -19,7 +21,8 @@ What is published is opened in `rag_assets.pipeline.opening`, language models in
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
@@ -49,8 +52,11 @@ if TYPE_CHECKING:
     from rag_assets.enrich.facets.taxonomy import Taxonomy
     from rag_assets.graph.entity_types import EntityTypes
     from rag_assets.models.accounts.answers import AnswerStore
+    from rag_assets.models.accounts.database import StateDatabase
     from rag_assets.models.accounts.ledger import Ledger
     from rag_assets.store.vectors.store import VectorStore
+
+_STATE_FILE = "state.db"
 
 
 class Home:
@@ -162,13 +168,29 @@ class Home:
         """Answers of language models that were paid for."""
         from rag_assets.models.accounts.answers import AnswerStore
 
-        return AnswerStore(self.path / "models" / "answers")
+        return AnswerStore(self.state)
+
+    @property
+    def state_file(self) -> Path | None:
+        """File of the state database; None where it is on a server."""
+        return self.path / _STATE_FILE if self.settings.state_url is None else None
+
+    @cached_property
+    def state(self) -> "StateDatabase":
+        """What the processes that call language models share."""
+        from rag_assets.models.accounts.database import StateDatabase
+        from rag_assets.models.takeover import take_over
+
+        url = self.settings.state_url
+        location = self.path / _STATE_FILE if url is None else url.get_secret_value()
+        takeover = partial(take_over, self.path / "models", self.lake)
+        return StateDatabase(location, takeover, self.path / "state.id")
 
     def ledger(self, run_id: str | None = None) -> "Ledger":
         """Where calls of language models are written down, by a Dagster run or outside one."""
         from rag_assets.models.accounts.ledger import Ledger
 
-        return Ledger(self.lake, self.answers, self.path / "models" / "journal", run_id)
+        return Ledger(self.lake, self.state, run_id)
 
     @property
     def language_model_name(self) -> str:

@@ -28,17 +28,15 @@ def language_model(home: Home, run_id: str | None = None, patience_seconds: floa
     if run_id is not None:
         _check_schemas(home)
     from rag_assets.models.accounts.budget import Budget
-    from rag_assets.models.anthropic.batch_files import BatchFiles
-    from rag_assets.models.language_models import BATCHES_FOLDER, load_language_model
+    from rag_assets.models.language_models import load_language_model
     from rag_assets.models.structured import NO_REPEATS
 
-    chosen, ledger, folder = home.settings.language_model, home.ledger(run_id), home.path / "models"
-    batches_usd = BatchFiles(folder / BATCHES_FOLDER).price_usd
-    budget = Budget(folder / "budget", ledger, chosen.budget_usd, chosen.run_budget_usd, batches_usd)
+    chosen, ledger = home.settings.language_model, home.ledger(run_id)
+    budget = Budget(ledger, chosen.budget_usd, chosen.run_budget_usd)
     choice = replace(home.options.language_model, patience_seconds=patience_seconds)
     if run_id is None:  # a person waits for the answer to a query
         choice = replace(choice, repeats=NO_REPEATS)
-    return load_language_model(choice, folder, ledger, budget)
+    return load_language_model(choice, ledger, budget)
 
 
 def query_model(home: Home, name: str = "") -> "LanguageModel | None":
@@ -62,6 +60,7 @@ def check_language_model(home: Home) -> None:
     Raises:
         SettingsError: A budget is set, but no price is known, or the provider does not take what a step asks.
         ModelError: Nobody listens at the address of the server.
+        StoreError: The server of the state database cannot be used.
     """
     from rag_assets.models.language_models import check_price, check_reachable
 
@@ -70,6 +69,8 @@ def check_language_model(home: Home) -> None:
     if chosen.budget_usd is not None or chosen.run_budget_usd is not None:
         check_price(home.options.language_model)
     check_reachable(home.options.language_model)
+    if home.state_file is None:
+        home.state.check()
 
 
 def forget_unusable_answers(home: Home, documents: Sequence[str]) -> None:
@@ -79,7 +80,7 @@ def forget_unusable_answers(home: Home, documents: Sequence[str]) -> None:
         StoreError: The ledger cannot be read.
     """
     if home.language_model_name != "extractive" and (keys := home.ledger().unusable_keys(documents)):
-        home.answers.prune(None, None, keys=keys)
+        home.answers.drop(keys)
 
 
 def _check_schemas(home: Home) -> None:

@@ -4,6 +4,7 @@
 stays out: damage to the stores themselves (`rag_assets.store.damage`), and computing anew, which indexing does.
 """
 
+import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -21,6 +22,9 @@ from rag_assets.store.lake import SHARD_COUNT
 if TYPE_CHECKING:
     from rag_assets.pipeline.home import Home
 
+_ANSWER = "state.db, answer "  # begins the place of an answer in the state database
+_CHECKED_BYTES = 1 << 28  # of a state database that is read as a whole whenever indexing begins; takes some 0.5 s
+_log = logging.getLogger(__name__)
 _HISTORY = ("runs.db", "runs/index.db")  # databases of a Dagster instance that are of no use without each other
 
 
@@ -42,7 +46,8 @@ class Repair:
         Args:
             thorough: Whether to read everything; else only what looks changed since it was found intact.
         """
-        found = [*self._sealed_damage(), *self._stores.find(thorough=thorough), *self._instance_damage(thorough)]
+        found = [*self._sealed_damage(), *self._stores.find(thorough=thorough), *self._state_damage(thorough)]
+        found += self._instance_damage(thorough)
         if (folder := self._home.snapshots.shown_damage()) and not found:  # links follow what they lead to
             remedy = "it is made anew from the lake"
             found.append(Damage(self._place(Path(folder)), "files are missing or other ones", remedy, Kind.PLACE))
@@ -57,9 +62,13 @@ class Repair:
         history = dagster_folder(self._home) / "history"
         for each in found:
             path = self._home.path / each.place
-            if each.kind is Kind.OTHER and each.mends:
+            if path == self._home.state_file:
+                self._begin_state_anew(each.place)
+            elif each.kind is Kind.OTHER and each.mends:
                 whole = path.is_relative_to(history) and path.relative_to(history).as_posix() in _HISTORY
                 self._aside.take(str(history.relative_to(self._home.path)) if whole else each.place)
+        if any(each.place.startswith(_ANSWER) for each in found):
+            self._home.answers.drop(self._home.answers.damaged())
         lost = {Path(each.place).parent.name for each in found if each.place.startswith(f"lake/{MODEL_CALLS.name}/")}
         for month in sorted(lost):
             self._home.ledger().restore(month)
@@ -115,6 +124,29 @@ class Repair:
         folder = dagster_folder(self._home)
         return [path for name in ("history", "schedules") for path in sorted((folder / name).rglob("*.db"))]
 
+    def _state_damage(self, thorough: bool) -> Iterator[Damage]:
+        """Damage to the state database, which is never read but by SQLite: closing its file would end its locks."""
+        path = self._home.state_file
+        if path is None or not path.exists():
+            return
+        is_checked = thorough or path.stat().st_size <= _CHECKED_BYTES
+        if is_checked and (problem := database_problem(path, thorough=thorough)):
+            yield Damage(self._place(path), problem, "it is set aside and begun anew with what can be read of it")
+            return
+        if thorough:
+            for key in self._home.answers.damaged():
+                remedy = "the answer counts as absent: it is asked for, and paid for, again when it is needed"
+                yield Damage(f"{_ANSWER}{key[:16]}", "its text is not what was written", remedy)
+
+    def _begin_state_anew(self, place: str) -> None:
+        from rag_assets.models.accounts.salvage import salvage
+
+        self._home.state.close()
+        moved = [self._aside.take(f"{place}{suffix}") for suffix in ("", "-wal", "-shm")]
+        if moved[0] is not None:
+            saved = salvage(moved[0], self._home.state)
+            _log.warning("%s: begun anew; saved of the damaged one in %s: %d rows", place, moved[0], saved)
+
     def _instance_damage(self, thorough: bool) -> Iterator[Damage]:
         folder = dagster_folder(self._home)
         if not folder.is_relative_to(self._home.path):  # an instance of others' is theirs to look after
@@ -124,7 +156,7 @@ class Repair:
             place = self._place(path)
             if checksums.mark(place) and not thorough and checksums.problem(place) is None:
                 continue
-            if problem := _database_problem(path):
+            if problem := database_problem(path, thorough=False):
                 yield Damage(place, problem, "it is set aside, and the history of runs begins anew")
         configuration = folder / "dagster.yaml"
         if configuration.is_dir() or (configuration.exists() and not configuration.stat().st_size):
@@ -132,28 +164,27 @@ class Repair:
             yield Damage(self._place(configuration), cause, "the one that comes with rag-assets takes its place")
 
     def _model_damage(self) -> Iterator[Damage]:
-        """Damage to files of models, each of which is found by itself where it is used."""
-        from rag_assets.models.accounts.journal import damaged_journals
+        """Damage to exported models, which is found by itself where they are used."""
         from rag_assets.models.embedding.e5_files import damaged_exports
 
         folder = self._home.path / "models"
         for path in damaged_exports(folder):
             yield Damage(self._place(path), "its content is not what was written", "it is exported anew")
-        for path in self._home.answers.damaged():
-            remedy = "the answer counts as absent: it is asked for, and paid for, again when it is needed"
-            yield Damage(self._place(path), "its content is not what was written", remedy)
-        for path in damaged_journals(folder / "journal"):
-            remedy = "records in it that cannot be read are left out of the ledger"
-            yield Damage(self._place(path), "its content is not what was written", remedy, mends=False)
 
 
-def _database_problem(path: Path) -> str | None:
-    """What is wrong with a SQLite database; None where nothing is."""
+def database_problem(path: Path, *, thorough: bool = True) -> str | None:
+    """What is wrong with a SQLite database; None where nothing is.
+
+    Args:
+        path: Its file.
+        thorough: Whether indexes are compared with their tables as well.
+    """
     if not path.stat().st_size:
         return "it is empty"
+    check = "integrity_check" if thorough else "quick_check"
     try:
         with closing(sqlite3.connect(path)) as connection:
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            (found,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
     except (sqlite3.DatabaseError, UnicodeDecodeError):
         return "it is not a readable database"
     return None if found == "ok" else "it is a damaged database"

@@ -422,6 +422,12 @@ class Settings(BaseSettings):
     )
 
     home: Path = Field(Path(".rag"), description="Folder that holds the knowledge base.")
+    state_url: SecretStr | None = Field(
+        None,
+        description="PostgreSQL database of answers, budget and batches of language models, for several machines: "
+        "`postgresql://user:password@host/database`, one for each knowledge base; with a password only from the "
+        "environment. Without it, `state.db` in the home.",
+    )
     sources: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Folders or fsspec URIs to index, each as `LOCATION` or `NAME=LOCATION`."
     )
@@ -469,6 +475,8 @@ class Settings(BaseSettings):
         for section, name in SECRETS:
             if name in file_settings.toml_data.get(section, {}):
                 raise ValueError(f"{path}: {section}.{name}: expected in the environment, found in the file")
+        if re.search(r"://[^/@]*:[^/@]*@", str(file_settings.toml_data.get("state_url", ""))):
+            raise ValueError(f"{path}: state_url: expected in the environment (RAG_STATE_URL), as it holds a password")
         short_names: dict[str, dict[str, Any]] = {}
         for variable, (section, name) in _SHORT_NAMES.items():
             if value := os.environ.get(variable):

@@ -709,7 +709,7 @@ STEPS: tuple[Step, ...] = (
     *_GRAPH,
     Step(
         "record_model_calls",
-        "Moves the records of calls from the journals into the ledger.",
+        "Moves the records of calls from the state database into the ledger.",
         "serving",
         _record_model_calls,
         (),

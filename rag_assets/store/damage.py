@@ -75,14 +75,15 @@ class Aside:
         self._root = root
         self._folder = root / "damaged" / datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
 
-    def take(self, place: str) -> None:
-        """Move a file or folder away; nothing where it is gone already."""
+    def take(self, place: str) -> Path | None:
+        """Move a file or folder away; where it is now, or None where it is gone already."""
         source, target = self._root / place, self._folder / place
-        if source.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            while target.exists():  # a part of it was taken before
-                target = target.with_name(f"{target.name}~")
-            source.rename(target)
+        if not source.exists():
+            return None
+        target.parent.mkdir(parents=True, exist_ok=True)
+        while target.exists():  # a part of it was taken before
+            target = target.with_name(f"{target.name}~")
+        return source.rename(target)
 
 
 class StoreDamage:

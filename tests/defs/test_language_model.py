@@ -4,8 +4,8 @@ import hashlib
 import json
 import logging
 import threading
+import zlib
 from collections import Counter
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
 from llama import LlamaServer
 from scripted import Reply, ScriptedServer
@@ -23,6 +24,7 @@ from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource
+from rag_assets.models.accounts.database import ANSWERS
 from rag_assets.models.planning import made_up
 from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents
@@ -354,8 +356,10 @@ def test_a_stored_answer_that_breaks_its_schema_is_planned_for_and_mended(folder
         ]
         answer = home.answers.find(key)
         assert answer is not None
-        assert home.answers.prune(None, None, keys=[key]).removed == 1
-        home.answers.put(replace(answer, text='{"entities": [{"name": "Order De'))
+        text = b'{"entities": [{"name": "Order De'
+        with home.state.transaction() as connection:
+            chosen = sa.update(ANSWERS).where(ANSWERS.c.request_key == key)
+            connection.execute(chosen.values(text=text, checksum=zlib.crc32(text)))
         force_documents(home.lake, ["**"], list(FORCED))
         code, output = call(folder, environment, "plan", "--json")
         assert code == 0, output

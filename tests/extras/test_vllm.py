@@ -110,7 +110,7 @@ def healthy(url: str) -> bool:
 
 def taken(model: VllmModel, requests: list[Request], kept: list[Completion]) -> list[Completion]:
     found = []
-    with model.open(kept.append) as session:
+    with model.open(kept.extend) as session:
         for request in requests:
             session.submit(request)
         while (completion := session.take(wait=True)) is not None:

@@ -6,18 +6,21 @@ What is kept is written at once and outlives the process, as stored answers do.
 import json
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+
+from scripted_provider import state_of
 
 from rag_assets.contracts.generation import Completion, Message, Request, Tag
 from rag_assets.contracts.ports import Session
 from rag_assets.models.anthropic.model import AnthropicModel
 from rag_assets.models.anthropic.open_batches import BatchSettings
 from rag_assets.models.catalogue import model_facts
-from rag_assets.models.providers import Keep, Purse
+from rag_assets.models.providers import CallBudget, Keep
 
 
-def no_calls(keep: Keep, purse: Purse) -> AbstractContextManager[Session]:
+def no_calls(keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
     raise AssertionError("no single calls are expected")
 
 
@@ -30,9 +33,10 @@ def main() -> None:
     kept = {json.loads(line)["text"] for line in lines[:-1]}
     output = os.open(kept_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def keep(answer: Completion) -> None:
-        line = {"text": answer.request.messages[-1].text, "answer": answer.text, "cost_usd": answer.cost_usd}
-        os.write(output, json.dumps({**line, "batch_id": answer.batch_id}).encode() + b"\n")
+    def keep(answers: Sequence[Completion]) -> None:
+        for answer in answers:
+            line = {"text": answer.request.messages[-1].text, "answer": answer.text, "cost_usd": answer.cost_usd}
+            os.write(output, json.dumps({**line, "batch_id": answer.batch_id}).encode() + b"\n")
 
     model = AnthropicModel(
         "anthropic:claude-haiku-4-5",
@@ -42,7 +46,7 @@ def main() -> None:
         base_url,
         20.0,
         batch="always",
-        batches=BatchSettings(folder / "batches", 1, batch_requests, 0.05, 4, settle_seconds=0.3),
+        batches=BatchSettings(state_of(folder), 1, batch_requests, 0.05, 4, settle_seconds=0.3),
         open_calls=no_calls,
     )
     taken: dict[str, str] = {}

@@ -1,6 +1,6 @@
 """A provider of the tests' own that answers by a script and bills to a file, which outlasts a process that is killed.
 
-Run as a program, it asks a metered model for random work, and kills itself at a given call of the operating system.
+Run as a program, it asks a metered model for random work, and kills itself at a given moment.
 """
 
 import argparse
@@ -17,15 +17,18 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from sqlalchemy import event
+from sqlalchemy.engine import Connection, Engine
+
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage, request_key
 from rag_assets.contracts.ports import Session
-from rag_assets.models.accounts.answers import AnswerStore
 from rag_assets.models.accounts.budget import Budget
+from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.accounts.ledger import Ledger
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.metered import MeteredModel
-from rag_assets.models.providers import UNLIMITED, Keep, Purse
+from rag_assets.models.providers import UNLIMITED, CallBudget, Keep
 from rag_assets.store.lake import Lake
 
 COST_USD = 0.0005
@@ -68,25 +71,25 @@ class ScriptedProvider:
         self.forgetful = False
 
     @contextmanager
-    def _open(self, keep: Keep, purse: Purse) -> Iterator[Session]:
+    def _open(self, keep: Keep, budget: CallBudget) -> Iterator[Session]:
         self.keeps.append(keep)
-        yield _ScriptedSession(self, keep, purse)
+        yield _ScriptedSession(self, keep, budget)
 
-    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
-        return self._open(keep, purse)
+    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
+        return self._open(keep, budget)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         return [len(each.prefix) for each in requests]
 
 
 class _ScriptedSession:
-    def __init__(self, provider: ScriptedProvider, keep: Keep, purse: Purse) -> None:
-        self._provider, self._keep, self._purse = provider, keep, purse
+    def __init__(self, provider: ScriptedProvider, keep: Keep, budget: CallBudget) -> None:
+        self._provider, self._keep, self._budget = provider, keep, budget
         self._under_way: deque[Completion] = deque()
         self._done: deque[Completion] = deque()
 
     def submit(self, request: Request) -> None:
-        self._purse.reserve(request)
+        self._budget.reserve(request)
         provider = self._provider
         if provider.calls_left is not None and len(provider.asked) >= provider.calls_left:
             raise ModelError("scripted: no more calls")
@@ -109,7 +112,7 @@ class _ScriptedSession:
     def _finish(self) -> None:
         completion = self._under_way.popleft()
         if completion.outcome is not Outcome.FAILED and not self._provider.forgetful:
-            self._keep(completion)
+            self._keep([completion])
         self._done.append(completion)
 
 
@@ -144,12 +147,13 @@ class BilledProvider(ScriptedProvider):
         paid = answered(asked, text=f"said in {batch_id}")
         return replace(paid, batch_id=batch_id) if self._batches else paid
 
-    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
-        def keep_and_forget(completion: Completion) -> None:
-            keep(completion)
-            (self._folder / f"{request_key(self.name, completion.request)}.batch").unlink(missing_ok=True)
+    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
+        def keep_and_forget(completions: Sequence[Completion]) -> None:
+            keep(completions)
+            for each in completions:
+                (self._folder / f"{request_key(self.name, each.request)}.batch").unlink(missing_ok=True)
 
-        return super().open(keep_and_forget if self._batches else keep, purse)
+        return super().open(keep_and_forget if self._batches else keep, budget)
 
 
 def billed(folder: Path) -> list[str]:
@@ -158,16 +162,20 @@ def billed(folder: Path) -> list[str]:
     return [json.loads(line)["key"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def state_of(home: Path) -> StateDatabase:
+    """The state database of a home: that of the environment, or its own file."""
+    return StateDatabase(os.environ.get("RAG_STATE_URL") or home / "state.db")
+
+
 def make_ledger(home: Path, run_id: str | None = None) -> Ledger:
     """The ledger of a home."""
-    models = home / "models"
-    return Ledger(Lake(home / "lake"), AnswerStore(models / "answers"), models / "journal", run_id)
+    return Ledger(Lake(home / "lake"), state_of(home), run_id)
 
 
 def _work(home: Path, seed: int, *, batches: bool, prunes: bool) -> dict[str, str]:
     chance = random.Random(seed)
     ledger = make_ledger(home, f"run {seed}")
-    budget = Budget(home / "models" / "budget", ledger, 1000.0, 1000.0)
+    budget = Budget(ledger, 1000.0, 1000.0)
     model = MeteredModel(BilledProvider(home / "provider", batches=batches), ledger, budget)
     texts = {}
     for _ in range(4):
@@ -182,20 +190,22 @@ def _work(home: Path, seed: int, *, batches: bool, prunes: bool) -> dict[str, st
 
 
 def _kill_at(count: int) -> None:
-    """Have this process killed at the given call of the operating system that changes files."""
+    """Have this process killed at the given moment: before a statement of the database or a commit, or after one."""
     left = [count]
 
-    def counted(call: Callable[..., object]) -> Callable[..., object]:
-        def counting(*arguments: object, **options: object) -> object:
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return call(*arguments, **options)
+    def strike(*_: object) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-        return counting
+    def commit(self: Connection) -> None:
+        strike()
+        committed(self)
+        strike()
 
-    for name in ("fsync", "link", "write", "unlink", "ftruncate"):
-        setattr(os, name, counted(getattr(os, name)))
+    committed = Connection.commit
+    Connection.commit = commit  # type: ignore[method-assign]
+    event.listen(Engine, "before_cursor_execute", strike)
 
 
 if __name__ == "__main__":

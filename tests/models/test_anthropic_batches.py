@@ -14,25 +14,28 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from scripted_batches import EVENTS, ScriptedBatches, answer_to, error_body, no_fault, nothing_happens
+from scripted_provider import state_of
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, request_key
 from rag_assets.contracts.ports import Session
+from rag_assets.models.accounts.database import BATCH_REQUESTS
 from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
-from rag_assets.models.anthropic.batch_files import BatchEntry, BatchFiles, digits_of, key_digits, read_requests
+from rag_assets.models.anthropic.batch_store import BatchEntry, BatchStore, digits_of, key_digits
 from rag_assets.models.anthropic.batches import OpenCalls
 from rag_assets.models.anthropic.model import AnthropicModel
 from rag_assets.models.anthropic.open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts, Prices
-from rag_assets.models.providers import Keep, Purse
+from rag_assets.models.providers import CallBudget, Keep
 
 NAME = "claude-haiku-4-5"
 KEY = "sk-ant-secret"
@@ -40,7 +43,7 @@ FACTS = ModelFacts(200_000, 64_000, Prices(1.0, 5.0, 0.1, 1.25, 0.5), 4096)
 PRICE = (10 * 1.0 + 5 * 5.0) / 1e6 * 0.5
 
 
-def no_calls(keep: Keep, purse: Purse) -> AbstractContextManager[Session]:
+def no_calls(keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
     raise AssertionError("no single calls are expected")
 
 
@@ -63,13 +66,13 @@ def model(
         "attempts": 3,
         "settle_seconds": 0.2,
     }
-    batches = BatchSettings(folder, **{**defaults, **settings})
+    batches = BatchSettings(state_of(folder), **{**defaults, **settings})
     return AnthropicModel(
         f"anthropic:{NAME}", NAME, FACTS, KEY, url, 5.0, batch=batch, batches=batches, open_calls=open_calls
     )
 
 
-def ignore(answer: Completion) -> None: ...
+def ignore(answers: Sequence[Completion]) -> None: ...
 
 
 def take_all(session: Session) -> list[Completion]:
@@ -95,7 +98,7 @@ def server() -> Iterator[ScriptedBatches]:
 def test_each_request_is_answered_and_kept(server: ScriptedBatches, tmp_path: Path) -> None:
     requests = [ask(f"text {number} 日本語 \ud800") for number in range(7)]
     kept: list[Completion] = []
-    answers = run(model(server.url, tmp_path, batch_requests=3), requests, kept.append)
+    answers = run(model(server.url, tmp_path, batch_requests=3), requests, kept.extend)
     assert set(answers) == {request.messages[-1].text for request in requests}
     assert {answer.request.tag for answer in answers.values()} == {request.tag for request in requests}
     for text, answer in answers.items():
@@ -108,8 +111,7 @@ def test_each_request_is_answered_and_kept(server: ScriptedBatches, tmp_path: Pa
         assert abs(answer.called_at - time.time()) < 20
     assert Counter(answer.request for answer in kept) == Counter(requests)
     assert [len(batch.requests) for batch in server.batches.values()] == [3, 3, 1]
-    assert open_batches(tmp_path) == []
-    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+    assert open_batches(state_of(tmp_path)) == []
 
 
 def test_custom_ids_fit_the_provider_and_name_the_request(server: ScriptedBatches, tmp_path: Path) -> None:
@@ -174,7 +176,7 @@ def test_an_invalid_request_fails_and_is_not_sent_again(tmp_path: Path) -> None:
         return "invalid" if text.startswith("bad") else "succeeded"
 
     with ScriptedBatches(outcome) as server:
-        answers = run(model(server.url, tmp_path), [ask(secret), ask("good")], kept.append)
+        answers = run(model(server.url, tmp_path), [ask(secret), ask("good")], kept.extend)
         assert set(server.asked.values()) == {1}
     failed = answers[secret]
     assert failed.outcome is Outcome.FAILED
@@ -211,7 +213,7 @@ def interrupted(server: ScriptedBatches, batches: int = 1) -> Iterator[None]:
 
 def interrupt_when_written(folder: Path) -> None:
     """Ctrl-C when the id of a batch is written down, after which nothing is done but wait."""
-    while not list(folder.glob("*.id")):
+    while not BatchStore(state_of(folder)).ids():
         time.sleep(0.01)
     time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGINT)
@@ -239,7 +241,7 @@ def single_calls(called: list[str], keep: Keep) -> Iterator[Session]:
         def submit(self, request: Request) -> None:
             called.append(request.messages[-1].text)
             ready.append(Completion(request, Outcome.COMPLETED, "called"))
-            keep(ready[-1])
+            keep([ready[-1]])
 
         def take(self, *, wait: bool) -> Completion | None:
             del wait
@@ -256,7 +258,7 @@ def test_few_requests_go_as_single_calls(server: ScriptedBatches, tmp_path: Path
     called: list[str] = []
     kept: list[Completion] = []
     provider = model(server.url, tmp_path, batch="auto", open_calls=lambda keep, _: single_calls(called, keep))
-    answers = run(provider, [ask(f"text {number}") for number in range(count)], kept.append)
+    answers = run(provider, [ask(f"text {number}") for number in range(count)], kept.extend)
     assert len(answers) == len(kept) == count
     assert len(server.batches) == batches
     assert len(called) == (0 if batches else count)
@@ -272,7 +274,7 @@ def test_single_calls_go_on_once_chosen_but_for_batches_under_way(tmp_path: Path
             session.take(wait=True)
         provider = model(server.url, tmp_path, batch="auto", open_calls=lambda keep, _: single_calls(called, keep))
         kept: list[Completion] = []
-        with provider.open(kept.append) as session:
+        with provider.open(kept.extend) as session:
             session.submit(ask("now"))
             first = session.take(wait=True)
             session.submit(ask("earlier"))
@@ -294,7 +296,7 @@ def test_leaving_a_session_says_how_to_go_on(tmp_path: Path, caplog: pytest.LogC
             with pytest.raises(KeyboardInterrupt):
                 session.take(wait=True)
         (batch_id,) = server.batches
-        assert [found.batch_id for found in open_batches(tmp_path)] == [batch_id]
+        assert [found.batch_id for found in open_batches(state_of(tmp_path))] == [batch_id]
     assert batch_id in caplog.text
     assert "rag-assets batches" in caplog.text
     assert "secret" not in caplog.text
@@ -306,12 +308,12 @@ def test_a_batch_can_be_ended(tmp_path: Path) -> None:
         with provider.open(ignore) as session, interrupted(server):
             session.submit(ask("one"))
             session.take(wait=True)
-        (found,) = open_batches(tmp_path)
+        (found,) = open_batches(state_of(tmp_path))
         assert (found.requests, found.model_name) == (1, f"anthropic:{NAME}")
         assert found.batch_id
 
         def cancel(batch_id: str) -> str:
-            return cancel_batch(tmp_path, batch_id, api_key=KEY, base_url=server.url, timeout_seconds=5)
+            return cancel_batch(state_of(tmp_path), batch_id, api_key=KEY, base_url=server.url, timeout_seconds=5)
 
         assert cancel(found.batch_id) == "canceling"
         assert run(provider, [ask("one")])["one"].outcome is Outcome.COMPLETED
@@ -324,11 +326,11 @@ def test_a_batch_can_be_ended(tmp_path: Path) -> None:
 
 def test_a_batch_that_the_account_does_not_have(server: ScriptedBatches, tmp_path: Path) -> None:
     provider = model(server.url, tmp_path)
-    files = BatchFiles(tmp_path)
-    with files.lock():
+    store = BatchStore(state_of(tmp_path))
+    with store.lock():
         digits = key_digits(request_key(provider.name, ask("one")))
-        written = files.write(provider.name, server.url, [BatchEntry(digits, ask("one"), 1)], 0.0)
-        files.write_id(written.nonce, "msgbatch_gone")
+        written = store.write(provider.name, server.url, [BatchEntry(digits, ask("one"), 1)], 0.0)
+        store.write_id(written.nonce, "msgbatch_gone")
     with provider.open(ignore) as session:
         session.submit(ask("one"))
         session.submit(ask("two"))
@@ -338,7 +340,8 @@ def test_a_batch_that_the_account_does_not_have(server: ScriptedBatches, tmp_pat
         with pytest.raises(ModelError, match="--cancel msgbatch_gone"):
             session.take(wait=True)
     assert server.asked == {"two": 1}
-    assert cancel_batch(tmp_path, "msgbatch_gone", api_key=KEY, base_url=server.url, timeout_seconds=5) == "forgotten"
+    cancelled = cancel_batch(state_of(tmp_path), "msgbatch_gone", api_key=KEY, base_url=server.url, timeout_seconds=5)
+    assert cancelled == "forgotten"
     assert run(provider, [ask("one")])["one"].outcome is Outcome.COMPLETED
 
 
@@ -387,11 +390,11 @@ def test_a_batch_that_is_not_made(server: ScriptedBatches, tmp_path: Path, statu
     provider = model(server.url, tmp_path, attempts=2, settle_seconds=0.05)
     with pytest.raises(ModelError, match=f"{status} {kind}: said by the server; a batch of 1 requests was not made"):
         run(provider, [ask("one")])
-    assert len(open_batches(tmp_path)) == left, "what may have been made is remembered"
+    assert len(open_batches(state_of(tmp_path))) == left, "what may have been made is remembered"
     server.fail = no_fault
     assert run(provider, [ask("one")])["one"].outcome is Outcome.COMPLETED
     assert server.billed == {"one": 1}
-    assert open_batches(tmp_path) == []
+    assert open_batches(state_of(tmp_path)) == []
 
 
 def test_answers_under_way_can_be_taken_when_no_more_are_accepted(server: ScriptedBatches, tmp_path: Path) -> None:
@@ -412,7 +415,7 @@ def test_an_unreachable_provider(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no connection to 127.0.0.1"):
         run(model(url, tmp_path, attempts=50), [ask("one")])
     assert time.monotonic() - began < 15
-    assert open_batches(tmp_path) == [], "what was not sent need not be remembered"
+    assert open_batches(state_of(tmp_path)) == [], "what was not sent need not be remembered"
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.5])
@@ -423,7 +426,7 @@ def test_a_creation_that_was_not_confirmed_is_found_again(tmp_path: Path, second
         run(elsewhere, [ask("somebody else's")])
         provider = model(server.url, tmp_path / "here")
         kept: list[Completion] = []
-        with pytest.raises(ModelError), provider.open(kept.append) as session:
+        with pytest.raises(ModelError), provider.open(kept.extend) as session:
             session.submit(ask("one"))
 
             def lose(event: str, number: int) -> None:
@@ -435,10 +438,10 @@ def test_a_creation_that_was_not_confirmed_is_found_again(tmp_path: Path, second
             session.take(wait=True)
         server.on = nothing_happens
         server.fail = no_fault
-        (found,) = open_batches(tmp_path / "here")
+        (found,) = open_batches(state_of(tmp_path / "here"))
         assert found.batch_id is None
         run(elsewhere, [ask("somebody else's, again")])
-        assert run(provider, [ask("one")], kept.append)["one"].text == answer_to("one")
+        assert run(provider, [ask("one")], kept.extend)["one"].text == answer_to("one")
         assert server.asked["one"] == 1
         assert [answer.request.messages[-1].text for answer in kept] == ["one"]
 
@@ -447,18 +450,18 @@ def test_results_that_can_never_be_read(server: ScriptedBatches, tmp_path: Path)
     server.fail = failing(100, 500, "api_error", "GET", "/results")
     with pytest.raises(ModelError, match="said by the server; batches go on at the provider"):
         run(model(server.url, tmp_path, attempts=3), [ask("one")])
-    assert len(open_batches(tmp_path)) == 1
+    assert len(open_batches(state_of(tmp_path))) == 1
 
 
 def test_two_creations_of_one_size_that_were_not_confirmed(server: ScriptedBatches, tmp_path: Path) -> None:
     provider, elsewhere = model(server.url, tmp_path / "here"), model(server.url, tmp_path / "elsewhere")
-    files = BatchFiles(tmp_path / "here")
+    store = BatchStore(state_of(tmp_path / "here"))
     for text in ("one", "two"):
         run(elsewhere, [ask(text)])
         made = list(server.batches.values())[-1]
         ((custom_id, params),) = made.requests.items()
-        with files.lock():
-            written = files.write(provider.name, server.url, [BatchEntry(digits_of(custom_id), ask(text), 1)], 0.0)
+        with store.lock():
+            written = store.write(provider.name, server.url, [BatchEntry(digits_of(custom_id), ask(text), 1)], 0.0)
         # as if the process had died before it wrote down the id
         (renamed,) = written.attempts
         made.requests, made.outcomes, made.lines = {renamed: params}, {renamed: "succeeded"}, []
@@ -493,21 +496,26 @@ def test_written_requests_are_read_back_whole(tmp_path: Path) -> None:
         seed=3,
         stop=("x", "\n"),
     )
-    files = BatchFiles(tmp_path)
-    with files.lock():
-        written = files.write("anthropic:m", "", [BatchEntry("ab", request, 2)], 0.0)
-    with files.hold(written.nonce) as intent:
-        files.remove(written.nonce)
-        ((custom_id, back),) = read_requests(intent)
+    store = BatchStore(state_of(tmp_path))
+    with store.lock():
+        written = store.write("anthropic:m", "", [BatchEntry("ab", request, 2)], 0.0)
+    store.remove(written.nonce)
+    assert store.open_batches() == []
+    ((custom_id, back),) = store.requests(written.nonce).items()  # of another process that still waits for it
     assert custom_id == f"{written.nonce}-ab"
     assert back == request
     assert back.tag == request.tag
 
 
-def test_a_damaged_file_is_named(server: ScriptedBatches, tmp_path: Path) -> None:
-    (tmp_path / "abc.jsonl.gz").write_bytes(b"no gzip")
-    with pytest.raises(ModelError, match=r"abc\.jsonl\.gz: expected a batch under way, found a damaged file"):
-        run(model(server.url, tmp_path), [ask("one")])
+def test_a_damaged_batch_is_named(server: ScriptedBatches, tmp_path: Path) -> None:
+    provider = model(server.url, tmp_path)
+    store = BatchStore(state_of(tmp_path))
+    digits = key_digits(request_key(provider.name, ask("one")))
+    written = store.write(provider.name, server.url, [BatchEntry(digits, ask("one"), 1)], 0.0)
+    with state_of(tmp_path).transaction() as connection:
+        connection.execute(sa.update(BATCH_REQUESTS).values(request=b"none"))
+    with pytest.raises(ModelError, match=f"batch {written.nonce} is damaged"):
+        store.requests(written.nonce)
 
 
 def test_temperature_takes_the_version_of_the_api_that_has_it(server: ScriptedBatches, tmp_path: Path) -> None:
@@ -532,12 +540,12 @@ def test_batches_against_llmock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         server.app.add_api_route(path, anthropic.get_message_batch_results)
         kept: list[Completion] = []
         provider = model(server.base_url("anthropic"), tmp_path, batch_requests=4)
-        answers = run(provider, [ask(f"text {number}") for number in range(10)], kept.append)
+        answers = run(provider, [ask(f"text {number}") for number in range(10)], kept.extend)
     assert len(answers) == len(kept) == 10
     assert {answer.outcome for answer in answers.values()} == {Outcome.COMPLETED}
     assert len({answer.batch_id for answer in answers.values()}) == 3
     assert all(answer.text and answer.usage.input_tokens and answer.cost_usd for answer in answers.values())
-    assert open_batches(tmp_path) == []
+    assert open_batches(state_of(tmp_path)) == []
 
 
 def kinds(seed: int, count: int) -> dict[str, str]:
@@ -597,4 +605,4 @@ def test_a_client_killed_at_five_moments_pays_each_answer_once(tmp_path: Path) -
     assert all(line["answer"] == answer_to(text) for text, line in kept.items())
     assert sum(line["cost_usd"] for line in kept.values()) == pytest.approx(PRICE * (count - len(invalid)))
     assert json.loads((tmp_path / "failed.jsonl").read_text()) == dict.fromkeys(invalid, "failed")
-    assert open_batches(tmp_path / "batches") == []
+    assert open_batches(state_of(tmp_path)) == []

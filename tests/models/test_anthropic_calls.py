@@ -14,6 +14,7 @@ import pytest
 from anthropic.types import MessageTokensCount
 from scripted import Reply, ScriptedServer
 from scripted_batches import error_body, message
+from scripted_provider import state_of
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
@@ -370,7 +371,7 @@ def test_room_for_thinking_stays_within_what_the_model_writes() -> None:
 
 
 def provider(url: str, folder: Path, **changes: Any) -> AnthropicModel:
-    settings: dict[str, Any] = {"batch": "never", "batches": BatchSettings(folder, 1, 1, 1.0, 1)}
+    settings: dict[str, Any] = {"batch": "never", "batches": BatchSettings(state_of(folder), 1, 1, 1.0, 1)}
     settings["open_calls"] = lambda keep, _: keep
     return AnthropicModel("anthropic:haiku@here", NAME, FACTS, KEY, url, 5.0, **{**settings, **changes})
 
@@ -379,7 +380,7 @@ def test_without_batches_a_session_is_one_of_single_calls(tmp_path: Path) -> Non
     opened = object()
     keeps: list[object] = []
 
-    def open_calls(keep: object, purse: object) -> object:
+    def open_calls(keep: object, budget: object) -> object:
         keeps.append(keep)
         return opened
 

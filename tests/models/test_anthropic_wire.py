@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 from llama import LlamaServer
+from scripted_provider import state_of
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
+from rag_assets.models.anthropic.batch_client import open_batches
 from rag_assets.models.anthropic.model import AnthropicCaller, AnthropicModel
 from rag_assets.models.anthropic.open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.dispatch import ConcurrentSession, answers
-from rag_assets.models.providers import CallError, CallProblem, Keep, Purse
+from rag_assets.models.providers import CallBudget, CallError, CallProblem, Keep
 
 FACTS = ModelFacts(8192, 2048, Prices(1.0, 5.0))
 TAG = Tag("tests", "wire")
@@ -36,11 +38,11 @@ def provider(server: LlamaServer, folder: Path) -> AnthropicModel:
     def caller() -> AnthropicCaller:
         return AnthropicCaller(server.model, FACTS, None, server.url, 120.0)
 
-    def open_calls(keep: Keep, purse: Purse) -> ConcurrentSession:
-        return ConcurrentSession(caller, keep, purse, name=name, concurrency=2, attempts=3, timeout_seconds=120.0)
+    def open_calls(keep: Keep, budget: CallBudget) -> ConcurrentSession:
+        return ConcurrentSession(caller, keep, budget, name=name, concurrency=2, attempts=3, timeout_seconds=120.0)
 
     name = f"anthropic:{server.model}"
-    settings = BatchSettings(folder, 1, 1, 1.0, 1)
+    settings = BatchSettings(state_of(folder), 1, 1, 1.0, 1)
     return AnthropicModel(
         name, server.model, FACTS, None, server.url, 120.0, batch="never", batches=settings, open_calls=open_calls
     )
@@ -48,7 +50,7 @@ def provider(server: LlamaServer, folder: Path) -> AnthropicModel:
 
 def answered(model: AnthropicModel, requests: Sequence[Request]) -> list[Completion]:
     kept: list[Completion] = []
-    with model.open(kept.append) as session:
+    with model.open(kept.extend) as session:
         found = list(answers(session, requests))
     assert sorted(answer.text for answer in found) == sorted(answer.text for answer in kept)
     return sorted(found, key=lambda answer: requests.index(answer.request))
@@ -108,7 +110,7 @@ def test_a_prompt_that_is_too_long_is_rejected_without_its_text(
 
 
 def test_a_server_without_batches_says_so(llama_server: LlamaServer, tmp_path: Path) -> None:
-    settings = BatchSettings(tmp_path, 1, 10, 0.05, 2)
+    settings = BatchSettings(state_of(tmp_path), 1, 10, 0.05, 2)
     model = AnthropicModel(
         f"anthropic:{llama_server.model}",
         llama_server.model,
@@ -118,10 +120,10 @@ def test_a_server_without_batches_says_so(llama_server: LlamaServer, tmp_path: P
         30.0,
         batch="always",
         batches=settings,
-        open_calls=lambda keep, purse: pytest.fail(f"single calls for {keep} and {purse}"),
+        open_calls=lambda keep, budget: pytest.fail(f"single calls for {keep} and {budget}"),
     )
-    with model.open(lambda answer: pytest.fail(answer.text)) as session:
+    with model.open(lambda answers: pytest.fail(str(answers))) as session:
         session.submit(ask("one"))
         with pytest.raises(ModelError, match="404"):
             session.take(wait=True)
-    assert list(tmp_path.glob("*.gz")) == []
+    assert open_batches(state_of(tmp_path)) == []

@@ -3,7 +3,6 @@
 The server is the tests' own (`scripted_batches`).
 """
 
-import json
 import subprocess
 import sys
 import time
@@ -13,22 +12,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from scripted_batches import ScriptedBatches, nothing_happens
-from scripted_provider import make_ledger
+from scripted_provider import make_ledger, state_of
 
-from rag_assets.contracts.errors import BudgetError, ModelError
+from rag_assets.contracts.errors import BudgetError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
 from rag_assets.contracts.ports import Session
-from rag_assets.models.accounts.budget import Budget, Refusal, Reservation
+from rag_assets.models.accounts.budget import Budget, Refusal, Reservation, batches_usd
+from rag_assets.models.accounts.database import RESERVATIONS
 from rag_assets.models.accounts.price_bounds import upper_price_usd
 from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
-from rag_assets.models.anthropic.batch_files import BatchFiles
 from rag_assets.models.anthropic.batches import OpenCalls
 from rag_assets.models.anthropic.model import AnthropicModel
 from rag_assets.models.anthropic.open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.metered import MeteredModel
-from rag_assets.models.providers import Keep, Purse
+from rag_assets.models.providers import CallBudget, Keep
 
 NAME, KEY = "claude-haiku-4-5", "sk-ant-secret"
 FACTS = ModelFacts(200_000, 64_000, Prices(1.0, 5.0, 0.1, 1.25, 0.5), 4096)
@@ -47,32 +47,32 @@ PRICE = upper_price_usd(ask(0), FACTS)
 BATCH_PRICE = upper_price_usd(ask(0), FACTS, batch=True)
 
 
-def no_calls(keep: Keep, purse: Purse) -> AbstractContextManager[Session]:
-    raise AssertionError(f"no single calls are expected for {keep} and {purse}")
+def under_way_usd(home: Path) -> float:
+    with state_of(home).transaction() as connection:
+        return batches_usd(connection)
+
+
+def no_calls(keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
+    raise AssertionError(f"no single calls are expected for {keep} and {budget}")
 
 
 def provider(home: Path, url: str, batch: str = "always", open_calls: OpenCalls = no_calls) -> AnthropicModel:
-    settings = BatchSettings(batches_folder(home), 3, 100, 0.02, 3, settle_seconds=0.2)
+    settings = BatchSettings(state_of(home), 3, 100, 0.02, 3, settle_seconds=0.2)
     return AnthropicModel(
         f"anthropic:{NAME}", NAME, FACTS, KEY, url, 5.0, batch=batch, batches=settings, open_calls=open_calls
     )
 
 
-def batches_folder(home: Path) -> Path:
-    return home / "models" / "batches"
-
-
 def make_budget(home: Path, limit_usd: float, run_id: str | None = None) -> Budget:
     run_usd = limit_usd if run_id else None
-    batches_usd = BatchFiles(batches_folder(home)).price_usd
-    return Budget(home / "models" / "budget", make_ledger(home, run_id), limit_usd, run_usd, batches_usd)
+    return Budget(make_ledger(home, run_id), limit_usd, run_usd)
 
 
 def metered(
     home: Path, url: str, limit_usd: float, batch: str = "always", open_calls: OpenCalls = no_calls
 ) -> MeteredModel:
-    budget = make_budget(home, limit_usd)
-    return MeteredModel(provider(home, url, batch, open_calls), make_ledger(home), budget, patience_seconds=0.1)
+    ledger = make_ledger(home)
+    return MeteredModel(provider(home, url, batch, open_calls), ledger, Budget(ledger, limit_usd), patience_seconds=0.1)
 
 
 def answered(model: MeteredModel, count: int) -> list[Completion]:
@@ -103,8 +103,9 @@ def largest_reservation(budget: Budget, limit_usd: float) -> float:
     """What of a budget can be had for a call, to a hundredth of it."""
     with budget.session():
         for hundredths in range(100, 0, -1):
-            found = budget.reserve(limit_usd * hundredths / 100)
+            found = budget.reserve(NAME, "key", ask(0), limit_usd * hundredths / 100)
             if isinstance(found, Reservation):
+                budget.release([found])
                 return found.price_usd
     return 0.0
 
@@ -119,7 +120,7 @@ def test_a_batch_of_a_killed_process_counts_until_its_results_are_in_the_ledger(
             assert left == pytest.approx(5 * BATCH_PRICE, rel=0.06)
         budget = make_budget(tmp_path, limit)
         with budget.session():
-            refused = budget.reserve(20 * BATCH_PRICE)
+            refused = budget.reserve(NAME, "key", ask(0), 20 * BATCH_PRICE)
             assert isinstance(refused, Refusal)
             assert refused.waits
             assert "batches under way (`rag-assets batches` lists them)" in refused.message
@@ -131,7 +132,7 @@ def test_a_batch_of_a_killed_process_counts_until_its_results_are_in_the_ledger(
         assert {each.outcome for each in found} == {Outcome.COMPLETED}
         assert server.asked == {f"document {number}": 1 for number in range(count)}
     assert make_ledger(tmp_path).spent_usd() == pytest.approx(count * PAID)
-    assert open_batches(batches_folder(tmp_path)) == []
+    assert open_batches(state_of(tmp_path)) == []
     assert largest_reservation(make_budget(tmp_path, limit), limit) == pytest.approx(limit - count * PAID, rel=0.02)
 
 
@@ -139,8 +140,8 @@ def test_a_batch_is_reserved_at_its_price_also_where_few_calls_are_single_ones(t
     reserved: list[float] = []
 
     @contextmanager
-    def open_calls(keep: Keep, purse: Purse) -> Iterator[Session]:
-        yield SingleCalls(keep, purse, lambda: reserved.append(reserved_now(tmp_path)))
+    def open_calls(keep: Keep, budget: CallBudget) -> Iterator[Session]:
+        yield SingleCalls(keep, budget, lambda: reserved.append(reserved_now(tmp_path)))
 
     with ScriptedBatches() as server:
         limit = 4.5 * BATCH_PRICE
@@ -159,8 +160,8 @@ def test_single_calls_that_do_not_fit_together_are_made_one_after_the_other(tmp_
     reserved: list[float] = []
 
     @contextmanager
-    def open_calls(keep: Keep, purse: Purse) -> Iterator[Session]:
-        yield SingleCalls(keep, purse, lambda: reserved.append(reserved_now(tmp_path)))
+    def open_calls(keep: Keep, budget: CallBudget) -> Iterator[Session]:
+        yield SingleCalls(keep, budget, lambda: reserved.append(reserved_now(tmp_path)))
 
     with ScriptedBatches() as server:
         model = metered(tmp_path, server.url, 1.6 * PRICE, "auto", open_calls)
@@ -173,19 +174,18 @@ def test_single_calls_that_do_not_fit_together_are_made_one_after_the_other(tmp_
 
 
 def reserved_now(home: Path) -> float:
-    state = json.loads((home / "models" / "budget" / "state.json").read_text())
-    return sum(float(usd) for sums in state["reserved"].values() for usd in sums.values())
+    return sum(float(row.price_usd) for row in state_of(home).read(sa.select(RESERVATIONS.c.price_usd)))
 
 
 class SingleCalls:
     """Answers a request when its answer is taken."""
 
-    def __init__(self, keep: Keep, purse: Purse, before: Callable[[], None]) -> None:
-        self._keep, self._purse, self._before = keep, purse, before
+    def __init__(self, keep: Keep, budget: CallBudget, before: Callable[[], None]) -> None:
+        self._keep, self._budget, self._before = keep, budget, before
         self._line: list[Request] = []
 
     def submit(self, request: Request) -> None:
-        self._purse.reserve(request)
+        self._budget.reserve(request)
         self._before()
         self._line.append(request)
 
@@ -193,7 +193,7 @@ class SingleCalls:
         if not (wait and self._line):
             return None
         answer = Completion(self._line.pop(0), Outcome.COMPLETED, "called", cost_usd=PAID, called_at=time.time())
-        self._keep(answer)
+        self._keep([answer])
         return answer
 
     def cancel(self) -> None:
@@ -201,30 +201,27 @@ class SingleCalls:
 
 
 def test_a_batch_that_is_ended_counts_until_it_is_read_and_one_that_is_unknown_no_longer(tmp_path: Path) -> None:
-    files = BatchFiles(batches_folder(tmp_path))
-
     def cancel(batch_id: str | None) -> str:
         assert batch_id
-        folder = batches_folder(tmp_path)
-        return cancel_batch(folder, batch_id, api_key=KEY, base_url=server.url, timeout_seconds=5)
+        return cancel_batch(state_of(tmp_path), batch_id, api_key=KEY, base_url=server.url, timeout_seconds=5)
 
     with ScriptedBatches(seconds=60) as server:
         kill_at(server, "retrieve", tmp_path, 1.0, 4)
-        (found,) = open_batches(batches_folder(tmp_path))
+        (found,) = open_batches(state_of(tmp_path))
         assert cancel(found.batch_id) == "canceling"
-        assert files.price_usd() == pytest.approx(4 * BATCH_PRICE)
+        assert under_way_usd(tmp_path) == pytest.approx(4 * BATCH_PRICE)
         end(server)
         server.seconds = 0
         assert len(answered(metered(tmp_path, server.url, 1.0), 4)) == 4
-        assert files.price_usd() == 0
+        assert under_way_usd(tmp_path) == 0
         assert set(server.billed.values()) == {1}
         server.seconds = 60
         kill_at(server, "retrieve", tmp_path, 1.0, 8)
-        assert files.price_usd() == pytest.approx(4 * BATCH_PRICE)
-        (found,) = open_batches(batches_folder(tmp_path))
+        assert under_way_usd(tmp_path) == pytest.approx(4 * BATCH_PRICE)
+        (found,) = open_batches(state_of(tmp_path))
         server.batches.clear()
         assert cancel(found.batch_id) == "forgotten"
-        assert files.price_usd() == 0
+        assert under_way_usd(tmp_path) == 0
 
 
 def test_results_that_can_no_longer_be_had_do_not_count_and_are_asked_for_anew(
@@ -232,11 +229,10 @@ def test_results_that_can_no_longer_be_had_do_not_count_and_are_asked_for_anew(
 ) -> None:
     with ScriptedBatches(seconds=60) as server:
         kill_at(server, "retrieve", tmp_path, 1.0, 4)
-        files = BatchFiles(batches_folder(tmp_path))
-        assert files.price_usd() > 0
+        assert under_way_usd(tmp_path) > 0
         month_later = time.time() + 30 * 86_400
-        monkeypatch.setattr("rag_assets.models.anthropic.batch_files.time.time", lambda: month_later)
-        assert files.price_usd() == 0
+        monkeypatch.setattr("rag_assets.models.anthropic.batch_store.time.time", lambda: month_later)
+        assert under_way_usd(tmp_path) == 0
         server.seconds = 0
         assert len(answered(metered(tmp_path, server.url, 1.0), 4)) == 4
         assert set(server.asked.values()) == {2}
@@ -249,10 +245,10 @@ def test_a_batch_that_nobody_asks_for_any_longer_is_read_and_paid_from_the_budge
         end(server)
         assert len(list(metered(tmp_path, server.url, 1.0).generate([ask(100)]))) == 1
     assert make_ledger(tmp_path).spent_usd() == pytest.approx(5 * PAID)
-    assert open_batches(batches_folder(tmp_path)) == []
+    assert open_batches(state_of(tmp_path)) == []
 
 
-class CountedPurse:
+class CountedBudget:
     """Refuses after so many reservations."""
 
     def __init__(self, left: int) -> None:
@@ -264,6 +260,9 @@ class CountedPurse:
         if not self.left:
             raise BudgetError("spent")
         self.left -= 1
+
+    def send(self, requests: Iterable[Request]) -> None:
+        raise AssertionError(f"no single calls are expected: {requests}")
 
     def release(self, requests: Iterable[Request]) -> None:
         for _ in requests:
@@ -277,7 +276,7 @@ def test_requests_that_a_batch_left_unanswered_are_reserved_again(tmp_path: Path
     found: list[Completion] = []
     with ScriptedBatches(outcome) as server:
         with (
-            provider(tmp_path, server.url).open(found.append, CountedPurse(5)) as session,
+            provider(tmp_path, server.url).open(found.extend, CountedBudget(5)) as session,
             pytest.raises(BudgetError, match="spent"),
         ):
             for number in range(4):
@@ -287,19 +286,12 @@ def test_requests_that_a_batch_left_unanswered_are_reserved_again(tmp_path: Path
         assert sorted(each.request.messages[0].text[-1] for each in found) == ["0", "3"]
         assert sum(server.asked.values()) == 4
         again = provider(tmp_path, server.url)
-        with again.open(found.append, CountedPurse(2)) as session:
+        with again.open(found.extend, CountedBudget(2)) as session:
             for number in (1, 2):
                 session.submit(ask(number))
             assert session.take(wait=True)
             assert session.take(wait=True)
     assert len(found) == 4
-
-
-def test_a_damaged_batch_ends_the_work_rather_than_the_budget(tmp_path: Path) -> None:
-    batches_folder(tmp_path).mkdir(parents=True)
-    (batches_folder(tmp_path) / "abc.jsonl.gz").write_bytes(b"no gzip")
-    with pytest.raises(ModelError, match="damaged"):
-        answered(metered(tmp_path, "http://127.0.0.1:1", 1.0), 1)
 
 
 def test_what_a_batch_may_cost_is_written_down_with_it(tmp_path: Path) -> None:
@@ -308,7 +300,7 @@ def test_what_a_batch_may_cost_is_written_down_with_it(tmp_path: Path) -> None:
 
         def look(event: str, number: int) -> None:
             if event == "create_arrives":
-                (found,) = open_batches(batches_folder(tmp_path))
+                (found,) = open_batches(state_of(tmp_path))
                 prices.append(found.price_usd)
                 server.seconds = 0
 
@@ -316,4 +308,4 @@ def test_what_a_batch_may_cost_is_written_down_with_it(tmp_path: Path) -> None:
         server.on = look
         list(metered(tmp_path, server.url, 1.0).generate(requests))
     assert prices == [pytest.approx(sum(upper_price_usd(each, FACTS, batch=True) for each in requests))]
-    assert [path.name for path in batches_folder(tmp_path).iterdir()] == ["lock"]
+    assert open_batches(state_of(tmp_path)) == []

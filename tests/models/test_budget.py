@@ -1,9 +1,11 @@
 """The budget: nothing is spent beyond it, all processes share it, and what is kept for calls comes free again."""
 
-import json
+import itertools
+import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,47 +13,61 @@ from pathlib import Path
 import pytest
 from scripted_provider import ScriptedProvider, answered, make_ledger, request
 
-from rag_assets.contracts.generation import Message, Usage
-from rag_assets.models.accounts.budget import Budget, Refusal, Reservation
+from rag_assets.contracts.generation import Message, Usage, request_key
+from rag_assets.models.accounts.budget import Budget, Claim, Refusal, Reservation
+from rag_assets.models.accounts.ledger import Entry
 from rag_assets.models.accounts.price_bounds import upper_price_usd
 from rag_assets.models.catalogue import ModelFacts, Prices, Thinking
 
 MODEL = ScriptedProvider.name
 KILLED = """
-import os, signal, sys
+import sys
 from pathlib import Path
-from scripted_provider import make_ledger
-from rag_assets.models.accounts.budget import Budget
-home = Path(sys.argv[1])
-budget = Budget(home / "budget", make_ledger(home), 1.0, None)
+from test_budget import *
+budget = make_budget(Path(sys.argv[1]))
 with budget.session():
-    budget.reserve(0.9)
+    sent, unsent = reserved(budget, 0.5), reserved(budget, 0.4)
+    budget.send([sent])
     print("reserved", flush=True)
     sys.stdin.read()
 """
+numbers = itertools.count()
 
 
 def make_budget(
     home: Path, month_usd: float | None = 1.0, run_usd: float | None = None, run_id: str | None = None
 ) -> Budget:
-    return Budget(home / "budget", make_ledger(home, run_id), month_usd, run_usd)
+    return Budget(make_ledger(home, run_id), month_usd, run_usd)
+
+
+def reserve(budget: Budget, price_usd: float) -> Reservation | Refusal | Claim:
+    number = next(numbers)
+    return budget.reserve(MODEL, f"{os.getpid()}-{number}", request(number), price_usd)
 
 
 def reserved(budget: Budget, price_usd: float) -> Reservation:
-    found = budget.reserve(price_usd)
+    found = reserve(budget, price_usd)
     assert isinstance(found, Reservation), found
     return found
 
 
 def refused(budget: Budget, price_usd: float) -> Refusal:
-    found = budget.reserve(price_usd)
+    found = reserve(budget, price_usd)
     assert isinstance(found, Refusal), found
     return found
 
 
-def spend(home: Path, cost_usd: float, number: int = 0, *, run_id: str | None = None, when: float = 0.0) -> None:
+def spend(
+    home: Path,
+    cost_usd: float,
+    number: int = 0,
+    *,
+    run_id: str | None = None,
+    when: float = 0.0,
+    settles: Reservation | None = None,
+) -> None:
     paid = replace(answered(request(number)), cost_usd=cost_usd, called_at=when or time.time())
-    make_ledger(home, run_id).keep(MODEL, paid)
+    make_ledger(home, run_id).keep(MODEL, [Entry(paid, settles.id if settles else None)])
 
 
 def test_a_call_that_may_cost_too_much_is_refused(tmp_path: Path) -> None:
@@ -74,55 +90,44 @@ def test_what_a_call_did_not_cost_comes_free(tmp_path: Path) -> None:
     budget = make_budget(tmp_path)
     with budget.session():
         for number in range(30):
-            spend(tmp_path, 0.01, number)
-            budget.settle(reserved(budget, 0.7), 0.01)
+            spend(tmp_path, 0.01, number, settles=reserved(budget, 0.7))
         assert not refused(budget, 0.71).waits
-        budget.settle(reserved(budget, 0.7), 0.0)
+        budget.release([reserved(budget, 0.7)])
         reserved(budget, 0.7)
 
 
-def test_the_ledger_is_asked_when_a_process_comes(tmp_path: Path) -> None:
+def test_what_others_spend_counts_at_once(tmp_path: Path) -> None:
     budget = make_budget(tmp_path)
     with budget.session():
-        reserved(budget, 0.5)
-    spend(tmp_path, 0.95)
-    with budget.session():
+        budget.release([reserved(budget, 0.5)])
+        spend(tmp_path, 0.95)
         reserved(budget, 0.04)
         assert not refused(budget, 0.1).waits
 
 
-def test_the_ledger_is_asked_before_a_call_is_refused(tmp_path: Path) -> None:
-    spend(tmp_path, 0.1)
-    budget = make_budget(tmp_path)
-    with budget.session():
-        budget.settle(reserved(budget, 0.8), 0.8)  # a cost that the ledger does not know
-        reserved(budget, 0.9)
-
-
 def test_processes_share_a_budget(tmp_path: Path) -> None:
     first, second = make_budget(tmp_path), make_budget(tmp_path)
-    with first.session():
-        with second.session():
-            kept = reserved(first, 0.8)
-            assert refused(second, 0.5).waits
-            spend(tmp_path, 0.1)
-            first.settle(kept, 0.1)
-            reserved(second, 0.5)
-            assert refused(first, 0.5).waits
+    with first.session(), second.session():
+        kept = reserved(first, 0.8)
+        assert refused(second, 0.5).waits
+        spend(tmp_path, 0.1, settles=kept)
+        other = reserved(second, 0.5)
+        assert refused(first, 0.5).waits
+        second.release([other])
         reserved(first, 0.5)
 
 
-def test_threads_share_a_session(tmp_path: Path) -> None:
+def test_a_reservation_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     budget = make_budget(tmp_path)
     with budget.session():
-        with budget.session():
-            kept = reserved(budget, 0.9)
-        assert refused(budget, 0.9).waits
-        budget.settle(kept, 0.0)
-        reserved(budget, 0.9)
+        made = reserved(budget, 0.4)
+        assert isinstance(budget.reserve(MODEL, "k", request(0), 1.1, made), Refusal)
+        assert budget.reserve(MODEL, "k", request(0), 0.9, made) == Reservation(made.id, 0.9)
+        assert refused(budget, 0.2).waits
+        reserved(budget, 0.1)
 
 
-def test_what_a_killed_process_had_reserved_comes_free(tmp_path: Path) -> None:
+def test_what_a_killed_process_had_sent_stays_charged_and_shows_in_the_ledger(tmp_path: Path) -> None:
     child = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -131,18 +136,43 @@ def test_what_a_killed_process_had_reserved_comes_free(tmp_path: Path) -> None:
     )
     assert child.stdin and child.stdout
     assert child.stdout.readline() == b"reserved\n"
-    budget = make_budget(tmp_path)
+    budget, ledger = make_budget(tmp_path), make_ledger(tmp_path)
     with budget.session():
-        assert refused(budget, 0.5).waits
-        child.kill()
-        child.wait()
-        budget._refreshed = float("-inf")
+        assert refused(budget, 0.2).waits
+        assert ledger.spent_usd() == 0
+    child.kill()
+    child.wait()
+    assert isinstance(reserve(budget, 0.2), Refusal), "it counts before anybody has found the process dead"
+    with budget.session():
+        assert not refused(budget, 0.6).waits
         reserved(budget, 0.5)
+        (row,) = ledger.rows().to_pylist()
+        assert (row["outcome"], row["cost_usd"], row["cache_hit"]) == ("unknown", 0.5, False)
+        assert "ended before the answer came" in row["error"]
     child.stdin.close()
     child.stdout.close()
-    stored = json.loads((tmp_path / "budget" / "state.json").read_text())
-    assert stored == {"spent": {}, "reserved": {}}
-    assert [path.name for path in (tmp_path / "budget").glob("*.lock")] == ["state.lock"]
+    ledger.compact()
+    with make_budget(tmp_path).session():
+        assert ledger.spent_usd() == 0.5, "and is settled once"
+
+
+def test_the_same_is_asked_by_one_at_a_time(tmp_path: Path) -> None:
+    budget = make_budget(tmp_path, None)
+    with budget.session(), ThreadPoolExecutor(1) as elsewhere:
+
+        def ask() -> Reservation | Refusal | Claim:
+            return elsewhere.submit(budget.reserve, MODEL, "key", request(0), 0.1).result()
+
+        first = budget.reserve(MODEL, "key", request(0), 0.1)
+        assert isinstance(first, Reservation)
+        assert isinstance(ask(), Claim)
+        assert elsewhere.submit(budget.is_asked, ["key", "other"]).result() == {"key"}
+        assert budget.is_asked(["key"]) == set(), "nobody waits for itself"
+        budget.release([first])
+        assert isinstance(ask(), Reservation)
+        spend(tmp_path, 0.1, 5)
+        answered_key = request_key(MODEL, request(5))
+        assert isinstance(budget.reserve(MODEL, answered_key, request(5), 0.1), Claim), "it has just been answered"
 
 
 def test_last_month_does_not_count(tmp_path: Path) -> None:
@@ -162,10 +192,8 @@ def test_a_month_that_ends_while_calls_are_under_way(tmp_path: Path, monkeypatch
     with budget.session():
         kept = reserved(budget, 0.9)
         monkeypatch.setattr("rag_assets.models.accounts.budget.time.time", lambda: now + 2)
-        other = reserved(budget, 0.9)
-        spend(tmp_path, 0.7, when=now + 2)
-        budget.settle(kept, 0.7, now + 2)
-        budget.settle(other, 0.0)
+        assert refused(budget, 0.9).waits
+        spend(tmp_path, 0.7, when=now + 2, settles=kept)
         refused(budget, 0.4)
         reserved(budget, 0.2)
 
@@ -180,7 +208,8 @@ def test_a_run_has_a_budget_of_its_own(tmp_path: Path) -> None:
         reserved(budget, 0.1)
     other = make_budget(tmp_path, None, 1.0)
     with other.session():
-        other.settle(reserved(other, 0.7), 0.7)
+        paid = replace(answered(request(7)), cost_usd=0.7)
+        other._ledger.keep(MODEL, [Entry(paid, reserved(other, 0.7).id)])
         refused(other, 0.7)
         reserved(other, 0.2)
 
@@ -193,11 +222,10 @@ def test_the_tighter_budget_holds(tmp_path: Path) -> None:
         reserved(budget, 0.5)
 
 
-def test_without_a_limit_nothing_is_touched(tmp_path: Path) -> None:
+def test_without_a_limit_nothing_is_refused(tmp_path: Path) -> None:
     budget = make_budget(tmp_path, None, None)
     with budget.session():
-        budget.settle(reserved(budget, 1e9), 1e9)
-    assert list(tmp_path.iterdir()) == []
+        reserved(budget, 1e9)
 
 
 def test_a_budget_of_nothing_lets_free_calls_pass(tmp_path: Path) -> None:
@@ -205,18 +233,6 @@ def test_a_budget_of_nothing_lets_free_calls_pass(tmp_path: Path) -> None:
     with budget.session():
         reserved(budget, 0.0)
         refused(budget, 0.0001)
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"spent": 1}', '{"spent": {"month": "x"}, "reserved": {}}'])
-def test_a_damaged_state_is_made_anew(tmp_path: Path, content: str) -> None:
-    spend(tmp_path, 0.6)
-    (tmp_path / "budget").mkdir()
-    (tmp_path / "budget" / "state.json").write_text(content)
-    budget = make_budget(tmp_path)
-    with budget.session():
-        (tmp_path / "budget" / "state.json").write_text(content)
-        refused(budget, 0.5)
-        reserved(budget, 0.4)
 
 
 def test_thinking_and_long_prompts_are_in_the_upper_price() -> None:

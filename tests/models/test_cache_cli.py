@@ -1,16 +1,18 @@
 """`rag-assets cache`: what is stored, and dropping it."""
 
 import json
-import os
 import time
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner, Result
-from scripted_provider import COST_USD, ScriptedProvider, answered, make_ledger, request
+from scripted_provider import COST_USD, ScriptedProvider, answered, make_ledger, request, state_of
 
 from rag_assets.cli import main
-from rag_assets.contracts.generation import Outcome
+from rag_assets.contracts.generation import Outcome, request_key
+from rag_assets.models.accounts.database import ANSWERS
+from rag_assets.models.accounts.ledger import Entry
 
 OUTCOMES = (Outcome.COMPLETED, Outcome.COMPLETED, Outcome.REFUSED, Outcome.TRUNCATED)
 
@@ -20,10 +22,11 @@ def home(tmp_path: Path) -> Path:
     """A home with four stored answers, last used 0, 100, 200 and 300 days ago."""
     ledger = make_ledger(tmp_path)
     for number, outcome in enumerate(OUTCOMES):
-        ledger.keep(ScriptedProvider.name, answered(request(number), "x" * 1000, outcome))
-        for path in ledger.answers.pending():
+        ledger.keep(ScriptedProvider.name, [Entry(answered(request(number), "x" * 1000, outcome))])
+        with ledger.database.transaction() as connection:
             at = time.time() - number * 100 * 86_400
-            os.utime(path, (at, at))
+            key = request_key(ScriptedProvider.name, request(number))
+            connection.execute(sa.update(ANSWERS).where(ANSWERS.c.request_key == key).values(used_at=at))
         ledger.compact()
     return tmp_path
 
@@ -54,7 +57,9 @@ def test_statistics(home: Path) -> None:
 
 
 def test_damaged_entries_are_told(home: Path) -> None:
-    next((home / "models" / "answers").glob("??/*.json")).write_text("{}")
+    with state_of(home).transaction() as connection:
+        one = sa.select(sa.func.min(ANSWERS.c.request_key)).scalar_subquery()
+        connection.execute(sa.update(ANSWERS).where(ANSWERS.c.request_key == one).values(checksum=1))
     assert "damaged 1" in run(home, "stats").output
 
 
@@ -69,8 +74,8 @@ def test_an_empty_store(tmp_path: Path) -> None:
     [
         ((), ["completed", "completed", "refused", "truncated"]),
         (("--days", "250"), ["completed", "completed", "refused"]),
-        (("--bytes", "3.5kB"), ["completed", "completed"]),
-        (("--bytes", "3KiB"), ["completed"]),
+        (("--bytes", "2.5kB"), ["completed", "completed"]),
+        (("--bytes", "1KiB"), ["completed"]),
         (("--bytes", "0"), []),
         (("--outcome", "refused", "--outcome", "truncated"), ["completed", "completed"]),
         (("--days", "250", "--outcome", "refused"), ["completed", "completed"]),
@@ -95,7 +100,7 @@ def test_the_settings_hold_where_nothing_is_said(home: Path, monkeypatch: pytest
 
 
 def test_what_is_pruned_is_in_the_ledger_first(tmp_path: Path) -> None:
-    make_ledger(tmp_path).keep(ScriptedProvider.name, answered(request(0)))
+    make_ledger(tmp_path).keep(ScriptedProvider.name, [Entry(answered(request(0)))])
     assert "dropped: 1 answers" in run(tmp_path, "prune", "--bytes", "0").output
     assert make_ledger(tmp_path).spent_usd() == pytest.approx(COST_USD)
 

@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -225,7 +225,7 @@ def test_a_request_whose_attempts_are_used_up_fails_by_itself() -> None:
 
     caller = ScriptedCaller(one_bad)
     kept: list[Completion] = []
-    found = ask(session(caller, kept.append), "good", "bad", "fine")
+    found = ask(session(caller, kept.extend), "good", "bad", "fine")
     assert found["bad"].outcome is Outcome.FAILED
     assert (found["bad"].error or "").startswith("status 500; 3 attempts in ")
     assert caller.attempts_at("bad") == 3
@@ -377,7 +377,7 @@ def test_answers_that_came_and_calls_under_way_are_taken_before_the_error() -> N
     caller = ScriptedCaller(script)
     kept: list[Completion] = []
     found: list[str] = []
-    with session(caller, kept.append, concurrency=3) as opened, pytest.raises(ModelError, match="403"):
+    with session(caller, kept.extend, concurrency=3) as opened, pytest.raises(ModelError, match="403"):
         requests = map(request, ["quick", "denied", "slow", *map(str, range(100))])
         found.extend(text_of(each.request) for each in answers(opened, requests))
     assert {"quick", "slow"} <= set(found)
@@ -553,10 +553,10 @@ def test_answers_are_kept_once_each_before_they_can_be_taken() -> None:
     kept: Counter[str] = Counter()
     guard = threading.Lock()
 
-    def keep(completion: Completion) -> None:
+    def keep(completions: Sequence[Completion]) -> None:
         time.sleep(0.002)
         with guard:
-            kept[text_of(completion.request)] += 1
+            kept.update(text_of(each.request) for each in completions)
 
     with session(ScriptedCaller(failing(CallProblem.UNAVAILABLE, 1)), keep, concurrency=8) as opened:
         for each in answers(opened, map(request, map(str, range(100)))):
@@ -569,7 +569,7 @@ def test_storing_slowly_holds_up_new_requests() -> None:
     release = threading.Event()
     caller = ScriptedCaller()
 
-    def keep(completion: Completion) -> None:
+    def keep(completions: Sequence[Completion]) -> None:
         release.wait(5)
 
     with session(caller, keep, concurrency=4) as opened:
@@ -586,7 +586,7 @@ def test_storing_slowly_holds_up_new_requests() -> None:
 
 
 def test_an_answer_that_cannot_be_stored_is_given_and_ends_the_session() -> None:
-    def keep(completion: Completion) -> None:
+    def keep(completions: Sequence[Completion]) -> None:
         raise OSError(28, "No space left on device")
 
     found: list[Completion] = []
@@ -603,9 +603,9 @@ def test_leaving_by_an_error_cancels_what_is_under_way_and_keeps_what_came() -> 
 
     kept: list[str] = []
 
-    def keep(completion: Completion) -> None:
+    def keep(completions: Sequence[Completion]) -> None:
         time.sleep(0.1)
-        kept.append(text_of(completion.request))
+        kept.extend(text_of(each.request) for each in completions)
 
     caller = ScriptedCaller(script)
     began = time.monotonic()

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from rag_assets.contracts.generation import Completion, Message, Outcome, Reques
 from rag_assets.models.dispatch import ConcurrentSession, answers
 from rag_assets.models.openai.endpoint import Endpoint
 from rag_assets.models.openai.model import OpenAIModel
+from rag_assets.models.providers import Keep
 
 TAG = Tag("tests", "wire")
 PREFIX = "You read documents and answer as asked."
@@ -38,7 +38,7 @@ def model_of(server: LlamaServer, name: str = "", concurrency: int = 4, **facts:
     return OpenAIModel(Endpoint(server.openai_url, timeout_seconds=240.0), name, open_session, **facts)
 
 
-def answered(model: OpenAIModel, *requests: Request, keep: Callable[[Completion], None] = lambda _: None) -> list[Any]:
+def answered(model: OpenAIModel, *requests: Request, keep: Keep = lambda _: None) -> list[Any]:
     """Completions in the order of their requests."""
     with model.open(keep) as session:
         found = list(answers(session, requests))
@@ -92,7 +92,7 @@ def test_a_stop_text_ends_the_answer(small: OpenAIModel) -> None:
 def test_a_request_over_the_context_fails_alone(small: OpenAIModel) -> None:
     good, bad = ask("Say hello."), ask("very long indeed " * 5000)
     kept: list[Completion] = []
-    fine, failed = answered(small, good, bad, keep=kept.append)
+    fine, failed = answered(small, good, bad, keep=kept.extend)
     assert fine.outcome in {Outcome.COMPLETED, Outcome.TRUNCATED}
     assert failed.outcome is Outcome.FAILED
     assert failed.error

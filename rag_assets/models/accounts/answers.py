@@ -1,50 +1,38 @@
 """Stored answers: what was paid for once is not asked again, whichever process or machine asks.
 
-```
-<folder>/<2 digits>/<key>.json                  the answer to a request, and the ledger's record of the call
-<folder>/pending/<2 digits>/<key>-<id>.json     the same file under a second name, until the ledger has the record
-```
-
-An answer is written and synced once, under its pending name, and then linked to its own. So answer and record are one
-file, which a kill cannot part; a second payment for one key stays behind as a pending file of its own; and the ledger
-reads what is pending, and no more. An answer whose writer was killed before the link is found under its pending name.
-
-An entry is `{"sha256":"...","entry":{...}}` with the digest of the inner object; what does not match it counts as
-absent. Its modification time is when it was last used, to the day. What stays out: prompts and keys.
+An answer is stored in one transaction with the record of its call (`rag_assets.models.accounts.ledger`). One whose text
+does not match its checksum counts as absent. When it was last used is noted to the day. What stays out: prompts and
+keys.
 """
 
-import errno
-import hashlib
-import json
 import logging
-import os
-import re
 import time
-import uuid
-from collections.abc import Collection, Iterator
-from contextlib import suppress
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-import numpy as np
-from filelock import FileLock
-from numpy.typing import NDArray
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from rag_assets.contracts.generation import Outcome
-from rag_assets.models.accounts.calls import CallRecord, record_from
-from rag_assets.store.files import sync_folder, write_new
+from rag_assets.models.accounts.calls import CallRecord
+from rag_assets.models.accounts.database import ANSWERS, CALLS, StateDatabase, key_pieces
 
 STORED_OUTCOMES = frozenset({Outcome.COMPLETED, Outcome.TRUNCATED, Outcome.REFUSED, Outcome.EMPTY})
 
-_HEAD, _MIDDLE, _TAIL = b'{"sha256":"', b'","entry":', b"}"
-_BODY = len(_HEAD) + 64 + len(_MIDDLE)
-_NAME = re.compile(r"([0-9a-f]{64})\.json")
-_DIGITS = tuple(f"{number:02x}" for number in range(256))
 _DAY_SECONDS = 86_400.0
-_TORN_SECONDS = 3600.0  # a pending file that is still incomplete after so long is of a killed process
-_READ_BYTES = 1 << 16
-_FREE, _PENDING, _DROPPED = range(3)  # what pruning may do with an entry
-_LOG = logging.getLogger(__name__)
+_ROWS_AT_ONCE = 500
+_log = logging.getLogger(__name__)
+
+_KEYS = ANSWERS.c.request_key.in_(sa.bindparam("keys", expanding=True))
+_COLUMNS = [ANSWERS.c[name] for name in ("request_key", "text", "outcome", "error", "checksum", "used_at")]
+_FIND = sa.select(*_COLUMNS).where(_KEYS)
+_FIND_ONE = sa.select(*_COLUMNS).where(ANSWERS.c.request_key == sa.bindparam("key"))
+_USED = sa.update(ANSWERS).where(_KEYS).values(used_at=sa.bindparam("now"))
+_DROP = sa.delete(ANSWERS).where(_KEYS)
+_PAYERS = sa.select(ANSWERS.c.request_key, ANSWERS.c.call_id).where(_KEYS)
+_SIZE = sa.func.length(ANSWERS.c.text)
 
 
 @dataclass(frozen=True)
@@ -53,11 +41,13 @@ class StoredAnswer:
 
     Attributes:
         text: The answer.
-        record: The ledger's record of the call that paid for it.
+        outcome: How the call ended.
+        error: What was said beside it.
     """
 
     text: str
-    record: CallRecord
+    outcome: Outcome
+    error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,9 +69,9 @@ class AnswerStats:
 
     Attributes:
         entries: Readable answers.
-        bytes: Their size.
-        damaged: Entries that cannot be read; the next answer to their request replaces them.
-        pending: Answers whose record is not in the ledger's table yet.
+        bytes: Size of their texts.
+        damaged: Answers that cannot be read; the next answer to their request replaces them.
+        pending: Paid calls that are not in the ledger's table yet.
         oldest: When the first of them was paid for, seconds since 1970 UTC; None where there are none.
         newest: When the last of them was paid for.
         groups: Sums by provider, model, step and outcome, in their order.
@@ -101,10 +91,10 @@ class PruneReport:
     """What pruning removed, or would remove.
 
     Attributes:
-        removed: Entries removed.
-        removed_bytes: Their size.
-        kept: Entries that stay.
-        kept_bytes: Their size.
+        removed: Answers removed.
+        removed_bytes: Size of their texts.
+        kept: Answers that stay.
+        kept_bytes: Size of their texts.
     """
 
     removed: int
@@ -114,15 +104,14 @@ class PruneReport:
 
 
 class AnswerStore:
-    """Paid answers by key. Any number of threads, processes and machines may use one folder at once.
+    """Paid answers by key. Any number of threads, processes and machines may use one at once.
 
     Args:
-        folder: Where they lie; made with the first answer.
+        database: Holds them.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._root = str(folder)
+    def __init__(self, database: StateDatabase) -> None:
+        self._database = database
 
     def find(self, key: str, *, touch: bool = True) -> StoredAnswer | None:
         """The stored answer to a request, or None.
@@ -130,97 +119,82 @@ class AnswerStore:
         Args:
             key: `request_key` of the request.
             touch: Whether this counts as use.
-        """
-        found = _read(f"{self._root}/{key[:2]}/{key}.json", key, touch=touch)
-        return found or self._rescue(key)
 
-    def put(self, answer: StoredAnswer) -> StoredAnswer:
-        """Store an answer and the record of its call; both outlast the process and a power cut.
+        Raises:
+            StoreError: The database cannot be read.
+        """
+        row = self._database.read_row(_FIND_ONE, key)
+        return self._readable([row], touch=touch).get(key) if row else None
+
+    def find_all(self, keys: Iterable[str], *, touch: bool = True) -> dict[str, StoredAnswer]:
+        """The stored answers to requests, by key, with few queries.
+
+        Args:
+            keys: `request_key` of each request.
+            touch: Whether this counts as use.
+
+        Raises:
+            StoreError: The database cannot be read.
+        """
+        return self._readable(self._database.read_keys(_FIND, keys), touch=touch)
+
+    def add(
+        self, connection: Connection, answers: Sequence[tuple[StoredAnswer, CallRecord]]
+    ) -> dict[str, StoredAnswer]:
+        """Store answers, within a transaction.
 
         Returns:
-            The answer that is stored under the key now: that of whoever came first.
-
-        Raises:
-            OSError: It cannot be written.
+            The answer that is stored now under each key: that of whoever came first.
         """
-        key = answer.record.request_key
-        content = _encode(answer)
-        pending = self.folder / "pending" / key[:2] / f"{key}-{uuid.uuid4().hex}.json"
-        _write_through(pending, content)
-        path = self._path(key)
-        return answer if self._link(pending, path, content) else _read(str(path), key, touch=False) or answer
-
-    def pending(self) -> Iterator[Path]:
-        """Files of the payments that the ledger's table may not have yet."""
-        for digits in _DIGITS:
-            for name in _names(self.folder / "pending" / digits):
-                yield self.folder / "pending" / digits / name
-
-    def pending_record(self, path: Path) -> CallRecord | None:
-        """Record of a pending payment; None where the file has gone, or is not complete."""
-        found = _read(str(path), path.name[:64], touch=False)
-        return found.record if found else None
-
-    def release(self, paths: Collection[Path]) -> None:
-        """Take note that the ledger's table has the records of pending files, each of which was read.
-
-        Raises:
-            OSError: An answer has no name of its own yet, and cannot be given one.
-        """
-        for path in paths:
-            self._link(path, self._path(path.name[:64]), None)
-        for folder in {self._path(path.name[:64]).parent for path in paths}:
-            sync_folder(folder)
-        sync_folder(self.folder)
-        for path in paths:
-            path.unlink(missing_ok=True)
-
-    def discard_torn(self, path: Path) -> None:
-        """Remove a pending file that is not complete, unless it may still be being written."""
-        with suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > _TORN_SECONDS:
-                _LOG.warning("%s: an incomplete answer of a killed process is removed", path)
-                path.unlink()
-
-    def damaged(self) -> list[Path]:
-        """Entries that cannot be read; reads every entry."""
-        paths = (self._path(key) for digits in _DIGITS for key, _, _ in self._entries(digits))
-        return [path for path in paths if _read(str(path), path.stem, touch=False) is None and path.exists()]
-
-    def records(self, month: str) -> Iterator[CallRecord]:
-        """Records of the calls of a month whose answers are stored; reads every entry."""
-        for digits in _DIGITS:
-            for key, _, _ in self._entries(digits):
-                found = _read(str(self._path(key)), key, touch=False)
-                if found and found.record.month == month:
-                    yield found.record
+        connection.execute(self._database.insert(ANSWERS), [answer_row(*each) for each in answers])
+        keys = [record.request_key for _, record in answers]
+        payers = {row.request_key: row.call_id for row in connection.execute(_PAYERS, {"keys": keys})}
+        stored = {
+            record.request_key: answer for answer, record in answers if payers[record.request_key] == record.call_id
+        }
+        if earlier := sorted(payers.keys() - stored.keys()):
+            stored |= self._readable(connection.execute(_FIND, {"keys": earlier}).fetchall(), touch=False)
+        return stored
 
     def stats(self) -> AnswerStats:
-        """What is stored; reads every entry."""
-        sums: dict[tuple[str, str, str, str], list[float]] = {}
-        damaged, times = 0, [float("inf"), float("-inf")]
-        for digits in _DIGITS:
-            for key, _, size in self._entries(digits):
-                found = _read(str(self._path(key)), key, touch=False)
-                if found is None:
-                    damaged += 1
-                    continue
-                record = found.record
-                group = sums.setdefault((record.provider, record.model, record.step, record.outcome), [0, 0, 0.0])
-                group[0] += 1
-                group[1] += size
-                group[2] += record.cost_usd
-                times = [min(times[0], record.called_at), max(times[1], record.called_at)]
-        groups = tuple(AnswerGroup(*names, int(s[0]), int(s[1]), s[2]) for names, s in sorted(sums.items()))
+        """What is stored; reads every answer."""
+        damaged = set(self.damaged())
+        names = (ANSWERS.c.provider, ANSWERS.c.model, ANSWERS.c.step, ANSWERS.c.outcome)
+        sums = (sa.func.count(), sa.func.sum(_SIZE), sa.func.sum(ANSWERS.c.cost_usd))
+        times = (sa.func.min(ANSWERS.c.called_at), sa.func.max(ANSWERS.c.called_at))
+        statement = sa.select(*names, *sums, *times).group_by(*names).order_by(*names)
+        if damaged:
+            statement = statement.where(ANSWERS.c.request_key.not_in(damaged))
+        rows = self._database.read(statement)
+        unmoved = sa.select(sa.func.count()).where(~CALLS.c.in_table, CALLS.c.cost_usd > 0)
         return AnswerStats(
-            entries=sum(group.entries for group in groups),
-            bytes=sum(group.bytes for group in groups),
-            damaged=damaged,
-            pending=sum(1 for _ in self.pending()),
-            oldest=times[0] if groups else None,
-            newest=times[1] if groups else None,
-            groups=groups,
+            entries=sum(row[4] for row in rows),
+            bytes=sum(int(row[5]) for row in rows),
+            damaged=len(damaged),
+            pending=sum(row[0] for row in self._database.read(unmoved)),
+            oldest=min((row[7] for row in rows), default=None),
+            newest=max((row[8] for row in rows), default=None),
+            groups=tuple(AnswerGroup(row[0], row[1], row[2], row[3], row[4], int(row[5]), row[6]) for row in rows),
         )
+
+    def damaged(self) -> list[str]:
+        """Keys of answers that do not match their checksum; reads every answer."""
+        last, found = "", []
+        page = sa.select(ANSWERS.c.request_key, ANSWERS.c.text, ANSWERS.c.checksum).order_by(ANSWERS.c.request_key)
+        while rows := self._database.read(page.where(ANSWERS.c.request_key > last).limit(_ROWS_AT_ONCE)):
+            found += [row.request_key for row in rows if zlib.crc32(row.text) != row.checksum]
+            last = rows[-1].request_key
+        return found
+
+    def drop(self, keys: Iterable[str]) -> None:
+        """Remove answers.
+
+        Raises:
+            StoreError: The database cannot be written.
+        """
+        for piece in key_pieces(keys):
+            with self._database.transaction() as connection:
+                connection.execute(_DROP, {"keys": piece})
 
     def prune(
         self,
@@ -231,225 +205,73 @@ class AnswerStore:
         *,
         dry_run: bool = False,
     ) -> PruneReport:
-        """Remove answers, those first that were not used for longest; never one whose record is pending.
+        """Remove answers, those first that were not used for longest. What they cost stays in the ledger.
 
         Others may read and write meanwhile: an answer that was used since it was looked at stays, and one that is
         removed while it is asked for is asked of the model again.
 
         Args:
-            max_bytes: Bytes to keep; None for no limit.
+            max_bytes: Bytes of texts to keep; None for no limit.
             max_days: Days without use after which an answer goes; None for no limit.
             outcomes: Outcomes whose answers go whatever their age, so that they are asked for again.
             keys: Answers that go likewise.
             dry_run: Only tell.
+
+        Raises:
+            StoreError: The database cannot be read or written.
         """
-        if dry_run:
-            return self._prune(max_bytes, max_days, outcomes, keys, dry_run=True)
-        if not self.folder.is_dir():
-            return PruneReport(0, 0, 0, 0)
-        with FileLock(self.folder / ".prune.lock", thread_local=False):
-            return self._prune(max_bytes, max_days, outcomes, keys, dry_run=False)
-
-    def _prune(
-        self,
-        max_bytes: int | None,
-        max_days: float | None,
-        outcomes: Collection[str],
-        dropped: Collection[str],
-        *,
-        dry_run: bool,
-    ) -> PruneReport:
-        keys, used, sizes, marks = self._inventory(outcomes, dropped)
-        order = np.argsort(used, kind="stable")
-        gone = np.zeros(len(keys), dtype=bool)
-        if outcomes or dropped:
-            gone |= marks == _DROPPED
-        if max_days is not None:
-            gone |= used < time.time() - max_days * _DAY_SECONDS
-        gone &= marks != _PENDING
-        if max_bytes is not None:
-            excess = int(sizes[~gone].sum()) - max_bytes
-            candidates = order[(~gone & (marks != _PENDING))[order]]
-            before = np.cumsum(sizes[candidates]) - sizes[candidates]
-            gone[candidates[before < excess]] = True
-        removed = removed_bytes = 0
-        for index in np.flatnonzero(gone):  # folder by folder, which disks like better than by age
-            if dry_run or self._remove(keys[index].decode(), used[index]):
-                removed += 1
-                removed_bytes += int(sizes[index])
-        return PruneReport(removed, removed_bytes, len(keys) - removed, int(sizes.sum()) - removed_bytes)
-
-    def _inventory(
-        self, outcomes: Collection[str], dropped: Collection[str]
-    ) -> tuple[NDArray[np.bytes_], NDArray[np.float64], NDArray[np.int64], NDArray[np.int8]]:
-        """Keys, times of last use, sizes and marks of all entries; some 90 bytes each in memory."""
-        keys: list[NDArray[np.bytes_]] = [np.empty(0, "S64")]
-        used, sizes, marks = [np.empty(0)], [np.empty(0, np.int64)], [np.empty(0, np.int8)]
-        for digits in _DIGITS:
-            waiting = {name[:64] for name in _names(self.folder / "pending" / digits)}
-            entries = list(self._entries(digits))
-            keys.append(np.array([key for key, _, _ in entries], dtype="S64"))
-            used.append(np.array([at for _, at, _ in entries], dtype=np.float64))
-            sizes.append(np.array([size for _, _, size in entries], dtype=np.int64))
-            marks.append(
-                np.array([self._mark(key, waiting, outcomes, dropped) for key, _, _ in entries], dtype=np.int8)
-            )
-        return np.concatenate(keys), np.concatenate(used), np.concatenate(sizes), np.concatenate(marks)
-
-    def _mark(self, key: str, waiting: Collection[str], outcomes: Collection[str], dropped: Collection[str]) -> int:
-        if key in waiting:
-            return _PENDING
-        if key in dropped:
-            return _DROPPED
-        if not outcomes:
-            return _FREE
-        found = _read(str(self._path(key)), key, touch=False)
-        return _DROPPED if found and found.record.outcome in outcomes else _FREE
-
-    def _remove(self, key: str, used: float) -> bool:
-        """Remove an entry, unless it was used, replaced or removed since it was looked at."""
-        path = self._path(key)
-        with suppress(FileNotFoundError):
-            if path.stat().st_mtime == used:
-                path.unlink()
-                return True
-        return False
-
-    def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key}.json"
-
-    def _entries(self, digits: str) -> Iterator[tuple[str, float, int]]:
-        """Key, time of last use and size of each entry of a folder."""
-        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.folder / digits) as found:
-            for entry in found:
-                if match := _NAME.fullmatch(entry.name):
-                    with suppress(FileNotFoundError):
-                        facts = entry.stat()
-                        yield match[1], facts.st_mtime, facts.st_size
-
-    def _link(self, pending: Path, path: Path, content: bytes | None) -> bool:
-        """Give a pending answer its own name, unless there is a readable one of that name.
-
-        Returns:
-            Whether the entry is now this answer; False also where the pending name has gone, as the ledger links it
-            before it takes it away.
-        """
-        for _ in range(100):
-            try:
-                _link(pending, path, content)
-            except FileNotFoundError:
-                if not pending.exists():
-                    return False
-                path.parent.mkdir(parents=True, exist_ok=True)
-            except FileExistsError:
-                if _is_same(pending, path) or _read(str(path), path.stem, touch=False) is not None:
-                    return False
-                _set_aside(path)
+        seen_at = time.time()
+        columns = (ANSWERS.c.request_key, ANSWERS.c.used_at, ANSWERS.c.outcome, _SIZE.label("size"))
+        rows = self._database.read(sa.select(*columns).order_by(ANSWERS.c.used_at.desc(), ANSWERS.c.request_key))
+        oldest = -1.0 if max_days is None else seen_at - max_days * _DAY_SECONDS
+        gone, kept_bytes = {}, 0
+        for row in rows:
+            if row.outcome in outcomes or row.request_key in keys or row.used_at < oldest:
+                gone[row.request_key] = row.size
+            elif max_bytes is not None and kept_bytes + row.size > max_bytes:
+                gone[row.request_key] = row.size
+                max_bytes = -1  # nor is anything that was used before
             else:
-                return True
-        raise OSError(errno.EBUSY, "other processes keep replacing it", str(path))
+                kept_bytes += row.size
+        total = sum(row.size for row in rows)
+        if gone and not dry_run:
+            gone = self._remove(gone, seen_at)
+        removed_bytes = sum(gone.values())
+        return PruneReport(len(gone), removed_bytes, len(rows) - len(gone), total - removed_bytes)
 
-    def _rescue(self, key: str) -> StoredAnswer | None:
-        """An answer whose writer has not linked it yet, or was killed before it could."""
-        folder = self.folder / "pending" / key[:2]
-        for name in sorted(name for name in _names(folder) if name.startswith(key)):
-            if found := _read(str(folder / name), key, touch=False):
-                with suppress(OSError):
-                    self._link(folder / name, self._path(key), None)
-                return found
-        return None
+    def _remove(self, sizes: Mapping[str, int], seen_at: float) -> dict[str, int]:
+        """Remove answers, unless they were used meanwhile; those that were removed."""
+        removed = {}
+        unused = _DROP.where(ANSWERS.c.used_at <= seen_at).returning(ANSWERS.c.request_key)
+        for piece in key_pieces(sizes):
+            with self._database.transaction() as connection:
+                found = connection.execute(unused, {"keys": piece})
+                removed.update({row.request_key: sizes[row.request_key] for row in found})
+        self._database.shrink()
+        return removed
 
-
-def _encode(answer: StoredAnswer) -> bytes:
-    body = f'{{"text":{json.dumps(answer.text, ensure_ascii=False)},"call":{answer.record.to_json()}}}'
-    entry = body.encode("utf-8", "surrogatepass")
-    return _HEAD + hashlib.sha256(entry).hexdigest().encode() + _MIDDLE + entry + _TAIL
-
-
-def _decode(content: bytes, key: str) -> StoredAnswer:
-    """Read an entry.
-
-    Raises:
-        ValueError: It is torn, was edited, or is of another key.
-    """
-    entry = content[_BODY : -len(_TAIL)]
-    if content[:_BODY] != _HEAD + hashlib.sha256(entry).hexdigest().encode() + _MIDDLE or content[-1:] != _TAIL:
-        raise ValueError("it does not match its digest")
-    value = json.loads(entry)
-    record = record_from(value["call"])
-    if record.request_key != key or not isinstance(value["text"], str):
-        raise ValueError("it is the answer to another request")
-    return StoredAnswer(value["text"], record)
-
-
-def _read(path: str, key: str, *, touch: bool) -> StoredAnswer | None:
-    try:
-        opened = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    try:
-        content = os.read(opened, _READ_BYTES)
-        while len(content) >= _READ_BYTES and (more := os.read(opened, 1 << 20)):
-            content += more
-        if touch and (now := time.time()) - os.fstat(opened).st_mtime > _DAY_SECONDS:
-            with suppress(OSError):
-                os.utime(path, (now, now))
-    finally:
-        os.close(opened)
-    try:
-        return _decode(content, key)
-    except (ValueError, KeyError, TypeError) as error:
-        if f"{os.sep}pending{os.sep}" not in path:
-            _LOG.warning("%s: a damaged answer counts as absent: %s", path, error)
-        return None
+    def _readable(self, rows: Sequence[Sequence[Any]], *, touch: bool) -> dict[str, StoredAnswer]:
+        """The answers of rows, but for damaged ones, which are removed where this counts as use."""
+        found, stale, damaged, now = {}, [], [], time.time()
+        for key, text, outcome, error, checksum, used_at in rows:
+            if zlib.crc32(text) != checksum:
+                damaged.append(key)
+                continue
+            found[key] = StoredAnswer(text.decode("utf-8", "surrogatepass"), Outcome(outcome), error)
+            if now - used_at > _DAY_SECONDS:
+                stale.append(key)
+        if damaged:
+            _log.warning("%s: damaged answers count as absent: %d", self._database.place, len(damaged))
+        if touch and (stale or damaged):
+            self.drop(damaged)
+            for piece in key_pieces(stale):
+                with self._database.transaction() as connection:
+                    connection.execute(_USED, {"keys": piece, "now": now})
+        return found
 
 
-def _write_through(path: Path, content: bytes) -> None:
-    """Write a file in place and to the disk; what is incomplete shows by its digest."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    try:
-        opened = os.open(path, flags, 0o666)
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sync_folder(path.parent.parent)
-        opened = os.open(path, flags, 0o666)
-    try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(opened, view) :]
-        os.fsync(opened)
-    except OSError:
-        path.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(opened)
-    sync_folder(path.parent)
-
-
-def _link(pending: Path, path: Path, content: bytes | None) -> None:
-    """Link a pending file to its own name, or write it a second time where the file system has no links."""
-    try:
-        os.link(pending, path)
-    except (FileExistsError, FileNotFoundError):
-        raise
-    except OSError:
-        write_new(path, pending.read_bytes() if content is None else content)
-
-
-def _is_same(first: Path, second: Path) -> bool:
-    with suppress(FileNotFoundError):
-        return first.samefile(second)
-    return False
-
-
-def _set_aside(path: Path) -> None:
-    """Take a damaged entry out of the way; another process may do so as well."""
-    with suppress(FileNotFoundError):
-        path.unlink()
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)  # noqa: PTH208 - names are all that is needed
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+def answer_row(answer: StoredAnswer, record: CallRecord, used_at: float | None = None) -> dict[str, Any]:
+    """A row of `answers`."""
+    text = answer.text.encode("utf-8", "surrogatepass")
+    used = time.time() if used_at is None else used_at
+    return {**record.plain(), "text": text, "checksum": zlib.crc32(text), "used_at": used}

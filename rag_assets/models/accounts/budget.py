@@ -1,56 +1,82 @@
-"""What calls of language models may cost: in a calendar month (UTC), and in a run.
+"""What is set aside for calls before they are made, and what calls may cost: in a calendar month (UTC), and in a run.
 
-Before a call is made, the most that it may cost is reserved; when it is done, what it did cost is counted instead. All
-processes of a knowledge base share one small file for that:
+Before a call is made, the most that it may cost is reserved under its request's key; storing the answer settles that
+in the same transaction. So a reservation is also a claim: who asks the same meanwhile waits for the answer. All
+processes share the reservations, and whatever a process had sent when it died counts as bought: it is written into the
+ledger with the outcome `unknown`, at the most that it may have cost.
 
-```
-<folder>/state.json      by account (a month, a run): what was spent, and what each process has reserved
-<folder>/state.lock      held while the file is read and replaced
-<folder>/<id>.lock       held by a process while it has reservations; the operating system frees it when it dies
-```
-
-What batches under way may cost counts as reserved by nobody in particular: it is written down with each batch
-(`rag_assets.models.anthropic.batch_files`), and outlasts the process that sent it. It counts in the current month and
-in every run, since whichever run reads the results is charged with them.
-
-The truth of what was spent is the ledger: it is summed when a process comes, and again before a call is refused. What
-stays out: waiting for calls under way, which is `rag_assets.models.metered`.
+What batches under way may cost is written down with each batch (`rag_assets.models.anthropic.batch_store`). It counts
+in the current month and in every run, since whichever run reads the results is charged with them. What stays out:
+waiting for calls under way, which is `rag_assets.models.metered`.
 """
 
-import json
-import os
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import Any
 
-from filelock import FileLock, Timeout
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
 
-from rag_assets.models.accounts.calls import month_of, month_start
-from rag_assets.models.accounts.ledger import Ledger
+from rag_assets.contracts.generation import Outcome, Request
+from rag_assets.models.accounts.calls import CallRecord, month_of, month_start, plain_text
+from rag_assets.models.accounts.database import (
+    ANSWERS,
+    BATCHES,
+    OWNERS,
+    RESERVATIONS,
+    SPENDING,
+    is_alive,
+    is_heard,
+)
+from rag_assets.models.accounts.ledger import Ledger, month_account
 
-_REFRESH_SECONDS = 5.0  # between two sums of the ledger
+BATCH_RESULTS_SECONDS = 29 * 86_400.0  # that results of a batch can be had
 _ROUNDING = 1e-9
+_LOST = "the process that asked ended before the answer came; counted at the most that it may have cost"
+
+_OWNED = RESERVATIONS.outerjoin(OWNERS, OWNERS.c.owner == RESERVATIONS.c.owner)
+_WITH_OWNER = sa.select(RESERVATIONS, OWNERS.c.host, OWNERS.c.pid, OWNERS.c.started, OWNERS.c.seen_at).select_from(
+    _OWNED
+)
+_BY_KEY = _WITH_OWNER.where(RESERVATIONS.c.request_key == sa.bindparam("key"))
+_BY_KEYS = _WITH_OWNER.where(RESERVATIONS.c.request_key.in_(sa.bindparam("keys", expanding=True)))
+_ANSWERED = sa.select(ANSWERS.c.request_key).where(ANSWERS.c.request_key == sa.bindparam("key"))
+_ASKED = sa.select(RESERVATIONS.c.request_key).where(RESERVATIONS.c.request_key == sa.bindparam("key"))
+_TAKEN = _ANSWERED.union_all(_ASKED)
+_IDS = RESERVATIONS.c.reservation.in_(sa.bindparam("ids", expanding=True))
+_INSERT = sa.insert(RESERVATIONS)
+_SENT = sa.update(RESERVATIONS).where(_IDS, RESERVATIONS.c.sent_at.is_(None)).values(sent_at=sa.bindparam("now"))
+_REPRICE = (
+    sa.update(RESERVATIONS)
+    .where(RESERVATIONS.c.reservation == sa.bindparam("id"))
+    .values(price_usd=sa.bindparam("price"))
+)
+_RELEASE = sa.delete(RESERVATIONS).where(_IDS)
+_BATCHES_USD = sa.select(sa.func.coalesce(sa.func.sum(BATCHES.c.price_usd), 0.0)).where(
+    BATCHES.c.finished_at.is_(None), BATCHES.c.created_at > sa.bindparam("oldest")
+)
+_RESERVED = sa.select(sa.func.coalesce(sa.func.sum(RESERVATIONS.c.price_usd), 0.0)).where(
+    RESERVATIONS.c.reservation != sa.bindparam("but")
+)
+_RESERVED_BY_RUN = _RESERVED.where(RESERVATIONS.c.account == sa.bindparam("account"))
+_SPENT = sa.select(SPENDING.c.spent_usd).where(SPENDING.c.account == sa.bindparam("account"))
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """A part of the budget that is kept for one call.
+    """What is set aside for one call.
 
     Attributes:
-        price_usd: Its size.
-        accounts: Accounts that it is taken from.
+        id: Names it in the database.
+        price_usd: The most that the call may cost.
     """
 
+    id: str
     price_usd: float
-    accounts: tuple[str, ...]
-
-
-_NOTHING = Reservation(0.0, ())
 
 
 @dataclass(frozen=True)
@@ -67,11 +93,16 @@ class Refusal:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """Nothing was reserved, as the same is being asked, or has just been answered."""
+
+
+@dataclass(frozen=True)
 class _Account:
     """One limit.
 
     Attributes:
-        name: Name in the file.
+        name: Name in the database.
         label: What it is, for a person.
         limit_usd: What may be spent.
         since: First moment that counts; None for a run.
@@ -85,130 +116,174 @@ class _Account:
     advice: str
 
 
-@dataclass
-class _State:
-    """Content of the file."""
-
-    spent: dict[str, float] = field(default_factory=dict)
-    reserved: dict[str, dict[str, float]] = field(default_factory=dict)  # by process and account
-
-    def reserved_for(self, account: str) -> float:
-        return sum(sums.get(account, 0.0) for sums in self.reserved.values())
-
-
 class Budget:
-    """Limits on what calls cost, shared by all processes of a knowledge base; for any number of threads.
+    """Reservations of calls, and limits on what they cost, shared by all processes; for any number of threads.
 
     Args:
-        folder: Where the state lies; made at first use.
         ledger: Knows what was spent.
         month_usd: US dollars that calls may cost in a calendar month (UTC); None for no limit.
         run_usd: US dollars that the calls of the ledger's run may cost; None for no limit. Outside a run, those of this
-            process from now on.
-        batches_usd: Tells what batches under way may cost.
+            ledger from now on.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        ledger: Ledger,
-        month_usd: float | None,
-        run_usd: float | None,
-        batches_usd: Callable[[], float] = float,
-    ) -> None:
-        self._folder = folder
+    def __init__(self, ledger: Ledger, month_usd: float | None = None, run_usd: float | None = None) -> None:
         self._ledger = ledger
+        self._database = ledger.database
         self._month_usd = month_usd
         self._run_usd = run_usd
-        self._batches_usd = batches_usd
-        self._owner = uuid.uuid4().hex
-        self._settled_usd = 0.0
-        self._guard = threading.RLock()
-        self._sessions = 0
-        self._presence: FileLock | None = None
-        self._refreshed = float("-inf")
 
     @property
     def limited(self) -> bool:
-        """Whether there is a limit at all; without one nothing is read or written."""
+        """Whether there is a limit at all."""
         return self._month_usd is not None or self._run_usd is not None
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Take part; when the last one leaves, what this process has reserved is free again.
+        """Take part: others see that this process lives, and what processes that died have bought is settled.
 
         Raises:
-            StoreError: The ledger cannot be read.
+            StoreError: The database cannot be written.
         """
-        if not self.limited:
+        with self._database.presence():
+            self.settle_dead()
             yield
-            return
-        self._enter()
-        try:
-            yield
-        finally:
-            self._leave()
 
-    def reserve(self, price_usd: float, instead_of: Reservation | None = None) -> Reservation | Refusal:
-        """Keep a part of the budget for a call, within `session`.
+    def reserve(
+        self,
+        model_name: str,
+        key: str,
+        request: Request,
+        price_usd: float,
+        earlier: Reservation | None = None,
+        *,
+        is_claimed: bool = False,
+    ) -> Reservation | Refusal | Claim:
+        """Set the most that a call may cost aside, within `session`.
 
         Args:
+            model_name: Provider and model.
+            key: `request_key` of the request.
+            request: What is asked.
             price_usd: The most that it may cost.
-            instead_of: What is reserved for it already, and stays so where the answer is a refusal.
+            earlier: What is reserved for it already, and stays so where the answer is a refusal.
+            is_claimed: Whether it is the caller's to ask, since it was in a batch that left it unanswered.
 
         Raises:
-            StoreError: The ledger cannot be read.
-            ModelError: What is remembered of a batch under way cannot be read.
+            StoreError: The database or the ledger cannot be read.
         """
-        if not self.limited or (price_usd <= 0 and instead_of is None):
-            return _NOTHING
-        with self._changing() as state:
-            accounts = self._accounts()
-            for account in accounts:
-                if account.name not in state.spent:
-                    state.spent[account.name] = self._spent(account)
-            mine = state.reserved.setdefault(self._owner, {})
-            _take_back(mine, instead_of)
-            batches_usd = self._batches_usd()
-            lacking = _lacking(state, accounts, price_usd, batches_usd)
-            if lacking and self._refresh(state, accounts):
-                lacking = _lacking(state, accounts, price_usd, batches_usd)
-            if lacking:
-                _set_aside(mine, instead_of)
-                return _refusal(state, lacking, price_usd, batches_usd)
-            made = Reservation(price_usd, tuple(account.name for account in accounts))
-            _set_aside(mine, made)
+        with self._database.transaction(exclusive=True) as connection:
+            if earlier is None and not is_claimed and self._is_claimed(connection, key):
+                return Claim()
+            if self.limited and price_usd > 0:
+                accounts = self._accounts()
+                if refusal := self._refusal(connection, accounts, price_usd, earlier):
+                    return refusal
+            if earlier is not None:
+                connection.execute(_REPRICE, {"id": earlier.id, "price": price_usd})
+                return Reservation(earlier.id, price_usd)
+            made = Reservation(self._ledger.next_id(), price_usd)
+            connection.execute(_INSERT, self._row(model_name, key, request, made))
             return made
 
-    def settle(self, reservation: Reservation | None, cost_usd: float, called_at: float | None = None) -> None:
-        """Give a reservation back, and count what the call did cost; the ledger has it before.
+    def is_asked(self, keys: Sequence[str]) -> set[str]:
+        """Which requests others are asking at the moment.
 
-        Args:
-            reservation: What was reserved; None for a call of which nothing is, as in a batch that is written down.
-            cost_usd: What it did cost; 0 where it was not made.
-            called_at: When the answer came, seconds since 1970 UTC; None for now.
+        Raises:
+            StoreError: The database cannot be read.
         """
-        if not self.limited or not (cost_usd or (reservation and reservation.accounts)):
-            return
-        with self._changing() as state:
-            self._settled_usd += cost_usd
-            _take_back(state.reserved.get(self._owner, {}), reservation)
-            for name in (f"month {month_of(called_at or time.time())}", self._run_name):
-                if name in state.spent:  # else it is summed when it is needed
-                    state.spent[name] += cost_usd
+        rows = self._database.read_keys(_BY_KEYS, keys)
+        return {row.request_key for row in rows if self._is_elsewhere(row) and _claims(row)}
+
+    def send(self, reservations: Iterable[Reservation]) -> None:
+        """Take note that calls are being sent: from now on the provider may charge for them.
+
+        Raises:
+            StoreError: The database cannot be written.
+        """
+        if ids := [each.id for each in reservations]:
+            with self._database.transaction() as connection:
+                connection.execute(_SENT, {"ids": ids, "now": time.time()})
 
     def release(self, reservations: Iterable[Reservation]) -> None:
-        """Give reservations back, of calls that were not made or that count from now on as a batch under way."""
-        given_back = [each for each in reservations if each.accounts]
-        if not self.limited or not given_back:
-            return
-        with self._changing() as state:
-            for reservation in given_back:
-                _take_back(state.reserved.get(self._owner, {}), reservation)
+        """Give reservations back, of calls that were not made or that count from now on as a batch under way.
 
-    @property
-    def _run_name(self) -> str:
-        return f"run {self._ledger.run_id or self._owner}"
+        Raises:
+            StoreError: The database cannot be written.
+        """
+        if ids := [each.id for each in reservations]:
+            with self._database.transaction() as connection:
+                connection.execute(_RELEASE, {"ids": ids})
+
+    def abandon(self, reservations: Iterable[Reservation]) -> None:
+        """Give up calls that have no answer: those that were sent count as bought, at the most that they may have cost.
+
+        Raises:
+            StoreError: The database cannot be written.
+        """
+        if ids := [each.id for each in reservations]:
+            with self._database.transaction() as connection:
+                self._settle(
+                    connection, connection.execute(sa.select(RESERVATIONS).where(_IDS), {"ids": ids}).fetchall()
+                )
+
+    def settle_dead(self) -> None:
+        """Settle what processes have reserved that died.
+
+        Raises:
+            StoreError: The database cannot be written.
+        """
+        if any(not _is_held(row) for row in self._database.read(_WITH_OWNER)):
+            with self._database.transaction(durable=True, exclusive=True) as connection:
+                rows = connection.execute(_WITH_OWNER).fetchall()
+                self._settle(connection, [row for row in rows if not _is_held(row)])
+        dead = [row.owner for row in self._database.read(sa.select(OWNERS)) if not is_alive(row)]
+        if dead:
+            with self._database.transaction() as connection:
+                connection.execute(sa.delete(OWNERS).where(OWNERS.c.owner.in_(dead)))
+
+    def _settle(self, connection: Connection, rows: "Iterable[Row[Any]]") -> None:
+        """Write calls into the ledger that may have been paid for, and forget those that were not sent."""
+        chosen = list(rows)
+        for row in chosen:
+            if row.sent_at is not None:
+                self._ledger.add(connection, [_unknown(row)], [row.account])
+        if chosen:
+            connection.execute(_RELEASE, {"ids": [row.reservation for row in chosen]})
+
+    def _is_claimed(self, connection: Connection, key: str) -> bool:
+        if connection.execute(_TAKEN, {"key": key}).first() is None:
+            return False
+        if connection.execute(_ANSWERED, {"key": key}).first() is not None:
+            return True
+        rows = [row for row in connection.execute(_BY_KEY, {"key": key}) if self._is_elsewhere(row)]
+        if dead := [row for row in rows if not _is_held(row)]:
+            self._settle(connection, dead)
+        return any(_claims(row) for row in rows if row not in dead)
+
+    def _is_elsewhere(self, row: "Row[Any]") -> bool:
+        """Whether the answer comes from another process or thread; nobody waits for itself."""
+        return row.owner != self._database.owner or bool(row.thread != threading.get_ident())
+
+    def _row(self, model_name: str, key: str, request: Request, made: Reservation) -> dict[str, Any]:
+        provider, _, model = model_name.partition(":")
+        tag = request.tag
+        return {
+            "reservation": made.id,
+            "request_key": key,
+            "owner": self._database.owner,
+            "thread": threading.get_ident(),
+            "account": self._ledger.account,
+            "run_id": self._ledger.run_id,
+            "provider": provider,
+            "model": model,
+            "asset": tag.asset,
+            "step": tag.step,
+            "partition": tag.partition,
+            "document_id": None if tag.document_id is None else plain_text(tag.document_id),
+            "price_usd": made.price_usd,
+            "reserved_at": time.time(),
+            "sent_at": None,
+        }
 
     def _accounts(self) -> list[_Account]:
         accounts = []
@@ -217,141 +292,88 @@ class Budget:
             since = datetime.fromtimestamp(month_start(month), UTC)
             advice = "raise language_model.budget_usd (RAG_BUDGET_USD) or wait for the next month"
             label = f"the budget for {month}"
-            accounts.append(_Account(f"month {month}", label, self._month_usd, since, advice))
+            accounts.append(_Account(month_account(time.time()), label, self._month_usd, since, advice))
         if self._run_usd is not None:
             advice = "raise language_model.run_budget_usd"
-            accounts.append(_Account(self._run_name, "the budget for this run", self._run_usd, None, advice))
+            accounts.append(_Account(self._ledger.account, "the budget for this run", self._run_usd, None, advice))
         return accounts
 
-    def _spent(self, account: _Account) -> float:
+    def _spent(self, connection: Connection, account: _Account) -> float:
+        """What was spent; summed up from the ledger the first time, and added to by each call from then on."""
+        spent: float | None = connection.execute(_SPENT, {"account": account.name}).scalar()
+        if spent is not None:
+            return spent
+        spent = 0.0
         if account.since is not None:
-            return self._ledger.spent_usd(since=account.since)
-        return self._ledger.spent_usd(run_id=self._ledger.run_id) if self._ledger.run_id else self._settled_usd
+            spent = self._ledger.spent_usd(since=account.since, connection=connection)
+        elif self._ledger.run_id:
+            spent = self._ledger.spent_usd(run_id=self._ledger.run_id, connection=connection)
+        row = {"account": account.name, "spent_usd": spent, "changed_at": time.time()}
+        connection.execute(sa.insert(SPENDING), row)
+        return spent
 
-    def _refresh(self, state: _State, accounts: list[_Account]) -> bool:
-        """Forget processes that have died, and take what was spent from the ledger; not too often."""
-        if time.monotonic() - self._refreshed < _REFRESH_SECONDS:
-            return False
-        self._forget_dead(state)
+    def _refusal(
+        self, connection: Connection, accounts: Sequence[_Account], price_usd: float, earlier: Reservation | None
+    ) -> Refusal | None:
+        """Why there is no room: the first account without room even if nothing were reserved, else the first one."""
+        under_way_usd = batches_usd(connection)
+        full = None
         for account in accounts:
-            state.spent[account.name] = self._spent(account)
-        self._refreshed = time.monotonic()
-        return True
-
-    def _enter(self) -> None:
-        with self._guard:
-            if self._sessions:
-                self._sessions += 1
-                return
-            self._folder.mkdir(parents=True, exist_ok=True)
-            with ExitStack() as undone:
-                undone.callback(self._withdraw)
-                self._presence = FileLock(self._presence_of(self._owner), thread_local=False)
-                self._presence.acquire()
-                with self._changing() as state:
-                    self._forget_dead(state)
-                    for account in self._accounts():
-                        state.spent[account.name] = self._spent(account)
-                    state.reserved[self._owner] = {}
-                undone.pop_all()
-            self._sessions = 1
-
-    def _leave(self) -> None:
-        with self._guard:
-            self._sessions -= 1
-            if self._sessions:
-                return
-            with self._changing() as state:
-                state.reserved.pop(self._owner, None)
-                used = {name for sums in state.reserved.values() for name in sums}
-                state.spent = {name: spent for name, spent in state.spent.items() if name in used}
-            self._withdraw()
-
-    def _withdraw(self) -> None:
-        if self._presence is not None:
-            self._presence_of(self._owner).unlink(missing_ok=True)
-            self._presence.release()
-            self._presence = None
-
-    def _forget_dead(self, state: _State) -> None:
-        for owner in [owner for owner in state.reserved if owner != self._owner]:
-            path = self._presence_of(owner)
-            with suppress(Timeout), FileLock(path, thread_local=False).acquire(timeout=0):
-                del state.reserved[owner]
-                path.unlink(missing_ok=True)
-
-    def _presence_of(self, owner: str) -> Path:
-        return self._folder / f"{owner}.lock"
-
-    @contextmanager
-    def _changing(self) -> Iterator[_State]:
-        """The shared state, held while it is changed and then written."""
-        with self._guard, FileLock(self._folder / "state.lock", thread_local=False):
-            opened = os.open(self._folder / "state.json", os.O_RDWR | os.O_CREAT, 0o666)
-            try:
-                state = _read_state(os.read(opened, os.fstat(opened).st_size))
-                yield state
-                # One write, which a kill does not cut in two, and in place, which is many times faster than a rename:
-                # after a power cut there are no reservations to be lost, and what was spent stands in the ledger.
-                content = json.dumps({"spent": state.spent, "reserved": state.reserved}).encode()
-                os.lseek(opened, 0, os.SEEK_SET)
-                os.write(opened, content)
-                os.ftruncate(opened, len(content))
-            finally:
-                os.close(opened)
+            spent = self._spent(connection, account)
+            values = {"but": earlier.id if earlier else "", "account": account.name}
+            by_run = account.since is None
+            reserved = connection.execute(_RESERVED_BY_RUN if by_run else _RESERVED, values).scalar() or 0.0
+            room = account.limit_usd * (1 + _ROUNDING) - spent - price_usd
+            if room < 0:
+                return Refusal(_message(account, spent, reserved, under_way_usd, price_usd), waits=False)
+            if room < reserved + under_way_usd and full is None:
+                full = Refusal(_message(account, spent, reserved, under_way_usd, price_usd), waits=True)
+        return full
 
 
-def _set_aside(sums: dict[str, float], reservation: Reservation | None) -> None:
-    """Add a reservation to what a process has reserved, by account."""
-    if reservation is not None:
-        for name in reservation.accounts:
-            sums[name] = sums.get(name, 0.0) + reservation.price_usd
+def batches_usd(connection: Connection) -> float:
+    """The most that all batches may cost whose results can still be had."""
+    return float(connection.execute(_BATCHES_USD, {"oldest": time.time() - BATCH_RESULTS_SECONDS}).scalar_one())
 
 
-def _take_back(sums: dict[str, float], reservation: Reservation | None) -> None:
-    """Take a reservation off what a process has reserved, by account."""
-    if reservation is not None:
-        for name in reservation.accounts:
-            sums[name] = max(0.0, sums.get(name, 0.0) - reservation.price_usd)
+def _is_held(row: "Row[Any]") -> bool:
+    """Whether the process that made a reservation may still live."""
+    return row.host is not None and is_alive(row)
 
 
-def _lacking(state: _State, accounts: list[_Account], price_usd: float, batches_usd: float) -> _Account | None:
-    """The first account without room for a price even if nothing were reserved, else the first without room."""
-
-    def room(account: _Account) -> float:
-        return account.limit_usd * (1 + _ROUNDING) - state.spent[account.name] - price_usd
-
-    for account in accounts:
-        if room(account) < 0:
-            return account
-    return next((each for each in accounts if room(each) < state.reserved_for(each.name) + batches_usd), None)
+def _claims(row: "Row[Any]") -> bool:
+    """Whether the answer to a reservation is worth waiting for: its process lives, and is not stopped."""
+    return _is_held(row) and is_heard(row)
 
 
-def _refusal(state: _State, account: _Account, price_usd: float, batches_usd: float) -> Refusal:
-    spent, reserved = state.spent[account.name], state.reserved_for(account.name)
-    under_way = f", up to {_dollars(reserved)} is kept for calls under way" if reserved else ""
-    if batches_usd:
-        under_way += f", up to {_dollars(batches_usd)} for batches under way (`rag-assets batches` lists them)"
-    return Refusal(
-        f"{account.label} is {_dollars(account.limit_usd)}, of which {_dollars(spent)} is spent{under_way}; the "
-        f"next call may cost {_dollars(price_usd)}. Answers that were paid for are kept: {account.advice}, and run "
-        "the same again",
-        waits=spent + price_usd <= account.limit_usd * (1 + _ROUNDING),
+def _unknown(row: "Row[Any]") -> CallRecord:
+    return CallRecord(
+        call_id=row.reservation,
+        called_at=row.sent_at,
+        run_id=row.run_id,
+        asset=row.asset,
+        step=row.step,
+        partition=row.partition,
+        document_id=row.document_id,
+        provider=row.provider,
+        model=row.model,
+        request_key=row.request_key,
+        outcome=Outcome.UNKNOWN.value,
+        cache_hit=False,
+        cost_usd=row.price_usd,
+        error=_LOST,
     )
 
 
-def _read_state(content: bytes) -> _State:
-    """The state; none where the file is new or damaged, as the ledger knows better."""
-    try:
-        stored, _ = json.JSONDecoder().raw_decode(content.decode("utf-8"))
-        spent = {str(name): float(sum_usd) for name, sum_usd in stored["spent"].items()}
-        reserved = {
-            str(owner): {str(name): float(sum_usd) for name, sum_usd in sums.items()}
-            for owner, sums in stored["reserved"].items()
-        }
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return _State()
-    return _State(spent, reserved)
+def _message(account: _Account, spent: float, reserved: float, batches_usd: float, price_usd: float) -> str:
+    under_way = f", up to {_dollars(reserved)} is kept for calls under way" if reserved else ""
+    if batches_usd:
+        under_way += f", up to {_dollars(batches_usd)} for batches under way (`rag-assets batches` lists them)"
+    return (
+        f"{account.label} is {_dollars(account.limit_usd)}, of which {_dollars(spent)} is spent{under_way}; the "
+        f"next call may cost {_dollars(price_usd)}. Answers that were paid for are kept: {account.advice}, and run "
+        "the same again"
+    )
 
 
 def _dollars(amount: float) -> str:

@@ -1,41 +1,38 @@
 """The ledger: what was asked of language models, and what it cost.
 
-A paid call is written down in the file of the answer that it gave (`rag_assets.models.accounts.answers`), a failure or
-an answer that came from the store in the journal of its process (`rag_assets.models.accounts.journal`); `compact`
-brings both into the table `model_calls` of the lake, one shard a calendar month. So nothing is lost with a process, and
-what was spent is known at any time. What stays out: what may be spent (`rag_assets.models.accounts.budget`).
+A call is written down in one transaction with the answer that it gave and with what its account has spent; `compact`
+brings calls into the table `model_calls` of the lake, one shard a calendar month. So nothing is lost with a process,
+and what was spent is known at any time. What stays out: what may be spent (`rag_assets.models.accounts.budget`).
 """
 
 import hashlib
+import itertools
+import logging
 import math
 import operator
+import os
+import threading
 import time
+import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
-from itertools import chain
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from filelock import FileLock
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage, request_key
 from rag_assets.contracts.tables import MODEL_CALLS
 from rag_assets.models.accounts.answers import STORED_OUTCOMES, AnswerStore, StoredAnswer
-from rag_assets.models.accounts.calls import CallRecord, call_rows, month_of, neighbours
-from rag_assets.models.accounts.journal import (
-    Journal,
-    journal_files,
-    read_journal,
-    remove_if_ended,
-    remove_stray_locks,
-)
+from rag_assets.models.accounts.calls import CallRecord, call_rows, month_of
+from rag_assets.models.accounts.database import ANSWERS, CALLS, RESERVATIONS, SPENDING, StateDatabase, key_pieces
 from rag_assets.store.lake import Lake
 
 Found = TypeVar("Found")
@@ -45,44 +42,41 @@ NOTES = (Outcome.INVALID.value, Outcome.REPEATED.value)  # outcomes of rows that
 # What a row adds to the answers of use; an answer that broke its schema is a completed call, and has a row of its own.
 _ANSWERS = {Outcome.COMPLETED.value: 1, Outcome.TRUNCATED.value: 1, Outcome.INVALID.value: -1}
 _UNANSWERED = ("empty", "refused")  # outcomes after which a call is repeated that were not counted as such
-_SLICE = 100_000  # records that are in memory at once when they are compacted
+_SLICE = 50_000  # records that are in memory at once when they are compacted
 _MEAN_OUTPUT_TOKENS = """
     SELECT step, avg(output_tokens) FROM calls
-    WHERE provider = ? AND model = ? AND NOT cache_hit AND outcome NOT IN ('failed', 'invalid', 'repeated')
+    WHERE provider = ? AND model = ? AND NOT cache_hit AND outcome NOT IN ('failed', 'invalid', 'repeated', 'unknown')
     GROUP BY step
 """
 _ATTEMPTS = 20  # at reading files of the lake, which an upkeep may remove once there are newer ones
+_FREE_SECONDS = 1.0  # after which records of calls that cost nothing are written
+_FREE_RECORDS = 2000  # that wait at most
+_SYNC_SECONDS = 1.0  # of answers that a power cut may lose
+_BATCH_SECONDS = 40 * 86_400.0  # results of a batch can be read for 29 days, by anyone who waited for it
+_log = logging.getLogger(__name__)
+
+_FIELDS = [CALLS.c[name] for name in CallRecord.__dataclass_fields__]
+_ADD_COST = (
+    sa.update(SPENDING)
+    .where(SPENDING.c.account == sa.bindparam("name"))
+    .values(spent_usd=SPENDING.c.spent_usd + sa.bindparam("cost"), changed_at=sa.bindparam("now"))
+)
+_KNOWN = sa.select(CALLS.c.call_id).where(CALLS.c.call_id.in_(sa.bindparam("keys", expanding=True)))
+_SETTLED = sa.delete(RESERVATIONS).where(RESERVATIONS.c.reservation.in_(sa.bindparam("keys", expanding=True)))
+_MOVED = CALLS.c.call_id.in_(sa.bindparam("keys", expanding=True))
 
 
-class _PaidCall(NamedTuple):
-    """What sums need of a call."""
+@dataclass(frozen=True)
+class Entry:
+    """A call that a provider answered.
 
-    call_id: str
-    called_at: float
-    run_id: str | None
-    cost_usd: float
+    Attributes:
+        completion: What came of it.
+        reservation: Id of what was reserved for it; None where nothing is.
+    """
 
-    @classmethod
-    def of(cls, record: CallRecord) -> "_PaidCall":
-        return cls(record.call_id, record.called_at, record.run_id, record.cost_usd)
-
-
-@dataclass
-class _Slice:
-    """Records on their way into the table, and the files that are not needed once they are there."""
-
-    records: dict[str, CallRecord] = field(default_factory=dict)
-    paid: list[Path] = field(default_factory=list)
-    journals: list[tuple[Path, int]] = field(default_factory=list)
-
-    @property
-    def full(self) -> bool:
-        return len(self.records) >= _SLICE
-
-    def clear(self) -> None:
-        self.records.clear()
-        self.paid.clear()
-        self.journals.clear()
+    completion: Completion
+    reservation: str | None = None
 
 
 class Ledger:
@@ -90,62 +84,121 @@ class Ledger:
 
     Args:
         lake: Holds the table `model_calls`.
-        answers: Holds paid calls with their answers.
-        folder: Folder of the journals.
+        database: Holds calls that are not in the table yet, and stored answers.
         run_id: Dagster run that this process works for; None outside a run.
+
+    Attributes:
+        account: What the calls of this ledger are added up in: the run, or outside a run this object.
     """
 
-    def __init__(self, lake: Lake, answers: AnswerStore, folder: Path, run_id: str | None = None) -> None:
-        self.answers = answers
+    def __init__(self, lake: Lake, database: StateDatabase, run_id: str | None = None) -> None:
+        self.answers = AnswerStore(database)
+        self.database = database
         self.run_id = run_id
+        self._prefix = uuid.uuid4().hex
+        self.account = f"run {run_id or self._prefix}"
         self._lake = lake
-        self._folder = folder
-        self._journal = Journal(folder)
-        self._seen: dict[str, _PaidCall] = {}  # pending calls by file, none of which ever changes
+        self._numbers = itertools.count()
+        self._guard = threading.Lock()
+        self._free: list[CallRecord] = []
+        self._unsynced = False
+        self._timer: threading.Timer | None = None
 
-    def keep(self, model_name: str, completion: Completion) -> StoredAnswer | None:
-        """Write down a call that a provider answered, with its answer where that is to be stored.
+    def next_id(self) -> str:
+        """An id that no other call has, in any process."""
+        return f"{self._prefix}-{os.getpid()}-{next(self._numbers)}"
 
-        Both are on the disk when this returns.
+    def keep(self, model_name: str, entries: Sequence[Entry]) -> list[StoredAnswer | None]:
+        """Write down calls that a provider answered, their answers and what they cost, all in one transaction.
+
+        It outlasts the process when this returns, and a power cut within a second.
 
         Returns:
-            The answer that is stored now, that of an earlier call where there was one; None where none is stored.
+            The answer to each that is stored now, that of an earlier call where there was one; None where none is.
 
         Raises:
-            OSError: It cannot be written.
+            StoreError: It cannot be written.
         """
-        record = self._record(model_name, completion)
-        if completion.outcome in STORED_OUTCOMES:
-            return self.answers.put(StoredAnswer(completion.text, record))
-        self._journal.append(record, durable=completion.cost_usd > 0)
-        return None
+        if not entries:
+            return []
+        records = [self._record(model_name, each.completion) for each in entries]
+        answers = [
+            (StoredAnswer(each.completion.text, each.completion.outcome, each.completion.error), record)
+            for each, record in zip(entries, records, strict=True)
+            if each.completion.outcome in STORED_OUTCOMES
+        ]
+        settled = [each.reservation for each in entries if each.reservation]
+        shared = any(record.batch_id for record in records)
+        durable = bool(answers) or any(record.cost_usd > 0 for record in records)
+        self._unsynced = self._unsynced or durable
+        with self.database.transaction(durable=durable, sync_seconds=_SYNC_SECONDS, exclusive=shared) as connection:
+            self.add(connection, records, [self.account])
+            stored = self.answers.add(connection, answers) if answers else {}
+            if settled:
+                connection.execute(_SETTLED, {"keys": settled})
+        is_stored = [each.completion.outcome in STORED_OUTCOMES for each in entries]
+        return [
+            stored.get(record.request_key) if here else None for record, here in zip(records, is_stored, strict=True)
+        ]
+
+    def add(self, connection: Connection, records: Sequence[CallRecord], accounts: Sequence[str] = ()) -> None:
+        """Write down calls and what they cost, within a transaction; those that are there already are left out.
+
+        Args:
+            connection: The transaction.
+            records: The calls.
+            accounts: What they are added to, besides their months.
+        """
+        batched = [record.call_id for record in records if record.batch_id]
+        known = {row.call_id for row in connection.execute(_KNOWN, {"keys": batched})} if batched else set()
+        fresh = {record.call_id: record for record in records if record.call_id not in known}
+        if not fresh:
+            return
+        connection.execute(
+            self.database.insert(CALLS), [{**record.plain(), "in_table": False} for record in fresh.values()]
+        )
+        costs: defaultdict[str, float] = defaultdict(float)
+        for record in fresh.values():
+            for account in (month_account(record.called_at), *accounts):
+                costs[account] += record.cost_usd
+        paid = [{"name": name, "cost": cost, "now": time.time()} for name, cost in costs.items() if cost]
+        if paid:
+            connection.execute(_ADD_COST, paid)
 
     def note_hit(self, model_name: str, completion: Completion) -> None:
-        """Write down that an answer came from the store.
+        """Write down that an answer came from the store, within a second.
 
         Raises:
-            OSError: It cannot be written.
+            StoreError: It cannot be written.
         """
-        free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=True)
-        self._journal.append(self._record(model_name, free))
+        self._note(model_name, completion, stored=True)
 
     def note(self, model_name: str, completion: Completion) -> None:
         """Write down what is no call: that an answer broke its schema for good, or that a call was made because an
         earlier answer was of no use. The calls that it took have rows of their own.
 
         Raises:
-            OSError: It cannot be written.
+            StoreError: It cannot be written.
         """
-        free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=False)
-        self._journal.append(self._record(model_name, free))
+        self._note(model_name, completion, stored=False)
 
-    def end_session(self) -> None:
+    def flush(self) -> None:
         """Write what waits in memory.
 
         Raises:
-            OSError: It cannot be written.
+            StoreError: It cannot be written.
         """
-        self._journal.seal()
+        with self._guard:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if self._free:
+                with self.database.transaction() as connection:
+                    self.add(connection, self._free)
+                self._free = []
+            if self._unsynced:
+                self._unsynced = False
+                self.database.sync()
 
     def compact(self) -> int:
         """Bring into the table what is not there yet; reads nothing else, and writes nothing where there is nothing.
@@ -158,13 +211,19 @@ class Ledger:
         Raises:
             StoreError: The table cannot be read or written; what was to be added stays where it is.
         """
-        self._journal.seal()
-        if not self._folder.is_dir() and next(self.answers.pending(), None) is None:
+        self.flush()
+        waiting = sa.select(*_FIELDS).where(~CALLS.c.in_table).limit(_SLICE)
+        if not self.database.read(waiting.limit(1)):
             return 0
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(self._folder / "compact.lock", thread_local=False):
-            added = self._add_all()
-            remove_stray_locks(self._folder)
+        added = 0
+        with self.database.lease("ledger"):
+            while records := [_record_of(row) for row in self.database.read(waiting)]:
+                months: defaultdict[str, list[CallRecord]] = defaultdict(list)
+                for record in records:
+                    months[record.month].append(record)
+                added += sum(self._add_to_month(month, chosen) for month, chosen in sorted(months.items()))
+                self._let_go(records)
+        self.database.shrink()
         return added
 
     def rows(
@@ -183,12 +242,10 @@ class Ledger:
         Raises:
             StoreError: The table cannot be read.
         """
-        self._journal.flush()
+        self.flush()
         wanted = None if columns is None else ["call_id", *columns]
         where = _where(since, run_id)
-        paid = filter(None, map(self.answers.pending_record, self.answers.pending()))
-        journalled = chain.from_iterable(map(read_journal, journal_files(self._folder)))
-        waiting = call_rows({record.call_id: record for record in chain(paid, journalled)}.values())
+        waiting = call_rows(map(_record_of, self.database.read(sa.select(*_FIELDS).where(*_conditions(since, run_id)))))
         waiting = waiting if where is None else waiting.filter(where)
         waiting = waiting if wanted is None else waiting.select(wanted)
         stored = self._read(wanted, since, where)
@@ -215,22 +272,22 @@ class Ledger:
         chosen = pc.and_(of_no_use, pc.is_in(rows["document_id"], pa.array(list(documents), pa.string())))
         return frozenset(rows.filter(chosen)["request_key"].to_pylist())
 
-    def spent_usd(self, since: datetime | None = None, run_id: str | None = None) -> float:
+    def spent_usd(
+        self, since: datetime | None = None, run_id: str | None = None, connection: Connection | None = None
+    ) -> float:
         """What calls have cost, those that are not in the table yet included.
 
         Args:
             since: Only calls from then on.
             run_id: Only calls of this run.
+            connection: Transaction to read what is not in the table in.
 
         Raises:
             StoreError: The table cannot be read.
         """
-        start = since.timestamp() if since else -math.inf
-        waiting = {
-            call.call_id: call.cost_usd
-            for call in self._unsettled()
-            if call.called_at >= start and run_id in {None, call.run_id}
-        }
+        wanted = sa.select(CALLS.c.call_id, CALLS.c.cost_usd).where(CALLS.c.cost_usd > 0, *_conditions(since, run_id))
+        rows = connection.execute(wanted).fetchall() if connection else self.database.read(wanted)
+        waiting = {row.call_id: row.cost_usd for row in rows}
         stored = self._read(["call_id", "cost_usd"], since, _where(since, run_id))
         known = set(stored.filter(pc.is_in(stored["call_id"], pa.array(waiting, pa.string())))["call_id"].to_pylist())
         fresh = [cost for call_id, cost in waiting.items() if call_id not in known]
@@ -297,17 +354,38 @@ class Ledger:
         Raises:
             StoreError: The table cannot be written.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(self._folder / "compact.lock", thread_local=False):
-            records = list(self.answers.records(month))
+        with self.database.lease("ledger"):
+            fields = [ANSWERS.c[name] for name in CallRecord.__dataclass_fields__]
+            records = [
+                each for row in self.database.read(sa.select(*fields)) if (each := _record_of(row)).month == month
+            ]
             return self._add_to_month(month, records) if records else 0
+
+    def _note(self, model_name: str, completion: Completion, *, stored: bool) -> None:
+        free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=stored)
+        record = self._record(model_name, free)
+        with self._guard:
+            self._free.append(record)
+            is_full = len(self._free) >= _FREE_RECORDS
+            if self._timer is None and not is_full:
+                self._timer = threading.Timer(_FREE_SECONDS, self._flush_in_time)
+                self._timer.daemon = True
+                self._timer.start()
+        if is_full:
+            self.flush()
+
+    def _flush_in_time(self) -> None:
+        try:
+            self.flush()
+        except StoreError as error:
+            _log.warning("records of calls wait to be written: %s", error)
 
     def _record(self, model_name: str, completion: Completion) -> CallRecord:
         provider, _, model = model_name.partition(":")
         tag, usage = completion.request.tag, completion.usage
         key = request_key(model_name, completion.request)
         return CallRecord(
-            call_id=_batch_call_id(completion.batch_id, key) if completion.batch_id else self._journal.next_id(),
+            call_id=batch_call_id(completion.batch_id, key) if completion.batch_id else self.next_id(),
             called_at=completion.called_at or time.time(),
             run_id=self.run_id,
             asset=tag.asset,
@@ -329,49 +407,20 @@ class Ledger:
             error=completion.error,
         )
 
-    def _unsettled(self) -> Iterator[_PaidCall]:
-        """Paid calls that may not be in the table yet, some of them more than once."""
-        seen: dict[str, _PaidCall] = {}
-        for path in self.answers.pending():
-            call = self._seen.get(path.name)
-            if call is None and (record := self.answers.pending_record(path)):
-                call = _PaidCall.of(record)
-            if call is not None:
-                seen[path.name] = call
-        self._seen = seen
-        yield from seen.values()
-        for path in journal_files(self._folder):
-            yield from map(_PaidCall.of, read_journal(path, paid=True))
-
-    def _add_all(self) -> int:
-        added, piece = 0, _Slice()
-        for path in self.answers.pending():
-            record = self.answers.pending_record(path)
-            if record is None:
-                self.answers.discard_torn(path)
-                continue
-            piece.records[record.call_id] = record
-            piece.paid.append(path)
-            added += self._add(piece) if piece.full else 0
-        for path in journal_files(self._folder):
-            size_bytes = path.stat().st_size
-            for record in read_journal(path):
-                piece.records[record.call_id] = record
-                added += self._add(piece) if piece.full else 0
-            piece.journals.append((path, size_bytes))
-        return added + self._add(piece)
-
-    def _add(self, piece: _Slice) -> int:
-        """Add records to the table and then let go of where they came from; empties the slice."""
-        months: defaultdict[str, list[CallRecord]] = defaultdict(list)
-        for record in piece.records.values():
-            months[record.month].append(record)
-        added = sum(self._add_to_month(month, chosen) for month, chosen in sorted(months.items()))
-        self.answers.release(piece.paid)
-        for path, size_bytes in piece.journals:
-            remove_if_ended(path, size_bytes)
-        piece.clear()
-        return added
+    def _let_go(self, records: Sequence[CallRecord]) -> None:
+        """Remove records that are in the table; those of batches stay for a while, since another process may yet read
+        the same results.
+        """
+        single = [record.call_id for record in records if not record.batch_id]
+        batched = [record.call_id for record in records if record.batch_id]
+        with self.database.transaction() as connection:
+            for keys in key_pieces(single):
+                connection.execute(sa.delete(CALLS).where(_MOVED), {"keys": keys})
+            for keys in key_pieces(batched):
+                connection.execute(sa.update(CALLS).where(_MOVED).values(in_table=True), {"keys": keys})
+            old = time.time() - _BATCH_SECONDS
+            connection.execute(sa.delete(CALLS).where(CALLS.c.in_table, CALLS.c.called_at < old))
+            connection.execute(sa.delete(SPENDING).where(SPENDING.c.changed_at < old))
 
     def _add_to_month(self, month: str, records: Sequence[CallRecord]) -> int:
         stored = self._lake.read(MODEL_CALLS, [month])
@@ -380,12 +429,8 @@ class Ledger:
                 f"{MODEL_CALLS.name}, {month}: written by another release, with other columns; move the folder "
                 f"{self._lake.root / MODEL_CALLS.name / month} away to begin it anew"
             )
-        known = stored["call_id"]
-        if any(record.batch_id for record in records):  # a batch may have been read before and after midnight
-            near = self._lake.read(MODEL_CALLS, neighbours(month), ["call_id"])["call_id"]
-            known = pa.chunked_array([*known.chunks, *near.chunks], pa.string())
         rows = call_rows(records)
-        fresh = rows.filter(pc.invert(pc.is_in(rows["call_id"], known)))
+        fresh = rows.filter(pc.invert(pc.is_in(rows["call_id"], stored["call_id"])))
         if fresh.num_rows:
             self._lake.write(MODEL_CALLS, month, pa.concat_tables([stored, fresh]), {month: MODEL_CALLS.name})
         return int(fresh.num_rows)
@@ -419,18 +464,37 @@ def _until_read(read: Callable[[], Found]) -> Found:
     return read()
 
 
+def month_account(seconds: float) -> str:
+    """Name of the account of the month of a time (seconds since 1970), in UTC."""
+    return f"month {month_of(seconds)}"
+
+
 def hit_of(request: Request, answer: StoredAnswer) -> Completion:
     """A stored answer as the answer to a request."""
     return Completion(
         request=request,
-        outcome=Outcome(answer.record.outcome),
+        outcome=answer.outcome,
         text=answer.text,
         called_at=time.time(),
         stored=True,
-        error=answer.record.error,
+        error=answer.error,
     )
 
 
-def _batch_call_id(batch_id: str, key: str) -> str:
+def batch_call_id(batch_id: str, key: str) -> str:
     """Names a result of a batch, whoever reads it."""
     return hashlib.sha256(f"{batch_id}\n{key}".encode()).hexdigest()[:40]
+
+
+def _record_of(row: Any) -> CallRecord:
+    return CallRecord(*row)
+
+
+def _conditions(since: datetime | None, run_id: str | None) -> list[sa.ColumnElement[bool]]:
+    """Which calls are wanted that are not in the table."""
+    chosen: list[sa.ColumnElement[bool]] = [~CALLS.c.in_table]
+    if since is not None:
+        chosen.append(CALLS.c.called_at >= since.timestamp() - 1e-6)  # the table rounds
+    if run_id is not None:
+        chosen.append(CALLS.c.run_id == run_id)
+    return chosen

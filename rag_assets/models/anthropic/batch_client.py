@@ -1,18 +1,18 @@
 """The calls that batches take: making, listing, looking at, reading and ending one.
 
-What stays out: when they are made (`anthropic_batches`), and what is remembered of them (`anthropic_batch_files`).
+What stays out: when they are made (`batches`), and what is remembered of them (`batch_store`).
 Source: https://platform.claude.com/docs/en/build-with-claude/batch-processing
 """
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Request
-from rag_assets.models.anthropic.batch_files import BatchEntry, BatchFiles, OpenBatch
+from rag_assets.models.accounts.database import StateDatabase
+from rag_assets.models.anthropic.batch_store import BatchEntry, BatchStore, OpenBatch
 from rag_assets.models.anthropic.messages import call_errors, message_params, open_client, sampling, version_headers
 from rag_assets.models.catalogue import ModelFacts
 from rag_assets.models.providers import CallError
@@ -127,20 +127,22 @@ class BatchClient:
         return first.custom_id.partition("-")[0] if first else ""
 
 
-def open_batches(folder: Path) -> list[OpenBatch]:
+def open_batches(database: StateDatabase) -> list[OpenBatch]:
     """Batches whose results have not been read to the end, oldest first.
 
     Args:
-        folder: See `BatchSettings`.
+        database: See `BatchSettings`.
     """
-    return BatchFiles(folder).open_batches()
+    return BatchStore(database).open_batches()
 
 
-def cancel_batch(folder: Path, batch_id: str, *, api_key: str | None, base_url: str, timeout_seconds: float) -> str:
+def cancel_batch(
+    database: StateDatabase, batch_id: str, *, api_key: str | None, base_url: str, timeout_seconds: float
+) -> str:
     """End a batch. Answers that it has by then are paid for, and kept when the same work is started again.
 
     Args:
-        folder: See `BatchSettings`.
+        database: See `BatchSettings`.
         batch_id: The provider's id, or the nonce of a batch of which no id is known; that one is only forgotten.
         api_key: See `open_client`.
         base_url: See `open_client`.
@@ -155,10 +157,10 @@ def cancel_batch(folder: Path, batch_id: str, *, api_key: str | None, base_url: 
     """
     from anthropic import NotFoundError
 
-    files = BatchFiles(folder)
-    nonces = {found.batch_id or found.nonce: found.nonce for found in files.open_batches()}
+    store = BatchStore(database)
+    nonces = {found.batch_id or found.nonce: found.nonce for found in store.open_batches()}
     if nonces.get(batch_id) == batch_id:
-        files.remove(batch_id)
+        store.remove(batch_id)
         return "forgotten"
     client = open_client(api_key, base_url, timeout_seconds)
     try:
@@ -168,7 +170,7 @@ def cancel_batch(folder: Path, batch_id: str, *, api_key: str | None, base_url: 
             except NotFoundError:
                 if batch_id not in nonces:
                     raise
-                files.remove(nonces[batch_id])
+                store.remove(nonces[batch_id])
                 state = "forgotten"
     except CallError as error:
         raise ModelError(f"{error}; batch {batch_id} was not ended") from None

@@ -25,11 +25,11 @@ from rag_assets.contracts.generation import Completion, Outcome, Request, Tag, U
 from rag_assets.contracts.ports import Session
 from rag_assets.models.accounts.price_bounds import upper_price_usd
 from rag_assets.models.anthropic.batch_client import BatchClient
-from rag_assets.models.anthropic.batch_files import BatchEntry, digits_of, key_digits
+from rag_assets.models.anthropic.batch_store import BatchEntry, digits_of, key_digits
 from rag_assets.models.anthropic.messages import completion_of, error_line, problem_of
 from rag_assets.models.anthropic.open_batches import Batch, BatchSettings, OpenBatches, attempts_at
 from rag_assets.models.catalogue import ModelFacts
-from rag_assets.models.providers import UNLIMITED, CallError, CallProblem, Keep, Purse
+from rag_assets.models.providers import UNLIMITED, CallBudget, CallError, CallProblem, Keep
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _FINAL = {CallProblem.DENIED, CallProblem.REJECTED}
-OpenCalls = Callable[[Keep, Purse], AbstractContextManager[Session]]
+OpenCalls = Callable[[Keep, CallBudget], AbstractContextManager[Session]]
 
 
 class BatchSession:
     """Requests under way in batches; see `Session`. For one thread; leaving it leaves the batches running.
 
     The request of a completion equals the one submitted, tag included, but may be another object: requests under way
-    are held on disk.
+    are held in the state database.
 
     Args:
         client: Client of the provider that makes one attempt a call.
@@ -54,7 +54,7 @@ class BatchSession:
         facts: Its limits and prices.
         settings: How batches are made.
         keep: See `Provider.open`. Also called with answers that nobody asks for now, from batches of earlier sessions.
-        purse: See `Provider.open`. Not asked for requests that a batch under way holds.
+        budget: See `Provider.open`. Not asked for requests that a batch under way holds.
         open_calls: Opens a session of single calls, for fewer requests than `batch_from`; None makes batches always.
     """
 
@@ -66,7 +66,7 @@ class BatchSession:
         facts: ModelFacts,
         settings: BatchSettings,
         keep: Keep,
-        purse: Purse = UNLIMITED,
+        budget: CallBudget = UNLIMITED,
         *,
         open_calls: OpenCalls | None = None,
     ) -> None:
@@ -76,7 +76,7 @@ class BatchSession:
         self._facts = facts
         self._settings = settings
         self._keep = keep
-        self._purse = purse
+        self._budget = budget
         self._open_calls = open_calls
         self._stack = ExitStack()
         self._calls: Session | None = None
@@ -107,7 +107,6 @@ class BatchSession:
                 "`rag-assets batches` lists them, and `rag-assets batches --cancel ID` ends one.",
                 ", ".join(left),
             )
-        self._open.close()
         self._stack.close()
 
     def submit(self, request: Request) -> None:
@@ -128,7 +127,7 @@ class BatchSession:
             self._calls.submit(request)
             self._wanted[digits] = [request.tag]
             return
-        self._purse.reserve(request, batch=True)
+        self._budget.reserve(request, batch=True)
         self._wanted[digits] = [request.tag]
         self._gather(BatchEntry(digits, request, 1))
         if len(self._gathered) >= self._settings.batch_requests or self._gathered_bytes >= self._settings.body_bytes:
@@ -185,7 +184,7 @@ class BatchSession:
     def _gather_again(self, entry: BatchEntry) -> None:
         """Gather a request that was in a batch, whose price is no longer set aside."""
         try:
-            self._purse.reserve(entry.request, batch=True)
+            self._budget.reserve(entry.request, batch=True)
         except BudgetError as error:
             self._refusal = error
         else:
@@ -200,7 +199,7 @@ class BatchSession:
         if self._refusal:
             return
         if self._open_calls is not None and len(self._gathered) < self._settings.batch_from:
-            self._calls = self._stack.enter_context(self._open_calls(self._keep, self._purse))
+            self._calls = self._stack.enter_context(self._open_calls(self._keep, self._budget))
             if self._cancelled.is_set():
                 self._calls.cancel()
         self._open_calls = None
@@ -236,7 +235,7 @@ class BatchSession:
         with self._open.lock():
             self._open.look()
             sent_by_others = [digits for digits in self._gathered if self._open.stands(digits)]
-            self._purse.release(self._gathered[digits][0].request for digits in sent_by_others)
+            self._budget.release(self._gathered[digits][0].request for digits in sent_by_others)
             for digits in sent_by_others:
                 self._ungather(digits)
             entries = self._first_entries()
@@ -244,7 +243,7 @@ class BatchSession:
                 return
             price = sum(upper_price_usd(entry.request, self._facts, batch=True) for entry in entries)
             batch = self._open.write(entries, price)
-            self._purse.release(entry.request for entry in entries)
+            self._budget.release(entry.request for entry in entries)
             self._open.send(batch, entries)
         for entry in entries:
             self._ungather(entry.digits)
@@ -341,7 +340,7 @@ class BatchSession:
 
     def _read(self, batch: Batch, batch_id: str) -> Iterator[Completion]:
         """Answers of a batch that has ended; all are kept, those that were asked for are returned."""
-        requests = batch.requests()
+        requests = self._open.requests(batch)
         try:
             with closing(self._client.results(batch_id)) as results:
                 for item in results:
@@ -367,7 +366,7 @@ class BatchSession:
             case "succeeded":
                 answer = completion_of(request, item.result.message, self._facts.prices, batch=True)
                 answer = replace(answer, seconds=now - batch.open.created_at, called_at=now, batch_id=batch_id)
-                self._keep(answer)
+                self._keep([answer])
                 yield from self._answers(digits_of(item.custom_id), answer)
             case "errored":
                 error = item.result.error.error

@@ -26,7 +26,7 @@ from rag_assets.models.anthropic.messages import (
 )
 from rag_assets.models.anthropic.open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts
-from rag_assets.models.providers import UNLIMITED, CallError, CallProblem, Keep, Purse
+from rag_assets.models.providers import UNLIMITED, CallBudget, CallError, CallProblem, Keep
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
@@ -109,7 +109,7 @@ class AnthropicModel:
         base_url: Address of the server; empty for the provider's.
         timeout_seconds: Seconds that one attempt may take.
         batch: `never`, `always` or `auto`: whether sessions use batches.
-        batches: How batches are made, and the folder that remembers them.
+        batches: How batches are made, and the database that remembers them.
         open_calls: Opens a session of single calls.
     """
 
@@ -144,9 +144,9 @@ class AnthropicModel:
     def facts(self) -> ModelFacts:
         return self._facts
 
-    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
         if self._batch == "never":
-            return self._open_calls(keep, purse)
+            return self._open_calls(keep, budget)
         return BatchSession(
             self._client,
             self._name,
@@ -154,7 +154,7 @@ class AnthropicModel:
             self._facts,
             self._batches,
             keep,
-            purse,
+            budget,
             open_calls=self._open_calls if self._batch == "auto" else None,
         )
 

@@ -1,7 +1,7 @@
 """Batches under way as one session sees them: made, taken over from other processes, found again, forgotten.
 
-What stays out: which requests go into them and what becomes of their results (`anthropic_batches`), and what is
-remembered on disk (`anthropic_batch_files`).
+What stays out: which requests go into them and what becomes of their results (`batches`), and what is remembered
+(`batch_store`).
 """
 
 import logging
@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from pathlib import Path
-from typing import BinaryIO
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Request
+from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.anthropic.batch_client import BatchClient
-from rag_assets.models.anthropic.batch_files import BatchEntry, BatchFiles, OpenBatch, digits_of, read_requests
+from rag_assets.models.anthropic.batch_store import BatchEntry, BatchStore, OpenBatch, digits_of
 from rag_assets.models.anthropic.messages import UnsentError
 from rag_assets.models.providers import CallError, CallProblem
 
@@ -35,7 +34,7 @@ class BatchSettings:
     """How batches are made.
 
     Attributes:
-        folder: Folder that remembers batches under way.
+        database: Remembers batches under way.
         batch_from: Requests from which a batch is made, where single calls are an alternative.
         batch_requests: Requests of a batch at most.
         poll_seconds: Seconds between two looks at batches under way.
@@ -45,7 +44,7 @@ class BatchSettings:
         settle_seconds: Seconds after which a batch whose creation was not confirmed would be in the provider's list.
     """
 
-    folder: Path
+    database: StateDatabase
     batch_from: int
     batch_requests: int
     poll_seconds: float
@@ -68,7 +67,6 @@ class Batch:
 
     Attributes:
         open: What is written down.
-        intent: The file that holds its requests.
         batch_id: The provider's id, once known.
         digits: Of the keys of its requests.
         seen: Custom ids whose results have been read.
@@ -76,7 +74,6 @@ class Batch:
     """
 
     open: OpenBatch
-    intent: BinaryIO
     batch_id: str | None
     digits: frozenset[str]
     seen: set[str] = field(default_factory=set)
@@ -86,10 +83,6 @@ class Batch:
     def label(self) -> str:
         """What to call it: the provider's id, or the nonce."""
         return self.batch_id or self.open.nonce
-
-    def requests(self) -> dict[str, Request]:
-        """Its requests, by custom id."""
-        return dict(read_requests(self.intent))
 
 
 def attempts_at(client: BatchClient, error: CallError, attempts: int) -> int:
@@ -111,7 +104,7 @@ class OpenBatches:
         self._client = client
         self._model_name = model_name
         self._settings = settings
-        self._files = BatchFiles(settings.folder)
+        self._store = BatchStore(settings.database)
         self._batches: dict[str, Batch] = {}
         self._done: set[str] = set()
         self._nonces: dict[str, str] = {}
@@ -129,21 +122,19 @@ class OpenBatches:
         """Whether a request is in one of them."""
         return any(digits in batch.digits for batch in self._batches.values())
 
-    def close(self) -> None:
-        """Let go of the files; the batches go on."""
-        for batch in self._batches.values():
-            batch.intent.close()
+    def requests(self, batch: Batch) -> dict[str, Request]:
+        """Requests of a batch, by custom id."""
+        return self._store.requests(batch.open.nonce)
 
     def lock(self) -> AbstractContextManager[object]:
         """Held from looking for batches until a new one is written down."""
-        return self._files.lock()
+        return self._store.lock()
 
     def look(self) -> None:
         """Take note of batches that are written down; only under the lock."""
-        self._files.tidy()
-        for found in self._files.open_batches(self._batches.keys() | self._done):
+        for found in self._store.open_batches(self._batches.keys() | self._done):
             if found.lost:
-                self._files.remove(found.nonce)
+                self._store.remove(found.nonce)
             elif (found.model_name, found.base_url) == (self._model_name, self._client.base_url):
                 self._add(found)
 
@@ -154,7 +145,7 @@ class OpenBatches:
             entries: Its requests.
             price_usd: The most that it may cost.
         """
-        return self._add(self._files.write(self._model_name, self._client.base_url, entries, price_usd))
+        return self._add(self._store.write(self._model_name, self._client.base_url, entries, price_usd))
 
     def send(self, batch: Batch, entries: Sequence[BatchEntry]) -> None:
         """Have the provider make a batch that is written down, or find that it did so unnoticed.
@@ -164,14 +155,13 @@ class OpenBatches:
                 `look`.
         """
         for attempt in range(1, self._settings.attempts + 1):
-            self._files.touch(batch.open.nonce)
             try:
                 made = self._client.create(batch.open, entries)
             except CallError as error:
                 certain = error.problem in _NOT_MADE or isinstance(error, UnsentError)
                 if error.problem in _FINAL or attempt >= attempts_at(self._client, error, self._settings.attempts):
                     if certain:
-                        self._files.remove(batch.open.nonce)
+                        self._store.remove(batch.open.nonce)
                     self._let_go(batch)
                     raise ModelError(f"{error}; a batch of {len(entries)} requests was not made") from None
                 asked = min(error.retry_after_seconds or 0.0, _LONGEST_ASKED_SECONDS)
@@ -190,7 +180,7 @@ class OpenBatches:
         Returns:
             Its requests where it was not, and is forgotten; nothing where it was, or may have been.
         """
-        if batch_id := self._files.read_id(batch.open.nonce):
+        if batch_id := self._store.read_id(batch.open.nonce):
             batch.batch_id = batch_id
             return []
         if (
@@ -198,10 +188,10 @@ class OpenBatches:
             or time.time() < batch.open.created_at + self._settings.settle_seconds
         ):
             return []
-        with self._files.lock():
-            if self._files.read_id(batch.open.nonce):
+        with self._store.lock():
+            if self._store.read_id(batch.open.nonce):
                 return []
-            requests = batch.requests()
+            requests = self.requests(batch)
             self.finish(batch)
         attempts = batch.open.attempts.items()
         return [BatchEntry(digits_of(custom_id), requests[custom_id], attempt) for custom_id, attempt in attempts]
@@ -214,20 +204,19 @@ class OpenBatches:
     def finish(self, batch: Batch) -> None:
         """Forget a batch of which everything has been kept."""
         self.drop(batch)
-        self._files.remove(batch.open.nonce)
+        self._store.remove(batch.open.nonce)
 
     def _let_go(self, batch: Batch) -> None:
         del self._batches[batch.open.nonce]
-        batch.intent.close()
 
     def _add(self, found: OpenBatch) -> Batch:
         digits = frozenset(map(digits_of, found.attempts))
-        batch = Batch(found, self._files.hold(found.nonce), found.batch_id, digits)
+        batch = Batch(found, found.batch_id, digits)
         self._batches[found.nonce] = batch
         return batch
 
     def _adopt(self, batch: Batch, batch_id: str) -> None:
-        self._files.write_id(batch.open.nonce, batch_id)
+        self._store.write_id(batch.open.nonce, batch_id)
         batch.batch_id = batch_id
 
     def _may_be_made(self, batch: Batch) -> bool:
@@ -238,7 +227,7 @@ class OpenBatches:
 
     def _search(self, batch: Batch) -> _Found:
         """Look for a batch at the provider; its results tell whose it is, and there are none before it has ended."""
-        taken = self._files.ids()
+        taken = self._store.ids()
         found = _Found.ABSENT
         for listed in self._client.like(batch.open):
             if listed.id in taken:

@@ -19,7 +19,7 @@ from rag_assets.models.attempts import Pacing
 from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
 from rag_assets.models.openai.chat_messages import chat_messages
 from rag_assets.models.openai.endpoint import Endpoint, ServerTokenizer, call_error
-from rag_assets.models.providers import UNLIMITED, Caller, CallError, CallProblem, Keep, Purse
+from rag_assets.models.providers import UNLIMITED, CallBudget, Caller, CallError, CallProblem, Keep
 from rag_assets.text.tokens import estimate_tokens, mean_tokens
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class OpenSession(Protocol):
     """Opens a session on callers that are built inside of its event loop."""
 
     def __call__(
-        self, make_caller: Callable[[], Caller], keep: Keep, purse: Purse, *, name: str
+        self, make_caller: Callable[[], Caller], keep: Keep, budget: CallBudget, *, name: str
     ) -> AbstractContextManager[Session]: ...
 
 
@@ -97,10 +97,10 @@ class OpenAIModel:
             return facts
         return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
 
-    def open(self, keep: Keep, purse: Purse = UNLIMITED) -> AbstractContextManager[Session]:
+    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
         """Open a session, see `Provider`."""
         model, prices = self.model, self.facts.prices
-        return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, purse, name=self.name)
+        return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, budget, name=self.name)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Tokens of each request: by the server's tokenizer, by OpenAI's for its own models (extra `openai-tokenizer`),

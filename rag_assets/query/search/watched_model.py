@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.contracts.ports import LanguageModel, Session
-from rag_assets.models.wrapped import WrappedModel
+from rag_assets.models.delegating import DelegatingModel
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.results import ModelCall, TraceRecorder
 
 
-class WatchedModel(WrappedModel):
+class WatchedModel(DelegatingModel):
     """See `LanguageModel`. Once the model as a whole has failed, further requests of the query fail at once.
 
     Args:

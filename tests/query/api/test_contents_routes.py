@@ -12,6 +12,7 @@ import pytest
 from api_server import MakeClient, RunningServer
 
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
+from rag_assets.models.accounts.ledger import Entry
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.contents.contents import Contents
@@ -178,7 +179,7 @@ def test_costs_of_queries_are_told_before_the_next_index_run(
     home = Home(load_settings(home=tmp_path / "home"))
     asked = Request("p", (Message("user", "q"),), 100, Tag("answers", "answer_from_passages"))
     paid = Completion(asked, Outcome.COMPLETED, "a", Usage(200, 30), 0.25, 1.0, time.time())
-    home.ledger().keep("anthropic:m", paid)
+    home.ledger().keep("anthropic:m", [Entry(paid)])
     client = make_client(home)
     [cost] = client.get("/api/v1/costs").json()
     assert (cost["step"], cost["model"], cost["calls"], cost["cost_usd"]) == ("answer_from_passages", "m", 1, 0.25)

@@ -1,4 +1,4 @@
-"""A language model around another one, which does something to each request or answer that passes."""
+"""A language model that delegates to another one, and does something to each request or answer that passes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ from rag_assets.contracts.ports import LanguageModel, Session
 from rag_assets.models.dispatch import answers
 
 
-class WrappedModel(ABC):
+class DelegatingModel(ABC):
     """See `LanguageModel`; everything is that of the inner model, except what `_around` does.
 
     Args:

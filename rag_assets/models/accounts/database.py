@@ -1,0 +1,691 @@
+"""The state database: what the processes that call language models share. SQLite in the home, or PostgreSQL by URL.
+
+Every change is one short transaction. What differs between the two databases stands in `_Dialect` and nowhere else.
+What stays out: what the tables mean (`answers`, `ledger`, `budget`, `rate_limit`, `batch_store`), and taking over the
+files of earlier releases (`takeover`).
+
+Every transaction outlasts the death of its process. A *durable* one outlasts a power cut, too: batches at once, answers
+within a second or so, since syncing each would hold up all that write. Reservations and rates need not: after a power
+cut nobody holds them.
+"""
+
+import logging
+import os
+import socket
+import sqlite3
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, Connection, Engine, Row, make_url
+
+from rag_assets.contracts.errors import SettingsError, StoreError
+from rag_assets.models.accounts.calls import CallRecord
+from rag_assets.store.files import write_new
+
+SCHEMA_VERSION = "1"
+_BUSY_SECONDS = 60.0  # that a transaction waits for those of other processes
+_LEASE_SECONDS = 120.0  # without a sign of life after which a process of another machine counts as dead
+_SIGN_SECONDS = 15.0  # between two signs of life
+_LOOK_SECONDS = 0.05  # between two looks at a lease that another holds
+_KEYS_AT_ONCE = 500
+_log = logging.getLogger(__name__)
+
+metadata = sa.MetaData()
+
+
+def _call_columns() -> "list[sa.Column[Any]]":
+    """Columns of a `CallRecord`, but for its id and the key of its request."""
+    kinds: dict[object, Any] = {str: sa.Text(), float: sa.Float(53), int: sa.BigInteger(), bool: sa.Boolean()}
+    return [
+        sa.Column(name, kinds.get(kind, sa.Text()), nullable=kind not in kinds)
+        for name, kind in CallRecord.__annotations__.items()
+        if name not in {"call_id", "request_key"}
+    ]
+
+
+META = sa.Table("meta", metadata, sa.Column("name", sa.Text(), primary_key=True), sa.Column("value", sa.Text()))
+ANSWERS = sa.Table(
+    "answers",
+    metadata,
+    sa.Column("request_key", sa.String(64), primary_key=True),
+    sa.Column("call_id", sa.Text(), nullable=False),
+    *_call_columns(),
+    sa.Column("text", sa.LargeBinary(), nullable=False),  # no database stores every string that a model may write
+    sa.Column("checksum", sa.BigInteger(), nullable=False),
+    sa.Column("used_at", sa.Float(53), nullable=False),
+)
+CALLS = sa.Table(
+    "calls",
+    metadata,
+    sa.Column("call_id", sa.String(200), primary_key=True),
+    sa.Column("request_key", sa.String(64), nullable=False),
+    *_call_columns(),
+    sa.Column("in_table", sa.Boolean(), nullable=False),
+)
+SPENDING = sa.Table(
+    "spending",
+    metadata,
+    sa.Column("account", sa.Text(), primary_key=True),
+    sa.Column("spent_usd", sa.Float(53), nullable=False),
+    sa.Column("changed_at", sa.Float(53), nullable=False),
+)
+OWNERS = sa.Table(
+    "owners",
+    metadata,
+    sa.Column("owner", sa.String(32), primary_key=True),
+    sa.Column("host", sa.Text(), nullable=False),
+    sa.Column("pid", sa.BigInteger(), nullable=False),
+    sa.Column("started", sa.Text(), nullable=False),
+    sa.Column("seen_at", sa.Float(53), nullable=False),
+)
+RESERVATIONS = sa.Table(
+    "reservations",
+    metadata,
+    sa.Column("reservation", sa.String(64), primary_key=True),
+    sa.Column("request_key", sa.String(64), nullable=False, index=True),
+    sa.Column("owner", sa.String(32), nullable=False),
+    sa.Column("thread", sa.BigInteger(), nullable=False),
+    sa.Column("account", sa.Text(), nullable=False),
+    sa.Column("run_id", sa.Text()),
+    sa.Column("provider", sa.Text(), nullable=False),
+    sa.Column("model", sa.Text(), nullable=False),
+    sa.Column("asset", sa.Text(), nullable=False),
+    sa.Column("step", sa.Text(), nullable=False),
+    sa.Column("partition", sa.Text()),
+    sa.Column("document_id", sa.Text()),
+    sa.Column("price_usd", sa.Float(53), nullable=False),
+    sa.Column("reserved_at", sa.Float(53), nullable=False),
+    sa.Column("sent_at", sa.Float(53)),
+)
+LEASES = sa.Table(
+    "leases",
+    metadata,
+    sa.Column("name", sa.Text(), primary_key=True),
+    sa.Column("owner", sa.String(32), nullable=False),
+    sa.Column("token", sa.String(32), nullable=False),
+)
+RATES = sa.Table(
+    "rates",
+    metadata,
+    sa.Column("name", sa.Text(), primary_key=True),
+    sa.Column("updated_at", sa.Float(53), nullable=False),
+    sa.Column("requests_at", sa.Float(53), nullable=False),
+    sa.Column("tokens_at", sa.Float(53), nullable=False),
+    sa.Column("held_until", sa.Float(53), nullable=False),
+)
+BATCHES = sa.Table(
+    "batches",
+    metadata,
+    sa.Column("nonce", sa.String(32), primary_key=True),
+    sa.Column("model_name", sa.Text(), nullable=False),
+    sa.Column("base_url", sa.Text(), nullable=False),
+    sa.Column("created_at", sa.Float(53), nullable=False),
+    sa.Column("batch_id", sa.Text()),
+    sa.Column("price_usd", sa.Float(53), nullable=False),
+    sa.Column("finished_at", sa.Float(53)),
+)
+BATCH_REQUESTS = sa.Table(
+    "batch_requests",
+    metadata,
+    sa.Column("nonce", sa.String(32), primary_key=True),
+    sa.Column("digits", sa.String(64), primary_key=True),
+    sa.Column("position", sa.Integer(), nullable=False),
+    sa.Column("attempt", sa.Integer(), nullable=False),
+    sa.Column("request", sa.LargeBinary(), nullable=False),
+)
+
+_HOME = "home"  # row of `meta` that names the knowledge base
+_LOCK = "lock"  # row of `meta` that writers hold who must not decide at the same time
+_HELD = sa.select(META.c.value).where(META.c.name == _LOCK).with_for_update()
+_SEEN = sa.update(OWNERS).where(OWNERS.c.owner == sa.bindparam("me")).values(seen_at=sa.bindparam("now"))
+
+
+class _Dialect:
+    """What differs between SQLite and PostgreSQL."""
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self.path = Path(url.database or "") if self.is_sqlite else None  # None of a server
+
+    def engine(self) -> Engine:
+        if not self.is_sqlite:
+            return sa.create_engine(self.url, pool_pre_ping=True, pool_size=4, max_overflow=60)
+        assert self.path is not None
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        url = self.url
+        if self.path.exists() and not os.access(self.path.parent, os.W_OK):
+            options = {"mode": "ro", "uri": "true"}
+            if not Path(f"{self.path}-wal").exists():  # nobody writes to it
+                options["immutable"] = "1"
+            url = URL.create("sqlite", database=f"file:{quote(str(self.path))}", query=options)
+        engine = sa.create_engine(
+            url, poolclass=sa.NullPool, connect_args={"timeout": _BUSY_SECONDS, "isolation_level": None}
+        )
+        sa.event.listen(engine, "connect", self._connected)
+        sa.event.listen(engine, "begin", self._begun)
+        return engine
+
+    @staticmethod
+    def _connected(connection: Any, *_: Any) -> None:
+        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+        connection.execute(f"PRAGMA synchronous = {'NORMAL' if mode == 'wal' else 'FULL'}")
+
+    @staticmethod
+    def _begun(connection: Connection) -> None:
+        if connection.get_execution_options().get("writes"):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # else each statement is a transaction of its own
+
+    def prepare(self, connection: Connection) -> None:
+        """Before the first table is made."""
+        if self.is_sqlite:
+            connection.exec_driver_sql("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+            self._connected(connection.connection.dbapi_connection)
+
+    def begin(self, connection: Connection, *, durable: bool, exclusive: bool) -> None:
+        """Begin a transaction that writes."""
+        connection.begin()
+        if self.is_sqlite:
+            return
+        if not durable:
+            connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+        if exclusive:
+            connection.execute(_HELD)
+
+    def sync(self) -> None:
+        """Sync what was committed, after the lock was let go: nobody waits for the disk who need not."""
+        if self.is_sqlite:
+            with suppress(FileNotFoundError):  # not every file system has a write-ahead log
+                opened = os.open(f"{self.path}-wal", os.O_RDWR)
+                try:
+                    os.fsync(opened)
+                finally:
+                    os.close(opened)
+
+    def insert(self, table: sa.Table) -> Any:
+        """An insertion that leaves rows as they are that are there already."""
+        if self.is_sqlite:
+            return sqlite.insert(table).on_conflict_do_nothing()
+        return postgresql.insert(table).on_conflict_do_nothing()
+
+    def shrink(self, connection: Connection) -> None:
+        """Give space back that rows have left."""
+        if self.is_sqlite:
+            raw: Any = connection.connection.dbapi_connection
+            raw.execute("PRAGMA incremental_vacuum").fetchall()
+
+
+@dataclass
+class _Opened:
+    """A database that this process has open.
+
+    Attributes:
+        inode: Of the file, so that one that was moved away is noticed; None of a server.
+        owner: Names this process in it.
+        readers: Connections of SQLite that nobody reads with; each statement is a transaction of its own.
+        writing: Held by the thread that uses `writer`.
+        writer: The one connection of this process that writes to SQLite.
+        connections: Those that stay: the writer and the readers.
+        synced_at: When it was last synced, by `time.monotonic`.
+        present: Number of sessions and leases, while which signs of life are given.
+    """
+
+    engine: Engine
+    inode: tuple[int, int] | None
+    owner: str = field(default_factory=lambda: uuid.uuid4().hex)
+    guard: threading.RLock = field(default_factory=threading.RLock)
+    writing: threading.RLock = field(default_factory=threading.RLock)
+    writer: Connection | None = None
+    synced_at: float = 0.0
+    connections: list[Connection] = field(default_factory=list)
+    readers: deque[Connection] = field(default_factory=deque)
+    present: int = 0
+    absent: threading.Event = field(default_factory=threading.Event)
+
+    def connect(self) -> Connection:
+        """A connection that stays."""
+        self.connections.append(made := self.engine.connect())
+        return made
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self.writing:
+            for connection in self.connections:
+                with suppress(sa.exc.SQLAlchemyError):
+                    connection.close()
+            self.engine.dispose()
+
+
+_NO_FILE = (0, 0)
+_opened: dict[tuple[int, str, Path | None], _Opened] = {}
+_opening = threading.Lock()
+
+
+class StateDatabase:
+    """The state database of a knowledge base; for any number of threads. Made when something is first written.
+
+    Args:
+        location: File of SQLite, or URL of a PostgreSQL database that no other knowledge base uses.
+        takeover: Called once when the database is there, before anything else.
+        identity: File that names the knowledge base on all machines, made where it is missing. A server's database
+            belongs to the first that uses it: calls of another would vanish into the ledger of the first.
+    """
+
+    def __init__(
+        self,
+        location: Path | str,
+        takeover: "Callable[[StateDatabase], None] | None" = None,
+        identity: Path | None = None,
+    ) -> None:
+        self._dialect = _Dialect(_url(location))
+        self._name = self._dialect.url.render_as_string(hide_password=False)
+        self._identity = identity
+        self._takeover = takeover
+        self._taking_over = threading.RLock()
+        self._is_taking_over = False
+
+    @property
+    def path(self) -> Path | None:
+        """Its file; None of a server."""
+        return self._dialect.path
+
+    @property
+    def place(self) -> str:
+        """What to call it."""
+        return str(self.path or self._dialect.url.render_as_string(hide_password=True))
+
+    def check(self) -> None:
+        """Find out whether it can be used.
+
+        Raises:
+            StoreError: It cannot, or belongs to another knowledge base.
+        """
+        self._open()
+
+    @contextmanager
+    def transaction(
+        self, *, durable: bool = False, sync_seconds: float = 0.0, exclusive: bool = False
+    ) -> Iterator[Connection]:
+        """A transaction that writes.
+
+        Args:
+            durable: Whether it outlasts a power cut.
+            sync_seconds: How often it need be synced at most; `sync` syncs what was not.
+            exclusive: Whether no other exclusive transaction may run beside it; with SQLite none ever does.
+
+        Raises:
+            StoreError: The database cannot be written.
+        """
+        self._take_over()
+        with self._said(), self._writer() as connection:
+            self._dialect.begin(connection, durable=durable, exclusive=exclusive)
+            try:
+                yield connection
+                connection.commit()
+            except BaseException:
+                connection.rollback()
+                raise
+        if durable:
+            self.sync(sync_seconds)
+
+    def sync(self, seconds: float = 0.0) -> None:
+        """Have what was written outlast a power cut, unless the last time was less than so many seconds ago.
+
+        Raises:
+            StoreError: The disk cannot be written.
+        """
+        opened, now = self._open(), time.monotonic()
+        if now - opened.synced_at >= seconds:
+            opened.synced_at = now
+            with self._said():
+                self._dialect.sync()
+
+    @contextmanager
+    def _writer(self) -> Iterator[Connection]:
+        """A connection that writes: with SQLite one for all threads, so that they wait in line rather than asleep."""
+        opened = self._open()
+        if not self._dialect.is_sqlite:
+            with opened.engine.connect() as connection:
+                yield connection
+            return
+        with opened.writing:
+            if opened.writer is None:
+                opened.writer = opened.connect().execution_options(writes=True)
+            yield opened.writer
+
+    def read(self, statement: Any, values: Mapping[str, Any] | None = None) -> Sequence[Any]:
+        """Rows; none where there is no database yet.
+
+        Raises:
+            StoreError: The database cannot be read.
+        """
+        with self._reader() as connection:
+            return [] if connection is None else connection.execute(statement, values or {}).fetchall()
+
+    def read_row(self, statement: Any, value: str) -> Sequence[Any] | None:
+        """The row of a statement with one parameter; None where there is none.
+
+        With SQLite the driver is asked itself, since SQLAlchemy takes several times as long as the look-up.
+
+        Raises:
+            StoreError: The database cannot be read.
+        """
+        with self._reader() as connection:
+            if connection is None:
+                return None
+            if not self._dialect.is_sqlite:
+                return connection.execute(statement, {"key": value}).first()
+            driver: Any = connection.connection.dbapi_connection
+            row: Sequence[Any] | None = driver.execute(_compiled(statement), (value,)).fetchone()
+            return row
+
+    @contextmanager
+    def _reader(self) -> Iterator[Connection | None]:
+        """A connection that reads; None where there is no database yet."""
+        self._take_over()
+        with self._said():
+            if not self._dialect.is_sqlite:
+                with self._open().engine.connect() as connection:
+                    yield connection
+            elif (inode := self._inode()) == _NO_FILE:
+                yield None
+            else:
+                opened = self._open(inode)
+                try:
+                    connection = opened.readers.pop()
+                except IndexError:
+                    connection = opened.connect()
+                try:
+                    yield connection
+                finally:
+                    opened.readers.append(connection)
+
+    def read_keys(self, statement: Any, keys: Iterable[str]) -> list[Any]:
+        """Rows of a statement with the parameter `keys`, for any number of them."""
+        return [row for piece in key_pieces(keys) for row in self.read(statement, {"keys": piece})]
+
+    def insert(self, table: sa.Table) -> Any:
+        """An insertion that leaves rows as they are that are there already."""
+        return self._dialect.insert(table)
+
+    def shrink(self) -> None:
+        """Give space back that rows have left."""
+        with self._said(), self._open().engine.connect() as connection:
+            self._dialect.shrink(connection)
+
+    def close(self) -> None:
+        """Close the connections of this process, as before the file is moved."""
+        with _opening:
+            if (found := _opened.pop(self._key, None)) is not None:
+                found.close()
+
+    # Processes
+
+    @property
+    def owner(self) -> str:
+        """Names this process."""
+        return self._open().owner
+
+    @contextmanager
+    def presence(self) -> Iterator[None]:
+        """While it lasts, others see that this process lives, and that what it holds is held.
+
+        Raises:
+            StoreError: The database cannot be written.
+        """
+        opened = self._open()
+        with opened.guard:
+            if not opened.present:
+                with self.transaction() as connection:
+                    row = {"owner": opened.owner, **_this_process(), "seen_at": time.time()}
+                    connection.execute(self.insert(OWNERS), row)
+                    connection.execute(_SEEN, {"me": opened.owner, "now": time.time()})
+                opened.absent = threading.Event()
+                arguments = (opened.absent, opened.owner)
+                threading.Thread(target=self._give_signs, args=arguments, name="state-database", daemon=True).start()
+            opened.present += 1
+        try:
+            yield
+        finally:
+            with opened.guard:
+                opened.present -= 1
+                if not opened.present:
+                    opened.absent.set()
+                    with suppress(StoreError), self.transaction() as connection:
+                        connection.execute(sa.delete(OWNERS).where(OWNERS.c.owner == opened.owner))
+
+    @contextmanager
+    def lease(self, name: str) -> Iterator[None]:
+        """Hold something that one process, or thread, may do at a time; of a process that died it is taken over.
+
+        Raises:
+            StoreError: The database cannot be written.
+        """
+        token = uuid.uuid4().hex
+        with self.presence():
+            while not self._lease(name, token):
+                time.sleep(_LOOK_SECONDS)
+            try:
+                yield
+            finally:
+                with self.transaction() as connection:
+                    connection.execute(sa.delete(LEASES).where(LEASES.c.token == token))
+
+    def _lease(self, name: str, token: str) -> bool:
+        with self.transaction(exclusive=True) as connection:
+            held = connection.execute(
+                sa.select(OWNERS).join(LEASES, LEASES.c.owner == OWNERS.c.owner).where(LEASES.c.name == name)
+            ).first()
+            if held is not None and is_alive(held):
+                return False
+            connection.execute(sa.delete(LEASES).where(LEASES.c.name == name))
+            connection.execute(sa.insert(LEASES), {"name": name, "owner": self.owner, "token": token})
+            return True
+
+    def _give_signs(self, absent: threading.Event, owner: str) -> None:
+        while not absent.wait(_SIGN_SECONDS):
+            try:
+                with self.transaction() as connection:
+                    connection.execute(_SEEN, {"me": owner, "now": time.time()})
+            except StoreError as error:
+                _log.warning("%s", error)
+
+    # Opening
+
+    @property
+    def _key(self) -> tuple[int, str, Path | None]:
+        return os.getpid(), self._name, self._identity
+
+    def _take_over(self) -> None:
+        if self._takeover is None:
+            return
+        with self._taking_over:
+            takeover = self._takeover
+            if takeover is not None and not self._is_taking_over:
+                self._is_taking_over = True
+                try:
+                    takeover(self)
+                    self._takeover = None
+                finally:
+                    self._is_taking_over = False
+
+    def _open(self, inode: tuple[int, int] | None = None) -> _Opened:
+        found = _opened.get(self._key)
+        if found is not None and found.inode == (inode or self._inode()):
+            return found
+        with _opening:
+            found = _opened.get(self._key)
+            if found is not None and found.inode == self._inode():
+                return found
+            if found is not None:
+                found.close()
+            with self._said():
+                engine = self._dialect.engine()
+                try:
+                    self._make_tables(engine)
+                except BaseException:
+                    engine.dispose()
+                    raise
+            _opened[self._key] = made = _Opened(engine, self._inode())
+            return made
+
+    def _inode(self) -> tuple[int, int] | None:
+        if self.path is None:
+            return None
+        try:
+            facts = os.stat(self.path)  # noqa: PTH116 - faster, and asked at every look-up
+        except FileNotFoundError:
+            return _NO_FILE
+        return facts.st_dev, facts.st_ino
+
+    def _make_tables(self, engine: Engine) -> None:
+        for attempt in range(10):
+            try:
+                with engine.connect() as connection:
+                    is_new = not sa.inspect(connection).has_table(META.name)
+                    if is_new:
+                        self._dialect.prepare(connection)
+                with engine.connect() as connection, connection.execution_options(writes=is_new).begin():
+                    if is_new:
+                        metadata.create_all(connection, checkfirst=True)
+                        rows = [{"name": "schema", "value": SCHEMA_VERSION}, {"name": _LOCK, "value": ""}]
+                        connection.execute(self.insert(META), rows)
+                    version = connection.execute(sa.select(META.c.value).where(META.c.name == "schema")).scalar()
+                    if version == SCHEMA_VERSION and self._identity is not None and self.path is None:
+                        self._check_identity(connection, self._identity)
+                break
+            except sa.exc.DBAPIError:  # another process makes them at this moment
+                if attempt == 9:
+                    raise
+                time.sleep(0.05)
+        if version != SCHEMA_VERSION:
+            raise StoreError(f"{self.place}: written by another release of rag-assets; use that release, or a new home")
+
+    def _check_identity(self, connection: Connection, path: Path) -> None:
+        if not path.exists():
+            with suppress(FileExistsError):
+                write_new(path, uuid.uuid4().hex.encode())
+        name = path.read_text("ascii").strip()
+        connection.execute(self.insert(META), {"name": _HOME, "value": name})
+        owner = connection.execute(sa.select(META.c.value).where(META.c.name == _HOME)).scalar()
+        if owner != name:
+            raise StoreError(
+                f"{self.place}: belongs to another knowledge base ({owner}); name a database of its own in "
+                f"RAG_STATE_URL, or write that id into {path} if this is the same one"
+            )
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        """What the database says, in words for a person."""
+        try:
+            yield
+        except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
+            raise StoreError(f"{self.place}: {_problem(error)}") from error
+        except OSError as error:
+            raise StoreError(f"{self.place}: {error.strerror or type(error).__name__}") from error
+
+
+def key_pieces(keys: Iterable[str]) -> Iterator[list[str]]:
+    """Keys, so many at a time as a statement takes."""
+    remaining = iter(keys)
+    while piece := list(islice(remaining, _KEYS_AT_ONCE)):
+        yield piece
+
+
+@cache
+def _compiled(statement: Any) -> str:
+    return str(statement.compile(dialect=sqlite.dialect()))
+
+
+def _problem(error: Exception) -> str:
+    """What is wrong, and what to do."""
+    original = getattr(error, "orig", None) or error
+    line = " ".join(str(original).split())
+    for sign, problem in _PROBLEMS.items():
+        if sign in line:
+            return problem
+    return f"the state database does not work: {line}"
+
+
+_PROBLEMS = {
+    "is locked": f"another process has held the state database for {_BUSY_SECONDS:.0f} s; end it, or try again",
+    "disk is full": "no space is left on the disk",
+    "malformed": "the state database is damaged; `rag-assets index` sets it aside and saves what can be read",
+    "not a database": "the state database is damaged; `rag-assets index` sets it aside and saves what can be read",
+    "readonly": "the state database cannot be written; look at its permissions",
+    "unable to open": "the state database cannot be opened; look at its folder and permissions",
+    "onnection refused": "the database server does not answer (RAG_STATE_URL)",
+    "authentication failed": "the database server refuses the password (RAG_STATE_URL)",
+    "does not exist": "the database server does not have it (RAG_STATE_URL)",
+}
+
+
+def _url(location: Path | str) -> URL:
+    if isinstance(location, Path):
+        return URL.create("sqlite", database=str(location.absolute()))
+    try:
+        url = make_url(location)
+    except sa.exc.ArgumentError as error:
+        raise SettingsError("RAG_STATE_URL: expected postgresql://user:password@host/database") from error
+    if url.get_backend_name() in {"postgres", "postgresql"}:
+        import importlib.util
+
+        if importlib.util.find_spec("psycopg") is None:
+            raise SettingsError("RAG_STATE_URL names PostgreSQL: pip install 'rag-assets[postgresql]'")
+        return url.set(drivername="postgresql+psycopg")
+    raise SettingsError(f"RAG_STATE_URL: expected postgresql://..., found {url.drivername}://...")
+
+
+@cache
+def _host() -> str:
+    """Names this machine as far as its processes can be seen from here."""
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))  # noqa: PTH115 - no path but a name
+    return " ".join(parts)
+
+
+def _started(pid: int) -> str | None:
+    """When a process was started, in a form of its own; None where there is no such process."""
+    if Path("/proc/self/stat").exists():
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            return None if fields[0] in "ZX" else fields[19]
+        return None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass
+    return ""
+
+
+def _this_process() -> dict[str, Any]:
+    return {"host": _host(), "pid": os.getpid(), "started": _started(os.getpid()) or ""}
+
+
+def is_alive(owner: "Row[Any]") -> bool:
+    """Whether the process of a row of `owners` may still live; of another machine, whether it gave a sign lately."""
+    if owner.host == _host():
+        return bool(_started(owner.pid) == owner.started)
+    return is_heard(owner)
+
+
+def is_heard(owner: "Row[Any]") -> bool:
+    """Whether a process gave a sign of life lately; one that is stopped gives none."""
+    return bool(time.time() - owner.seen_at < _LEASE_SECONDS)
