@@ -49,9 +49,12 @@ def stale_steps(home: Home) -> list[Stale]:
         return found
     facts = step_facts(home)
     for step in steps_in_use(home):
-        stored = sorted({shard for table in step.tables for shard in home.lake.latest(table)})
-        reasons = _differences(newest.steps.get(step.name), facts[step.name], earlier=not newest.steps)
-        found += [Stale(step.name, reason, tuple(stored)) for reason in reasons]
+        before = newest.steps.get(step.name)
+        places = {shard for table in step.tables for shard in home.lake.latest(table)}
+        if before is None:  # nothing of it is stored where it was switched on just now
+            places |= {*home.lake.latest(DOCUMENTS)} if step.sharded else {WHOLE}
+        reasons = _differences(before, facts[step.name], earlier=not newest.steps)
+        found += [Stale(step.name, reason, tuple(sorted(places))) for reason in reasons]
         others = {
             shard
             for table in step.tables

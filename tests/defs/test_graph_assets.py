@@ -34,7 +34,7 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.serve.sql.database import open_database
 from rag_assets.store.integrity import all_problems, reference_problems
-from rag_assets.store.lake import Lake
+from rag_assets.store.lake import Lake, shard_of
 
 GRAPH = ("entity_mentions", "relationship_mentions", "entities", "relationships", "communities", "community_members")
 
@@ -140,6 +140,17 @@ def test_a_run_that_does_not_state_the_graph_keeps_it(copied: Home) -> None:
     run_index(off, succeeds=False)
     assert copied.snapshots.current() == before
     assert copied.holds_graph
+
+
+def test_an_indexed_home_gets_its_graph_when_it_is_switched_on(tmp_path: Path, models_folder: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "models").symlink_to(models_folder)
+    switched_on = write_documents(Home(load_settings(home=tmp_path / "home", sources=(str(tmp_path / "specs"),))))
+    plain = Home(load_settings(home=switched_on.path, sources=switched_on.settings.sources))
+    run_index(plain)
+    assert {shard_of("specs/orders.md"), shard_of("specs/customers.md")} <= {*run_index(switched_on).unfinished_shards}
+    assert all(stored(switched_on).values())
+    assert not run_index(switched_on).shards
 
 
 def test_a_dropped_graph_is_gone_until_it_is_asked_for_and_can_be_brought_back(copied: Home, tmp_path: Path) -> None:
