@@ -11,6 +11,7 @@ What stays out: what a mode does (`rag_assets.query.search.modes`).
 VECTOR_MODE = "vector"
 FULLTEXT_MODE = "fulltext"
 HYBRID_MODE = "hybrid"
+WEIGHTED_MODE = "weighted"
 TWO_STEP_MODE = "two_step"
 GRAPH_LOCAL_MODE = "graph_local"
 TEXT_MAP_REDUCE_MODE = "text_map_reduce"
@@ -21,7 +22,7 @@ REWRITE_MODE = "rewrite"
 AUTO_MODE = "auto"
 
 RETRIEVERS = (
-    *(VECTOR_MODE, FULLTEXT_MODE, HYBRID_MODE, TWO_STEP_MODE),
+    *(VECTOR_MODE, FULLTEXT_MODE, HYBRID_MODE, WEIGHTED_MODE, TWO_STEP_MODE),
     *(GRAPH_LOCAL_MODE, TEXT_MAP_REDUCE_MODE, GRAPH_GLOBAL_MODE, META_KNOWLEDGE_MODE),
 )
 PREPARING_MODES = {HYDE_MODE: VECTOR_MODE, REWRITE_MODE: HYBRID_MODE}  # with the mode that follows where none is named

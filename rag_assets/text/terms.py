@@ -18,6 +18,7 @@ ACM TALIP 1(3), 2002.
 import re
 import unicodedata
 from collections.abc import Iterator
+from enum import StrEnum
 from itertools import islice
 
 from rag_assets.text.scripts import HAN, KANA
@@ -28,8 +29,19 @@ _WORD_CHARS = 64  # longer ones are data, not words; their beginning still finds
 _IDEOGRAPHS = f"{HAN}〆"
 _RUN = re.compile(rf"(?P<cjk>[{_IDEOGRAPHS}{KANA}]+)|(?P<word>(?:(?![{_IDEOGRAPHS}{KANA}])\w)+)")
 _IDEOGRAPH = re.compile(f"[{_IDEOGRAPHS}]")
+_WIDE = re.compile(f"[{_IDEOGRAPHS}{KANA}]")
+_IDENTIFIER = re.compile(r"_|(?=.{3}).*\d")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W_a-zA-Z0-9]+")
 _COMPOUND = re.compile(r"_|[a-z][A-Z]")
+
+
+class TermKind(StrEnum):
+    """What a term of a query is, as far as can be told by its characters: how much it says differs."""
+
+    IDENTIFIER = "identifier"  # letters with digits, long numbers, words joined by a line, as programs write them
+    WORD = "word"
+    PAIR = "pair"  # of Chinese and Japanese characters
+    CHARACTER = "character"  # one of them
 
 
 def search_terms(text: str) -> str:
@@ -43,6 +55,13 @@ def query_terms(text: str) -> str:
     Text far beyond what a person types (a pasted document) is cut, so that it costs no more than a long question.
     """
     return " ".join(islice(dict.fromkeys(_terms(text)), QUERY_TERMS))
+
+
+def kind_of(term: str) -> TermKind:
+    """The kind of a term of `query_terms`."""
+    if _WIDE.match(term):
+        return TermKind.CHARACTER if len(term) == 1 else TermKind.PAIR
+    return TermKind.IDENTIFIER if _IDENTIFIER.search(term) else TermKind.WORD
 
 
 def _terms(text: str) -> Iterator[str]:

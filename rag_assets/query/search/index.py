@@ -19,14 +19,16 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX, VectorTable
 from rag_assets.query.results import TRACED, FoundQuestion, Rescored, TraceRecorder
 from rag_assets.query.search.fusion import ranked
-from rag_assets.store.vectors.lance import LanceVectorQueryBuilder, MatchQuery
+from rag_assets.store.vectors.lance import BooleanQuery, LanceVectorQueryBuilder, MatchQuery, Occur
 from rag_assets.store.vectors.store import VectorStore, sql_in
 from rag_assets.store.vectors.upkeep import readable
-from rag_assets.text.terms import query_terms
+from rag_assets.text.terms import TermKind, kind_of, query_terms
 
 _PROBES = 32
 _Given = ParamSpec("_Given")
 _Read = TypeVar("_Read")
+# Overlapping pairs and their characters stand for one word several times, an identifier only once, however rare it is.
+TERM_WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.3}
 SHOWN = ("page_number", "page_name", "format", "title", "text", "cell_range", "box")
 
 
@@ -181,7 +183,9 @@ class Index:
     def matching(
         self, text: str, where: str | None, limit: int, trace: TraceRecorder, *, show: bool = False
     ) -> list[Candidate]:
-        """Rows by falling BM25 of their terms with those of a text; equal ones by key; none where no term is known."""
+        """Rows by falling BM25 of their terms with those of a text, weighed by `TERM_WEIGHTS`; equal ones by key; none
+        where no term is known.
+        """
         began = time.perf_counter()
         terms = query_terms(text)
         found: list[Candidate] = []
@@ -267,6 +271,14 @@ class Index:
         return found
 
 
-def _match(terms: str) -> MatchQuery:
-    """Any of the terms; the index parts them at blanks, so that no syntax is read into them."""
-    return MatchQuery(terms, "search_text")  # type: ignore[call-arg]
+def _match(terms: str) -> BooleanQuery:
+    """Any of the terms, by weight of their kind; the index parts them at blanks, so that no query syntax is read."""
+    kinds: dict[TermKind, list[str]] = {}
+    for term in terms.split():
+        kinds.setdefault(kind_of(term), []).append(term)
+    return BooleanQuery(
+        [
+            (Occur.SHOULD, MatchQuery(" ".join(each), "search_text", boost=TERM_WEIGHTS[kind]))  # type: ignore[call-arg]
+            for kind, each in kinds.items()
+        ]
+    )

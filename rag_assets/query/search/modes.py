@@ -22,6 +22,7 @@ from rag_assets.contracts.modes import (
     TEXT_MAP_REDUCE_MODE,
     TWO_STEP_MODE,
     VECTOR_MODE,
+    WEIGHTED_MODE,
 )
 from rag_assets.contracts.ports import Embedder, LanguageModel, Rewriter, Turn
 from rag_assets.query.ask.graph_global import GlobalSearch
@@ -40,6 +41,7 @@ from rag_assets.query.search.rewriting import ModelRewriter, RewriteSearch
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.sub_queries import Planner
 from rag_assets.query.search.watched_model import WatchedModel
+from rag_assets.query.search.weighing import WeightedSearch
 
 _MODES: Mapping[str, Mode] = {
     VECTOR_MODE: search_vector,
@@ -147,6 +149,8 @@ class Modes:
             )
         if name in PREPARING_MODES:
             return self._prepared(name, PREPARING_MODES[name], parameters)
+        if name == WEIGHTED_MODE:
+            return WeightedSearch(parameters.granularity)
         if name == META_KNOWLEDGE_MODE:
             return MetaKnowledgeSearch(self.planner)
         return GlobalSearch(parameters.levels) if name == GRAPH_GLOBAL_MODE else _MODES[name]

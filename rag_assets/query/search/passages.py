@@ -88,14 +88,14 @@ def search_two_step(request: RetrievalRequest, indexes: Indexes, trace: TraceRec
     summaries, chunks = indexes.summaries, indexes.chunks
     if summaries is None or summaries.row_count == 0:
         raise QueryError("mode two_step needs summaries, and none are indexed")
-    wanted = _both(sql_in("content_format", [request.summaries]), request.filters.to_sql(summaries.columns))
+    wanted = both(sql_in("content_format", [request.summaries]), request.filters.to_sql(summaries.columns))
     chosen = search_both(summaries, request.text, request.embedding, wanted, CANDIDATES, trace)
     chosen = chosen[: CHOSEN[request.summaries]]
     if not chosen:
         return []
     by_file = request.summaries is SummaryFormat.FILE
     places = {each.document_id if by_file else each.page_id or "": each.score for each in chosen}
-    where = _both(sql_in("document_id" if by_file else "page_id", places), request.filters.to_sql(chunks.columns))
+    where = both(sql_in("document_id" if by_file else "page_id", places), request.filters.to_sql(chunks.columns))
     depth = max(CANDIDATES, request.depth)
     passages = search_both(chunks, request.text, request.embedding, where, depth, trace)
     began = time.perf_counter()
@@ -106,5 +106,6 @@ def search_two_step(request: RetrievalRequest, indexes: Indexes, trace: TraceRec
     return fused
 
 
-def _both(condition: str, other: str | None) -> str:
+def both(condition: str, other: str | None) -> str:
+    """SQL of a condition together with another one, where there is one."""
     return f"{condition} AND {other}" if other else condition

@@ -34,16 +34,18 @@ _defer(_CLIENT)
 
 import lancedb  # noqa: E402 - after the client is deferred
 from lancedb.index import FTS, Bitmap, BTree, IvfFlat  # noqa: E402
-from lancedb.query import LanceVectorQueryBuilder, MatchQuery  # noqa: E402
+from lancedb.query import BooleanQuery, LanceVectorQueryBuilder, MatchQuery, Occur  # noqa: E402
 from lancedb.table import Table as LanceTable  # noqa: E402
 
 __all__ = [
     "FTS",
     "BTree",
     "Bitmap",
+    "BooleanQuery",
     "IvfFlat",
     "LanceTable",
     "LanceVectorQueryBuilder",
     "MatchQuery",
+    "Occur",
     "lancedb",
 ]
