@@ -1,21 +1,18 @@
 """Mode `auto`: which mode each kind of question is searched by, why, and what is done where a mode is not there."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from graph_data import FILM, PERSON, QUESTION, graph_base
-from query_data import BagOfWordsEmbedder, chunk, make_base, summary, table
+from query_data import BagOfWordsEmbedder, make_base
 from query_fixtures import build, build_graph
 from scripted_model import ScriptedModel
 
 from rag_assets.contracts.tables import CHUNK_INDEX, QUESTION_INDEX, SUMMARY_INDEX
 from rag_assets.models.structured import StructuredModel
 from rag_assets.query import KnowledgeBase, Step, Trace, Turn
-from rag_assets.store.vectors.store import VectorStore
 
-WORDS_FIRST = "fulltext,hybrid"
 WHOLE = "資料全体の主な傾向をまとめてください"
 Made = Callable[..., KnowledgeBase]
 
@@ -44,15 +41,6 @@ def made(tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder)
 @pytest.mark.parametrize(
     ("query", "rule", "mode"),
     [
-        ("E0004", "identifier", "fulltext"),
-        ("Ｅ０００４とは何ですか？", "identifier", "fulltext"),
-        ("access_token", "identifier", "fulltext"),
-        ("「顧客名は必須です」", "identifier", "fulltext"),
-        ("顧客登録_設計書.xlsx", "identifier", "fulltext"),
-        ("/api/v1/customers", "identifier", "fulltext"),
-        ("エラーコード E0004 の原因は何ですか", "question with an identifier", WORDS_FIRST),
-        ("Which columns does T_CUSTOMER have?", "question with an identifier", WORDS_FIRST),
-        ("clientName は必須ですか", "question with an identifier", WORDS_FIRST),
         (WHOLE, "the whole", "graph_global"),
         ("すべての設計書の一覧と概要", "the whole", "graph_global"),
         ("報告書の全体傾向", "the whole", "graph_global"),
@@ -63,22 +51,24 @@ def made(tmp_path_factory: pytest.TempPathFactory, embedder: BagOfWordsEmbedder)
         ("申請と承認の両方に必要な書類は", "several things", "graph_local"),
         ("Who wrote both the memo and the letter?", "several things", "graph_local"),
         ("Who signed the annual plan of the company that moved?", "several things", "graph_local"),
-        ("画面の「登録」ボタンの位置", "exact words", WORDS_FIRST),
-        ("承認の手順はどの文書にありますか", "which document", "two_step"),
-        ("Where is the approval described?", "which page", "two_step"),
-        ("承認の手順を教えてください", "any other", "hybrid"),
-        ("What does the annual plan mention?", "any other", "hybrid"),
-        ("Who won in 1990 and the 20th time?", "any other", "hybrid"),
-        ("全体会議の議事録の要約", "any other", "hybrid"),
-        ("システム全体の構成を教えてください", "any other", "hybrid"),
-        ("🍣", "any other", "hybrid"),
+        ("E0004", "any other", "weighted"),
+        ("Ｅ０００４とは何ですか？", "any other", "weighted"),
+        ("「顧客名は必須です」", "any other", "weighted"),
+        ("エラーコード E0004 の原因は何ですか", "any other", "weighted"),
+        ("Which columns does T_CUSTOMER have?", "any other", "weighted"),
+        ("承認の手順はどの文書にありますか", "any other", "weighted"),
+        ("Where is the approval described?", "any other", "weighted"),
+        ("承認の手順を教えてください", "any other", "weighted"),
+        ("Who won in 1990 and the 20th time?", "any other", "weighted"),
+        ("全体会議の議事録の要約", "any other", "weighted"),
+        ("システム全体の構成を教えてください", "any other", "weighted"),
+        ("🍣", "any other", "weighted"),
     ],
 )
 def test_the_question_decides(made: Made, query: str, rule: str, mode: str) -> None:
     result = made().search(query, "auto", 3)
     assert (result.mode, choice(result.trace).texts[:2]) == (mode, (f"rule: {rule}", f"mode: {mode}"))
-    summaries = {"which document": "file", "which page": "page"}.get(rule, "page")
-    assert result.hits == made().search(query, mode, 3, summaries=summaries).hits
+    assert result.hits == made().search(query, mode, 3).hits
 
 
 @pytest.mark.parametrize(
@@ -86,28 +76,13 @@ def test_the_question_decides(made: Made, query: str, rule: str, mode: str) -> N
     [
         (WHOLE, "the whole: graph_global is left out: there are no community reports"),
         ("AとBの両方に必要な書類", "several things: graph_local is left out: there is no entity graph"),
-        ("承認の手順はどの文書にありますか", "which document: two_step is left out: there are no summaries"),
     ],
 )
 def test_what_is_not_there_gives_way_to_the_next_rule_and_is_named(made: Made, query: str, left_out: str) -> None:
     result = made(plain=True).search(query, "auto", 3)
-    assert result.mode == "hybrid"
+    assert result.mode == "weighted"
     assert choice(result.trace).texts[0] == "rule: any other"
     assert choice(result.trace).texts[2].startswith(left_out)
-
-
-@pytest.mark.parametrize(("passages", "rule", "mode"), [(3, "any other", "hybrid"), (4, "long documents", "two_step")])
-def test_summaries_choose_where_documents_are_long(
-    tmp_path: Path, embedder: BagOfWordsEmbedder, passages: int, rule: str, mode: str
-) -> None:
-    store = VectorStore(tmp_path)
-    rows = [chunk("a.xlsx", 1, number, f"approval step {number}") for number in range(passages)]
-    summaries = [summary("file_summary", "a.xlsx", None, "approval"), summary("page_summary", "a.xlsx", 1, "approval")]
-    store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
-    store.sync(SUMMARY_INDEX, {"00": table(SUMMARY_INDEX, summaries)}, embedder)
-    versions = {each.name: store.optimize(each) for each in (CHUNK_INDEX, SUMMARY_INDEX)}
-    result = make_base(store, embedder, versions).search("Who approves a step?", "auto")
-    assert (result.mode, choice(result.trace).texts[0]) == (mode, f"rule: {rule}")
 
 
 def test_a_thing_told_by_another_is_found_over_the_graph(
@@ -117,29 +92,29 @@ def test_a_thing_told_by_another_is_found_over_the_graph(
     result = base.search(QUESTION, "auto", 2)
     assert result.mode == "graph_local"
     assert [hit.document_id for hit in result.hits] == [FILM, PERSON]
-    assert base.search("When was Silent Harbor made?", "auto").mode == "hybrid"
+    assert base.search("When was Silent Harbor made?", "auto").mode == "weighted"
 
 
 @pytest.mark.parametrize(
     ("query", "rule", "mode"),
     [
-        ("それはどの画面で起きますか", "follow-up, question with an identifier", "rewrite+hybrid"),
-        ("原因は？", "follow-up, question with an identifier", "rewrite+hybrid"),
-        ("Why?", "follow-up, question with an identifier", "rewrite+hybrid"),
-        ("それを資料全体の傾向としてまとめると", "follow-up, question with an identifier", "rewrite+hybrid"),
-        ("税の納付の手順を教えてください", "any other", "hybrid"),
+        ("それはどの画面で起きますか", "follow-up, any other", "rewrite+weighted"),
+        ("原因は？", "follow-up, any other", "rewrite+weighted"),
+        ("Why?", "follow-up, any other", "rewrite+weighted"),
+        ("それを資料全体の傾向としてまとめると", "follow-up, the whole", "rewrite+graph_global"),
+        ("税の納付の手順を教えてください", "any other", "weighted"),
     ],
 )
 def test_a_follow_up_is_rewritten_first(made: Made, query: str, rule: str, mode: str) -> None:
     result = made().search(query, "auto", 1, history=[Turn("エラーコード E0004 は何ですか", "重複")])
     assert (result.mode, choice(result.trace).texts[0]) == (mode, f"rule: {rule}")
-    if rule.startswith("follow-up"):
+    if mode == "rewrite+weighted":
         assert result.hits[0].chunk_id == "specs/token.xlsx#1.1"
 
 
 def test_questions_are_asked_in_auto_and_the_answer_says_how(made: Made) -> None:
     answer = made().ask("それはどの画面で起きますか", k=1, history=[Turn("エラーコード E0004 は何ですか", "重複")])
-    assert answer.mode == "rewrite+hybrid"
+    assert answer.mode == "rewrite+weighted"
     (rewrite,) = (step for step in answer.trace.steps if step.operation == "rewrite")
     assert rewrite.texts[2].count("E0004") == 1
     assert answer.sources[0].chunk_id == "specs/token.xlsx#1.1"
@@ -149,7 +124,7 @@ def test_questions_are_asked_in_auto_and_the_answer_says_how(made: Made) -> None
 def test_the_whole_is_answered_from_reports_only_by_a_model(made: Made, model: ScriptedModel | None) -> None:
     answer = made(model=model).ask(WHOLE)
     reports = model is not None
-    assert answer.mode == ("graph_global" if reports else "hybrid")
+    assert answer.mode == ("graph_global" if reports else "weighted")
     if not reports:
         assert "answers from community reports need a language model" in choice(answer.trace).texts[2]
     assert made().search(WHOLE, "auto").mode == "graph_global"

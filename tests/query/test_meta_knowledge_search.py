@@ -135,14 +135,6 @@ def test_facets_filter_every_mode(build: Build, mode: str) -> None:
         base.search("contract", mode, filters=parse_filters(["facet.kind=it's"]))
 
 
-def test_auto_searches_the_questions_of_a_kind_of_document_that_is_given(build: Build) -> None:
-    filters = parse_filters(["facet.kind=plan"])
-    found = build().search("What is mentioned?", "auto", filters=filters)
-    assert found.mode == "meta_knowledge"
-    assert found.hits == build().search("What is mentioned?", "meta_knowledge", filters=filters).hits
-    assert build().search("What is mentioned?", "auto").mode == "hybrid"
-
-
 def test_facets_need_published_values(build: Build) -> None:
     filters = parse_filters(["facet.kind=memo"])
     with pytest.raises(QueryError, match="filters by facet need the facet values"):

@@ -184,7 +184,7 @@ def test_in_two_steps_a_passage_counts_with_the_summary_that_led_to_it(base: Kno
     ("arguments", "message"),
     [
         ({"query": "  "}, "the query is empty"),
-        ({"mode": "magic"}, "unknown mode 'magic', expected one of vector, fulltext, hybrid, two_step"),
+        ({"mode": "magic"}, "unknown mode 'magic', expected one of vector, fulltext, hybrid, weighted, two_step"),
         ({"mode": "hybrid,magic"}, "unknown mode 'hybrid,magic', expected one of .*, or several with commas between"),
         ({"mode": "hybrid,"}, "unknown mode 'hybrid,'"),
         ({"mode": "hybrid,vector,hybrid"}, "names a mode twice: only different modes are fused"),
@@ -287,8 +287,7 @@ def test_many_queries_are_answered_like_one_and_embedded_together(
     queries = [(f"q{number}", text) for number, text in enumerate(["顧客登録", "annual plan", "E0004"])]
     embedder.calls.clear()
     together = dict(base.search_all(queries, mode, 3))
-    # `auto` searches for E0004 by words alone
-    assert embedder.calls == {"fulltext": [], "auto": [2]}.get(mode, [3])
+    assert embedder.calls == ([] if mode == "fulltext" else [3])
     for query_id, text in queries:
         assert together[query_id].hits == base.search(text, mode, 3).hits
 
@@ -304,7 +303,9 @@ def test_results_do_not_depend_on_the_order_of_writing(tmp_path: Path, embedder:
         store = VectorStore(tmp_path / name)
         store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
         base = make_base(store, embedder, {"chunks": store.optimize(CHUNK_INDEX)})
-        found.append([base.search("の 画面 token", mode, 10).hits for mode in ("vector", "fulltext", "hybrid")])
+        found.append(
+            [base.search("の 画面 token", mode, 10).hits for mode in ("vector", "fulltext", "hybrid", "weighted")]
+        )
     assert found[0] == found[1]
 
 

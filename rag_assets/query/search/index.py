@@ -28,7 +28,7 @@ _PROBES = 32
 _Given = ParamSpec("_Given")
 _Read = TypeVar("_Read")
 # Overlapping pairs and their characters stand for one word several times, an identifier only once, however rare it is.
-TERM_WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.3}
+TERM_WEIGHTS = {TermKind.IDENTIFIER: 5.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.3}
 SHOWN = ("page_number", "page_name", "format", "title", "text", "cell_range", "box")
 
 

@@ -86,6 +86,7 @@ const TEXTS = {
   anyFormat: ["Any format", "すべての形式"],
   anyFolder: ["All folders", "すべてのフォルダー"],
   "mode.auto": ["Automatic", "自動"],
+  "mode.weighted": ["All that speaks for a passage (weighted)", "総合（weighted）"],
   "mode.hybrid": ["Meaning and words (hybrid)", "意味と語句（hybrid）"],
   "mode.vector": ["Meaning (vector)", "意味（vector）"],
   "mode.fulltext": ["Words (fulltext)", "語句（fulltext）"],
