@@ -47,7 +47,17 @@ NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 SEED = 20
 BASELINE = "hybrid"
 CHOICE = "R@5"  # by which the best single mode is chosen
-PLAIN_MODES = ("vector", "fulltext", BASELINE, "fulltext,vector", "text_map_reduce", "hyde", "rewrite", "auto")
+PLAIN_MODES = (
+    "vector",
+    "fulltext",
+    BASELINE,
+    "fulltext,vector",
+    "text_map_reduce",
+    "hyde",
+    "rewrite",
+    "weighted",
+    "auto",
+)
 SUMMARY_MODES = (
     "two_step:page",
     "two_step:file",
