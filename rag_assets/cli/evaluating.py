@@ -233,10 +233,27 @@ def questions_check(context: click.Context, question_set: Path) -> None:
     home = open_home(context)
     questions = read_questions(question_set)
     targets = _corpus(home, _published(home)).targets(questions)
-    stale = [(each, lost) for each in questions for lost in targets[each.id].missing[Level.PASSAGE]]
+    stale = [(each, lost) for each in questions for lost in targets[each.id].gone]
     for question, lost in stale:
         gone = "the document" if lost in targets[question.id].missing[Level.DOCUMENT] else "the quote"
         say(f"{question.id}: {gone} is gone: {lost.document}{f': {lost.quote}' if lost.quote else ''}")
     names = {question.id for question, _ in stale}
     say(f"{len(questions)} questions, {sum(each.draft for each in questions)} of them drafts, {len(names)} stale")
     context.exit(1 if names else 0)
+
+
+@click.command()
+@click.option("--anyway", is_flag=True, help="Publish though accepted questions are answered worse.")
+@click.pass_context
+def publish(context: click.Context, *, anyway: bool) -> None:
+    """Publish what is indexed but was held back because accepted questions were answered worse."""
+    import getpass
+
+    from rag_assets.cli.progress import progress_display
+    from rag_assets.defs.runs import publish_in_process
+
+    home = open_home(context)
+    with home.lock(), progress_display() as progress:
+        publish_in_process(home, progress, getpass.getuser() if anyway else None)
+    current = home.snapshots.current()
+    say(f"readers see version {current.number if current else 'none'}")

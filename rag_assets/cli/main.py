@@ -13,7 +13,7 @@ import click
 from rag_assets import __version__
 from rag_assets.cli.asking import ask
 from rag_assets.cli.console import complain, full_disk, log_printably
-from rag_assets.cli.evaluating import evaluate, question_sets
+from rag_assets.cli.evaluating import evaluate, publish, question_sets
 from rag_assets.cli.indexing import index, plan, snapshots, status, ui
 from rag_assets.cli.knowledge import graph, taxonomy
 from rag_assets.cli.models import batches, cache
@@ -78,6 +78,7 @@ for _command in (
     question_sets,
     sql,
     snapshots,
+    publish,
     taxonomy,
     graph,
     cache,

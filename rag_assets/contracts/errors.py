@@ -13,7 +13,8 @@ RagAssetsError
 ├── ModelError             a language model, an embedder or a reranker cannot be had or failed
 │   ├── AwayError          its server does not answer at the moment
 │   └── BudgetError        the next call would cost more than the budget allows
-└── QueryError             a search cannot be answered as asked
+├── QueryError             a search cannot be answered as asked
+└── EvaluationError        a version answers accepted questions worse than the one that readers see
 ```
 """
 
@@ -80,3 +81,7 @@ class BudgetError(ModelError):
 
 class QueryError(RagAssetsError):
     """A search cannot be answered as asked."""
+
+
+class EvaluationError(RagAssetsError):
+    """A version answers accepted questions worse than the one that readers see."""

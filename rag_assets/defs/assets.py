@@ -6,13 +6,14 @@ from datetime import timedelta
 
 import dagster as dg
 
-from rag_assets.contracts.errors import InconsistencyError
+from rag_assets.contracts.errors import EvaluationError, InconsistencyError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.tables import TABLES
 from rag_assets.defs.active_runs import shards_of_other_runs
-from rag_assets.defs.checks import STRUCTURE, step_check_specs, step_checks, structure_result
+from rag_assets.defs.checks import ACCEPTED, STRUCTURE, accepted_result, step_check_specs, step_checks, structure_result
 from rag_assets.defs.io import StepFacts, model_facts, serving_spec, show_partition, table_result, table_spec
 from rag_assets.defs.partitions import (
+    ANYWAY_TAG,
     BACKFILL_POLICY,
     BACKFILL_TAG,
     FULL_CHECK_TAG,
@@ -25,11 +26,13 @@ from rag_assets.defs.resources import HomeResource, Progress, retried
 from rag_assets.defs.retention import drop_old_runs
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.pipeline.freshness import step_facts, unfinished_steps
+from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.language_models import language_model
 from rag_assets.pipeline.steps import STEPS, Outcome, Step, Work
 from rag_assets.store.incremental import clear_shard, clear_whole
 from rag_assets.store.lake import WHOLE
+from rag_assets.store.snapshots import Snapshot
 
 Result = dg.MaterializeResult | dg.AssetCheckResult  # type: ignore[type-arg]
 
@@ -140,31 +143,43 @@ STEP_ASSETS: Mapping[str, dg.AssetsDefinition] = {step.name: step_assets(step) f
     owners=["team:rag_assets"],
     description="The version that readers see; they move to it once the blocking checks have passed.",
     pool="lancedb_write",
-    check_specs=[STRUCTURE],
+    check_specs=[STRUCTURE, ACCEPTED],
 )
 def snapshot(context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource]) -> Iterator[Result]:
     """Compacts the serving tables, publishes what is stored now, and drops what is kept no longer."""
-    from rag_assets.store.publish import publish
-
     base = home.open()
-    operation, facts = base.settings.operation, step_facts(base)
+    gate = Gate(base, context.run.tags.get(ANYWAY_TAG))
     try:
-        with retried():
-            published = publish(
-                base.lake,
-                base.vectors,
-                base.snapshots,
-                facts,
-                base.embedder,
-                operation.kept_snapshots,
-                lambda: unfinished_steps(base),
-                timedelta(seconds=operation.version_grace_seconds),
-            )
+        published = _published(base, gate)
     except InconsistencyError as error:
         yield structure_result(str(error))
         raise
-    drop_old_runs(context.instance, operation.kept_runs)
+    except EvaluationError as error:
+        yield structure_result(None)
+        yield accepted_result(gate, str(error))
+        raise
+    gate.keep(published)
+    drop_old_runs(context.instance, base.settings.operation.kept_runs)
     yield dg.MaterializeResult(
         metadata={"snapshot": published.number, "published_at": published.published_at, **published.row_counts}
     )
     yield structure_result(None)
+    yield accepted_result(gate)
+
+
+def _published(base: Home, gate: Gate) -> Snapshot:
+    from rag_assets.store.publish import publish
+
+    operation, facts = base.settings.operation, step_facts(base)
+    with retried():
+        return publish(
+            base.lake,
+            base.vectors,
+            base.snapshots,
+            facts,
+            base.embedder,
+            operation.kept_snapshots,
+            lambda: unfinished_steps(base),
+            timedelta(seconds=operation.version_grace_seconds),
+            gate.check,
+        )

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from rag_assets.contracts.tables import DOCUMENTS, MODEL_CALLS, PARSE_FAILURES, TABLES
 from rag_assets.parsing.incomplete import document_failures, incomplete_documents
 from rag_assets.pipeline.freshness import all_stand_ins
+from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.steps import Step, Work
 from rag_assets.store.lake import WHOLE
 
@@ -81,10 +82,40 @@ STRUCTURE = dg.AssetCheckSpec(
 )
 
 
+ACCEPTED = dg.AssetCheckSpec(
+    "accepted_questions",
+    asset="snapshot",
+    description="Accepted questions are answered as well as by the version that readers see (`evaluation.questions`).",
+    blocking=True,
+)
+
+
 def structure_result(problems: str | None) -> dg.AssetCheckResult:
     """Result of the check of what is stored as a whole; passed where there are no problems."""
     severity = dg.AssetCheckSeverity.ERROR
     return dg.AssetCheckResult(check_name=STRUCTURE.name, passed=not problems, severity=severity, description=problems)
+
+
+def accepted_result(gate: Gate, problem: str | None = None) -> dg.AssetCheckResult:
+    """Whether a version is as good as the one before, by accepted questions.
+
+    Args:
+        gate: What measured it.
+        problem: Why it is not published, where it is not.
+    """
+    verdict = gate.verdict
+    if verdict is None:
+        return dg.AssetCheckResult(check_name=ACCEPTED.name, passed=True, description="not measured")
+    told = f"published anyway by {gate.overridden_by}: {verdict}" if gate.overridden_by else str(verdict)
+    means = {name: sum(values.values()) / len(values) for name, values in verdict.scores.items() if values}
+    lost = [str(each) for each in verdict.regressions]
+    return dg.AssetCheckResult(
+        check_name=ACCEPTED.name,
+        passed=not verdict.problems,
+        severity=dg.AssetCheckSeverity.ERROR if problem else dg.AssetCheckSeverity.WARN,
+        description=problem or told,
+        metadata={**means, "worse": len(lost), "questions": lost[:200]},
+    )
 
 
 def _failed_share(work: Work) -> dg.AssetCheckResult:

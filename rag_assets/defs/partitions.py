@@ -20,6 +20,7 @@ RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 TAKEN_ON_TAG = "rag_assets/shards_taken_on"
 FULL_CHECK_TAG = "rag_assets/full_check"  # on runs that compare the bytes of every file
+ANYWAY_TAG = "rag_assets/publish_anyway"  # who has a version published whatever its check says
 
 
 def shard_tags(shards: Collection[str]) -> dict[str, str]:

@@ -7,9 +7,10 @@ import sqlite3
 import tempfile
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import dagster as dg
@@ -21,7 +22,7 @@ from rag_assets.contracts.tables import ENTITY_MENTIONS
 from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
 from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
-from rag_assets.defs.partitions import shard_tags
+from rag_assets.defs.partitions import ANYWAY_TAG, shard_tags
 from rag_assets.defs.resources import HomeResource, RunProgress
 from rag_assets.defs.retention import drop_old_runs
 from rag_assets.pipeline.home import Home
@@ -72,18 +73,34 @@ def drop_graph_in_process(home: Home, progress: RunProgress) -> None:
     _run(without, HomeResource(without.settings), shards, progress, assets)
 
 
+def publish_in_process(home: Home, progress: RunProgress, overridden_by: str | None) -> None:
+    """Publish what is stored now.
+
+    Args:
+        home: The knowledge base.
+        progress: Told how far it is.
+        overridden_by: Who has it published whatever the gate says; None for nobody.
+
+    Raises:
+        StoreError: Another run is active, what is stored does not hold together, or the gate keeps it back.
+    """
+    tags = {ANYWAY_TAG: overridden_by} if overridden_by else {}
+    _run(home, HomeResource(home.settings), SHARDS[:1], progress, [dg.AssetKey("snapshot")], tags)
+
+
 def _run(
     home: Home,
     resource: HomeResource,
     shards: tuple[str, ...],
     progress: RunProgress,
     assets: Sequence[dg.AssetKey] | None = None,
+    further_tags: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     os.environ.update(instance_environment(home))
     job = build_definitions(home=resource, progress=progress).resolve_job_def(INDEX_JOB.name)
     if assets is not None:
         job = job.get_subset(asset_selection=frozenset(assets))
-    tags = {**shard_tags(shards), IN_PROCESS_TAG: str(home.path)}
+    tags = {**shard_tags(shards), IN_PROCESS_TAG: str(home.path), **further_tags}
     with _instance() as instance:
         if active := active_runs(instance, home):
             raise StoreError(

@@ -58,11 +58,13 @@ class Target:
     Attributes:
         ways: By level, the pieces of one full answer, or of several that do equally well.
         missing: By level, the evidence that the version does not hold.
+        gone: The evidence whose document or quote is nowhere in the version.
         facts: Of the document of the first evidence that there is; None where there is none.
     """
 
     ways: Mapping[Level, Ways]
     missing: Mapping[Level, tuple[Evidence, ...]]
+    gone: tuple[Evidence, ...] = ()
     facts: DocumentFacts | None = None
 
     def ids(self, level: Level) -> frozenset[str]:
@@ -166,6 +168,12 @@ class Corpus:
     def _target(self, question: Question, documents: Mapping[str, _Named], pages: Mapping[str, list[_Page]]) -> Target:
         """Pieces of the evidence of one question."""
         places = {each: self._places(each, documents[each.document], pages) for each in question.evidence}
+        gone = tuple(
+            each
+            for each in places
+            if not places[each][Level.DOCUMENT]
+            or (each.quote and not any(_quoting(each, pages.get(key, [])) for key in places[each][Level.DOCUMENT]))
+        )
         missing = {level: tuple(each for each in places if not places[each][level]) for level in Level}
         required = [each for each in places if not each.alternative]
         alternatives = [[each] for each in places if each.alternative]
@@ -178,7 +186,7 @@ class Corpus:
             for level in Level
         }
         first = next((key for each in places for key in sorted(places[each][Level.DOCUMENT])), None)
-        return Target(ways, missing, self._facts[first] if first else None)
+        return Target(ways, missing, gone, self._facts[first] if first else None)
 
     def _places(
         self, evidence: Evidence, documents: _Named, pages: Mapping[str, list[_Page]]

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
@@ -375,6 +375,18 @@ class ServeSettings(_Section):
     sql_result_bytes: int = Field(16 << 20, ge=1 << 16, description="Size of its result as JSON, in bytes.")
 
 
+class EvaluationSettings(_Section):
+    """How a version is measured before readers see it."""
+
+    questions: Path | None = Field(
+        None, description="Question set whose accepted questions every new version is asked; none measures nothing."
+    )
+    gate: Literal["off", "warn", "block"] = Field(
+        "block",
+        description="What happens where they are answered worse beyond the interval: `block` keeps the version back.",
+    )
+
+
 class OperationSettings(_Section):
     """How the Dagster side runs."""
 
@@ -441,6 +453,7 @@ class Settings(BaseSettings):
     graph: GraphSettings = GraphSettings()
     search: SearchSettings = SearchSettings()
     serve: ServeSettings = ServeSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
     operation: OperationSettings = OperationSettings()
 
     @field_validator("sources", mode="before")

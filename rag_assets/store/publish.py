@@ -42,7 +42,7 @@ def stale_syncs(lake: Lake, vectors: VectorStore, embedder_name: str) -> list[tu
     return stale
 
 
-def publish(
+def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
     lake: Lake,
     vectors: VectorStore,
     snapshots: Snapshots,
@@ -51,6 +51,7 @@ def publish(
     kept_snapshots: int,
     unfinished: Callable[[], Sequence[str]],
     grace: timedelta = timedelta(hours=1),
+    check: Callable[[Snapshot, Snapshot | None], None] = lambda _candidate, _current: None,
 ) -> Snapshot:
     """Publish what is stored now, if it holds together.
 
@@ -65,6 +66,8 @@ def publish(
         kept_snapshots: Snapshots kept for rollback; files that none of them names are removed.
         unfinished: Names what was not computed from what the step before it stored last.
         grace: Age below which vectors of versions that are not kept stay, for readers in the middle of something.
+        check: Looks at a version that holds other rows than the last, and the one that readers see, before they
+            see it; raises what keeps them where they are.
 
     Returns:
         The new snapshot, or the newest one where it names the same versions.
@@ -107,7 +110,8 @@ def publish(
         snapshot = kept[-1]
         snapshots.move_on(snapshot.number)
     else:
-        changed = not (kept and kept[-1].same_rows(snapshot))
+        if changed := not (kept and kept[-1].same_rows(snapshot)):
+            check(snapshot, current)
         snapshot = snapshots.publish(snapshot, moves_rollback=changed)
     remaining = snapshots.prune(kept_snapshots)
     for name, table in TABLES.items():

@@ -1,0 +1,189 @@
+"""The gate: a version is measured by accepted questions before readers see it, and held back where it answers worse.
+
+What a version reached is kept with it, so that a version of another embedder can be compared as well. What stays out:
+how versions are measured (`rag_assets.evaluation`) and published (`rag_assets.store.publish`).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.contracts.errors import EvaluationError, QueryError
+from rag_assets.pipeline.opening import knowledge_base
+from rag_assets.store.files import write_atomically
+from rag_assets.store.sealed import sealed, unsealed
+
+if TYPE_CHECKING:
+    from rag_assets.evaluation.questions import Question
+    from rag_assets.pipeline.home import Home
+    from rag_assets.store.snapshots import Snapshot
+
+_MEASURES = (("passage", "R@5"), ("answer", "correct"))
+_NAMED = 10  # questions that got worse, in a message
+
+Scores = Mapping[str, Mapping[str, float]]  # by measure and question
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A question that the new version does worse on.
+
+    Attributes:
+        question_id: Its id.
+        text: The question.
+        measure: As in `answer correct`.
+        before: What the version that readers see reaches.
+        after: What the new one does.
+    """
+
+    question_id: str
+    text: str
+    measure: str
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        return f"{self.question_id} ({self.measure} {self.before:.2f} before, {self.after:.2f} now): {self.text}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was measured of a version.
+
+    Attributes:
+        scores: What it reached.
+        problems: Measures by which it is worse beyond the interval, in words; empty where it is not.
+        regressions: The questions that it does worse on, the largest loss first.
+        note: What there is to know besides, in words.
+    """
+
+    scores: Scores
+    problems: tuple[str, ...]
+    regressions: tuple[Regression, ...]
+    note: str
+
+    def __str__(self) -> str:
+        lost = "; ".join(map(str, self.regressions[:_NAMED]))
+        return f"{'; '.join(self.problems)}: {lost}" if self.problems else self.note
+
+
+class Gate:
+    """Measures versions of a knowledge base before they are published.
+
+    Args:
+        home: The knowledge base.
+        overridden_by: Who has a version published whatever it reaches; None for nobody.
+
+    Attributes:
+        verdict: What was found; None where nothing was measured.
+    """
+
+    def __init__(self, home: "Home", overridden_by: str | None = None) -> None:
+        self.overridden_by = overridden_by
+        self.verdict: Verdict | None = None
+        self._home = home
+        self._settings = home.settings.evaluation
+
+    def check(self, candidate: "Snapshot", current: "Snapshot | None") -> None:
+        """Measure a version, and hold it back where it is worse than the one that readers see.
+
+        Raises:
+            EvaluationError: It is, by `evaluation.gate` it is held back, and nobody overrides that.
+            QueryError: The question set cannot be read.
+            StoreError: A file is damaged.
+        """
+        if self._settings.questions is None or self._settings.gate == "off":
+            return
+        from rag_assets.evaluation.questions import read_questions
+
+        try:
+            questions = [each for each in read_questions(self._settings.questions) if not each.draft]
+        except QueryError:
+            if self.overridden_by is not None:
+                return
+            raise
+        if not questions:
+            return
+        after = self._measured(candidate, questions)
+        before = self._before(current, questions) if current is not None else {}
+        self.verdict = _verdict(questions, before, after)
+        if self.verdict.problems and self._settings.gate == "block" and self.overridden_by is None:
+            raise EvaluationError(
+                f"nothing is published, readers keep version {current.number if current else 'none'}: {self.verdict}; "
+                "`rag-assets publish --anyway` publishes it all the same"
+            )
+
+    def keep(self, published: "Snapshot") -> None:
+        """Keep what a version reached with it."""
+        if self.verdict is not None:
+            path = self._path(published.number)
+            path.parent.mkdir(exist_ok=True)
+            scores = {name: dict(values) for name, values in self.verdict.scores.items()}
+            write_atomically(path, sealed({"scores": scores}))
+            kept = {self._path(number) for number in self._home.snapshots.numbers()}
+            for other in set(path.parent.glob("*.json")) - kept:
+                other.unlink(missing_ok=True)
+
+    def _before(self, current: "Snapshot", questions: "list[Question]") -> Scores:
+        """What the version that readers see reaches; as it was kept, where it cannot be searched any more."""
+        try:
+            return self._measured(current, questions)
+        except QueryError:  # the embedder is another one now
+            return self._kept(current.number)
+
+    def _kept(self, number: int) -> Scores:
+        try:
+            scores: Scores = unsealed(self._path(number).read_bytes())["scores"]
+        except (OSError, ValueError, KeyError):  # it was published without a gate, or the file is damaged
+            return {}
+        return scores
+
+    def _path(self, number: int) -> Path:
+        return self._home.path / "evaluation" / f"{number}.json"
+
+    def _measured(self, snapshot: "Snapshot", questions: "list[Question]") -> Scores:
+        from rag_assets.evaluation.evidence import Corpus, Level
+        from rag_assets.evaluation.runs import RunOptions, System, evaluate
+        from rag_assets.query import StoredTables
+
+        base, corpus = knowledge_base(self._home, snapshot), Corpus(StoredTables(self._home.lake, snapshot.tables))
+        targets = corpus.targets(questions)
+        asked = [each for each in questions if not targets[each.id].gone]
+        if not asked:
+            return {}
+        system = System("version", base, corpus, self._home.settings.search.ask_mode)
+        run = evaluate([system], asked, RunOptions(("R@5",), (Level.PASSAGE,), answers=True))
+        return {
+            f"{level} {measure}": {
+                question.id: value
+                for question, value in zip(asked, run.values("version", level, measure), strict=True)
+                if not math.isnan(value)
+            }
+            for level, measure in _MEASURES
+        }
+
+
+def _verdict(questions: "list[Question]", before: Scores, after: Scores) -> Verdict:
+    from rag_assets.evaluation.statistics import paired_bootstrap
+
+    texts = {question.id: question.text for question in questions}
+    problems, regressions, notes = [], [], []
+    for name in after:
+        shared = sorted(before.get(name, {}).keys() & after[name].keys())
+        if not shared:
+            continue
+        pairs: list[tuple[float, float]] = [(before[name][key], after[name][key]) for key in shared]
+        change = paired_bootstrap([now for _, now in pairs], [then for then, _ in pairs]).difference
+        words = (
+            f"{name} changes by {change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}] on {len(shared)} questions"
+        )
+        notes.append(words)
+        if change.high < 0:
+            problems.append(words)
+        worse = [(key, then, now) for key, (then, now) in zip(shared, pairs, strict=True) if now < then]
+        regressions += [Regression(key, texts[key], name, then, now) for key, then, now in worse]
+    regressions.sort(key=lambda each: (each.after - each.before, each.question_id))
+    note = "; ".join(notes) or "there are no figures of the version before"
+    return Verdict(after, tuple(problems), tuple(regressions), note)

@@ -1,0 +1,102 @@
+"""A version that answers accepted questions worse is not published, unless a person says so."""
+
+import json
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_assets.cli import main
+from rag_assets.evaluation.questions import Evidence, Question, question_line
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import knowledge_base
+
+FACTS = {
+    "token": ("How long is a token valid?", "A token is valid for 30 minutes.", "30 minutes"),
+    "password": ("How long must a password be?", "A password must have 14 characters.", "14 characters"),
+    "backup": ("When is the backup taken?", "The backup is taken at 3 a.m.", "3 a.m."),
+    "customer": ("顧客番号は何桁ですか？", "顧客番号は12桁です。", "12桁"),
+    "invoice": ("請求書はいつ発行されますか？", "請求書は毎月5日に発行します。", "5日"),
+}
+COPIES = 6  # more than the first 5 results, by which questions are judged
+
+
+@pytest.fixture
+def measured(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A knowledge base with a gate, whose first version is published."""
+    folder = Path(home.settings.sources[0])
+    for name, (_, text, _) in FACTS.items():
+        (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
+    questions = [
+        Question(name, asked, evidence=(Evidence(f"{name}.md", quote=text),), answer_contains=((answer,),))
+        for name, (asked, text, answer) in FACTS.items()
+    ]
+    drafts = [Question("draft", "Is this asked?", draft=True)]
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(f"{question_line(each)}\n" for each in [*questions, *drafts]), encoding="utf-8")
+    monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
+    monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "hybrid")
+    indexed = run(home, "index", folder)
+    assert indexed.exit_code == 0, indexed.output
+    return home
+
+
+def run(home: Home, *arguments: object) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home.path), *map(str, arguments)])
+
+
+def current(home: Home) -> int:
+    snapshot = home.snapshots.current()
+    assert snapshot is not None
+    return snapshot.number
+
+
+def check_descriptions(home: Home) -> list[tuple[bool, str]]:
+    """Results of the check, the latest first."""
+    key = dg.AssetCheckKey(dg.AssetKey("snapshot"), "accepted_questions")
+    with dg.DagsterInstance.from_config(str(home.path / "dagster_home")) as instance:
+        records = instance.event_log_storage.get_asset_check_execution_history(key, limit=10)
+        events = [record.event.dagster_event for record in records if record.event is not None]
+    found = [event.asset_check_evaluation_data for event in events if event is not None]
+    return [(each.passed, each.description or "") for each in found]
+
+
+def test_a_worse_version_is_held_back_until_a_person_publishes_it(measured: Home) -> None:
+    folder = Path(measured.settings.sources[0])
+    assert current(measured) == 1
+    assert check_descriptions(measured) == [(True, "there are no figures of the version before")]
+    for name, (asked, _, _) in FACTS.items():
+        for number in range(COPIES):
+            text = f"# {name} {number}\n\n{asked} {asked} {number}\n"
+            (folder / f"{name}-{number}.md").write_text(text, encoding="utf-8")
+    refused = run(measured, "index")
+    assert refused.exit_code == 1
+    assert "nothing is published, readers keep version 1: passage R@5 changes by -1.000" in refused.stderr
+    assert "token (passage R@5 1.00 before, 0.00 now): How long is a token valid?" in refused.stderr
+    assert "`rag-assets publish --anyway`" in refused.stderr
+    assert current(measured) == 1
+    assert len(knowledge_base(measured).search("token", "hybrid", 50).hits) == len(FACTS)
+    passed, description = check_descriptions(measured)[0]
+    assert not passed
+    assert "token (passage R@5" in description
+    published = run(measured, "publish", "--anyway")
+    assert published.exit_code == 0, published.output
+    assert published.stdout == "readers see version 2\n"
+    passed, description = check_descriptions(measured)[0]
+    assert not passed
+    assert description.startswith("published anyway by ")
+    scores = json.loads((measured.path / "evaluation" / "2.json").read_text("utf-8"))["scores"]
+    assert set(scores["passage R@5"].values()) == {0.0}
+
+
+def test_a_question_whose_document_is_gone_holds_nothing_back(measured: Home) -> None:
+    folder = Path(measured.settings.sources[0])
+    for name in list(FACTS)[1:]:
+        (folder / f"{name}.md").unlink()
+    indexed = run(measured, "index")
+    assert indexed.exit_code == 0, indexed.output
+    assert current(measured) == 2
+    passed, description = check_descriptions(measured)[0]
+    assert passed
+    assert "passage R@5 changes by +0.000 [+0.000, +0.000] on 1 questions" in description
