@@ -73,10 +73,10 @@ def test_modes_are_fused_and_questions_choose_their_mode(knowledge_base: tuple[P
     query = ("トークンの有効期限を教えてください", "--json", "-k", "1")
     found = json.loads(run(knowledge_base, "search", *query, "--mode", "fulltext,two_step").stdout)
     assert (found["mode"], found["hits"][0]["document_id"]) == ("fulltext,two_step", "specs/token.md")
-    assert json.loads(run(knowledge_base, "search", *query).stdout)["mode"] == "hybrid"
+    assert json.loads(run(knowledge_base, "search", *query).stdout)["mode"] == "weighted"
     asked = json.loads(run(knowledge_base, "ask", *query).stdout)
-    assert (asked["mode"], asked["trace"]["steps"][0]["operation"]) == ("hybrid", "choose")
-    assert json.loads(run(knowledge_base, "ask", "`latency probe`", "--json").stdout)["mode"] == "fulltext"
+    assert (asked["mode"], asked["trace"]["steps"][0]["operation"]) == ("weighted", "choose")
+    assert json.loads(run(knowledge_base, "ask", "`latency probe`", "--json").stdout)["mode"] == "weighted"
     assert run(knowledge_base, "search", "x", "--mode", "fulltext,magic").exit_code == 2
     assert "cannot be fused" in run(knowledge_base, "search", "x", "--mode", "fulltext,auto").stderr
 
