@@ -11,12 +11,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 from rag_assets.cli import main
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 
 pytest_plugins = ["query_fixtures", "api_fixtures", "llama"]
+
+# how fast examples are made is a matter of the machine, and of what else it does
+settings.register_profile("shared_machine", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("shared_machine")
 
 PROJECT = Path(__file__).parents[1]
 SHARED_DATA = PROJECT.parent / "shared" / "data"
