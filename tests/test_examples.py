@@ -10,6 +10,7 @@ from scripted_model import ScriptedModel
 
 import rag_assets
 from rag_assets.contracts.errors import QueryError
+from rag_assets.pipeline import language_models
 from rag_assets.pipeline.home import Home
 from rag_assets.query import Generator, HydeOptions, KnowledgeBase, Rewrite, Turn
 
@@ -59,7 +60,7 @@ def test_several_models_and_a_rewriter_are_given_when_it_is_opened(
         (step,) = (each for each in base.search("返品", "hyde", 1).trace.steps if each.operation == "imagine")
         return [text.partition(":")[0] for text in step.texts]
 
-    monkeypatch.setattr(Home, "language_model", model)
+    monkeypatch.setattr(language_models, "language_model", model)
     served = {"provider": "openai", "model": "large", "base_url": "http://127.0.0.1:9/v1"}
     named = {"hyde_models": ["a", "b"], "hyde_passages": 2}
     assert imagined(rag_assets.open_knowledge_base(sample_home, language_model=served)) == ["large seed 0"]
