@@ -146,7 +146,7 @@ class AnswerStore:
         Returns:
             The answer that is stored now under each key: that of whoever came first.
         """
-        connection.execute(self._database.insert(ANSWERS), [answer_row(*each) for each in answers])
+        self._database.insert_all(connection, ANSWERS, [answer_row(*each) for each in answers])
         keys = [record.request_key for _, record in answers]
         payers = {row.request_key: row.call_id for row in connection.execute(_PAYERS, {"keys": keys})}
         stored = {

@@ -45,7 +45,11 @@ class CallRecord:
 
     def plain(self) -> dict[str, Any]:
         """Its values as databases and Parquet take them, by column."""
-        return {name: plain_text(value) if isinstance(value, str) else value for name, value in self.__dict__.items()}
+        values = self.__dict__
+        odd = {
+            k: plain_text(v) for k, v in values.items() if isinstance(v, str) and not (v.isascii() and v.isprintable())
+        }
+        return {**values, **odd}
 
 
 def plain_text(text: str) -> str:

@@ -53,6 +53,7 @@ _FREE_SECONDS = 1.0  # after which records of calls that cost nothing are writte
 _FREE_RECORDS = 2000  # that wait at most
 _SYNC_SECONDS = 1.0  # of answers that a power cut may lose
 _BATCH_SECONDS = 40 * 86_400.0  # results of a batch can be read for 29 days, by anyone who waited for it
+_NO_USAGE = Usage()
 _log = logging.getLogger(__name__)
 
 _FIELDS = [CALLS.c[name] for name in CallRecord.__dataclass_fields__]
@@ -154,9 +155,8 @@ class Ledger:
         fresh = {record.call_id: record for record in records if record.call_id not in known}
         if not fresh:
             return
-        connection.execute(
-            self.database.insert(CALLS), [{**record.plain(), "in_table": False} for record in fresh.values()]
-        )
+        rows = [{**record.plain(), "in_table": False} for record in fresh.values()]
+        self.database.insert_all(connection, CALLS, rows)
         costs: defaultdict[str, float] = defaultdict(float)
         for record in fresh.values():
             for account in (month_account(record.called_at), *accounts):
@@ -362,7 +362,11 @@ class Ledger:
             return self._add_to_month(month, records) if records else 0
 
     def _note(self, model_name: str, completion: Completion, *, stored: bool) -> None:
-        free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=stored)
+        free = completion
+        if completion.usage != _NO_USAGE or completion.cost_usd or completion.seconds or completion.batch_id:
+            free = replace(completion, usage=_NO_USAGE, cost_usd=0.0, seconds=0.0, batch_id=None)
+        if free.stored != stored:
+            free = replace(free, stored=stored)
         record = self._record(model_name, free)
         with self._guard:
             self._free.append(record)
