@@ -19,6 +19,7 @@ from rag_assets.evaluation.report import report_page
 from rag_assets.evaluation.runs import Evaluation, Reply, RunOptions, System, evaluate
 from rag_assets.evaluation.scores import ALL, compared, figures, warnings
 from rag_assets.evaluation.tables import headline_names
+from rag_assets.evaluation.trec import write_evaluation
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base, readable_snapshot
 from rag_assets.pipeline.settings import load_settings
@@ -169,6 +170,21 @@ def test_what_a_reader_has_to_know_is_said(evaluation: Evaluation) -> None:
     lines = warnings(evaluation)
     assert any("1 of 4 questions: evidence is not indexed as a document" in line and "lost" in line for line in lines)
     assert any(line.startswith("the set is small: 4 questions") for line in lines)
+
+
+def test_trec_eval_gives_the_same_figures_for_what_is_exported(evaluation: Evaluation, tmp_path: Path) -> None:
+    pytrec_eval = pytest.importorskip("pytrec_eval", reason="pytrec-eval-terrier is not installed")
+    write_evaluation(evaluation, tmp_path)
+    with (tmp_path / "document.vector.qrels").open() as qrels, (tmp_path / "document.vector.run").open() as found:
+        judged = pytrec_eval.RelevanceEvaluator(
+            pytrec_eval.parse_qrel(qrels), {"recall.5", "ndcg_cut.10", "map_cut.10"}
+        )
+        theirs = judged.evaluate(pytrec_eval.parse_run(found))
+    assert set(theirs) == {"returns", "cashier", "duplicate"}
+    for question, measures in theirs.items():
+        ours = evaluation.results["vector"][question].values["document"]
+        same = (measures["recall_5"], measures["ndcg_cut_10"], measures["map_cut_10"])
+        assert (ours["R@5"], ours["nDCG@10"], ours["MAP@10"]) == pytest.approx(same)
 
 
 def test_the_command_prints_tables(sample_home: Path, questions_file: Path) -> None:
