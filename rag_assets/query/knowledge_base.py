@@ -6,6 +6,7 @@ What stays out: how passages are found, which is one module a mode, and which ve
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -339,7 +340,8 @@ class KnowledgeBase:
         request, candidates = self._found(query, vector, searched, modes, trace)
         retrieval = Retrieval(question, parameters, request, self._hits(candidates[: parameters.k], trace))
         reader, reports = self._options.reader, self._options.reports
-        asking = Asking(self._indexes, self._hits, self._stored, modes.model, reader, reports)
+        similarity = None if vector is None else partial(self._similarity, vector)
+        asking = Asking(self._indexes, self._hits, self._stored, modes.model, reader, reports, similarity)
         yield from asking.events(retrieval, trace, live=live)
 
     def _chosen(
@@ -359,6 +361,11 @@ class KnowledgeBase:
         vector: NDArray[np.float32] = self._embedder.embed([clean_text(query)], EmbeddingKind.QUERY)[0]
         trace.add("embed", began, 1)
         return vector
+
+    def _similarity(self, vector: NDArray[np.float32], texts: Sequence[str]) -> list[float]:
+        """Cosines of a question's vector with those of texts."""
+        nearness: list[float] = (self._embedder.embed(texts, EmbeddingKind.PASSAGE) @ vector).tolist()
+        return nearness
 
     def _parameters(
         self,

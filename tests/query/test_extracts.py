@@ -69,7 +69,7 @@ def test_a_label_and_its_value_are_no_header() -> None:
     assert "担当 | 山田 | 承認 | 佐藤部長" in [each.text for each in quoted("承認は佐藤部長", dated)]
     table = "No. | コード | 処理結果\n1 | 200 | 正常に終了した場合\n2 | 409 | 重複した場合"
     (first, *_) = quoted("重複した場合のコード", table)
-    assert first.text == "2 | 409 | 重複した場合 (No. | コード | 処理結果)"
+    assert first.text == "No.: 2 | コード: 409 | 処理結果: 重複した場合"
 
 
 def test_fragments_are_not_quoted() -> None:
@@ -84,6 +84,61 @@ def test_near_passages_are_not_said_to_lack_the_words() -> None:
     assert not answers
     assert "全体" in listed(sentences, "ja", answered=False)
     assert "語を含む" not in listed(sentences, "ja", answered=False)
+
+
+def test_a_record_of_labelled_lines_is_said_as_one_row() -> None:
+    text = "2. API一覧\nNo.: 1\nAPI ID: B10101\nAPI名称: 顧客検索\nNo.: 2\nAPI ID: B10102\nAPI名称: 顧客登録"
+    (first, *_) = quoted("B10102のAPI名称は何ですか", text)
+    assert first.text == "No.: 2 | API ID: B10102 | API名称: 顧客登録"
+
+
+def test_of_a_wide_row_the_cells_asked_for_are_said() -> None:
+    names = [f"column {letter}" for letter in "abcdefghij"]
+    values = [f"some value that fills the cell of the column {letter}" for letter in "abcdefghij"]
+    header, row = " | ".join(["name", *names, "owner"]), " | ".join(["Orion", *values, "Jane Doe"])
+    (first, *_) = quoted("Who is the owner of Orion?", f"{header}\n{row}")
+    assert {"name: Orion", "owner: Jane Doe"} <= set(first.text.split(" | "))
+    assert len(first.text) <= 250
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answer"),
+    [
+        (
+            "対応するブラウザを一覧で教えて",
+            "2. 画面\n対応するブラウザは以下の通り。\n・Edge\n・Firefox",
+            "Edge ・Firefox",
+        ),
+        (
+            "List all supported browsers",
+            "Screens\nThe supported browsers are the following:\n- Edge\n- Firefox",
+            "Firefox",
+        ),
+    ],
+)
+def test_a_list_is_said_with_what_announces_it(question: str, text: str, answer: str) -> None:
+    said = " ".join(each.text for each in quoted(question, text))
+    assert answer in said
+
+
+def test_headings_and_headers_are_no_answer_while_something_stands_under_them() -> None:
+    table = "メッセージ設計\nNo. | メッセージID | 文言\n1 | errors.nothing | データは存在しません。"
+    assert all("errors.nothing" in each.text for each in quoted("メッセージ設計のメッセージIDと文言", table))
+
+
+def test_the_nearest_by_meaning_comes_first_of_those_that_share_words() -> None:
+    text = "The printer draws the total box. Sums of the total are computed by the program."
+    near = extracts("Which part computes the total?", [source(text)], lambda texts: [float("Sums" in t) for t in texts])
+    assert near[0][0].text == "Sums of the total are computed by the program."
+
+
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [("障害コードFA0204は何のエラーですか", True), ("障害コードFA0999は何のエラーですか", False)],
+)
+def test_an_identifier_of_the_question_must_stand_in_the_evidence(question: str, *, answers: bool) -> None:
+    table = "No. | 障害コード | 処理結果\n1 | FA0203 | 口座のエラー\n2 | FA0204 | 残高超過のエラー"
+    assert extracts(question, [source(table)])[1] == answers
 
 
 @pytest.mark.parametrize("k", [5, 10])

@@ -25,7 +25,7 @@ from rag_assets.contracts.ports import LanguageModel
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, rendered
 from rag_assets.query.ask.evidence import pack
-from rag_assets.query.ask.extracts import extracts, listed
+from rag_assets.query.ask.extracts import Similarity, extracts, listed
 from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
@@ -110,6 +110,7 @@ class Asking:
         model: Who writes; None, or one that does not write, for quotes.
         reader: How answers are written.
         reports: How questions are answered from community reports.
+        similarity: How near texts are to the question by meaning; None where the mode asks no embedder.
     """
 
     indexes: Indexes
@@ -118,6 +119,7 @@ class Asking:
     model: LanguageModel | None
     reader: ReaderOptions
     reports: GlobalOptions
+    similarity: Similarity | None = None
 
     def events(self, retrieval: Retrieval, trace: TraceRecorder, *, live: bool) -> Iterator[AnswerEvent]:
         """What is told while a question is answered.
@@ -163,10 +165,11 @@ class Asking:
         return self._from_passages(retrieval, model, trace, live=live)
 
     def _quoted(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:
-        """The best passages, quoted as they stand."""
+        """What the passages state that answers the question."""
         began = time.perf_counter()
         sources = pack(retrieval.hits, self.reader.context_tokens, by_page=False)
-        sentences, answers = extracts(with_history(retrieval.question, retrieval.parameters.history), sources)
+        question = with_history(retrieval.question, retrieval.parameters.history)
+        sentences, answers = extracts(question, sources, self.similarity)
         trace.add("quote", began, len(sentences))
         return _AnswerParts(plain_sentences(sentences, sources), sources, near=not answers)
 

@@ -1,0 +1,227 @@
+"""What a passage states, piece by piece, as it may be said in an answer: sentences, rows, records and lists.
+
+- A sentence stands with the headings above it.
+- A row is said with the header of its table, as `header: value`; a header by itself states nothing.
+- Lines `label: value` that follow each other are one record, up to the label that comes again.
+- Short lines are a heading with what stands under it; a line that announces something (`以下の通り。`, `as follows:`)
+  goes with it. Headings alone state nothing.
+
+What stays out: which of them answers a question (`rag_assets.query.ask.extracts`).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from rag_assets.text.content_words import content_words
+from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import HIRAGANA, SPACELESS
+
+STATEMENT_CHARS = 300
+_LONGEST_CHARS = 1000  # of text without any end
+_LIST_CHARS = 900
+_LEAST_WORDS = 2  # content words of a statement
+_PART_WORDS = 3  # content words of a sentence; a shorter one goes with the next, as "U.S." or "Table 6." does
+_LEAST_HEADER_CELLS = 3  # the first row of a table of two columns is as often a label with its value
+_HEADING_CHARS = 40
+_HEADINGS = 2  # that a statement stands under, the last ones
+_CELL = " | "
+_SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
+_ENDED = re.compile(r"[。！？.!?]$")
+_ANNOUNCES = re.compile(
+    r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|[:：]$|(?:follows|following|below)\s*[:.]$",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
+_PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
+_NUMBERED = re.compile(r"\d+\.")
+_WORD = re.compile(r"\w")
+_VALUE = re.compile(r"^\W*\d[\d.,:/-]*\W*$|: |[☐☑]")
+_NOTHING = re.compile(r"^[-－‐ー―—\s]*$")
+_ENDS = (
+    re.compile(r"(?= \| )|(?<=[。！？；])"),
+    re.compile(r"(?<=[、，)）」』])|(?=\s)"),
+    re.compile(f"(?<=[{HIRAGANA}])(?![{HIRAGANA}])"),
+    re.compile(f"(?<=[{SPACELESS}])"),
+)  # where a long text may end, the best first; none is within a number or an identifier
+
+
+class Kind(StrEnum):
+    """What a statement is."""
+
+    SENTENCE = "sentence"
+    ROW = "row"  # also a record
+    LIST = "list"  # what is announced or headed, with its heading
+    HEADING = "heading"  # short lines, or a header, with nothing under them
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Something that a passage states.
+
+    Attributes:
+        text: Its words, as they stand; of a row its cells.
+        kind: What it is.
+        context: Headings above it and the header of its table.
+        cells: Of a row, pairs of header and value; the header is empty where there is none.
+    """
+
+    text: str
+    kind: Kind
+    context: str = ""
+    cells: tuple[tuple[str, str], ...] = ()
+
+
+def statements(text: str) -> list[Statement]:
+    """The statements of a passage in its order, each once; those too long to be said are left out.
+
+    Where all of it could be headings, these are what it states.
+    """
+    found = [
+        each
+        for each in {each.text: each for each in _Reader().read(text)}.values()
+        if len(content_words(each.text)) >= _LEAST_WORDS and len(cut(each.text)) <= _LONGEST_CHARS
+    ]
+    if all(each.kind is Kind.HEADING for each in found):
+        return [replace(each, kind=Kind.SENTENCE) for each in found]
+    return found
+
+
+def cut(text: str, most: int = STATEMENT_CHARS) -> str:
+    """The beginning of a long text, to the last place where it may end; to the first one where that is far off."""
+    if len(text) <= most:
+        return text
+    for pattern in _ENDS:
+        ends = [match.start() for match in pattern.finditer(text, most // 2, most + 1)]
+        if near := [end for end in ends if end <= most]:
+            return text[: near[-1]].rstrip()
+    ends = [match.start() for pattern in _ENDS if (match := pattern.search(text, most))]
+    return text[: min(ends, default=len(text))].rstrip()
+
+
+@dataclass
+class _Reader:
+    """Reads lines one after the other; what is open is closed by the first line that does not belong to it."""
+
+    headings: list[str] = field(default_factory=list)
+    header: tuple[str, ...] = ()
+    widest: int = 0  # cells of the rows of this table so far: its first row may be a header, or a wider one below
+    record: list[tuple[str, str]] = field(default_factory=list)
+    lead: str = ""  # what announces or heads the lines gathered
+    gathered: list[str] = field(default_factory=list)
+
+    def read(self, text: str) -> Iterator[Statement]:
+        for line in filter(_WORD.search, map(one_line, text.splitlines())):
+            pair = _PAIR.match(line) if _CELL not in line else None
+            if pair is None or any(label == pair["label"] for label, _ in self.record):
+                yield from self._closed_record()
+            if _CELL in line:
+                yield from self._row(line)
+            elif pair is not None and len(line) <= STATEMENT_CHARS:
+                self.record.append((pair["label"], pair["value"]))
+                self._gather(line)
+            elif _is_heading(line):
+                yield from self._heading(line)
+            else:
+                yield from self._prose(line)
+        yield from self._closed_record()
+        yield from self._closed_list()
+
+    @property
+    def _context(self) -> str:
+        return " ".join(self.headings[-_HEADINGS:])
+
+    def _gather(self, line: str) -> None:
+        if self.lead and sum(map(len, self.gathered)) + len(line) <= _LIST_CHARS:
+            self.gathered.append(line)
+
+    def _closed_list(self) -> Iterator[Statement]:
+        if self.lead and self.gathered:
+            yield Statement(" ".join((self.lead, *self.gathered)), Kind.LIST, self._context)
+        elif self.lead:
+            yield Statement(self.lead, Kind.HEADING, self._context)
+        self.lead, self.gathered = "", []
+
+    def _closed_record(self) -> Iterator[Statement]:
+        if self.record:
+            text = " ".join(f"{label}: {value}" for label, value in self.record)
+            yield Statement(text, Kind.ROW, self._context, tuple(self.record))
+            self.record = []
+
+    def _row(self, line: str) -> Iterator[Statement]:
+        self._gather(line)
+        values = line.split(_CELL)
+        pairs = [_PAIR.match(value) for value in values]
+        if sum(pair is not None for pair in pairs) * 2 > len(values):
+            cells = [
+                (pair["label"], pair["value"]) if pair else ("", value)
+                for pair, value in zip(pairs, values, strict=True)
+            ]
+            yield Statement(line, Kind.ROW, self._context, tuple(cells))
+            return
+        headed = _heads(self.header, values)
+        cells = list(zip(self.header, values, strict=True)) if headed else [("", value) for value in values]
+        is_header = False
+        if len(values) > self.widest:
+            self.header, self.widest = _header(line, values), len(values)
+            is_header = bool(self.header) and not headed
+        context = f"{self._context} {' '.join(self.header)}" if headed else self._context
+        yield Statement(line, Kind.HEADING if is_header else Kind.ROW, context, tuple(cells))
+
+    def _heading(self, line: str) -> Iterator[Statement]:
+        self.header, self.widest = (), 0
+        item = _ITEM.match(line) is not None
+        if self.lead and not _NUMBERED.match(line) and (self.gathered or _ANNOUNCES.search(self.lead) or not item):
+            self._gather(line)
+        else:
+            yield from self._closed_list()
+            self.lead = line
+        if not item or _NUMBERED.match(line):
+            self.headings.append(line)
+
+    def _prose(self, line: str) -> Iterator[Statement]:
+        self.header, self.widest = (), 0
+        if self.lead and not self.gathered and _ENDED.search(self.lead) and not _ANNOUNCES.search(self.lead):
+            line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
+        parts = _parts(line)
+        announces = bool(parts) and _ANNOUNCES.search(parts[-1]) is not None
+        if self.lead and _ITEM.match(line):
+            self._gather(line)
+        else:
+            if not self.gathered and not announces:
+                self._gather(line)
+            above = "" if self.gathered or not announces else self.lead
+            self.lead = "" if above else self.lead
+            yield from self._closed_list()
+            if announces:
+                self.lead = f"{above} {parts[-1]}".strip()
+        for part in parts[:-1] if announces else parts:
+            yield Statement(part, Kind.SENTENCE, self._context)
+
+
+def _is_heading(line: str) -> bool:
+    return len(line) <= _HEADING_CHARS and (len(content_words(line)) < _PART_WORDS or not _ENDED.search(line))
+
+
+def _parts(line: str) -> list[str]:
+    """The sentences of a line; very short ones together with the next."""
+    parts: list[str] = []
+    for part in filter(None, map(str.strip, _SENTENCE_END.split(line))):
+        if parts and len(content_words(parts[-1])) < _PART_WORDS:
+            parts[-1] = f"{parts[-1]} {part}"
+        else:
+            parts.append(part)
+    return parts
+
+
+def _header(row: str, cells: Sequence[str]) -> tuple[str, ...]:
+    """The first row of a table, where it may be its header: no cell is a figure, a date, or a label with its value."""
+    if len(cells) < _LEAST_HEADER_CELLS or len(row) > STATEMENT_CHARS or any(map(_VALUE.search, cells)):
+        return ()
+    return tuple(cells)
+
+
+def _heads(header: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether a row has the columns of a header; one that repeats a cell is one more line of labels and values."""
+    return len(header) == len(row) and not any(a.strip() == b.strip() != "" for a, b in zip(header, row, strict=True))
