@@ -245,7 +245,11 @@ def _said(asked: _Asked, ranked: Sequence[tuple[float, _Candidate]]) -> list[_Ca
         if score < _NEARLY * ranked[0][0]:
             break
         length = len(_text(each.statement, asked))
-        new = all(len(each.own & other.own) < _SAME * len(each.own) for other in said)
+        new = not any(
+            len(each.own & other.own) >= _SAME * len(each.own)
+            or (not asked.several and other.statement.text in each.statement.text)
+            for other in said
+        )
         if not said or (new and length <= room):
             said.append(each)
             room -= length
