@@ -184,13 +184,12 @@ class _MeteredSession:
 
     def limit_followers(self) -> None:
         """Wait for answers while very many requests wait for few of them."""
-        while self._followers >= _MOST_FOLLOWERS and (self._session is not None or self._elsewhere):
-            completion = self.take(wait=True)
-            if completion is None:
-                return
-            self._ready.appendleft(completion)
-            if not self._calls and not self._elsewhere:
-                return
+        done: deque[Completion] = deque()  # aside, since `take` collects nothing while something is ready
+        try:
+            while self._followers >= _MOST_FOLLOWERS and (completion := self.take(wait=True)) is not None:
+                done.append(completion)
+        finally:
+            self._ready.extendleft(reversed(done))
 
     def close(self) -> None:
         """Give up what is under way."""

@@ -277,6 +277,16 @@ def test_many_that_wait_for_one_answer_are_let_through(ledger: Ledger, monkeypat
     assert (len(completions), len(provider.asked)) == (500, 1)
 
 
+def test_what_is_answered_meanwhile_does_not_hold_up_those_that_wait(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assets.models.metered._MOST_FOLLOWERS", 50)
+    provider = ScriptedProvider()
+    completions = ask(MeteredModel(provider, ledger), 1, 2, *[0] * 500)
+    assert [each.text for each in completions] == ["answer to  1", "answer to  2", *["answer to  0"] * 500]
+    assert len(provider.asked) == 3
+
+
 # The budget
 
 
