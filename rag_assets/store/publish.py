@@ -88,12 +88,13 @@ def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
     if open_steps := [*dict.fromkeys([*unfinished(), *unfinished_syncs(lake, vectors, embedder.name)])]:
         named = "; ".join(f"{name} is unfinished" for name in open_steps[:_SHOWN])
         raise StoreError(f"nothing is published: {named}")
-    if problems := all_problems(lake, vectors):
+    problems = all_problems(lake, vectors)
+    if problems and _state(lake, vectors) == state:
         raise InconsistencyError(f"nothing is published: {'; '.join(problems[:_SHOWN])}")
     tables, vector_tables = state
     counts = {name: sum(lake.row_count(TABLES[name], shard) for shard in shards) for name, shards in tables.items()}
     counts |= {f"lancedb.{name}": vectors.count(name) for name in VECTOR_TABLES}
-    if _state(lake, vectors) != state:
+    if problems or _state(lake, vectors) != state:
         raise StoreError("nothing is published: another run is writing; it publishes when it is done")
     snapshot = Snapshot(
         number=snapshots.next_number(),

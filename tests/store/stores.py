@@ -1,6 +1,6 @@
 """Small stores for tests: a lake with summaries only and what is made from it, without Dagster and the embedder."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -53,9 +53,8 @@ class Base:
     def write(self, shard: str, **texts: str) -> None:
         inputs = dict(texts)
         for table in (DOCUMENTS, FILE_SUMMARIES):
-            records = [_record(table, document_id=name, shard=shard, text=text) for name, text in texts.items()]
-            rows = pa.Table.from_pylist([{n: r[n] for n in table.schema.names} for r in records], schema=table.schema)
-            self.lake.write(table, shard, rows, inputs)
+            records = [{"document_id": name, "shard": shard, "text": text} for name, text in texts.items()]
+            self.lake.write(table, shard, rows_of(table, *records), inputs)
 
     def sync(self, *shards: str) -> None:
         for table in VECTOR_TABLES.values():
@@ -71,6 +70,12 @@ class Base:
 
     def unfinished(self) -> list[str]:
         return [each.partition(" (")[0] for each in unfinished_syncs(self.lake, self.vectors, self.embedder.name)]
+
+
+def rows_of(table: Table, *given: Mapping[str, object]) -> pa.Table:
+    """Rows of a table, of what is given of them; the rest is empty."""
+    records = [_record(table, **each) for each in given]
+    return pa.Table.from_pylist([{n: r[n] for n in table.schema.names} for r in records], schema=table.schema)
 
 
 def _record(table: Table, **given: object) -> dict[str, object]:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from full_disks import fill, small_disk
-from stores import Base
+from stores import Base, rows_of
 
-from rag_assets.contracts.errors import ModelError, StoreError
-from rag_assets.contracts.tables import SUMMARY_INDEX
+from rag_assets.contracts.errors import InconsistencyError, ModelError, StoreError
+from rag_assets.contracts.tables import PARSE_FAILURES, SUMMARY_INDEX
 from rag_assets.store.files import is_full
-from rag_assets.store.publish import unfinished_syncs
+from rag_assets.store.publish import publish, unfinished_syncs
 from rag_assets.store.serving import SERVING, serving_states
 from rag_assets.store.snapshots import Pointer, Snapshot, Snapshots
 
@@ -48,6 +48,26 @@ def test_text_that_changed_under_the_same_key_is_not_published_unindexed(base: B
     assert base.unfinished() == []
     base.publish()
     assert base.served() == ["bcd", "changed"]
+
+
+def test_problems_while_another_run_writes_are_its_own_and_tried_again(base: Base) -> None:
+    base.write("00", a="abc")
+    base.sync("00")
+    rows = rows_of(PARSE_FAILURES, {"document_id": "gone", "shard": "00"})
+
+    def another_run_writes() -> list[str]:
+        base.lake.write(PARSE_FAILURES, "00", rows, {"gone": "1"})
+        return []
+
+    def published() -> Snapshot:
+        steps = {"step": {"code": "code"}}
+        return publish(base.lake, base.vectors, base.snapshots, steps, base.embedder, 3, another_run_writes)
+
+    with pytest.raises(StoreError, match="another run is writing") as refused:
+        published()
+    assert not isinstance(refused.value, InconsistencyError)
+    with pytest.raises(InconsistencyError, match="document_id 'gone' is not in documents"):
+        published()
 
 
 def test_rows_made_before_a_file_was_written_do_not_count_as_its(base: Base) -> None:
