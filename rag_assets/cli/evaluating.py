@@ -195,6 +195,8 @@ _SET = click.argument("question_set", metavar="FILE", type=click.Path(path_type=
 @click.pass_context
 def questions_new(context: click.Context, question_set: Path, count: int, seed: int) -> None:
     """Append questions to FILE that are drafted from the documents, marked as drafts."""
+    if question_set.suffix.lower() == ".csv":
+        raise click.UsageError(f"{question_set}: drafts are written as JSON Lines: name a .jsonl file")
     from rag_assets.evaluation.drafts import draft_questions
     from rag_assets.evaluation.questions import question_line, read_questions
 

@@ -52,6 +52,15 @@ def test_another_seed_drafts_others_and_what_is_there_is_not_drafted_again(corpu
     assert draft_questions(corpus, 10, seed=1) != first
 
 
+def test_drafts_are_not_appended_to_csv(tmp_path: Path) -> None:
+    path = tmp_path / "questions.csv"
+    path.write_text("question,answer,document\nWhat?,That.,a.md\n", encoding="utf-8")
+    refused = run(tmp_path, "new", path)
+    assert refused.exit_code == 2
+    assert "drafts are written as JSON Lines: name a .jsonl file" in refused.stderr
+    assert path.read_text(encoding="utf-8").count("\n") == 2
+
+
 def test_drafts_are_accepted_and_nothing_else_in_the_file_changes(sample_home: Path, tmp_path: Path) -> None:
     path = tmp_path / "questions.jsonl"
     own = {"id": "mine", "question": "What is the return policy?", "owner": "me"}
