@@ -310,7 +310,7 @@ class _MeteredSession:
             case Refusal():
                 raise BudgetError(found.message, may_pass=found.waits)
             case Claim():
-                raise ClaimedError
+                raise ClaimedError(request)
             case Reservation():
                 call.reservation, call.is_claimed = found, True
 
@@ -349,9 +349,13 @@ class _MeteredSession:
         """Take an answer of the provider, for all that have asked for it.
 
         Returns:
-            Whether there was one.
+            Whether there was one, or one is no longer the provider's to give.
         """
-        completion = session.take(wait=wait)
+        try:
+            completion = session.take(wait=wait)
+        except ClaimedError as error:
+            self._await_elsewhere(error.request)
+            return True
         if completion is None:
             return False
         key = request_key(self._provider.name, completion.request)
@@ -371,6 +375,14 @@ class _MeteredSession:
         for tag in call.followers:
             self._follow(replace(completion, request=replace(completion.request, tag=tag)))
         return True
+
+    def _await_elsewhere(self, request: Request) -> None:
+        """Wait for an answer that others ask for now, with all that have asked for it here."""
+        key = request_key(self._provider.name, request)
+        with self._guard:
+            call = self._calls.pop(key, None)
+        followers = [replace(request, tag=tag) for tag in call.followers] if call else []
+        self._elsewhere.setdefault(key, []).extend([request, *followers])
 
     def _keep_late(self, call: _Call, completion: Completion) -> None:
         """Write down what the provider has not kept: failures."""

@@ -45,7 +45,16 @@ class CallBudget(Protocol):
 
 
 class ClaimedError(Exception):
-    """The same request is being asked, or has just been answered, elsewhere: its answer is worth waiting for."""
+    """The same request is being asked, or has just been answered, elsewhere: its answer is worth waiting for.
+
+    Args:
+        request: Which one. `Session.take` raises it of a request that was submitted before, and goes on when it is
+            called again; nothing more comes of that request.
+    """
+
+    def __init__(self, request: Request) -> None:
+        super().__init__()
+        self.request = request
 
 
 class Unlimited:

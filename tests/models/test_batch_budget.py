@@ -17,7 +17,7 @@ from scripted_batches import ScriptedBatches, nothing_happens
 from scripted_provider import make_ledger, state_of
 
 from rag_assets.contracts.errors import BudgetError
-from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, request_key
 from rag_assets.contracts.ports import Session
 from rag_assets.models.accounts.budget import Budget, Refusal, Reservation, batches_usd
 from rag_assets.models.accounts.database import RESERVATIONS
@@ -292,6 +292,46 @@ def test_requests_that_a_batch_left_unanswered_are_reserved_again(tmp_path: Path
             assert session.take(wait=True)
             assert session.take(wait=True)
     assert len(found) == 4
+
+
+def test_a_request_that_others_ask_again_first_is_answered_by_them(tmp_path: Path) -> None:
+    """Two wait for one batch, which leaves some unanswered: one asks again, the other waits for the answer."""
+
+    def outcome(text: str, before: int) -> str:
+        return "expired" if text.endswith(("1", "2")) and not before else "succeeded"
+
+    claimed: list[Reservation] = []
+
+    def claim(event: str, number: int) -> None:
+        if event == "retrieve" and not claimed:
+            for each in (ask(1), ask(2)):
+                found = other.reserve(NAME, request_key(f"anthropic:{NAME}", each), each, BATCH_PRICE)
+                assert isinstance(found, Reservation)
+                claimed.append(found)
+
+    other = make_budget(tmp_path, 1.0)
+    with ScriptedBatches(outcome) as server, other.session():
+        server.seconds = 60.0
+        with metered(tmp_path, server.url, 1.0).session() as left:
+            server.on = lambda *_: left.cancel()
+            for number in (0, 1, 2):
+                left.submit(ask(number))
+            assert left.take(wait=True) is None
+        server.on, server.seconds = claim, 0.0
+        end(server)
+        with metered(tmp_path, server.url, 1.0).session() as session:
+            for number in (0, 1, 2, 1):
+                session.submit(replace(ask(number), tag=Tag("documents", "summarize", f"own {number}")))
+            found = [session.take(wait=True)]
+            assert session.take(wait=False) is None
+            assert len(claimed) == 2
+            other.release(claimed)
+            while (completion := session.take(wait=True)) is not None:
+                found.append(completion)
+        texts = sorted((each.request.messages[0].text[-1], each.request.tag.document_id) for each in found if each)
+        assert texts == [("0", "own 0"), ("1", "own 1"), ("1", "own 1"), ("2", "own 2")]
+        assert sum(server.billed.values()) == 3
+        assert reserved_now(tmp_path) == 0
 
 
 def test_what_a_batch_may_cost_is_written_down_with_it(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from rag_assets.models.anthropic.batch_store import BatchEntry, digits_of, key_d
 from rag_assets.models.anthropic.messages import completion_of, error_line, problem_of
 from rag_assets.models.anthropic.open_batches import Batch, BatchSettings, OpenBatches, attempts_at
 from rag_assets.models.catalogue import ModelFacts
-from rag_assets.models.providers import UNLIMITED, CallBudget, CallError, CallProblem, Keep
+from rag_assets.models.providers import UNLIMITED, CallBudget, CallError, CallProblem, ClaimedError, Keep
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
@@ -85,6 +85,7 @@ class BatchSession:
         self._gathered_bytes = 0
         self._looked = False
         self._ready: deque[Completion] = deque()
+        self._claimed: deque[Request] = deque()  # left unanswered by a batch, and asked elsewhere since
         self._reading: Iterator[Completion] | None = None
         self._due: deque[Batch] = deque()
         self._left_over: list[Batch] | None = None
@@ -143,6 +144,8 @@ class BatchSession:
         while True:
             if self._ready:
                 return self._ready.popleft()
+            if self._claimed:
+                raise ClaimedError(self._claimed.popleft())
             if self._reading is not None:
                 completion = next(self._reading, None)
                 if completion is not None:
@@ -187,6 +190,8 @@ class BatchSession:
             self._budget.reserve(entry.request, batch=True)
         except BudgetError as error:
             self._refusal = error
+        except ClaimedError:
+            self._claimed.extend(replace(entry.request, tag=tag) for tag in self._wanted.pop(entry.digits))
         else:
             self._gather(entry)
 
