@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _ANSWER = "state.db, answer "  # begins the place of an answer in the state database
 _CHECKED_BYTES = 1 << 28  # of a state database that is read as a whole whenever indexing begins; takes some 0.5 s
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _log = logging.getLogger(__name__)
 _HISTORY = ("runs.db", "runs/index.db")  # databases of a Dagster instance that are of no use without each other
 
@@ -178,6 +179,9 @@ def database_problem(path: Path, *, thorough: bool = True) -> str | None:
     Args:
         path: Its file.
         thorough: Whether indexes are compared with their tables as well.
+
+    Raises:
+        StoreError: It cannot be looked at now: it is locked, its permissions forbid it, or the disk fails.
     """
     if not path.stat().st_size:
         return "it is empty"
@@ -185,6 +189,12 @@ def database_problem(path: Path, *, thorough: bool = True) -> str | None:
     try:
         with closing(sqlite3.connect(path)) as connection:
             (found,) = connection.execute(f"PRAGMA {check}(1)").fetchone()
-    except (sqlite3.DatabaseError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         return "it is not a readable database"
+    except sqlite3.Error as error:
+        code: int | None = getattr(error, "sqlite_errorcode", None)  # none: its text is none
+        if code is None or code & 0xFF in _DAMAGED:  # the lowest byte, below what tells kinds of one error apart
+            return "it is not a readable database"
+        problem = f"cannot be read now ({error}); look at its permissions and disk, and try again"
+        raise StoreError(f"{path}: {problem}") from error
     return None if found == "ok" else "it is a damaged database"

@@ -14,6 +14,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -322,6 +324,26 @@ def test_what_can_be_read_of_a_damaged_database_is_saved(tmp_path: Path, page: i
         assert kept.answers.stats().entries >= 250
         assert kept.answers.stats().damaged == 0
         assert database_problem(tmp_path / "new.db") is None
+
+
+@SERVER_ONLY
+def test_a_database_that_is_locked_is_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0))
+    home = tmp_path / "50% of #1?"
+    ledger = make_ledger(home)
+    ledger.keep(MODEL, [Entry(answered(request(0)))])
+    ledger.database.close()
+    with closing(sqlite3.connect(home / "state.db")) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreError, match=r"cannot be read now \(database is locked\)"):
+            database_problem(home / "state.db")
+        other.rollback()
+    assert database_problem(home / "state.db") is None
+    saved = StateDatabase(tmp_path / "new.db")
+    assert salvage(home / "state.db", saved) > 0
+    with pytest.raises(StoreError, match="absent.db: cannot be opened"):
+        salvage(tmp_path / "absent.db", saved)
 
 
 # Homes of the release before

@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 
+from rag_assets.contracts.errors import StoreError
 from rag_assets.models.accounts.database import LEASES, META, OWNERS, RATES, StateDatabase, metadata
 
 _AT_ONCE = 256
@@ -33,10 +35,14 @@ def salvage(damaged: Path, database: StateDatabase) -> int:
         Number of rows.
 
     Raises:
-        StoreError: The new one cannot be written.
+        StoreError: The damaged one cannot be opened, or the new one cannot be written.
     """
     saved = 0
-    with closing(sqlite3.connect(f"file:{damaged}?mode=ro", uri=True)) as source:
+    try:
+        opened = sqlite3.connect(f"file:{quote(str(damaged))}?mode=ro", uri=True)
+    except sqlite3.Error as error:
+        raise StoreError(f"{damaged}: cannot be opened: {error}") from error
+    with closing(opened) as source:
         source.row_factory = sqlite3.Row
         for table in metadata.sorted_tables:
             if table.name in _LEFT_OUT:
