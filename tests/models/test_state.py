@@ -306,6 +306,21 @@ def test_a_file_that_was_moved_away_is_begun_anew(tmp_path: Path) -> None:
 
 
 @SERVER_ONLY
+def test_a_file_that_is_moved_away_while_it_is_written_holds_nobody_up(tmp_path: Path) -> None:
+    state = state_of(tmp_path)
+    owner = state.owner
+    with ThreadPoolExecutor(1) as thread:
+        with state.transaction():
+            for suffix in ("", "-wal", "-shm"):
+                (tmp_path / f"state.db{suffix}").rename(tmp_path / f"old.db{suffix}")
+            opening = thread.submit(state_of(tmp_path).check)
+            while not (tmp_path / "state.db").exists():
+                assert not opening.done()
+            assert state.owner != owner
+        opening.result(10)
+
+
+@SERVER_ONLY
 @pytest.mark.parametrize("page", [0, 1, 10, 40])
 def test_what_can_be_read_of_a_damaged_database_is_saved(tmp_path: Path, page: int) -> None:
     ledger = make_ledger(tmp_path)

@@ -440,8 +440,9 @@ class StateDatabase:
     def close(self) -> None:
         """Close the connections of this process, as before the file is moved."""
         with _opening:
-            if (found := _opened.pop(self._key, None)) is not None:
-                found.close()
+            found = _opened.pop(self._key, None)
+        if found is not None:
+            found.close()
 
     # Processes
 
@@ -541,8 +542,6 @@ class StateDatabase:
             found = _opened.get(self._key)
             if found is not None and found.inode == self._inode():
                 return found
-            if found is not None:
-                found.close()
             with self._said():
                 engine = self._dialect.engine()
                 try:
@@ -551,7 +550,9 @@ class StateDatabase:
                     engine.dispose()
                     raise
             _opened[self._key] = made = _Opened(engine, self._inode())
-            return made
+        if found is not None:
+            found.close()  # waits for who writes to it, who may wait to open the new one
+        return made
 
     def _inode(self) -> tuple[int, int] | None:
         if self.path is None:
