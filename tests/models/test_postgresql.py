@@ -112,6 +112,20 @@ def test_answers_are_found_and_pruned(database: Path) -> None:
     assert make_ledger(database).answers.stats().entries == 2
 
 
+def test_a_server_that_does_not_answer_is_asked_once() -> None:
+    """It takes connections and says nothing."""
+    pytest.importorskip("psycopg", reason="the extra postgresql is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://rag@127.0.0.1:{silent.getsockname()[1]}/rag?connect_timeout=2"
+        with pytest.raises(StoreError, match="the database server does not answer"):
+            StateDatabase(url).check()
+        silent.settimeout(5)
+        silent.accept()[0].close()
+        silent.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            silent.accept()
+
+
 def test_another_knowledge_base_is_refused(database: Path) -> None:
     """A copy of a home on another machine is the same knowledge base; a home of its own is another one."""
     url = os.environ["RAG_STATE_URL"]

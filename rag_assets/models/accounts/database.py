@@ -39,6 +39,8 @@ _BUSY_SECONDS = 60.0  # that a transaction waits for those of other processes
 _LEASE_SECONDS = 120.0  # without a sign of life after which a process of another machine counts as dead
 _SIGN_SECONDS = 15.0  # between two signs of life
 _LOOK_SECONDS = 0.05  # between two looks at a lease that another holds
+_CONNECT_SECONDS = 10  # that a server may take to answer, unless its URL says otherwise
+_MAKING_ATTEMPTS = 10  # while another process makes the tables
 _KEYS_AT_ONCE = 500
 _log = logging.getLogger(__name__)
 
@@ -162,7 +164,8 @@ class _Dialect:
 
     def engine(self) -> Engine:
         if not self.is_sqlite:
-            return sa.create_engine(self.url, pool_pre_ping=True, pool_size=4, max_overflow=60)
+            limit = {} if "connect_timeout" in self.url.query else {"connect_timeout": _CONNECT_SECONDS}
+            return sa.create_engine(self.url, pool_pre_ping=True, pool_size=4, max_overflow=60, connect_args=limit)
         assert self.path is not None
         self.path.parent.mkdir(parents=True, exist_ok=True)
         url = self.url
@@ -564,7 +567,8 @@ class StateDatabase:
         return facts.st_dev, facts.st_ino
 
     def _make_tables(self, engine: Engine) -> None:
-        for attempt in range(10):
+        deadline = time.monotonic() + _BUSY_SECONDS
+        for attempt in range(_MAKING_ATTEMPTS):
             try:
                 with engine.connect() as connection:
                     is_new = not sa.inspect(connection).has_table(META.name)
@@ -579,8 +583,9 @@ class StateDatabase:
                     if version == SCHEMA_VERSION and self._identity is not None and self.path is None:
                         self._check_identity(connection, self._identity)
                 break
-            except sa.exc.DBAPIError:  # another process makes them at this moment
-                if attempt == 9:
+            except sa.exc.DBAPIError as error:
+                is_last = attempt == _MAKING_ATTEMPTS - 1 or time.monotonic() > deadline
+                if is_last or not _is_made_elsewhere(error):
                     raise
                 time.sleep(0.05)
         if version != SCHEMA_VERSION:
@@ -627,6 +632,11 @@ def _insertion(table: sa.Table) -> str:
     return str(sqlite.insert(table).on_conflict_do_nothing().compile(dialect=sqlite.dialect()))
 
 
+def _is_made_elsewhere(error: sa.exc.DBAPIError) -> bool:
+    """Whether it may be that another process makes the tables at this moment."""
+    return isinstance(error, sa.exc.ProgrammingError | sa.exc.IntegrityError) or "is locked" in str(error.orig)
+
+
 def _problem(error: Exception) -> str:
     """What is wrong, and what to do."""
     original = getattr(error, "orig", None) or error
@@ -644,6 +654,7 @@ _PROBLEMS = {
     "not a database": "the state database is damaged; `rag-assets index` sets it aside and saves what can be read",
     "readonly": "the state database cannot be written; look at its permissions",
     "unable to open": "the state database cannot be opened; look at its folder and permissions",
+    "timeout expired": "the database server does not answer (RAG_STATE_URL)",
     "onnection refused": "the database server does not answer (RAG_STATE_URL)",
     "authentication failed": "the database server refuses the password (RAG_STATE_URL)",
     "does not exist": "the database server does not have it (RAG_STATE_URL)",
