@@ -257,6 +257,53 @@ def test_a_process_of_another_machine_lives_while_it_gives_signs(
     assert make_ledger(tmp_path).spent_usd() == 0.9
 
 
+def owners(state: StateDatabase) -> list[float]:
+    return [row.seen_at for row in state.read(sa.select(module.OWNERS))]
+
+
+def test_a_process_that_was_taken_for_dead_is_seen_to_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SIGN_SECONDS", 0.01)
+    state = state_of(tmp_path)
+    with state.presence():
+        with state.transaction() as connection:
+            connection.execute(sa.delete(module.OWNERS))
+        deadline = time.monotonic() + 30
+        while not owners(state):
+            assert time.monotonic() < deadline
+    assert owners(state) == []
+
+
+def test_who_gives_a_sign_meanwhile_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    budget, state = Budget(make_ledger(tmp_path)), state_of(tmp_path)
+    with state.presence():
+        with state.transaction() as connection:
+            connection.execute(sa.update(module.OWNERS).values(seen_at=1.0))
+
+        def look(owner: object) -> bool:
+            with state.transaction() as connection:
+                connection.execute(sa.update(module.OWNERS).values(seen_at=2.0))
+            return False
+
+        monkeypatch.setattr("rag_assets.models.accounts.budget.is_alive", look)
+        budget.settle_dead()
+        assert owners(state) == [2.0]
+
+
+def test_signs_are_given_during_a_takeover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SIGN_SECONDS", 0.01)
+    seen = []
+
+    def take_long(state: StateDatabase) -> None:
+        with state.lease("takeover"):
+            first, deadline = owners(state), time.monotonic() + 30
+            while owners(state) == first:
+                assert time.monotonic() < deadline
+            seen.append(owners(state))
+
+    StateDatabase(os.environ.get("RAG_STATE_URL") or tmp_path / "state.db", take_long).read(sa.select(ANSWERS))
+    assert len(seen) == 1
+
+
 @SERVER_ONLY
 def test_errors_are_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state.db"

@@ -55,6 +55,9 @@ _REPRICE = (
     .where(RESERVATIONS.c.reservation == sa.bindparam("id"))
     .values(price_usd=sa.bindparam("price"))
 )
+_BURY = sa.delete(OWNERS).where(  # but for who has given a sign meanwhile
+    OWNERS.c.owner == sa.bindparam("dead"), OWNERS.c.seen_at == sa.bindparam("seen")
+)
 _RELEASE = sa.delete(RESERVATIONS).where(_IDS)
 _BATCHES_USD = sa.select(sa.func.coalesce(sa.func.sum(BATCHES.c.price_usd), 0.0)).where(
     BATCHES.c.finished_at.is_(None), BATCHES.c.created_at > sa.bindparam("oldest")
@@ -236,10 +239,14 @@ class Budget:
             with self._database.transaction(durable=True, exclusive=True) as connection:
                 rows = connection.execute(_WITH_OWNER).fetchall()
                 self._settle(connection, [row for row in rows if not _is_held(row)])
-        dead = [row.owner for row in self._database.read(sa.select(OWNERS)) if not is_alive(row)]
+        dead = [
+            {"dead": row.owner, "seen": row.seen_at}
+            for row in self._database.read(sa.select(OWNERS))
+            if not is_alive(row)
+        ]
         if dead:
             with self._database.transaction() as connection:
-                connection.execute(sa.delete(OWNERS).where(OWNERS.c.owner.in_(dead)))
+                connection.execute(_BURY, dead)
 
     def _settle(self, connection: Connection, rows: "Iterable[Row[Any]]") -> None:
         """Write calls into the ledger that may have been paid for, and forget those that were not sent."""

@@ -333,6 +333,14 @@ class StateDatabase:
             StoreError: The database cannot be written.
         """
         self._take_over()
+        with self._transaction(durable=durable, exclusive=exclusive) as connection:
+            yield connection
+        if durable:
+            self.sync(sync_seconds)
+
+    @contextmanager
+    def _transaction(self, *, durable: bool = False, exclusive: bool = False) -> Iterator[Connection]:
+        """See `transaction`; a takeover that goes on is not waited for."""
         with self._said(), self._writer() as connection:
             self._dialect.begin(connection, durable=durable, exclusive=exclusive)
             try:
@@ -341,8 +349,6 @@ class StateDatabase:
             except BaseException:
                 connection.rollback()
                 raise
-        if durable:
-            self.sync(sync_seconds)
 
     def sync(self, seconds: float = 0.0) -> None:
         """Have what was written outlast a power cut, unless the last time was less than so many seconds ago.
@@ -464,12 +470,9 @@ class StateDatabase:
         opened = self._open()
         with opened.guard:
             if not opened.present:
-                with self.transaction() as connection:
-                    row = {"owner": opened.owner, **_this_process(), "seen_at": time.time()}
-                    connection.execute(self.insert(OWNERS), row)
-                    connection.execute(_SEEN, {"me": opened.owner, "now": time.time()})
+                self._give_sign(opened.owner)
                 opened.absent = threading.Event()
-                arguments = (opened.absent, opened.owner)
+                arguments = (opened, opened.absent)
                 threading.Thread(target=self._give_signs, args=arguments, name="state-database", daemon=True).start()
             opened.present += 1
         try:
@@ -479,7 +482,7 @@ class StateDatabase:
                 opened.present -= 1
                 if not opened.present:
                     opened.absent.set()
-                    with suppress(StoreError), self.transaction() as connection:
+                    with suppress(StoreError), self._transaction() as connection:
                         connection.execute(sa.delete(OWNERS).where(OWNERS.c.owner == opened.owner))
 
     @contextmanager
@@ -510,13 +513,22 @@ class StateDatabase:
             connection.execute(sa.insert(LEASES), {"name": name, "owner": self.owner, "token": token})
             return True
 
-    def _give_signs(self, absent: threading.Event, owner: str) -> None:
+    def _give_sign(self, owner: str) -> None:
+        """Say that this process lives, also where another one has taken it for dead."""
+        now = time.time()
+        with self._transaction() as connection:
+            connection.execute(self.insert(OWNERS), {"owner": owner, **_this_process(), "seen_at": now})
+            connection.execute(_SEEN, {"me": owner, "now": now})
+
+    def _give_signs(self, opened: _Opened, absent: threading.Event) -> None:
         while not absent.wait(_SIGN_SECONDS):
-            try:
-                with self.transaction() as connection:
-                    connection.execute(_SEEN, {"me": owner, "now": time.time()})
-            except StoreError as error:
-                _log.warning("%s", error)
+            with opened.guard:
+                if absent.is_set():
+                    return
+                try:
+                    self._give_sign(opened.owner)
+                except StoreError as error:
+                    _log.warning("%s", error)
 
     # Opening
 
