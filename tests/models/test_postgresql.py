@@ -7,7 +7,8 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,19 @@ import test_budget
 import test_ledger
 import test_metered
 import test_state
-from scripted_provider import make_ledger, request, state_of
+from scripted_provider import ScriptedProvider, answered, make_ledger, request, state_of
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.models.accounts.answers import AnswerStore
 from rag_assets.models.accounts.budget import Budget, Reservation
-from rag_assets.models.accounts.database import RESERVATIONS, StateDatabase
+from rag_assets.models.accounts.database import RESERVATIONS, SPENDING, StateDatabase
 from rag_assets.models.accounts.ledger import Ledger
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.language_models import check_language_model
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import Lake
 
+MODEL = ScriptedProvider.name
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 INITDB = shutil.which("initdb") or (str(PROGRAMS[-1]) if PROGRAMS else None)
 
@@ -110,6 +112,19 @@ def test_answers_are_found_and_pruned(database: Path) -> None:
     AnswerStore(state).prune(0, None)
     test_answers.test_pruning_drops_what_was_not_used_for_longest(state)
     assert make_ledger(database).answers.stats().entries == 2
+
+
+def test_a_call_that_is_being_written_down_is_counted(database: Path) -> None:
+    ledger, budget = make_ledger(database), Budget(make_ledger(database), 1.0)
+    record = ledger._record(MODEL, answered(request(0)))
+    with ThreadPoolExecutor(1) as thread, budget.session():
+        with ledger.database.transaction() as connection:
+            ledger.add(connection, [record])
+            asked = thread.submit(budget.reserve, MODEL, "key", request(1), 0.1)
+            with suppress(TimeoutError):  # it waits
+                asked.result(0.5)
+        assert isinstance(asked.result(10), Reservation)
+    assert [row.spent_usd for row in ledger.database.read(sa.select(SPENDING))] == [record.cost_usd]
 
 
 def test_a_server_that_does_not_answer_is_asked_once() -> None:

@@ -26,6 +26,7 @@ from rag_assets.models.accounts.calls import CallRecord, month_of, month_start, 
 from rag_assets.models.accounts.database import (
     ANSWERS,
     BATCHES,
+    CALLS,
     OWNERS,
     RESERVATIONS,
     SPENDING,
@@ -310,6 +311,7 @@ class Budget:
         spent: float | None = connection.execute(_SPENT, {"account": account.name}).scalar()
         if spent is not None:
             return spent
+        self._database.hold(connection, CALLS)  # else a call that is being written down is neither summed up nor added
         spent = 0.0
         if account.since is not None:
             spent = self._ledger.spent_usd(since=account.since, connection=connection)

@@ -224,6 +224,11 @@ class _Dialect:
             return sqlite.insert(table).on_conflict_do_nothing()
         return postgresql.insert(table).on_conflict_do_nothing()
 
+    def hold(self, connection: Connection, table: sa.Table) -> None:
+        """Let nobody else write to a table until the transaction ends, and wait for who does."""
+        if not self.is_sqlite:  # where nobody ever does
+            connection.exec_driver_sql(f"LOCK TABLE {table.name} IN SHARE ROW EXCLUSIVE MODE")
+
     def shrink(self, connection: Connection) -> None:
         """Give space back that rows have left."""
         if self.is_sqlite:
@@ -440,6 +445,10 @@ class StateDatabase:
             connection.exec_driver_sql(_insertion(table), [tuple([row[name] for name in names]) for row in rows])
         else:
             connection.execute(self.insert(table), rows)
+
+    def hold(self, connection: Connection, table: sa.Table) -> None:
+        """Let nobody else write to a table until a transaction ends, and wait for who does."""
+        self._dialect.hold(connection, table)
 
     def shrink(self) -> None:
         """Give space back that rows have left."""
