@@ -4,15 +4,18 @@ What a version reached is kept with it, so that a version of another embedder ca
 how versions are measured (`rag_assets.evaluation`) and published (`rag_assets.store.publish`).
 """
 
+import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_assets.contracts.errors import EvaluationError, QueryError
+from rag_assets.contracts.errors import EvaluationError, ModelError, QueryError, RagAssetsError, StoreError
+from rag_assets.contracts.tables import TABLES
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.store.files import write_atomically
+from rag_assets.store.integrity import schema_problems
 from rag_assets.store.sealed import sealed, unsealed
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 _MEASURES = (("passage", "R@5"), ("answer", "correct"))
 _NAMED = 10  # questions that got worse, in a message
+_log = logging.getLogger(__name__)
 
 Scores = Mapping[str, Mapping[str, float]]  # by measure and question
 
@@ -69,6 +73,19 @@ class Verdict:
         return f"{'; '.join(self.problems)}: {lost}" if self.problems else self.note
 
 
+@dataclass(frozen=True)
+class _Measurement:
+    """What a version reached.
+
+    Attributes:
+        scores: By measure and question.
+        failures: Why the language model did not answer, by question; such answers have no score.
+    """
+
+    scores: Scores
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+
 class Gate:
     """Measures versions of a knowledge base before they are published.
 
@@ -90,26 +107,20 @@ class Gate:
         """Measure a version, and hold it back where it is worse than the one that readers see.
 
         Raises:
-            EvaluationError: It is, by `evaluation.gate` it is held back, and nobody overrides that.
+            EvaluationError: It is, by `evaluation.gate` it is held back, and nobody overrides that. Where somebody
+                does, nothing is raised.
+            ModelError: A model that searches failed.
             QueryError: The question set cannot be read.
-            StoreError: A file is damaged.
+            StoreError: A file of the new version is damaged.
         """
-        if self._settings.questions is None or self._settings.gate == "off":
-            return
-        from rag_assets.evaluation.questions import read_questions
-
         try:
-            questions = [each for each in read_questions(self._settings.questions) if not each.draft]
-        except QueryError:
-            if self.overridden_by is not None:
-                return
-            raise
-        if not questions:
-            return
-        after = self._measured(candidate, questions)
-        before = self._before(current, questions) if current is not None else {}
-        self.verdict = _verdict(questions, before, after)
-        if self.verdict.problems and self._settings.gate == "block" and self.overridden_by is None:
+            self.verdict = self._compared(candidate, current)
+        except RagAssetsError as error:
+            if self.overridden_by is None:
+                raise
+            _log.warning("accepted questions are not measured: %s", error)
+        problems = self.verdict.problems if self.verdict is not None else ()
+        if problems and self._settings.gate == "block" and self.overridden_by is None:
             raise EvaluationError(
                 f"nothing is published, readers keep version {current.number if current else 'none'}: {self.verdict}; "
                 "`rag-assets publish --anyway` publishes it all the same"
@@ -126,12 +137,31 @@ class Gate:
             for other in set(path.parent.glob("*.json")) - kept:
                 other.unlink(missing_ok=True)
 
-    def _before(self, current: "Snapshot", questions: "list[Question]") -> Scores:
+    def _compared(self, candidate: "Snapshot", current: "Snapshot | None") -> Verdict | None:
+        if self._settings.questions is None or self._settings.gate == "off":
+            return None
+        from rag_assets.evaluation.questions import read_questions
+
+        questions = [each for each in read_questions(self._settings.questions) if not each.draft]
+        if not questions:
+            return None
+        after = self._measured(candidate, questions)
+        before = self._before(current, questions) if current is not None else _Measurement({})
+        return _verdict(questions, before, after)
+
+    def _before(self, current: "Snapshot", questions: "list[Question]") -> _Measurement:
         """What the version that readers see reaches; as it was kept, where it cannot be searched any more."""
         try:
-            return self._measured(current, questions)
-        except QueryError:  # the embedder is another one now
-            return self._kept(current.number)
+            if self._has_declared_columns(current):
+                return self._measured(current, questions)
+        except (ModelError, QueryError, StoreError) as error:  # as of another embedder, or a damaged file
+            _log.warning("version %d is compared by the figures kept with it: %s", current.number, error)
+        return _Measurement(self._kept(current.number))
+
+    def _has_declared_columns(self, snapshot: "Snapshot") -> bool:
+        """Whether no file has columns of an earlier release; such files read as empty."""
+        tables = [(TABLES[name], versions) for name, versions in snapshot.tables.items() if name in TABLES]
+        return not any(schema_problems(self._home.lake, table, versions) for table, versions in tables)
 
     def _kept(self, number: int) -> Scores:
         try:
@@ -143,38 +173,47 @@ class Gate:
     def _path(self, number: int) -> Path:
         return self._home.path / "evaluation" / f"{number}.json"
 
-    def _measured(self, snapshot: "Snapshot", questions: "list[Question]") -> Scores:
+    def _measured(self, snapshot: "Snapshot", questions: "list[Question]") -> _Measurement:
         from rag_assets.evaluation.evidence import Corpus, Level
-        from rag_assets.evaluation.runs import RunOptions, System, evaluate
+        from rag_assets.evaluation.runs import ANSWER, RunOptions, System, evaluate
         from rag_assets.query import StoredTables
 
         base, corpus = knowledge_base(self._home, snapshot), Corpus(StoredTables(self._home.lake, snapshot.tables))
         targets = corpus.targets(questions)
         asked = [each for each in questions if not targets[each.id].gone]
         if not asked:
-            return {}
+            return _Measurement({})
         system = System("version", base, corpus, self._home.settings.search.ask_mode)
-        run = evaluate([system], asked, RunOptions(("R@5",), (Level.PASSAGE,), answers=True))
-        return {
+        options = RunOptions(("R@5",), (Level.PASSAGE,), answers=True)
+        try:
+            run = evaluate([system], asked, options)
+            replies = {key: result.reply for key, result in run.results["version"].items()}
+            failures = {key: reply.failure for key, reply in replies.items() if reply and reply.failure}
+        except ModelError as error:  # as where the budget is spent: searches are measured all the same
+            run = evaluate([system], asked, replace(options, answers=False))
+            failures = {question.id: str(error) for question in asked}
+        scores = {
             f"{level} {measure}": {
                 question.id: value
                 for question, value in zip(asked, run.values("version", level, measure), strict=True)
-                if not math.isnan(value)
+                if not math.isnan(value) and not (level == ANSWER and question.id in failures)
             }
             for level, measure in _MEASURES
         }
+        return _Measurement(scores, failures)
 
 
-def _verdict(questions: "list[Question]", before: Scores, after: Scores) -> Verdict:
+def _verdict(questions: "list[Question]", before: _Measurement, after: _Measurement) -> Verdict:
     from rag_assets.evaluation.statistics import paired_bootstrap
 
     texts = {question.id: question.text for question in questions}
     problems, regressions, notes = [], [], []
-    for name in after:
-        shared = sorted(before.get(name, {}).keys() & after[name].keys())
+    for name, now_reached in after.scores.items():
+        then_reached = before.scores.get(name, {})
+        shared = sorted(then_reached.keys() & now_reached.keys())
         if not shared:
             continue
-        pairs: list[tuple[float, float]] = [(before[name][key], after[name][key]) for key in shared]
+        pairs: list[tuple[float, float]] = [(then_reached[key], now_reached[key]) for key in shared]
         change = paired_bootstrap([now for _, now in pairs], [then for then, _ in pairs]).difference
         words = (
             f"{name} changes by {change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}] on {len(shared)} questions"
@@ -185,5 +224,8 @@ def _verdict(questions: "list[Question]", before: Scores, after: Scores) -> Verd
         worse = [(key, then, now) for key, (then, now) in zip(shared, pairs, strict=True) if now < then]
         regressions += [Regression(key, texts[key], name, then, now) for key, then, now in worse]
     regressions.sort(key=lambda each: (each.after - each.before, each.question_id))
-    note = "; ".join(notes) or "there are no figures of the version before"
-    return Verdict(after, tuple(problems), tuple(regressions), note)
+    if not notes:
+        notes.append("there are no figures of the version before")
+    if failures := {**before.failures, **after.failures}:
+        notes.append(f"{len(failures)} answers are not compared: {next(iter(failures.values()))}")
+    return Verdict(after.scores, tuple(problems), tuple(regressions), "; ".join(notes))

@@ -40,7 +40,7 @@ from rag_assets.contracts.tables import (
     VECTOR_TABLES,
     Table,
 )
-from rag_assets.store.lake import Lake, readable
+from rag_assets.store.lake import Lake, Versions, readable
 from rag_assets.store.vectors.store import VectorStore
 
 if TYPE_CHECKING:
@@ -137,10 +137,10 @@ _SERVED: dict[str, dict[str, tuple[Table, str]]] = {
 }
 
 
-def schema_problems(lake: Lake, table: Table) -> list[str]:
-    """Files whose columns are not those declared."""
+def schema_problems(lake: Lake, table: Table, versions: Versions | None = None) -> list[str]:
+    """Files whose columns are not those declared, among the latest or given versions."""
     problems = []
-    for path in lake.paths(table):
+    for path in lake.paths(table, versions):
         with readable(path):
             found = pq.read_schema(path)
         if not found.equals(table.schema):

@@ -1,16 +1,24 @@
 """A version that answers accepted questions worse is not published, unless a person says so."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
 from rag_assets.cli import main
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.tables import CHUNKS
 from rag_assets.evaluation.questions import Evidence, Question, question_line
+from rag_assets.pipeline.gate import Gate, Verdict
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.store.snapshots import Snapshot
 
 FACTS = {
     "token": ("How long is a token valid?", "A token is valid for 30 minutes.", "30 minutes"),
@@ -19,13 +27,20 @@ FACTS = {
     "customer": ("顧客番号は何桁ですか？", "顧客番号は12桁です。", "12桁"),
     "invoice": ("請求書はいつ発行されますか？", "請求書は毎月5日に発行します。", "5日"),
 }
+CATALOGUE = """
+[[model]]
+provider = "openai"
+model = "m"
+context_tokens = 8192
+output_tokens = 4096
+input_usd = 2.5
+output_usd = 10.0
+"""
 COPIES = 6  # more than the first 5 results, by which questions are judged
 
 
-@pytest.fixture
-def measured(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A knowledge base with a gate, whose first version is published."""
-    folder = Path(home.settings.sources[0])
+def write_facts(folder: Path, path: Path) -> None:
+    """Write the documents into a folder, and a set of questions on them."""
     for name, (_, text, _) in FACTS.items():
         (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
     questions = [
@@ -33,8 +48,14 @@ def measured(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hom
         for name, (asked, text, answer) in FACTS.items()
     ]
     drafts = [Question("draft", "Is this asked?", draft=True)]
-    path = tmp_path / "questions.jsonl"
     path.write_text("".join(f"{question_line(each)}\n" for each in [*questions, *drafts]), encoding="utf-8")
+
+
+@pytest.fixture
+def measured(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A knowledge base with a gate, whose first version is published."""
+    folder, path = Path(home.settings.sources[0]), tmp_path / "questions.jsonl"
+    write_facts(folder, path)
     monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
     monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "hybrid")
     indexed = run(home, "index", folder)
@@ -100,3 +121,83 @@ def test_a_question_whose_document_is_gone_holds_nothing_back(measured: Home) ->
     passed, description = check_descriptions(measured)[0]
     assert passed
     assert "passage R@5 changes by +0.000 [+0.000, +0.000] on 1 questions" in description
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Path:
+    """Home of a knowledge base whose first version was measured, its questions beside it; not to be changed."""
+    folder = tmp_path_factory.mktemp("gate")
+    (folder / "specs").mkdir()
+    (folder / "home").mkdir()
+    (folder / "home" / "models").symlink_to(models_folder)
+    write_facts(folder / "specs", folder / "questions.jsonl")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAG_EVALUATION__QUESTIONS", str(folder / "questions.jsonl"))
+        patch.setenv("RAG_SEARCH__ASK_MODE", "hybrid")
+        result = CliRunner().invoke(main, ["--home", str(folder / "home"), "index", str(folder / "specs")])
+        assert result.exit_code == 0, result.output
+    return folder / "home"
+
+
+def opened(path: Path, **settings: object) -> tuple[Home, Snapshot]:
+    chosen = {"ask_mode": "fulltext", "model_patience_seconds": 0.1}
+    evaluation = {"questions": path.parent / "questions.jsonl"}
+    home = Home(load_settings(**{"home": path, "search": chosen, "evaluation": evaluation, **settings}))
+    snapshot = home.snapshots.current()
+    assert snapshot is not None
+    return home, snapshot
+
+
+def checked(home: Home, candidate: Snapshot, before: Snapshot, overridden_by: str | None = None) -> Verdict | None:
+    gate = Gate(home, overridden_by)
+    gate.check(candidate, before)
+    return gate.verdict
+
+
+def without_files(snapshot: Snapshot) -> Snapshot:
+    """A version whose files are gone."""
+    return replace(snapshot, tables={name: dict.fromkeys(each, 99) for name, each in snapshot.tables.items()})
+
+
+def with_other_columns(home: Home, snapshot: Snapshot) -> Snapshot:
+    """A version whose passages were written by a release with other columns."""
+    versions = snapshot.tables[CHUNKS.name]
+    for path in home.lake.paths(CHUNKS, versions):
+        rows = pq.read_table(path)
+        pq.write_table(rows.append_column("further", pa.nulls(rows.num_rows)), path.with_name("00000098.parquet"))
+    return replace(snapshot, tables={**snapshot.tables, CHUNKS.name: dict.fromkeys(versions, 98)})
+
+
+def test_a_version_that_cannot_be_read_any_more_is_compared_by_what_was_kept_with_it(indexed: Path) -> None:
+    home, snapshot = opened(indexed)
+    for before in (without_files(snapshot), with_other_columns(home, snapshot)):
+        verdict = checked(home, snapshot, before)
+        assert verdict is not None
+        assert "passage R@5 changes by +0.000 [+0.000, +0.000] on 5 questions" in verdict.note
+    for path in indexed.glob("lake/*/*/00000098.parquet"):
+        path.unlink()
+
+
+def test_who_publishes_anyway_is_not_stopped_by_what_cannot_be_measured(indexed: Path) -> None:
+    home, snapshot = opened(indexed, search={"ask_mode": "graph_global"})
+    with pytest.raises(QueryError):
+        checked(home, snapshot, snapshot)
+    assert checked(home, snapshot, snapshot, "me") is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"), [({}, "127.0.0.1"), ({"budget_usd": 0}, "the budget for")], ids=["outage", "budget"]
+)
+def test_answers_that_the_model_did_not_write_hold_nothing_back(
+    indexed: Path, tmp_path: Path, limit: dict[str, object], words: str
+) -> None:
+    catalogue = tmp_path / "models.toml"
+    catalogue.write_text(CATALOGUE, encoding="utf-8")
+    model = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "catalogue": catalogue}
+    home, snapshot = opened(indexed, language_model={**model, "attempts": 1, **limit})
+    verdict = checked(home, snapshot, without_files(snapshot))
+    assert verdict is not None
+    assert verdict.scores["answer correct"] == {}
+    assert len(verdict.scores["passage R@5"]) == len(FACTS)
+    assert "5 answers are not compared: " in verdict.note
+    assert words in verdict.note
