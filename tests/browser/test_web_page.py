@@ -222,7 +222,7 @@ def test_an_answer_has_citations_that_lead_to_sources_and_a_follow_up_knows_the_
     assert source.evaluate("node => node === document.activeElement")
     address = source.get_by_role("link").get_attribute("href") or ""
     assert address.startswith("/pages/specs/specs/token.xlsx?page=1#cells=")
-    assert "What was done Meaning and words (hybrid) ·" in turn.inner_text()
+    assert "What was done All that speaks for a passage (weighted) ·" in turn.inner_text()
     with page.expect_request("**/api/v1/ask") as sent:
         visitor.ask("それは試験では？")
     body = json.loads(sent.value.post_data or "")

@@ -20,8 +20,9 @@ MAX_LIMIT = 50
 _CURSOR = "`next_cursor` of the call before, with all other arguments as they were; leave out for the first part."
 _MODE = (
     "How passages are found; leave out for the default. `auto` chooses by the query; `weighted` suits most questions; "
-    "`fulltext` codes, names and exact words; `vector` paraphrases; `two_step` questions about a kind of document; "
-    "`meta_knowledge` questions that files of a kind typically answer; `graph_local` questions that join several "
+    "`hybrid` meaning and words alone; `fulltext` codes, names and exact words; `vector` paraphrases; "
+    "`two_step` questions about a kind of document; `meta_knowledge` those that files of a kind typically "
+    "answer; `graph_local` questions that join several "
     "documents; `graph_global` questions about the whole (both need an entity graph); `rewrite` long, spoken "
     "questions; `hyde` questions worded unlike the files; `text_map_reduce` looks at everything and is slow."
 )

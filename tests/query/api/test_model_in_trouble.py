@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 import httpx
@@ -135,15 +135,20 @@ def test_callers_who_leave_end_the_writing_and_make_room(
 ) -> None:
     model.silent = silent
     left = []
+    numbers = count(1)
+
+    def asked() -> dict[str, str]:
+        """A question of its own: who asks what another is asking waits for that answer."""
+        return {**QUESTION, "question": f"{QUESTION['question']} ({next(numbers)})"}
 
     def ask_and_leave(seconds: float) -> None:
         timeout = httpx.Timeout(60, read=seconds)
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{server.url}/api/v1/ask", json=QUESTION, headers=headers, timeout=timeout)
+            httpx.post(f"{server.url}/api/v1/ask", json=asked(), headers=headers, timeout=timeout)
         left.append(True)
 
     def read_a_little_and_leave() -> None:
-        with httpx.stream("POST", f"{server.url}/api/v1/ask", json=QUESTION, headers=headers, timeout=60) as response:
+        with httpx.stream("POST", f"{server.url}/api/v1/ask", json=asked(), headers=headers, timeout=60) as response:
             texts = (line for line in response.iter_lines() if line == "event: text")
             assert len(list(islice(texts, 40))) == 40
         left.append(True)
