@@ -1,7 +1,7 @@
 """Taking over what an earlier release kept in files of `models/`: answers, journals of calls and open batches.
 
 Happens once, when the state database is first opened; one that was interrupted begins again, which changes nothing
-that is there already. The folders are removed when everything is in the database.
+that is there already. The folders are moved aside, and then removed, when everything is in the database.
 
 ```
 answers/<2 digits>/<key>.json, answers/pending/<2 digits>/<key>-<id>.json      answers with the records of their calls
@@ -58,10 +58,19 @@ def take_over(models: Path, lake: Lake, database: StateDatabase) -> None:
             calls = _take_calls(ledger, models / "journal")
             batches = _take_batches(BatchStore(database), models / "batches")
             for name in _FOLDERS:
-                shutil.rmtree(models / name, ignore_errors=True)
+                _remove(models / name)
         except OSError as error:
             raise StoreError(f"{models}: files of an earlier release cannot be taken over: {error}") from error
     _log.info("%s: taken over: %d answers, %d calls, %d batches", database.place, answers, calls, batches)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, at once and as a whole as far as others can see."""
+    if folder.is_dir():
+        aside = folder.with_name(f"{folder.name}.taken-over")
+        shutil.rmtree(aside, ignore_errors=True)  # left by a process that was killed
+        folder.replace(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _take_answers(ledger: Ledger, folder: Path, *, pending: bool) -> int:

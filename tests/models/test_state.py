@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -35,7 +36,7 @@ from rag_assets.models.accounts.salvage import salvage
 from rag_assets.models.anthropic.batch_client import open_batches
 from rag_assets.models.anthropic.batch_store import BatchStore
 from rag_assets.models.language_models import ModelChoice, load_language_model
-from rag_assets.models.takeover import take_over
+from rag_assets.models.takeover import _read_calls, take_over
 from rag_assets.pipeline.repair import database_problem
 from rag_assets.store.lake import Lake
 
@@ -466,6 +467,36 @@ def test_an_interrupted_takeover_goes_on(tmp_path: Path, moment: int) -> None:
     command = [sys.executable, "-c", code, str(tmp_path), str(8 * moment)]
     subprocess.run(command, cwd=Path(__file__).parent, check=False, capture_output=True)
     assert_whole(tmp_path, taken_over(tmp_path), facts)
+
+
+def test_what_is_taken_over_again_is_charged_once(tmp_path: Path) -> None:
+    earlier_home(tmp_path)
+    records = [replace(each, cost_usd=1.0) for each in _read_calls(next((tmp_path / "models/journal").glob("*.jsonl")))]
+    ledger = make_ledger(tmp_path, "run 1")
+    with ledger.database.transaction() as connection:
+        accounts = {f"month {each.month}" for each in records}
+        rows = [{"account": name, "spent_usd": 0.0, "changed_at": time.time()} for name in sorted(accounts)]
+        connection.execute(sa.insert(SPENDING), rows)
+    for _ in range(2):
+        with ledger.database.transaction() as connection:
+            ledger.add(connection, records)
+    spent = sum(row.spent_usd for row in ledger.database.read(sa.select(SPENDING)))
+    assert spent == len({each.call_id for each in records}) > 0
+
+
+def test_folders_that_cannot_be_moved_aside_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    earlier_home(tmp_path)
+
+    def refuse(self: Path, target: Path) -> Path:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", refuse)
+        with pytest.raises(StoreError, match="cannot be taken over: .*Permission denied"):
+            taken_over(tmp_path).answers.stats()
+    taken_over(tmp_path).answers.stats()
+    assert not (tmp_path / "models" / "journal").exists()
+    assert not (tmp_path / "models" / "journal.taken-over").exists()
 
 
 def test_the_budget_of_the_month_goes_on(tmp_path: Path) -> None:

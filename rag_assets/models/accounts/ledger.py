@@ -150,8 +150,8 @@ class Ledger:
             records: The calls.
             accounts: What they are added to, besides their months.
         """
-        batched = [record.call_id for record in records if record.batch_id]
-        known = {row.call_id for row in connection.execute(_KNOWN, {"keys": batched})} if batched else set()
+        others = [record.call_id for record in records if not record.call_id.startswith(self._prefix)]  # ours are new
+        known = {row.call_id for keys in key_pieces(others) for row in connection.execute(_KNOWN, {"keys": keys})}
         fresh = {record.call_id: record for record in records if record.call_id not in known}
         if not fresh:
             return
