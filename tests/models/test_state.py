@@ -390,6 +390,22 @@ def test_what_can_be_read_of_a_damaged_database_is_saved(tmp_path: Path, page: i
 
 
 @SERVER_ONLY
+def test_answers_are_synced_soon_though_none_follows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assets.models.accounts.ledger._FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr("rag_assets.models.accounts.ledger._SYNC_SECONDS", 60.0)
+    ledger, synced, fsync = make_ledger(tmp_path), threading.Semaphore(0), os.fsync
+
+    def counted(opened: int) -> None:
+        fsync(opened)
+        synced.release()
+
+    monkeypatch.setattr(os, "fsync", counted)
+    for number in range(3):
+        ledger.keep(MODEL, [Entry(answered(request(number)))])
+        assert synced.acquire(timeout=10), number
+
+
+@SERVER_ONLY
 def test_a_database_that_is_locked_is_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0))
     home = tmp_path / "50% of #1?"

@@ -325,13 +325,13 @@ class StateDatabase:
 
     @contextmanager
     def transaction(
-        self, *, durable: bool = False, sync_seconds: float = 0.0, exclusive: bool = False
+        self, *, durable: bool = False, is_synced: bool = True, exclusive: bool = False
     ) -> Iterator[Connection]:
         """A transaction that writes.
 
         Args:
             durable: Whether it outlasts a power cut.
-            sync_seconds: How often it need be synced at most; `sync` syncs what was not.
+            is_synced: Whether a durable one is synced at once; else `sync` is the caller's to call.
             exclusive: Whether no other exclusive transaction may run beside it; with SQLite none ever does.
 
         Raises:
@@ -340,8 +340,8 @@ class StateDatabase:
         self._take_over()
         with self._transaction(durable=durable, exclusive=exclusive) as connection:
             yield connection
-        if durable:
-            self.sync(sync_seconds)
+        if durable and is_synced:
+            self.sync()
 
     @contextmanager
     def _transaction(self, *, durable: bool = False, exclusive: bool = False) -> Iterator[Connection]:
@@ -355,17 +355,24 @@ class StateDatabase:
                 connection.rollback()
                 raise
 
-    def sync(self, seconds: float = 0.0) -> None:
+    def sync(self, seconds: float = 0.0) -> bool:
         """Have what was written outlast a power cut, unless the last time was less than so many seconds ago.
+
+        Returns:
+            Whether it does.
 
         Raises:
             StoreError: The disk cannot be written.
         """
-        opened, now = self._open(), time.monotonic()
-        if now - opened.synced_at >= seconds:
-            opened.synced_at = now
-            with self._said():
-                self._dialect.sync()
+        opened, now = _opened.get(self._key), time.monotonic()
+        if self.path is None or opened is None:  # a server syncs with each transaction, SQLite when it is closed
+            return True
+        if now - opened.synced_at < seconds:
+            return False
+        opened.synced_at = now
+        with self._said():
+            self._dialect.sync()
+        return True
 
     @contextmanager
     def _writer(self) -> Iterator[Connection]:

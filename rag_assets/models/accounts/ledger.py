@@ -49,7 +49,7 @@ _MEAN_OUTPUT_TOKENS = """
     GROUP BY step
 """
 _ATTEMPTS = 20  # at reading files of the lake, which an upkeep may remove once there are newer ones
-_FREE_SECONDS = 1.0  # after which records of calls that cost nothing are written
+_FLUSH_SECONDS = 1.0  # after which records of calls that cost nothing are written, and answers synced that were not
 _FREE_RECORDS = 2000  # that wait at most
 _SYNC_SECONDS = 1.0  # of answers that a power cut may lose
 _BATCH_SECONDS = 40 * 86_400.0  # results of a batch can be read for 29 days, by anyone who waited for it
@@ -131,12 +131,15 @@ class Ledger:
         settled = [each.reservation for each in entries if each.reservation]
         shared = any(record.batch_id for record in records)
         durable = bool(answers) or any(record.cost_usd > 0 for record in records)
-        self._unsynced = self._unsynced or durable
-        with self.database.transaction(durable=durable, sync_seconds=_SYNC_SECONDS, exclusive=shared) as connection:
+        with self.database.transaction(durable=durable, is_synced=False, exclusive=shared) as connection:
             self.add(connection, records, [self.account])
             stored = self.answers.add(connection, answers) if answers else {}
             if settled:
                 connection.execute(_SETTLED, {"keys": settled})
+        if durable and not self.database.sync(_SYNC_SECONDS):
+            with self._guard:
+                self._unsynced = True
+                self._flush_soon()
         is_stored = [each.completion.outcome in STORED_OUTCOMES for each in entries]
         return [
             stored.get(record.request_key) if here else None for record, here in zip(records, is_stored, strict=True)
@@ -371,12 +374,16 @@ class Ledger:
         with self._guard:
             self._free.append(record)
             is_full = len(self._free) >= _FREE_RECORDS
-            if self._timer is None and not is_full:
-                self._timer = threading.Timer(_FREE_SECONDS, self._flush_in_time)
-                self._timer.daemon = True
-                self._timer.start()
+            if not is_full:
+                self._flush_soon()
         if is_full:
             self.flush()
+
+    def _flush_soon(self) -> None:
+        if self._timer is None:
+            self._timer = threading.Timer(_FLUSH_SECONDS, self._flush_in_time)
+            self._timer.daemon = True
+            self._timer.start()
 
     def _flush_in_time(self) -> None:
         try:
