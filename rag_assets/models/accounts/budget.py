@@ -261,9 +261,10 @@ class Budget:
     def _is_claimed(self, connection: Connection, key: str) -> bool:
         if connection.execute(_TAKEN, {"key": key}).first() is None:
             return False
+        # Reservations first: an answer that takes the place of one in between is then seen as the one or as both.
+        rows = [row for row in connection.execute(_BY_KEY, {"key": key}).fetchall() if self._is_elsewhere(row)]
         if connection.execute(_ANSWERED, {"key": key}).first() is not None:
             return True
-        rows = [row for row in connection.execute(_BY_KEY, {"key": key}) if self._is_elsewhere(row)]
         if dead := [row for row in rows if not _is_held(row)]:
             self._settle(connection, dead)
         return any(_claims(row) for row in rows if row not in dead)
