@@ -612,7 +612,7 @@ def test_leaving_by_an_error_cancels_what_is_under_way_and_keeps_what_came() -> 
     with pytest.raises(ZeroDivisionError), session(caller, keep) as opened:
         opened.submit(request("quick"))
         opened.submit(request("slow"))
-        while not caller.ended:
+        while not (caller.ended and caller.running):  # the slow one has begun
             time.sleep(0.005)
         _ = 1 / 0
     assert time.monotonic() - began < 2
