@@ -15,7 +15,8 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from rag_assets.contracts.errors import ModelError, StoreError
-from rag_assets.models.accounts.database import RATES, StateDatabase
+from rag_assets.models.accounts.database import StateDatabase
+from rag_assets.models.accounts.schema import RATES
 
 logger = logging.getLogger(__name__)
 

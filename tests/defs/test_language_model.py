@@ -24,7 +24,7 @@ from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_tags
 from rag_assets.defs.resources import HomeResource
-from rag_assets.models.accounts.database import ANSWERS
+from rag_assets.models.accounts.schema import ANSWERS
 from rag_assets.models.planning import made_up
 from rag_assets.parsing.chunks import update_chunks
 from rag_assets.parsing.documents import update_documents

@@ -28,7 +28,7 @@ from scripted_provider import state_of
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, request_key
 from rag_assets.contracts.ports import Session
-from rag_assets.models.accounts.database import BATCH_REQUESTS
+from rag_assets.models.accounts.schema import BATCH_REQUESTS
 from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
 from rag_assets.models.anthropic.batch_store import BatchEntry, BatchStore, digits_of, key_digits
 from rag_assets.models.anthropic.batches import OpenCalls

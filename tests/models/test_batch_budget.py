@@ -20,8 +20,8 @@ from rag_assets.contracts.errors import BudgetError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, request_key
 from rag_assets.contracts.ports import Session
 from rag_assets.models.accounts.budget import Budget, Refusal, Reservation, batches_usd
-from rag_assets.models.accounts.database import RESERVATIONS
 from rag_assets.models.accounts.price_bounds import upper_price_usd
+from rag_assets.models.accounts.schema import RESERVATIONS
 from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
 from rag_assets.models.anthropic.batches import OpenCalls
 from rag_assets.models.anthropic.model import AnthropicModel

@@ -11,8 +11,8 @@ from scripted_provider import COST_USD, ScriptedProvider, answered, make_ledger,
 
 from rag_assets.cli import main
 from rag_assets.contracts.generation import Outcome, request_key
-from rag_assets.models.accounts.database import ANSWERS
 from rag_assets.models.accounts.ledger import Entry
+from rag_assets.models.accounts.schema import ANSWERS
 
 OUTCOMES = (Outcome.COMPLETED, Outcome.COMPLETED, Outcome.REFUSED, Outcome.TRUNCATED)
 

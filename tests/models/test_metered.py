@@ -34,9 +34,9 @@ from rag_assets.contracts.generation import Completion, Outcome, Request, Usage,
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.models.accounts.answers import AnswerStore
 from rag_assets.models.accounts.budget import Budget, Reservation
-from rag_assets.models.accounts.database import OWNERS, RESERVATIONS
 from rag_assets.models.accounts.ledger import Entry, Ledger
 from rag_assets.models.accounts.price_bounds import upper_price_usd
+from rag_assets.models.accounts.schema import OWNERS, RESERVATIONS
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.models.metered import MeteredModel
 

@@ -23,8 +23,9 @@ from scripted_provider import ScriptedProvider, answered, make_ledger, request, 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.models.accounts.answers import AnswerStore
 from rag_assets.models.accounts.budget import Budget, Reservation
-from rag_assets.models.accounts.database import RESERVATIONS, SPENDING, StateDatabase
+from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.accounts.ledger import Ledger
+from rag_assets.models.accounts.schema import RESERVATIONS, SPENDING
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.language_models import check_language_model
 from rag_assets.pipeline.settings import load_settings

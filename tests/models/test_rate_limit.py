@@ -15,7 +15,8 @@ from scripted_provider import state_of
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, Usage
-from rag_assets.models.accounts.database import RATES, StateDatabase
+from rag_assets.models.accounts.database import StateDatabase
+from rag_assets.models.accounts.schema import RATES
 from rag_assets.models.attempts import Pacing
 from rag_assets.models.dispatch import ConcurrentSession, answers
 from rag_assets.models.providers import CallError, CallProblem

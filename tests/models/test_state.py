@@ -30,9 +30,10 @@ from rag_assets.contracts.generation import Message, Request, Tag, request_key
 from rag_assets.models.accounts import database as module
 from rag_assets.models.accounts.answers import STORED_OUTCOMES
 from rag_assets.models.accounts.budget import Budget
-from rag_assets.models.accounts.database import ANSWERS, CALLS, RESERVATIONS, SPENDING, StateDatabase
+from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.accounts.ledger import Entry, Ledger
 from rag_assets.models.accounts.salvage import salvage
+from rag_assets.models.accounts.schema import ANSWERS, CALLS, META, OWNERS, RESERVATIONS, SPENDING
 from rag_assets.models.anthropic.batch_client import open_batches
 from rag_assets.models.anthropic.batch_store import BatchStore
 from rag_assets.models.language_models import ModelChoice, load_language_model
@@ -252,14 +253,14 @@ def test_a_process_of_another_machine_lives_while_it_gives_signs(
         other.settle_dead()
         assert len(state_of(tmp_path).read(sa.select(RESERVATIONS))) == 1
         with state_of(tmp_path).transaction() as connection:
-            connection.execute(sa.update(module.OWNERS).values(seen_at=time.time() - 1000))
+            connection.execute(sa.update(OWNERS).values(seen_at=time.time() - 1000))
         other.settle_dead()
         assert state_of(tmp_path).read(sa.select(RESERVATIONS)) == []
     assert make_ledger(tmp_path).spent_usd() == 0.9
 
 
 def owners(state: StateDatabase) -> list[float]:
-    return [row.seen_at for row in state.read(sa.select(module.OWNERS))]
+    return [row.seen_at for row in state.read(sa.select(OWNERS))]
 
 
 def test_a_process_that_was_taken_for_dead_is_seen_to_live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +268,7 @@ def test_a_process_that_was_taken_for_dead_is_seen_to_live(tmp_path: Path, monke
     state = state_of(tmp_path)
     with state.presence():
         with state.transaction() as connection:
-            connection.execute(sa.delete(module.OWNERS))
+            connection.execute(sa.delete(OWNERS))
         deadline = time.monotonic() + 30
         while not owners(state):
             assert time.monotonic() < deadline
@@ -278,11 +279,11 @@ def test_who_gives_a_sign_meanwhile_is_not_forgotten(tmp_path: Path, monkeypatch
     budget, state = Budget(make_ledger(tmp_path)), state_of(tmp_path)
     with state.presence():
         with state.transaction() as connection:
-            connection.execute(sa.update(module.OWNERS).values(seen_at=1.0))
+            connection.execute(sa.update(OWNERS).values(seen_at=1.0))
 
         def look(owner: object) -> bool:
             with state.transaction() as connection:
-                connection.execute(sa.update(module.OWNERS).values(seen_at=2.0))
+                connection.execute(sa.update(OWNERS).values(seen_at=2.0))
             return False
 
         monkeypatch.setattr("rag_assets.models.accounts.budget.is_alive", look)
@@ -313,7 +314,7 @@ def test_errors_are_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         StateDatabase(path).read(sa.select(ANSWERS))
     path.unlink()
     with state_of(tmp_path).transaction() as connection:
-        connection.execute(sa.update(module.META).values(value="99"))
+        connection.execute(sa.update(META).values(value="99"))
     state_of(tmp_path).close()
     with pytest.raises(StoreError, match="another release"):
         state_of(tmp_path).read(sa.select(ANSWERS))

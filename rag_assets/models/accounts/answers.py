@@ -17,7 +17,8 @@ from sqlalchemy.engine import Connection
 
 from rag_assets.contracts.generation import Outcome
 from rag_assets.models.accounts.calls import CallRecord
-from rag_assets.models.accounts.database import ANSWERS, CALLS, StateDatabase, key_pieces
+from rag_assets.models.accounts.database import StateDatabase, key_pieces
+from rag_assets.models.accounts.schema import ANSWERS, CALLS
 
 STORED_OUTCOMES = frozenset({Outcome.COMPLETED, Outcome.TRUNCATED, Outcome.REFUSED, Outcome.EMPTY})
 

@@ -23,17 +23,9 @@ from sqlalchemy.engine import Connection, Row
 
 from rag_assets.contracts.generation import Outcome, Request
 from rag_assets.models.accounts.calls import CallRecord, month_of, month_start, plain_text
-from rag_assets.models.accounts.database import (
-    ANSWERS,
-    BATCHES,
-    CALLS,
-    OWNERS,
-    RESERVATIONS,
-    SPENDING,
-    is_alive,
-    is_heard,
-)
+from rag_assets.models.accounts.database import is_alive, is_heard
 from rag_assets.models.accounts.ledger import Ledger, month_account
+from rag_assets.models.accounts.schema import ANSWERS, BATCHES, CALLS, OWNERS, RESERVATIONS, SPENDING
 
 BATCH_RESULTS_SECONDS = 29 * 86_400.0  # that results of a batch can be had
 _ROUNDING = 1e-9

@@ -1,6 +1,6 @@
 """The state database: what the processes that call language models share. SQLite in the home, or PostgreSQL by URL.
 
-Every change is one short transaction. What differs between the two databases stands in `_Dialect` and nowhere else.
+Every change is one short transaction. What differs between the two databases is in `dialect`, the tables in `schema`.
 What stays out: what the tables mean (`answers`, `ledger`, `budget`, `rate_limit`, `batch_store`), and taking over the
 files of earlier releases (`takeover`).
 
@@ -24,216 +24,26 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL, Connection, Engine, Row, make_url
 
 from rag_assets.contracts.errors import SettingsError, StoreError
-from rag_assets.models.accounts.calls import CallRecord
+from rag_assets.models.accounts.dialect import BUSY_SECONDS, Dialect
+from rag_assets.models.accounts.schema import LEASES, LOCK, META, OWNERS, SCHEMA_VERSION, metadata
 from rag_assets.store.files import write_new
 
-SCHEMA_VERSION = "1"
-_BUSY_SECONDS = 60.0  # that a transaction waits for those of other processes
 _LEASE_SECONDS = 120.0  # without a sign of life after which a process of another machine counts as dead
 _SIGN_SECONDS = 15.0  # between two signs of life
 _LOOK_SECONDS = 0.05  # between two looks at a lease that another holds
-_CONNECT_SECONDS = 10  # that a server may take to answer, unless its URL says otherwise
 _MAKING_ATTEMPTS = 10  # while another process makes the tables
 _KEYS_AT_ONCE = 500
 _log = logging.getLogger(__name__)
 
-metadata = sa.MetaData()
-
-
-def _call_columns() -> "list[sa.Column[Any]]":
-    """Columns of a `CallRecord`, but for its id and the key of its request."""
-    kinds: dict[object, Any] = {str: sa.Text(), float: sa.Float(53), int: sa.BigInteger(), bool: sa.Boolean()}
-    return [
-        sa.Column(name, kinds.get(kind, sa.Text()), nullable=kind not in kinds)
-        for name, kind in CallRecord.__annotations__.items()
-        if name not in {"call_id", "request_key"}
-    ]
-
-
-META = sa.Table("meta", metadata, sa.Column("name", sa.Text(), primary_key=True), sa.Column("value", sa.Text()))
-ANSWERS = sa.Table(
-    "answers",
-    metadata,
-    sa.Column("request_key", sa.String(64), primary_key=True),
-    sa.Column("call_id", sa.Text(), nullable=False),
-    *_call_columns(),
-    sa.Column("text", sa.LargeBinary(), nullable=False),  # no database stores every string that a model may write
-    sa.Column("checksum", sa.BigInteger(), nullable=False),
-    sa.Column("used_at", sa.Float(53), nullable=False),
-)
-CALLS = sa.Table(
-    "calls",
-    metadata,
-    sa.Column("call_id", sa.String(200), primary_key=True),
-    sa.Column("request_key", sa.String(64), nullable=False),
-    *_call_columns(),
-    sa.Column("in_table", sa.Boolean(), nullable=False),
-)
-SPENDING = sa.Table(
-    "spending",
-    metadata,
-    sa.Column("account", sa.Text(), primary_key=True),
-    sa.Column("spent_usd", sa.Float(53), nullable=False),
-    sa.Column("changed_at", sa.Float(53), nullable=False),
-)
-OWNERS = sa.Table(
-    "owners",
-    metadata,
-    sa.Column("owner", sa.String(32), primary_key=True),
-    sa.Column("host", sa.Text(), nullable=False),
-    sa.Column("pid", sa.BigInteger(), nullable=False),
-    sa.Column("started", sa.Text(), nullable=False),
-    sa.Column("seen_at", sa.Float(53), nullable=False),
-)
-RESERVATIONS = sa.Table(
-    "reservations",
-    metadata,
-    sa.Column("reservation", sa.String(64), primary_key=True),
-    sa.Column("request_key", sa.String(64), nullable=False, index=True),
-    sa.Column("owner", sa.String(32), nullable=False),
-    sa.Column("thread", sa.BigInteger(), nullable=False),
-    sa.Column("account", sa.Text(), nullable=False),
-    sa.Column("run_id", sa.Text()),
-    sa.Column("provider", sa.Text(), nullable=False),
-    sa.Column("model", sa.Text(), nullable=False),
-    sa.Column("asset", sa.Text(), nullable=False),
-    sa.Column("step", sa.Text(), nullable=False),
-    sa.Column("partition", sa.Text()),
-    sa.Column("document_id", sa.Text()),
-    sa.Column("price_usd", sa.Float(53), nullable=False),
-    sa.Column("reserved_at", sa.Float(53), nullable=False),
-    sa.Column("sent_at", sa.Float(53)),
-)
-LEASES = sa.Table(
-    "leases",
-    metadata,
-    sa.Column("name", sa.Text(), primary_key=True),
-    sa.Column("owner", sa.String(32), nullable=False),
-    sa.Column("token", sa.String(32), nullable=False),
-)
-RATES = sa.Table(
-    "rates",
-    metadata,
-    sa.Column("name", sa.Text(), primary_key=True),
-    sa.Column("updated_at", sa.Float(53), nullable=False),
-    sa.Column("requests_at", sa.Float(53), nullable=False),
-    sa.Column("tokens_at", sa.Float(53), nullable=False),
-    sa.Column("held_until", sa.Float(53), nullable=False),
-)
-BATCHES = sa.Table(
-    "batches",
-    metadata,
-    sa.Column("nonce", sa.String(32), primary_key=True),
-    sa.Column("model_name", sa.Text(), nullable=False),
-    sa.Column("base_url", sa.Text(), nullable=False),
-    sa.Column("created_at", sa.Float(53), nullable=False),
-    sa.Column("batch_id", sa.Text()),
-    sa.Column("price_usd", sa.Float(53), nullable=False),
-    sa.Column("finished_at", sa.Float(53)),
-)
-BATCH_REQUESTS = sa.Table(
-    "batch_requests",
-    metadata,
-    sa.Column("nonce", sa.String(32), primary_key=True),
-    sa.Column("digits", sa.String(64), primary_key=True),
-    sa.Column("position", sa.Integer(), nullable=False),
-    sa.Column("attempt", sa.Integer(), nullable=False),
-    sa.Column("request", sa.LargeBinary(), nullable=False),
-)
 
 _HOME = "home"  # row of `meta` that names the knowledge base
-_LOCK = "lock"  # row of `meta` that writers hold who must not decide at the same time
-_HELD = sa.select(META.c.value).where(META.c.name == _LOCK).with_for_update()
 _SEEN = sa.update(OWNERS).where(OWNERS.c.owner == sa.bindparam("me")).values(seen_at=sa.bindparam("now"))
-
-
-class _Dialect:
-    """What differs between SQLite and PostgreSQL."""
-
-    def __init__(self, url: URL) -> None:
-        self.url = url
-        self.is_sqlite = url.get_backend_name() == "sqlite"
-        self.path = Path(url.database or "") if self.is_sqlite else None  # None of a server
-
-    def engine(self) -> Engine:
-        if not self.is_sqlite:
-            limit = {} if "connect_timeout" in self.url.query else {"connect_timeout": _CONNECT_SECONDS}
-            return sa.create_engine(self.url, pool_pre_ping=True, pool_size=4, max_overflow=60, connect_args=limit)
-        assert self.path is not None
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        url = self.url
-        if self.path.exists() and not os.access(self.path.parent, os.W_OK):
-            options = {"mode": "ro", "uri": "true"}
-            if not Path(f"{self.path}-wal").exists():  # nobody writes to it
-                options["immutable"] = "1"
-            url = URL.create("sqlite", database=f"file:{quote(str(self.path))}", query=options)
-        engine = sa.create_engine(
-            url, poolclass=sa.NullPool, connect_args={"timeout": _BUSY_SECONDS, "isolation_level": None}
-        )
-        sa.event.listen(engine, "connect", self._connected)
-        sa.event.listen(engine, "begin", self._begun)
-        return engine
-
-    @staticmethod
-    def _connected(connection: Any, *_: Any) -> None:
-        (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-        connection.execute(f"PRAGMA synchronous = {'NORMAL' if mode == 'wal' else 'FULL'}")
-
-    @staticmethod
-    def _begun(connection: Connection) -> None:
-        if connection.get_execution_options().get("writes"):
-            connection.exec_driver_sql("BEGIN IMMEDIATE")  # else each statement is a transaction of its own
-
-    def prepare(self, connection: Connection) -> None:
-        """Before the first table is made."""
-        if self.is_sqlite:
-            connection.exec_driver_sql("PRAGMA auto_vacuum = INCREMENTAL")
-            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-            self._connected(connection.connection.dbapi_connection)
-
-    def begin(self, connection: Connection, *, durable: bool, exclusive: bool) -> None:
-        """Begin a transaction that writes."""
-        connection.begin()
-        if self.is_sqlite:
-            return
-        if not durable:
-            connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
-        if exclusive:
-            connection.execute(_HELD)
-
-    def sync(self) -> None:
-        """Sync what was committed, after the lock was let go: nobody waits for the disk who need not."""
-        if self.is_sqlite:
-            with suppress(FileNotFoundError):  # not every file system has a write-ahead log
-                opened = os.open(f"{self.path}-wal", os.O_RDWR)
-                try:
-                    os.fsync(opened)
-                finally:
-                    os.close(opened)
-
-    def insert(self, table: sa.Table) -> Any:
-        """An insertion that leaves rows as they are that are there already."""
-        if self.is_sqlite:
-            return sqlite.insert(table).on_conflict_do_nothing()
-        return postgresql.insert(table).on_conflict_do_nothing()
-
-    def hold(self, connection: Connection, table: sa.Table) -> None:
-        """Let nobody else write to a table until the transaction ends, and wait for who does."""
-        if not self.is_sqlite:  # where nobody ever does
-            connection.exec_driver_sql(f"LOCK TABLE {table.name} IN SHARE ROW EXCLUSIVE MODE")
-
-    def shrink(self, connection: Connection) -> None:
-        """Give space back that rows have left."""
-        if self.is_sqlite:
-            raw: Any = connection.connection.dbapi_connection
-            raw.execute("PRAGMA incremental_vacuum").fetchall()
 
 
 @dataclass
@@ -298,7 +108,7 @@ class StateDatabase:
         takeover: "Callable[[StateDatabase], None] | None" = None,
         identity: Path | None = None,
     ) -> None:
-        self._dialect = _Dialect(_url(location))
+        self._dialect = Dialect(_url(location))
         self._name = self._dialect.url.render_as_string(hide_password=False)
         self._identity = identity
         self._takeover = takeover
@@ -595,7 +405,7 @@ class StateDatabase:
         return facts.st_dev, facts.st_ino
 
     def _make_tables(self, engine: Engine) -> None:
-        deadline = time.monotonic() + _BUSY_SECONDS
+        deadline = time.monotonic() + BUSY_SECONDS
         for attempt in range(_MAKING_ATTEMPTS):
             try:
                 with engine.connect() as connection:
@@ -605,7 +415,7 @@ class StateDatabase:
                 with engine.connect() as connection, connection.execution_options(writes=is_new).begin():
                     if is_new:
                         metadata.create_all(connection, checkfirst=True)
-                        rows = [{"name": "schema", "value": SCHEMA_VERSION}, {"name": _LOCK, "value": ""}]
+                        rows = [{"name": "schema", "value": SCHEMA_VERSION}, {"name": LOCK, "value": ""}]
                         connection.execute(self.insert(META), rows)
                     version = connection.execute(sa.select(META.c.value).where(META.c.name == "schema")).scalar()
                     if version == SCHEMA_VERSION and self._identity is not None and self.path is None:
@@ -676,7 +486,7 @@ def _problem(error: Exception) -> str:
 
 
 _PROBLEMS = {
-    "is locked": f"another process has held the state database for {_BUSY_SECONDS:.0f} s; end it, or try again",
+    "is locked": f"another process has held the state database for {BUSY_SECONDS:.0f} s; end it, or try again",
     "disk is full": "no space is left on the disk",
     "malformed": "the state database is damaged; `rag-assets index` sets it aside and saves what can be read",
     "not a database": "the state database is damaged; `rag-assets index` sets it aside and saves what can be read",
@@ -723,11 +533,10 @@ def _started(pid: int) -> str | None:
             return None if fields[0] in "ZX" else fields[19]
         return None
     try:
-        os.kill(pid, 0)
+        with suppress(PermissionError):  # it runs, as another user
+            os.kill(pid, 0)
     except ProcessLookupError:
         return None
-    except PermissionError:
-        pass
     return ""
 
 

@@ -32,7 +32,8 @@ from rag_assets.contracts.generation import Completion, Outcome, Request, Usage,
 from rag_assets.contracts.tables import MODEL_CALLS
 from rag_assets.models.accounts.answers import STORED_OUTCOMES, AnswerStore, StoredAnswer
 from rag_assets.models.accounts.calls import CallRecord, call_rows, month_of
-from rag_assets.models.accounts.database import ANSWERS, CALLS, RESERVATIONS, SPENDING, StateDatabase, key_pieces
+from rag_assets.models.accounts.database import StateDatabase, key_pieces
+from rag_assets.models.accounts.schema import ANSWERS, CALLS, RESERVATIONS, SPENDING
 from rag_assets.store.lake import Lake
 
 Found = TypeVar("Found")

@@ -13,7 +13,8 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from rag_assets.contracts.errors import StoreError
-from rag_assets.models.accounts.database import LEASES, META, OWNERS, RATES, StateDatabase, metadata
+from rag_assets.models.accounts.database import StateDatabase
+from rag_assets.models.accounts.schema import LEASES, META, OWNERS, RATES, metadata
 
 _AT_ONCE = 256
 _LEFT_OUT = {META.name, OWNERS.name, LEASES.name, RATES.name}  # of the moment alone

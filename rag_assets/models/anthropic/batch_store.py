@@ -24,7 +24,8 @@ import sqlalchemy as sa
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import JsonValue, Message, Request, Tag
 from rag_assets.models.accounts.budget import BATCH_RESULTS_SECONDS
-from rag_assets.models.accounts.database import BATCH_REQUESTS, BATCHES, StateDatabase
+from rag_assets.models.accounts.database import StateDatabase
+from rag_assets.models.accounts.schema import BATCH_REQUESTS, BATCHES
 
 _DIGITS = 40
 _FINISHED_SECONDS = 2 * 86_400.0  # that a batch stays which was read; batches end within a day
