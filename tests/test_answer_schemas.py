@@ -20,6 +20,11 @@ import rag_assets
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Message, Request, Tag
 from rag_assets.enrich.facets import taxonomy_suggestion
+from rag_assets.evaluation.judges.claims import claims_request
+from rag_assets.evaluation.judges.faithfulness import faithfulness_request
+from rag_assets.evaluation.judges.grading import grades_request
+from rag_assets.evaluation.judges.material import CitedSentence, JudgedAnswer
+from rag_assets.evaluation.judges.preference import AnswerPair, preference_request
 from rag_assets.graph.entities import type_suggestions
 from rag_assets.models.language_models import check_schemas
 from rag_assets.models.openai.model import response_format
@@ -41,7 +46,7 @@ PROVIDERS = [("anthropic", "claude-haiku-4-5"), ("anthropic", "qwen"), ("openai"
 
 @cache
 def all_requests() -> tuple[Request, ...]:
-    return (*indexing(), *queries(), *suggestions())
+    return (*indexing(), *queries(), *suggestions(), *judgements())
 
 
 def indexing() -> Iterator[Request]:
@@ -77,6 +82,18 @@ def suggestions() -> Iterator[Request]:
         type_suggestions._ask([["Order Service"]], model, Home(load_settings()).entity_types, 3)
     yield from model.asked
     yield taxonomy_suggestion._request((), (), (), "en")
+
+
+def judgements() -> Iterator[Request]:
+    model = ScriptedModel(lambda _: None)
+    for question in ("Who orders?", "注文するのは誰ですか"):
+        cited = CitedSentence(question, (0,))
+        for passages in ((), (question,)):
+            answer = JudgedAnswer(question, question, passages=passages)
+            yield grades_request(model, answer)
+        yield claims_request(model, answer)
+        yield faithfulness_request(model, answer, [cited])
+        yield preference_request(model, AnswerPair(answer, answer), "directness", 0, swapped=True)
 
 
 def schemas() -> dict[str, str]:

@@ -33,6 +33,10 @@ PLACEHOLDERS = {
     },
     "answer_from_questions": {"most_sentences", "quote_chars", "records", "queries", "conversation", "query"},
     "map_passages": {"most_sentences", "quote_chars", "passages", "query", "conversation", "searched"},
+    "judge_grades": {"reason_chars", "query", "passages", "answer"},
+    "judge_preference": {"reason_chars", "criterion", "query", "answer1", "answer2"},
+    "judge_claims": {"query", "answer"},
+    "judge_faithfulness": {"reason_chars", "query", "passages", "sentences"},
     "reduce_passages": {"most_sentences", "findings", "query", "conversation", "searched"},
 }
 
