@@ -14,8 +14,11 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from rag_assets.cli import main
+from rag_assets.evaluation.evidence import Corpus
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import readable_snapshot
 from rag_assets.pipeline.settings import load_settings
+from rag_assets.query import StoredTables
 
 pytest_plugins = ["query_fixtures", "api_fixtures", "llama"]
 
@@ -117,6 +120,15 @@ def sample_home(shared_folder: Path, models_folder: Path) -> Path:
             assert result.exit_code == 0, result.output
             indexed.touch()
     return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(sample_home: Path) -> Corpus:
+    """The published version of the sample, as evidence names its places."""
+    home = Home(load_settings(home=sample_home))
+    snapshot = readable_snapshot(home)
+    assert snapshot is not None
+    return Corpus(StoredTables(home.lake, snapshot.tables))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from rag_assets.contracts.modes import GRAPH_GLOBAL_MODE, GRAPH_LOCAL_MODE, MODE
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus
+    from rag_assets.evaluation.questions import Question
     from rag_assets.evaluation.runs import Evaluation, System
     from rag_assets.evaluation.scores import ComparedSystems, Figure
     from rag_assets.evaluation.tables import TextTable
@@ -192,8 +193,17 @@ _SET = click.argument("question_set", metavar="FILE", type=click.Path(path_type=
 @_SET
 @click.option("-n", "--count", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Drafts at most.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Another number drafts others.")
+@click.option(
+    "--personas",
+    type=click.IntRange(1, 50),
+    nargs=3,
+    metavar="K N M",
+    help="Questions on the whole collection, by a language model: of K people with N tasks each, M a task.",
+)
 @click.pass_context
-def questions_new(context: click.Context, question_set: Path, count: int, seed: int) -> None:
+def questions_new(
+    context: click.Context, question_set: Path, count: int, seed: int, personas: tuple[int, int, int] | None
+) -> None:
     """Append questions to FILE that are drafted from the documents, marked as drafts."""
     if question_set.suffix.lower() == ".csv":
         raise click.UsageError(f"{question_set}: drafts are written as JSON Lines: name a .jsonl file")
@@ -203,12 +213,30 @@ def questions_new(context: click.Context, question_set: Path, count: int, seed: 
     home = open_home(context)
     there = question_set.exists() and question_set.stat().st_size > 0
     taken = read_questions(question_set) if there else []
-    drafts = draft_questions(_corpus(home, _published(home)), count, taken, seed)
+    corpus = _corpus(home, _published(home))
+    if personas is None:
+        drafts = draft_questions(corpus, count, taken, seed)
+    else:
+        drafts = _persona_questions(home, corpus, personas, taken)
     with question_set.open("a", encoding="utf-8") as file:
         if there and not question_set.read_bytes().endswith(b"\n"):
             file.write("\n")
         file.writelines(f"{question_line(each)}\n" for each in drafts)
     say(f"{question_set}: {len(drafts)} drafts added; accept the good ones by `rag-assets questions accept`")
+
+
+def _persona_questions(
+    home: "Home", corpus: "Corpus", counts: tuple[int, int, int], taken: "list[Question]"
+) -> "list[Question]":
+    from rag_assets.evaluation.personas import persona_questions
+    from rag_assets.pipeline.language_models import check_language_model, language_model
+
+    if home.language_model_name == "extractive":
+        raise QueryError("--personas needs a language model: set RAG_LANGUAGE_MODEL__PROVIDER")
+    check_language_model(home)
+    model = language_model(home)
+    say(f"{counts[0] * counts[1] + 1} calls of {model.name} at most")
+    return persona_questions(corpus.stored, model, counts, taken)
 
 
 @question_sets.command("accept")

@@ -7,12 +7,12 @@ reading and writing sets (`rag_assets.evaluation.questions`).
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from typing import Any
 
-from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, SYNTHETIC_QA
+from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, PAGES, SYNTHETIC_QA, Table
 from rag_assets.evaluation.evidence import Corpus, Level, folded
 from rag_assets.evaluation.questions import Evidence, Question
 from rag_assets.text.plain import one_line
@@ -156,12 +156,10 @@ def _askable_rows(rows: Sequence[Mapping[str, Any]], headers: int, chance: rando
         values = [
             at
             for at, cell in enumerate(cells)
-            if at not in {name_at, code_at, *counters}
-            and 0 < len(cell) <= _VALUE_CHARS
-            and cell not in {name, "-", "－"}
-            if at < len(heads) and heads[at] and heads[at] != heads[name_at] and cells.count(cell) == 1
+            if at not in {name_at, code_at, *counters} and at < len(heads) and heads[at] not in {"", heads[name_at]}
+            if 0 < len(cell) <= _VALUE_CHARS and cell not in {"-", "－"} and cells.count(cell) == 1
+            if cell not in name + heads[at]
         ]
-        values = [at for at in values if cells[at] not in name + heads[at]]
         if values:
             at = chance.choice(values)
             code = cells[code_at] if code_at is not None else ""
@@ -170,7 +168,7 @@ def _askable_rows(rows: Sequence[Mapping[str, Any]], headers: int, chance: rando
     return askable
 
 
-def _first(cells: Sequence[str], wanted: Any) -> int | None:
+def _first(cells: Sequence[str], wanted: Callable[[str], bool]) -> int | None:
     return next((at for at, cell in enumerate(cells) if wanted(cell)), None)
 
 
@@ -186,6 +184,6 @@ def _is_name(cell: str) -> bool:
     return is_short and bool(_WORD.search(cell)) and not _CODE.fullmatch(cell)
 
 
-def _rows(corpus: Corpus, table: Any, columns: Sequence[str], documents: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(corpus: Corpus, table: Table, columns: Sequence[str], documents: Sequence[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = corpus.stored.read(table, columns, documents).to_pylist()
     return rows

@@ -3,25 +3,12 @@
 import json
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner, Result
 
 from rag_assets.cli import main
 from rag_assets.evaluation.drafts import CODE_TYPE, ROW_TYPE, SYNTHETIC_TYPE, draft_questions
 from rag_assets.evaluation.evidence import Corpus, Level, folded
 from rag_assets.evaluation.questions import read_questions
-from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.opening import readable_snapshot
-from rag_assets.pipeline.settings import load_settings
-from rag_assets.query import StoredTables
-
-
-@pytest.fixture(scope="module")
-def corpus(sample_home: Path) -> Corpus:
-    home = Home(load_settings(home=sample_home))
-    snapshot = readable_snapshot(home)
-    assert snapshot is not None
-    return Corpus(StoredTables(home.lake, snapshot.tables))
 
 
 def run(home: Path, *arguments: object) -> Result:

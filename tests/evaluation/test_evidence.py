@@ -1,27 +1,13 @@
 """Evidence is found where the sample holds it, as people name it."""
 
-from pathlib import Path
-
 import pytest
 
 from rag_assets.evaluation.evidence import Corpus, Level, Target
 from rag_assets.evaluation.questions import Evidence, Question
-from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.opening import readable_snapshot
-from rag_assets.pipeline.settings import load_settings
-from rag_assets.query import StoredTables
 
 RECEIPT = "sample/reports/RECEIPT-2024-TXN-98765_retail_purchase.pdf"
 BOOK = "sample/設計書/システム機能設計書(Webサービス)_B10103_顧客登録.xlsx"
 SHEET = "2. B10103（顧客登録）"
-
-
-@pytest.fixture(scope="module")
-def corpus(sample_home: Path) -> Corpus:
-    home = Home(load_settings(home=sample_home))
-    snapshot = readable_snapshot(home)
-    assert snapshot is not None
-    return Corpus(StoredTables(home.lake, snapshot.tables))
 
 
 def target(corpus: Corpus, *evidence: Evidence, type_: str = "") -> Target:

@@ -37,6 +37,8 @@ PLACEHOLDERS = {
     "judge_preference": {"reason_chars", "criterion", "query", "answer1", "answer2"},
     "judge_claims": {"query", "answer"},
     "judge_faithfulness": {"reason_chars", "query", "passages", "sentences"},
+    "describe_personas": {"personas", "tasks", "document"},
+    "ask_as_persona": {"questions", "person", "document"},
     "reduce_passages": {"most_sentences", "findings", "query", "conversation", "searched"},
 }
 
