@@ -7,31 +7,28 @@ import click
 
 from rag_assets.cli.console import open_home, print_json, print_table, say
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.modes import GRAPH_GLOBAL_MODE, GRAPH_LOCAL_MODE, MODES
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus
     from rag_assets.evaluation.questions import Question
-    from rag_assets.evaluation.runs import Evaluation, System
+    from rag_assets.evaluation.runs import Evaluation
     from rag_assets.evaluation.scores import ComparedSystems, Figure
     from rag_assets.evaluation.tables import TextTable
     from rag_assets.pipeline.home import Home
-    from rag_assets.store.snapshots import Snapshot
 
-_GRAPH_MODES = (GRAPH_LOCAL_MODE, GRAPH_GLOBAL_MODE)
 _LEVELS = ("document", "page", "passage")
 _DIMENSIONS = ("type", "language", "format", "length")
 _CHANGES_SHOWN = 5
 
 
 @click.command()
-@click.argument("question_set", metavar="SET", type=click.Path(path_type=Path, exists=True))
+@click.argument("named_set", metavar="[SET]", type=click.Path(path_type=Path, exists=True), required=False)
 @click.option(
     "--mode",
     "modes",
     multiple=True,
     help="What to measure, repeatable: a mode, as two_step:file with its summaries, as hybrid@3 on version 3, "
-    "or all [setting search.mode].",
+    "or all [setting search.mode; without SET evaluation.modes].",
 )
 @click.option("--compare", nargs=2, metavar="A B", help="Compare two modes, or versions of them, question by question.")
 @click.option("--qrels", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="TREC judgements of SET.")
@@ -40,6 +37,7 @@ _CHANGES_SHOWN = 5
 @click.option("--measure", "measures", multiple=True, help="Measure, as nDCG@20; the first is that of --by [R@5].")
 @click.option("--answers", is_flag=True, help="Answer the questions as well, as `ask` does.")
 @click.option("--drafts", is_flag=True, help="Ask draft questions, too.")
+@click.option("--record/--no-record", default=None, help="Keep the run in the tables of evaluations [without SET].")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with every question here.")
 @click.option("--trec", type=click.Path(path_type=Path, file_okay=False), help="Write TREC runs and qrels here.")
@@ -47,7 +45,7 @@ _CHANGES_SHOWN = 5
 @click.pass_context
 def evaluate(
     context: click.Context,
-    question_set: Path,
+    named_set: Path | None,
     modes: tuple[str, ...],
     compare: tuple[str, str] | None,
     qrels: Path | None,
@@ -60,29 +58,28 @@ def evaluate(
     *,
     answers: bool,
     drafts: bool,
+    record: bool | None,
     as_json: bool,
 ) -> None:
-    """Measure search and answers by the questions of SET.
+    """Measure search and answers by the questions of SET; without SET, by those of the setting evaluation.questions.
 
     SET is JSON Lines, a folder in the form of BEIR, or CSV with the columns question, answer, document; see the docs.
     """
     from rag_assets.cli.progress import progress_display
     from rag_assets.evaluation.evidence import Level
-    from rag_assets.evaluation.questions import read_questions
     from rag_assets.evaluation.report import report_page
     from rag_assets.evaluation.runs import MEASURES, RunOptions
     from rag_assets.evaluation.runs import evaluate as run
-    from rag_assets.evaluation.scores import compared, figures, warnings
+    from rag_assets.evaluation.scores import compared, figures
     from rag_assets.evaluation.tables import as_record, headline_names
     from rag_assets.evaluation.trec import write_beir, write_evaluation
+    from rag_assets.pipeline import measuring
 
     home = open_home(context)
-    questions = [each for each in read_questions(question_set, qrels) if drafts or not each.draft]
-    if not questions:
-        raise QueryError(
-            f"{question_set}: all questions are drafts: accept them by `rag-assets questions accept`, or say --drafts"
-        )
-    systems = _systems(home, [*modes, *(compare or ())])
+    question_set = named_set or measuring.question_set(home)
+    questions = measuring.accepted_questions(question_set, qrels, drafts=drafts)
+    usual = (home.settings.search.mode,) if named_set else measuring.measured_modes(home)
+    systems = measuring.open_systems(home, [*modes, *(compare or ())] or usual)
     chosen = tuple(Level(each) for each in _LEVELS if each in levels) or tuple(Level)
     by = dimensions or ("type",)
     options = RunOptions(tuple(dict.fromkeys((*measures, *MEASURES))), chosen, answers)
@@ -94,7 +91,11 @@ def evaluate(
         write_beir(evaluation, systems[0].corpus.stored, beir)
     computed = figures(evaluation)
     comparisons = [compared(evaluation, *compare, headline_names(evaluation))] if compare else []
-    notes = warnings(evaluation)
+    notes = measuring.run_warnings(home, evaluation, question_set)
+    versions = {each.name: each.version for each in systems}
+    recorded = record if record is not None else named_set is None
+    if recorded:
+        measuring.record(home, evaluation, computed, versions, question_set, measuring.COMMAND, notes)
     if html is not None:
         with html.open("w", encoding="utf-8") as page:
             page.writelines(
@@ -108,47 +109,6 @@ def evaluate(
             _print_comparison(comparison)
         for note in notes:
             say(f"note: {note}")
-
-
-def _systems(home: "Home", names: list[str]) -> "list[System]":
-    """What names mean, each once; versions are opened once."""
-    from rag_assets.evaluation.runs import System, parse_system
-    from rag_assets.pipeline.opening import knowledge_base
-
-    wanted: list[str] = []
-    for name in names or [home.settings.search.mode]:
-        wanted.extend(_all_modes(home) if name == "all" else [name])
-    opened, systems = {}, []
-    for name in dict.fromkeys(wanted):
-        mode, summaries, number = parse_system(name)
-        if number not in opened:
-            snapshot = _published(home) if number is None else home.snapshots.load(number)
-            opened[number] = knowledge_base(home, snapshot), _corpus(home, snapshot)
-        base, corpus = opened[number]
-        systems.append(System(name, base, corpus, mode, summaries))
-    return systems
-
-
-def _published(home: "Home") -> "Snapshot":
-    from rag_assets.pipeline.opening import readable_snapshot
-
-    snapshot = readable_snapshot(home)
-    if snapshot is None:
-        raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
-    return snapshot
-
-
-def _corpus(home: "Home", snapshot: "Snapshot") -> "Corpus":
-    from rag_assets.evaluation.evidence import Corpus
-    from rag_assets.query import StoredTables
-
-    return Corpus(StoredTables(home.lake, snapshot.tables))
-
-
-def _all_modes(home: "Home") -> list[str]:
-    """All modes that the published version can be searched by."""
-    modes = [each for each in MODES if home.holds_graph or each not in _GRAPH_MODES]
-    return [*modes, "two_step:file"]
 
 
 def _print_figures(evaluation: "Evaluation", computed: "list[Figure]", dimensions: tuple[str, ...]) -> None:
@@ -208,20 +168,19 @@ def questions_new(
     if question_set.suffix.lower() == ".csv":
         raise click.UsageError(f"{question_set}: drafts are written as JSON Lines: name a .jsonl file")
     from rag_assets.evaluation.drafts import draft_questions
-    from rag_assets.evaluation.questions import question_line, read_questions
+    from rag_assets.evaluation.questions import add_drafts, read_questions
+    from rag_assets.pipeline.measuring import open_corpus
+    from rag_assets.pipeline.opening import published_snapshot
 
     home = open_home(context)
     there = question_set.exists() and question_set.stat().st_size > 0
     taken = read_questions(question_set) if there else []
-    corpus = _corpus(home, _published(home))
+    corpus = open_corpus(home, published_snapshot(home))
     if personas is None:
         drafts = draft_questions(corpus, count, taken, seed)
     else:
         drafts = _persona_questions(home, corpus, personas, taken)
-    with question_set.open("a", encoding="utf-8") as file:
-        if there and not question_set.read_bytes().endswith(b"\n"):
-            file.write("\n")
-        file.writelines(f"{question_line(each)}\n" for each in drafts)
+    add_drafts(question_set, drafts)
     say(f"{question_set}: {len(drafts)} drafts added; accept the good ones by `rag-assets questions accept`")
 
 
@@ -259,10 +218,12 @@ def questions_check(context: click.Context, question_set: Path) -> None:
     """Name the questions of FILE whose evidence the documents no longer hold."""
     from rag_assets.evaluation.evidence import Level
     from rag_assets.evaluation.questions import read_questions
+    from rag_assets.pipeline.measuring import open_corpus
+    from rag_assets.pipeline.opening import published_snapshot
 
     home = open_home(context)
     questions = read_questions(question_set)
-    targets = _corpus(home, _published(home)).targets(questions)
+    targets = open_corpus(home, published_snapshot(home)).targets(questions)
     stale = [(each, lost) for each in questions for lost in targets[each.id].gone]
     for question, lost in stale:
         gone = "the document" if lost in targets[question.id].missing[Level.DOCUMENT] else "the quote"

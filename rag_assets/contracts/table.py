@@ -21,6 +21,7 @@ class Table:
         fields: The columns. Each carries its description as field metadata.
         sharded: Whether rows are split by the hash of `document_id`.
         published: Whether published versions name it; else readers see it as it is now.
+        recorded: Whether its rows are records that no step of indexing makes, a shard a run.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Table:
     fields: tuple[pa.Field, ...]
     sharded: bool = True
     published: bool = True
+    recorded: bool = False
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -22,6 +22,7 @@ from rag_assets.contracts.enrichment_tables import (
     QUESTION_CLUSTERS,
     SYNTHETIC_QA,
 )
+from rag_assets.contracts.evaluation_tables import EVALUATION_RESULTS, EVALUATION_RUNS, EVALUATION_SCORES
 from rag_assets.contracts.graph_tables import (
     CLAIMS,
     COMMUNITIES,
@@ -97,6 +98,9 @@ TABLES: dict[str, Table] = {
         COMMUNITY_MEMBERS,
         COMMUNITY_REPORTS,
         MODEL_CALLS,
+        EVALUATION_RUNS,
+        EVALUATION_SCORES,
+        EVALUATION_RESULTS,
     )
 }
 
@@ -121,6 +125,9 @@ __all__ = [
     "ENTITY_INDEX",
     "ENTITY_MENTIONS",
     "ENTITY_MERGES",
+    "EVALUATION_RESULTS",
+    "EVALUATION_RUNS",
+    "EVALUATION_SCORES",
     "FILE_SUMMARIES",
     "META_KNOWLEDGE",
     "MODEL_CALLS",

@@ -8,11 +8,11 @@ nothing else would do.
 import dagster as dg
 
 from rag_assets.contracts.errors import StoreError
-from rag_assets.contracts.tables import TABLES
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shards_of_tags
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.instance import dagster_folder
+from rag_assets.pipeline.steps import STEPS
 from rag_assets.store.lake import SHARDS
 
 IN_PROCESS_TAG = "rag_assets/in_process"  # on runs inside `rag-assets index`: the folder of the home
@@ -50,7 +50,7 @@ def shards_of_other_runs(instance: dg.DagsterInstance, run_id: str) -> frozenset
 def writes_our_tables(run: dg.DagsterRun) -> bool:
     """Whether it is a run of the index job, or one that the UI launched over some of its assets."""
     selected = {key.to_user_string() for key in run.asset_selection or ()}
-    return run.job_name == INDEX_JOB.name or not selected.isdisjoint(TABLES)
+    return run.job_name == INDEX_JOB.name or any(table.name in selected for step in STEPS for table in step.tables)
 
 
 def _end_dead_runs(instance: dg.DagsterInstance, home: Home) -> None:

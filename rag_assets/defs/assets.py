@@ -8,7 +8,6 @@ import dagster as dg
 
 from rag_assets.contracts.errors import EvaluationError, InconsistencyError
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.contracts.tables import TABLES
 from rag_assets.defs.active_runs import shards_of_other_runs
 from rag_assets.defs.checks import ACCEPTED, STRUCTURE, accepted_result, step_check_specs, step_checks, structure_result
 from rag_assets.defs.io import StepFacts, model_facts, serving_spec, show_partition, table_result, table_spec
@@ -137,7 +136,7 @@ STEP_ASSETS: Mapping[str, dg.AssetsDefinition] = {step.name: step_assets(step) f
 
 
 @dg.asset(
-    deps=[*TABLES, *(step.asset for step in STEPS if step.index)],
+    deps=[name for step in STEPS for name in step.assets],
     group_name="serving",
     kinds={"lancedb", "parquet"},
     owners=["team:rag_assets"],

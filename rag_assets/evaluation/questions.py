@@ -7,11 +7,12 @@ CSV with the columns `question`, `answer` and `document`. What stays out: which 
 
 import csv
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
+from filelock import FileLock
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from rag_assets.contracts.errors import QueryError
@@ -20,6 +21,7 @@ from rag_assets.text.language import detect_language
 
 GLOBAL_TYPE = "global"  # about the whole collection: no passage alone answers it
 LIST_TYPE = "list"
+MOST_DRAFTS = 10_000  # of a set that drafts are added to: more than a person reads
 _MOST_ERROR_CHARS = 200
 
 _T = TypeVar("_T")
@@ -65,6 +67,7 @@ class Question:
         history: The questions of the conversation before it, the oldest first.
         note: For people.
         draft: Whether no person has accepted it yet.
+        purpose: `choosing` where settings, defaults or code were chosen by it: figures of what was chosen are too good.
     """
 
     id: _Text
@@ -77,6 +80,7 @@ class Question:
     history: _Named[tuple[str, ...]] = ()
     note: _Named[str] = ""
     draft: _Named[bool] = False
+    purpose: _Named[Literal["", "choosing", "testing"]] = ""
 
     @property
     def searched(self) -> bool:
@@ -131,17 +135,53 @@ def accept_questions(path: Path, ids: Collection[str] | None) -> list[str]:
     Raises:
         QueryError: An id is none of a draft, or the file cannot be read.
     """
-    drafts = [question.id for question in read_questions(path) if question.draft]
-    if unknown := sorted(set(ids or ()) - set(drafts)):
-        raise QueryError(f"{path}: no draft has the id {unknown[0]!r}")
-    accepted = [each for each in drafts if ids is None or each in ids]
-    records = [record for _, record in _json_lines(path)]
-    for record in records:
-        if record["id"] in accepted:
-            del record["draft"]
-    text = "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
-    write_atomically(path, text.encode())
+    with _lock(path):
+        drafts = [question.id for question in read_questions(path) if question.draft]
+        if unknown := sorted(set(ids or ()) - set(drafts)):
+            raise QueryError(f"{path}: no draft has the id {unknown[0]!r}")
+        accepted = [each for each in drafts if ids is None or each in ids]
+        records = [record for _, record in _json_lines(path)]
+        for record in records:
+            if record["id"] in accepted:
+                del record["draft"]
+        _write(path, records)
     return accepted
+
+
+def add_drafts(path: Path, drafts: Sequence[Question]) -> None:
+    """Add drafts to a JSON Lines file, which is made where there is none; all else in it stays as it is.
+
+    A draft takes the place of one with its id. A question that a person has accepted stays.
+
+    Raises:
+        QueryError: The file is no JSON Lines file, is too large, or cannot be read.
+        OSError: It cannot be written.
+    """
+    if path.suffix.lower() == ".csv" or path.is_dir():
+        raise QueryError(f"{path}: drafts are written as JSON Lines: name a .jsonl file")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _lock(path):
+        records = [record for _, record in _json_lines(path)] if path.exists() else []
+        at = {record.get("id"): number for number, record in enumerate(records)}
+        for draft in drafts:
+            record = json.loads(question_line(draft))
+            if draft.id not in at:
+                at[draft.id] = len(records)
+                records.append(record)
+            elif records[at[draft.id]].get("draft"):
+                records[at[draft.id]] = record
+        if sum(bool(record.get("draft")) for record in records) > MOST_DRAFTS:
+            raise QueryError(f"{path}: holds {MOST_DRAFTS:,} drafts: accept or remove some of them first")
+        _write(path, records)
+
+
+def _lock(path: Path) -> FileLock:
+    """Held while a set is read and written anew, so that no question is lost between the two."""
+    return FileLock(path.with_name(f".{path.name}.lock"))
+
+
+def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    write_atomically(path, "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records).encode())
 
 
 def question_line(question: Question) -> str:

@@ -38,6 +38,7 @@ class System:
         corpus: The documents of the same version.
         mode: How it is searched.
         summaries: Which summaries choose in `two_step`.
+        version: Number of the version; 0 where it does not matter.
     """
 
     name: str
@@ -45,6 +46,7 @@ class System:
     corpus: Corpus
     mode: str
     summaries: str = "page"
+    version: int = 0
 
 
 @dataclass(frozen=True)

@@ -181,6 +181,12 @@ def warnings(evaluation: Evaluation) -> list[str]:
     measure = "R@5" if "R@5" in evaluation.options.measures else next(iter(evaluation.options.measures), None)
     if level is not None and measure is not None and len(searched) > 1:
         lines.extend(_power(evaluation, level, measure, searched))
+    chosen = sum(question.purpose == "choosing" for question in evaluation.questions)
+    if chosen:
+        lines.append(
+            f"{chosen} of {len(evaluation.questions)} questions were used for choosing: other questions show how good "
+            "what was chosen by them is"
+        )
     drafts = sum(question.draft for question in evaluation.questions)
     if drafts:
         lines.append(f"{drafts} questions are drafts that nobody has accepted")

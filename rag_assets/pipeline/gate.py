@@ -1,25 +1,24 @@
 """The gate: a version is measured by accepted questions before readers see it, and held back where it answers worse.
 
-What a version reached is kept with it, so that a version of another embedder can be compared as well. What stays out:
-how versions are measured (`rag_assets.evaluation`) and published (`rag_assets.store.publish`).
+What a version reached is recorded, so that a version of another embedder can be compared as well. What stays out: how
+versions are measured (`rag_assets.evaluation`) and published (`rag_assets.store.publish`).
 """
 
 import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import EvaluationError, ModelError, QueryError, RagAssetsError, StoreError
 from rag_assets.contracts.tables import TABLES
+from rag_assets.pipeline.measuring import GATE, open_corpus, record
 from rag_assets.pipeline.opening import knowledge_base
-from rag_assets.store.files import write_atomically
 from rag_assets.store.integrity import schema_problems
-from rag_assets.store.sealed import sealed, unsealed
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.questions import Question
+    from rag_assets.evaluation.runs import Evaluation
     from rag_assets.pipeline.home import Home
     from rag_assets.store.snapshots import Snapshot
 
@@ -80,10 +79,12 @@ class _Measurement:
     Attributes:
         scores: By measure and question.
         failures: Why the language model did not answer, by question; such answers have no score.
+        run: The run that tells it; None where it was read from the records.
     """
 
     scores: Scores
     failures: Mapping[str, str] = field(default_factory=dict)
+    run: "Evaluation | None" = None
 
 
 class Gate:
@@ -102,6 +103,7 @@ class Gate:
         self.verdict: Verdict | None = None
         self._home = home
         self._settings = home.settings.evaluation
+        self._run: Evaluation | None = None
 
     def check(self, candidate: "Snapshot", current: "Snapshot | None") -> None:
         """Measure a version, and hold it back where it is worse than the one that readers see.
@@ -121,21 +123,28 @@ class Gate:
             _log.warning("accepted questions are not measured: %s", error)
         problems = self.verdict.problems if self.verdict is not None else ()
         if problems and self._settings.gate == "block" and self.overridden_by is None:
+            self._record(None)
             raise EvaluationError(
                 f"nothing is published, readers keep version {current.number if current else 'none'}: {self.verdict}; "
                 "`rag-assets publish --anyway` publishes it all the same"
             )
 
     def keep(self, published: "Snapshot") -> None:
-        """Keep what a version reached with it."""
-        if self.verdict is not None:
-            path = self._path(published.number)
-            path.parent.mkdir(exist_ok=True)
-            scores = {name: dict(values) for name, values in self.verdict.scores.items()}
-            write_atomically(path, sealed({"scores": scores}))
-            kept = {self._path(number) for number in self._home.snapshots.numbers()}
-            for other in set(path.parent.glob("*.json")) - kept:
-                other.unlink(missing_ok=True)
+        """Record what a version reached."""
+        self._record(published.number)
+
+    def _record(self, version: int | None) -> None:
+        if self._run is None or self._settings.questions is None:
+            return
+        from rag_assets.evaluation.records import recorded_runs
+        from rag_assets.evaluation.scores import figures
+
+        notes = [] if self.verdict is None else [str(self.verdict)]
+        last = next((row for row in recorded_runs(self._home.lake) if row["made_by"] == GATE), None)
+        if version is None and last and last["version"] is None and last["warnings"] == notes:
+            return  # it was held back before
+        versions = dict.fromkeys(self._run.systems, version)
+        record(self._home, self._run, figures(self._run), versions, self._settings.questions, GATE, notes)
 
     def _compared(self, candidate: "Snapshot", current: "Snapshot | None") -> Verdict | None:
         if self._settings.questions is None or self._settings.gate == "off":
@@ -146,48 +155,59 @@ class Gate:
         if not questions:
             return None
         after = self._measured(candidate, questions)
+        self._run = after.run
         before = self._before(current, questions) if current is not None else _Measurement({})
         return _verdict(questions, before, after)
 
     def _before(self, current: "Snapshot", questions: "list[Question]") -> _Measurement:
-        """What the version that readers see reaches; as it was kept, where it cannot be searched any more."""
+        """What the version that readers see reaches; as it was recorded, where it cannot be searched any more."""
         try:
             if self._has_declared_columns(current):
                 return self._measured(current, questions)
         except (ModelError, QueryError, StoreError) as error:  # as of another embedder, or a damaged file
-            _log.warning("version %d is compared by the figures kept with it: %s", current.number, error)
-        return _Measurement(self._kept(current.number))
+            _log.warning("version %d is compared by the figures recorded of it: %s", current.number, error)
+        return _Measurement(self._recorded(current.number))
 
     def _has_declared_columns(self, snapshot: "Snapshot") -> bool:
         """Whether no file has columns of an earlier release; such files read as empty."""
         tables = [(TABLES[name], versions) for name, versions in snapshot.tables.items() if name in TABLES]
         return not any(schema_problems(self._home.lake, table, versions) for table, versions in tables)
 
-    def _kept(self, number: int) -> Scores:
-        try:
-            scores: Scores = unsealed(self._path(number).read_bytes())["scores"]
-        except (OSError, ValueError, KeyError):  # it was published without a gate, or the file is damaged
-            return {}
-        return scores
+    def _recorded(self, number: int) -> Scores:
+        from rag_assets.evaluation.records import recorded_results, recorded_runs, value_of
+        from rag_assets.evaluation.runs import ANSWER
 
-    def _path(self, number: int) -> Path:
-        return self._home.path / "evaluation" / f"{number}.json"
+        try:
+            runs = [row for row in recorded_runs(self._home.lake) if (row["made_by"], row["version"]) == (GATE, number)]
+            rows = recorded_results(self._home.lake, runs[0]["run_id"]) if runs else []
+        except StoreError as error:
+            _log.warning("what version %d reached cannot be read: %s", number, error)
+            return {}
+        found = {
+            f"{level} {measure}": {
+                row["question_id"]: value_of(row, level, measure)
+                for row in rows
+                if not (level == ANSWER and row["failure"])
+            }
+            for level, measure in _MEASURES
+        }
+        return {name: {key: each for key, each in of.items() if not math.isnan(each)} for name, of in found.items()}
 
     def _measured(self, snapshot: "Snapshot", questions: "list[Question]") -> _Measurement:
-        from rag_assets.evaluation.evidence import Corpus, Level
+        from rag_assets.evaluation.evidence import Level
         from rag_assets.evaluation.runs import ANSWER, RunOptions, System, evaluate
-        from rag_assets.query import StoredTables
 
-        base, corpus = knowledge_base(self._home, snapshot), Corpus(StoredTables(self._home.lake, snapshot.tables))
+        base, corpus = knowledge_base(self._home, snapshot), open_corpus(self._home, snapshot)
         targets = corpus.targets(questions)
         asked = [each for each in questions if not targets[each.id].gone]
         if not asked:
             return _Measurement({})
-        system = System("version", base, corpus, self._home.settings.search.ask_mode)
+        mode = self._home.settings.search.ask_mode
+        system = System(mode, base, corpus, mode)
         options = RunOptions(("R@5",), (Level.PASSAGE,), answers=True)
         try:
             run = evaluate([system], asked, options)
-            replies = {key: result.reply for key, result in run.results["version"].items()}
+            replies = {key: result.reply for key, result in run.results[mode].items()}
             failures = {key: reply.failure for key, reply in replies.items() if reply and reply.failure}
         except ModelError as error:  # as where the budget is spent: searches are measured all the same
             run = evaluate([system], asked, replace(options, answers=False))
@@ -195,12 +215,12 @@ class Gate:
         scores = {
             f"{level} {measure}": {
                 question.id: value
-                for question, value in zip(asked, run.values("version", level, measure), strict=True)
+                for question, value in zip(asked, run.values(mode, level, measure), strict=True)
                 if not math.isnan(value) and not (level == ANSWER and question.id in failures)
             }
             for level, measure in _MEASURES
         }
-        return _Measurement(scores, failures)
+        return _Measurement(scores, failures, run)
 
 
 def _verdict(questions: "list[Question]", before: _Measurement, after: _Measurement) -> Verdict:

@@ -50,7 +50,7 @@ def open_version(
     from rag_assets.query.published import OpenVersion
 
     opened = Home(load_settings(**({} if home is None else {"home": Path(home)}), **settings))
-    snapshot = _published(opened)
+    snapshot = published_snapshot(opened)
     base = knowledge_base(opened, snapshot, hyde=hyde, rewriter=rewriter)
     return OpenVersion(snapshot, base, Contents(opened.lake, snapshot, partial(_calls, opened)))
 
@@ -93,6 +93,20 @@ def readable_snapshot(home: "Home") -> "Snapshot | None":
     return snapshot
 
 
+def published_snapshot(home: "Home") -> "Snapshot":
+    """The version that readers see, see `readable_snapshot`.
+
+    Raises:
+        QueryError: Nothing is published yet.
+        StoreError: Versions were published, and none can be read any more.
+    """
+    from rag_assets.contracts.errors import QueryError
+
+    if (snapshot := readable_snapshot(home)) is None:
+        raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
+    return snapshot
+
+
 def knowledge_base(
     home: "Home",
     snapshot: "Snapshot | None" = None,
@@ -115,7 +129,7 @@ def knowledge_base(
     from rag_assets.pipeline.language_models import query_model
     from rag_assets.query import KnowledgeBase, QueryModels, QueryOptions, StoredTables
 
-    snapshot = snapshot or _published(home)
+    snapshot = snapshot or published_snapshot(home)
     if snapshot.embedder != home.embedder.name:
         raise QueryError(
             f"{home.path} was indexed with {snapshot.embedder}, the settings name {home.embedder.name}; "
@@ -152,14 +166,6 @@ def reranker(home: "Home") -> "Reranker | None":
 def _calls(home: "Home", columns: "Sequence[str]") -> "pa.Table":
     """Columns of all calls of language models so far, with `call_id`."""
     return home.ledger().rows(columns=columns)
-
-
-def _published(home: "Home") -> "Snapshot":
-    from rag_assets.contracts.errors import QueryError
-
-    if (snapshot := readable_snapshot(home)) is None:
-        raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
-    return snapshot
 
 
 def _hyde_options(home: "Home") -> "HydeOptions":

@@ -381,6 +381,12 @@ class EvaluationSettings(_Section):
     questions: Path | None = Field(
         None, description="Question set whose accepted questions every new version is asked; none measures nothing."
     )
+    modes: tuple[str, ...] = Field(
+        (), description="What `rag-assets evaluate` and the job `evaluation` measure; none is `search.ask_mode`."
+    )
+    feedback: bool = Field(
+        True, description="Whether thumbs on the web page become draft questions of the set, or of `evaluation/` there."
+    )
     gate: Literal["off", "warn", "block"] = Field(
         "block",
         description="What happens where they are answered worse beyond the interval: `block` keeps the version back.",

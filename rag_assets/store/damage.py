@@ -241,7 +241,7 @@ class StoreDamage:
     def _unpublished_rows(self, marks: dict[str, str], *, thorough: bool) -> Iterator[Damage]:
         """Damage to the latest files that no manifest names: first sight tells what they are, if they can be read."""
         for table in TABLES.values():
-            remedy = "its rows are computed anew" if table.published else "its records are read from stored answers"
+            remedy = _remedy(table)
             if not table.published:
                 yield from self._lost_shards(table)
             for path in self._lake.paths(table):
@@ -264,7 +264,7 @@ class StoreDamage:
         there = self._lake.latest(table)
         for place in self.checksums.known(f"lake/{table.name}/"):
             if Path(place).parent.name not in there:
-                yield Damage(place, "it is missing", "its records are read from stored answers", Kind.ROWS)
+                yield Damage(place, "it is missing", _remedy(table), Kind.ROWS)
 
     def _vector_damage(self, readable: Sequence[Snapshot], named: set[str], *, thorough: bool) -> Iterator[Damage]:
         """Damage to files of LanceDB that no manifest names, and tables that cannot be opened."""
@@ -343,6 +343,12 @@ class StoreDamage:
             with suppress(OSError):
                 os.link(latest, path)
                 self.checksums.adopt([self._place(latest)])
+
+
+def _remedy(table: Table) -> str:
+    if table.recorded:
+        return "what it recorded of an evaluation is lost"
+    return "its rows are computed anew" if table.published else "its records are read from stored answers"
 
 
 def serving_as_noted(root: Path) -> bool:

@@ -7,9 +7,9 @@
 ```
 
 A version's folder holds hard links to the files of the lake, so it takes no space of its own and outlives their removal
-from the lake. It is made aside and never changed; the views name its files, so that a query reads one version. What
-stays out: which version readers see (`rag_assets.store.snapshots`), and SQL for strangers
-(`rag_assets.serve.sql.database`).
+from the lake. It is made aside and never changed, but for records of evaluations, which are added; the views name its
+files, so that a query reads one version. What stays out: which version readers see (`rag_assets.store.snapshots`), and
+SQL for strangers (`rag_assets.serve.sql.database`).
 """
 
 import os
@@ -65,6 +65,9 @@ class PublishedTables:
                         versions = tables.get(table.name, {}) if table.published else None
                         self._link(table, versions, aside / table.name)
                     aside.rename(folder)
+            for table in TABLES.values():
+                if table.recorded:
+                    self._link(table, None, folder / table.name)
             location = folder / _LOCATION
             if not (location.exists() and location.read_text("utf-8") == str(folder)):
                 _make_database(folder, number, published_at)
@@ -147,16 +150,18 @@ class PublishedTables:
 
     def _link(self, table: Table, versions: Versions | None, folder: Path) -> None:
         """Give a table's files the names of their shards; a table without rows gets one empty file, for its columns."""
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         chosen = self._lake.latest(table) if versions is None else versions
         for shard, path in zip(sorted(chosen), self._lake.paths(table, chosen), strict=True):
+            if (folder / f"{shard}.parquet").exists():  # a record that was linked before
+                continue
             try:
                 os.link(path, folder / f"{shard}.parquet")
             except OSError as error:
                 if error.errno not in NO_LINKS:
                     raise
                 shutil.copyfile(path, folder / f"{shard}.parquet")
-        if not chosen:
+        if not chosen and not (folder / "empty.parquet").exists():
             pq.write_table(table.schema.empty_table(), folder / "empty.parquet")
 
 

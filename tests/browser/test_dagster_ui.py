@@ -40,7 +40,8 @@ FILES = {
 }
 INDEXES = {"chunk_index", "summary_index", "question_index"}
 GRAPH = {each.name for each in vars(graph_tables).values() if isinstance(each, Table)}  # switched off
-ASSETS = {*TABLES, *INDEXES, "snapshot"} - GRAPH
+RECORDS = {name for name, table in TABLES.items() if table.recorded}  # there is no question set
+ASSETS = {*TABLES, *INDEXES, "snapshot"} - GRAPH - RECORDS
 TOKEN = "a token of the tests"
 SHOWN = {"Authorization": f"Bearer {TOKEN}"}
 STARTED_WITHIN, DONE_WITHIN = 120, 180

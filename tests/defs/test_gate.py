@@ -1,6 +1,5 @@
 """A version that answers accepted questions worse is not published, unless a person says so."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from rag_assets.cli import main
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNKS
 from rag_assets.evaluation.questions import Evidence, Question, question_line
+from rag_assets.evaluation.records import recorded_results, recorded_runs, value_of
 from rag_assets.pipeline.gate import Gate, Verdict
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
@@ -107,8 +107,12 @@ def test_a_worse_version_is_held_back_until_a_person_publishes_it(measured: Home
     passed, description = check_descriptions(measured)[0]
     assert not passed
     assert description.startswith("published anyway by ")
-    scores = json.loads((measured.path / "evaluation" / "2.json").read_text("utf-8"))["scores"]
-    assert set(scores["passage R@5"].values()) == {0.0}
+    runs = recorded_runs(measured.lake)
+    assert [row["version"] for row in runs] == [2, None, 1]
+    results = recorded_results(measured.lake, runs[0]["run_id"])
+    assert {value_of(row, "passage", "R@5") for row in results} == {0.0}
+    measured_again = run(measured, "evaluate", "--mode", "hybrid", "--level", "passage")
+    assert "the gate held back a version 1 times by this set, so it was used for choosing" in measured_again.output
 
 
 def test_a_question_whose_document_is_gone_holds_nothing_back(measured: Home) -> None:

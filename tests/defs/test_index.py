@@ -386,12 +386,13 @@ def test_vectors_of_gone_documents_can_be_restored_without_the_model(
 
 
 def test_every_table_has_an_asset_that_explains_itself() -> None:
-    graph = build_definitions(HomeResource(load_settings(graph={"enabled": True}))).resolve_asset_graph()
+    settings = load_settings(graph={"enabled": True}, evaluation={"questions": "questions.jsonl"})
+    graph = build_definitions(HomeResource(settings)).resolve_asset_graph()
     specs = {key.to_user_string(): node for key, node in ((k, graph.get(k)) for k in graph.get_all_asset_keys())}
     assert specs.keys() == {*TABLES, *INDEXES, "snapshot"}
     for name, node in specs.items():
         assert node.description, name
-        assert node.group_name in {"parsing", "enrichment", "graph", "serving"}, name
+        assert node.group_name in {"parsing", "enrichment", "graph", "serving", "evaluation"}, name
         assert node.owners, name
         assert node.kinds & {"parquet", "lancedb"}, name
         assert name == "snapshot" or "dagster/column_schema" in node.metadata, name

@@ -1,0 +1,109 @@
+"""What was recorded of a knowledge base over its versions, as a table and a picture for people.
+
+What stays out: the records themselves (`rag_assets.evaluation.records`).
+"""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from rag_assets.evaluation.records import Row, recorded_runs, recorded_scores
+from rag_assets.evaluation.scores import ALL
+from rag_assets.evaluation.statistics import Interval
+from rag_assets.evaluation.tables import shown
+from rag_assets.store.lake import Lake
+
+MAIN = (("passage", "R@5"), ("answer", "correct"))
+_RUNS_SHOWN = 30
+_WIDTH, _HEIGHT, _MARGIN = 640.0, 220.0, 36.0
+_COLOURS = ("#0969da", "#bf8700")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run of one system with its main figures.
+
+    Attributes:
+        run: Its row of `evaluation_runs`.
+        figures: In the order of `MAIN`; None where it was not measured.
+    """
+
+    run: Row
+    figures: tuple[Interval | None, ...]
+
+
+def history(lake: Lake, count: int = _RUNS_SHOWN) -> list[Point]:
+    """The last runs, the latest first.
+
+    Raises:
+        StoreError: A file is damaged.
+    """
+    runs = recorded_runs(lake)[:count]
+    scores = recorded_scores(lake, {run["run_id"] for run in runs}, (ALL,))
+    found = {
+        (row["run_id"], row["system"], row["level"], row["measure"]): Interval(
+            row["mean"], row["low"], row["high"], row["question_count"]
+        )
+        for row in scores
+    }
+    return [Point(run, tuple(found.get((run["run_id"], run["system"], *measure)) for measure in MAIN)) for run in runs]
+
+
+def history_markdown(points: Sequence[Point]) -> str:
+    """A Markdown table, the latest run first."""
+    heads = ["evaluated", "version", "system", "made by", "set", "questions", *(" ".join(each) for each in MAIN)]
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    for point in points:
+        run = point.run
+        cells = [
+            f"{run['evaluated_at']:%Y-%m-%d %H:%M}",
+            _version(run),
+            run["system"],
+            run["made_by"],
+            run["question_set"],
+            str(run["question_count"]),
+            *("" if each is None else shown(each) for each in point.figures),
+        ]
+        lines.append("| " + " | ".join(escape(cell).replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) if points else "nothing was evaluated yet"
+
+
+def history_picture(points: Sequence[Point]) -> str:
+    """A Markdown image of the main figures with their intervals, the latest run on the right."""
+    ordered = list(reversed(points))
+    step = (_WIDTH - 2 * _MARGIN) / max(1, len(ordered))
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}">',
+        '<g font-family="sans-serif" font-size="10" fill="#57606a">',
+        f'<rect width="{_WIDTH:g}" height="{_HEIGHT:g}" fill="#ffffff"/>',
+    ]
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y = _y(share)
+        parts.append(f'<path d="M{_MARGIN:g} {y:.1f}H{_WIDTH - _MARGIN:g}" stroke="#d0d7de"/>')
+        parts.append(f'<text x="{_MARGIN - 4:g}" y="{y + 3:.1f}" text-anchor="end">{share:g}</text>')
+    for place, point in enumerate(ordered):
+        middle = _MARGIN + (place + 0.5) * step
+        for number, figure in enumerate(point.figures):
+            if figure is not None:
+                x, label = middle + 5 * number - 2.5, f"{' '.join(MAIN[number])} {shown(figure)}, {point.run['system']}"
+                parts.append(
+                    f'<g stroke="{_COLOURS[number]}" fill="{_COLOURS[number]}"><title>{escape(label)}</title>'
+                    f'<path d="M{x:.1f} {_y(figure.low):.1f}V{_y(figure.high):.1f}"/>'
+                    f'<circle cx="{x:.1f}" cy="{_y(figure.mean):.1f}" r="3"/></g>'
+                )
+        label = escape(_version(point.run))
+        parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 18:g}" text-anchor="middle">{label}</text>')
+    for number, measure in enumerate(MAIN):
+        x, label = _MARGIN + 130 * number, " ".join(measure)
+        parts.append(f'<text x="{x:g}" y="12" fill="{_COLOURS[number]}">● {label}</text>')
+    svg = "".join([*parts, "</g></svg>"])
+    return f"![history](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
+
+
+def _y(share: float) -> float:
+    return _HEIGHT - _MARGIN - share * (_HEIGHT - 2 * _MARGIN + 12)
+
+
+def _version(run: Row) -> str:
+    return "held back" if run["version"] is None else str(run["version"])

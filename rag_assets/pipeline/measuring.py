@@ -1,0 +1,185 @@
+"""Measuring a knowledge base by questions: what names of systems mean, its question set, and its records.
+
+For the command `evaluate`, the Dagster asset and the gate. What stays out: measuring itself (`rag_assets.evaluation`).
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.modes import GRAPH_GLOBAL_MODE, GRAPH_LOCAL_MODE, MODES
+from rag_assets.pipeline.opening import knowledge_base, published_snapshot
+
+if TYPE_CHECKING:
+    from rag_assets.evaluation.evidence import Corpus
+    from rag_assets.evaluation.questions import Question
+    from rag_assets.evaluation.runs import Evaluation, Progress, System
+    from rag_assets.evaluation.scores import Figure
+    from rag_assets.pipeline.home import Home
+    from rag_assets.store.snapshots import Snapshot
+
+_GRAPH_MODES = (GRAPH_LOCAL_MODE, GRAPH_GLOBAL_MODE)
+JOB, COMMAND, GATE = "job", "evaluate", "gate"  # what makes runs
+
+
+def open_systems(home: "Home", names: Sequence[str]) -> "list[System]":
+    """What names mean, each once; versions are opened once.
+
+    Args:
+        home: The knowledge base.
+        names: Modes, as `two_step:file` or `hybrid@3`, or `all`.
+
+    Raises:
+        QueryError: Nothing is published, or a name means nothing.
+        StoreError: There is no such version.
+    """
+    from rag_assets.evaluation.runs import System, parse_system
+
+    wanted: list[str] = []
+    for name in names:
+        wanted.extend(_all_modes(home) if name == "all" else [name])
+    opened, systems = {}, []
+    for name in dict.fromkeys(wanted):
+        mode, summaries, number = parse_system(name)
+        if number not in opened:
+            snapshot = published_snapshot(home) if number is None else home.snapshots.load(number)
+            opened[number] = knowledge_base(home, snapshot), open_corpus(home, snapshot), snapshot.number
+        base, corpus, version = opened[number]
+        systems.append(System(name, base, corpus, mode, summaries, version))
+    return systems
+
+
+def open_corpus(home: "Home", snapshot: "Snapshot") -> "Corpus":
+    """The documents of a version, as evidence names them."""
+    from rag_assets.evaluation.evidence import Corpus
+    from rag_assets.query import StoredTables
+
+    return Corpus(StoredTables(home.lake, snapshot.tables))
+
+
+def measured_modes(home: "Home") -> tuple[str, ...]:
+    """The modes that the knowledge base is measured in where nobody names any."""
+    return home.settings.evaluation.modes or (home.settings.search.ask_mode,)
+
+
+def question_set(home: "Home") -> Path:
+    """The question set of the settings.
+
+    Raises:
+        QueryError: There is none.
+    """
+    path = home.settings.evaluation.questions
+    if path is None:
+        raise QueryError(
+            "there is no question set: name one, or set evaluation.questions (RAG_EVALUATION__QUESTIONS); "
+            "`rag-assets questions new FILE` drafts one from your documents"
+        )
+    return path
+
+
+def accepted_questions(path: Path, qrels: Path | None = None, *, drafts: bool = False) -> "list[Question]":
+    """The questions of a set that a person has accepted.
+
+    Args:
+        path: The set.
+        qrels: Judgements of TREC for it.
+        drafts: Take the others as well.
+
+    Raises:
+        QueryError: It cannot be read, or there are none.
+    """
+    from rag_assets.evaluation.questions import read_questions
+
+    questions = [each for each in read_questions(path, qrels) if drafts or not each.draft]
+    if not questions:
+        raise QueryError(
+            f"{path}: all questions are drafts: accept them by `rag-assets questions accept`, or say --drafts"
+        )
+    return questions
+
+
+def run_warnings(home: "Home", evaluation: "Evaluation", path: Path) -> list[str]:
+    """What a reader of the figures has to know, in one line each.
+
+    Args:
+        home: The knowledge base.
+        evaluation: The run.
+        path: The question set.
+    """
+    from rag_assets.evaluation.records import recorded_runs
+    from rag_assets.evaluation.scores import warnings
+
+    lines = warnings(evaluation)
+    own = home.settings.evaluation.questions
+    if own is not None and own.absolute() == path.absolute():
+        held = sum(
+            row["made_by"] == GATE and row["version"] is None and row["question_set"] == path.name
+            for row in recorded_runs(home.lake)
+        )
+        if held:
+            lines.append(f"the gate held back a version {held} times by this set, so it was used for choosing")
+    return lines
+
+
+def record(
+    home: "Home",
+    evaluation: "Evaluation",
+    figures: "Sequence[Figure]",
+    versions: Mapping[str, int | None],
+    path: Path,
+    made_by: str,
+    warnings: Sequence[str] = (),
+) -> str:
+    """Record a run, and show it to other programs as well.
+
+    Args:
+        home: The knowledge base.
+        evaluation: The run.
+        figures: Its figures, by all dimensions.
+        versions: By system, the version that was asked; None of one that was held back.
+        path: The question set.
+        made_by: `JOB`, `COMMAND` or `GATE`.
+        warnings: What a reader of the figures has to know.
+
+    Returns:
+        Id of the run.
+    """
+    from rag_assets.evaluation.records import RunFacts, record_run
+
+    name, embedder = path.resolve().name, home.embedder.name
+    facts = RunFacts(made_by, name, versions, home.language_model_name, embedder, warnings)
+    run_id = record_run(home.lake, evaluation, figures, facts)
+    home.snapshots.settle()
+    return run_id
+
+
+def measure(home: "Home", progress: "Progress") -> str:
+    """Ask the accepted questions of the knowledge base's set in its modes, answers included, and record the run.
+
+    Args:
+        home: The knowledge base.
+        progress: Told the number of questions that were asked, all systems together.
+
+    Returns:
+        Id of the run.
+
+    Raises:
+        QueryError: There is no question set, or nothing is published.
+        ModelError: A model failed.
+    """
+    from rag_assets.evaluation.runs import RunOptions, evaluate
+    from rag_assets.evaluation.scores import figures
+
+    path = question_set(home)
+    systems = open_systems(home, measured_modes(home))
+    evaluation = evaluate(systems, accepted_questions(path), RunOptions(answers=True), progress)
+    notes = run_warnings(home, evaluation, path)
+    versions = {each.name: each.version for each in systems}
+    return record(home, evaluation, figures(evaluation), versions, path, JOB, notes)
+
+
+def _all_modes(home: "Home") -> list[str]:
+    """All modes that the published version can be searched by."""
+    modes = [each for each in MODES if home.holds_graph or each not in _GRAPH_MODES]
+    return [*modes, "two_step:file"]

@@ -1,0 +1,21 @@
+-- Main figures of evaluations with their 95 % intervals, the latest run first.
+SELECT
+    r.evaluated_at,
+    r.version,
+    r.mode,
+    r.made_by,
+    r.question_set,
+    r.question_count,
+    s.level,
+    s.measure,
+    s.mean,
+    s.low,
+    s.high,
+    s.question_count AS judged_count,
+    r.choosing_count,
+    r.run_id,
+    r.system
+FROM evaluation_runs AS r
+JOIN evaluation_scores AS s USING (run_id, system)
+WHERE s.dimension = 'all' AND s.level <> 'cost'
+ORDER BY r.evaluated_at DESC, r.run_id, r.system, s.level, s.measure

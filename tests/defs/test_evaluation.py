@@ -1,0 +1,119 @@
+"""The assets of evaluations: the published version is asked accepted questions, and what came stands in tables."""
+
+import base64
+import json
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_assets.cli import main
+from rag_assets.defs.code_location import build_definitions
+from rag_assets.defs.evaluation import EVALUATION_JOB
+from rag_assets.defs.resources import HomeResource
+from rag_assets.evaluation.questions import Evidence, Question, question_line
+from rag_assets.evaluation.records import recorded_results, recorded_runs
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
+
+RUNS = dg.AssetKey("evaluation_runs")
+TEXTS = {"token": "A token is valid for 30 minutes.", "backup": "The backup is taken at 3 a.m."}
+QUESTIONS = (
+    Question("token", "How long is a token valid?", "en", "rule", True, (Evidence("token.md", quote=TEXTS["token"]),)),
+    Question(
+        *("backup", "When is the backup taken?", "en", "fact", True),
+        *((Evidence("backup.md", quote=TEXTS["backup"]),), (("3 a.m.",),)),
+        purpose="choosing",
+    ),
+    Question("weather", "明日の大阪の天気予報は？", answerable=False),
+)
+
+
+def run(home: Home, *arguments: object) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home.path), *map(str, arguments)])
+
+
+@pytest.fixture
+def measured(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A small knowledge base with a question set, one version of which the gate measured."""
+    folder, path = Path(home.settings.sources[0]), tmp_path / "questions.jsonl"
+    for name, text in TEXTS.items():
+        (folder / f"{name}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
+    path.write_text("".join(f"{question_line(each)}\n" for each in QUESTIONS), encoding="utf-8")
+    monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
+    monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "fulltext")
+    indexed = run(home, "index", folder)
+    assert indexed.exit_code == 0, indexed.output
+    return Home(load_settings(home=home.path, sources=home.settings.sources))
+
+
+def test_runs_of_gate_job_and_command_stand_in_tables_with_intervals(
+    measured: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [gated] = recorded_runs(measured.lake)
+    assert (gated["made_by"], gated["version"], gated["mode"]) == ("gate", 1, "fulltext")
+    monkeypatch.setenv("RAG_EVALUATION__MODES", json.dumps(["fulltext", "vector"]))
+    home = Home(load_settings(home=measured.path, sources=measured.settings.sources))
+    index_run = build_definitions(HomeResource(home.settings)).resolve_job_def("index_sources")
+    assert not [name for name in index_run.nodes if "evaluation" in name.name]
+    with dg.instance_for_test() as instance:
+        job = build_definitions(HomeResource(home.settings)).resolve_job_def(EVALUATION_JOB.name)
+        result = job.execute_in_process(instance=instance)
+        [event] = [each for each in result.get_asset_materialization_events() if each.asset_key == RUNS]
+        metadata = event.step_materialization_data.materialization.metadata
+    shown = {name: str(each.value) for name, each in metadata.items()}
+    assert shown["rows_added"] == "2"
+    assert "| 1 | vector | job | questions.jsonl | 3 |" in shown["history"]
+    picture = base64.b64decode(shown["picture"].partition("base64,")[2].rstrip(")")).decode()
+    assert picture.startswith("<svg")
+    assert picture.count("<circle") == 6  # two figures of three systems
+    assert "1 of 3 questions were used for choosing" in shown["warnings"]
+    command = run(home, "evaluate", "--mode", "hybrid", "--level", "passage", "--json")
+    assert command.exit_code == 0, command.output
+    figure = next(each for each in json.loads(command.stdout)["figures"] if each["measure"] == "R@5")
+    assert any("used for choosing" in line for line in json.loads(command.stdout)["warnings"])
+    runs = recorded_runs(home.lake)
+    assert [(row["made_by"], row["system"]) for row in runs] == [
+        *(("evaluate", "hybrid"), ("job", "fulltext"), ("job", "vector"), ("gate", "fulltext"))
+    ]
+    assert {row["set_digest"] for row in runs} == {gated["set_digest"]}
+    [token, _, weather] = recorded_results(home.lake, runs[0]["run_id"])
+    assert token["expected"] == [
+        {"document": "token.md", "place": "", "quote": TEXTS["token"], "alternative": False, "indexed": True}
+    ]
+    assert token["results"][0]["relevant"]
+    assert TEXTS["token"] in token["results"][0]["text"]
+    assert (weather["results"], weather["outcome"]) == ([], None)
+    columns = "mean, low, high, version, choosing_count"
+    query = f"SELECT {columns} FROM evaluation_history WHERE mode = 'hybrid' AND measure = 'R@5'"
+    asked = run(home, "sql", "--json", query)
+    assert asked.exit_code == 0, asked.output
+    expected = [figure["mean"], figure["low"], figure["high"], 1, 1]
+    assert list(json.loads(asked.stdout).values()) == expected
+    stable = home.path / "published" / "current" / "rag_assets.duckdb"
+    with duckdb.connect(str(stable), read_only=True) as connection:
+        values = connection.execute(
+            "SELECT run_id, value FROM evaluation_values WHERE question_id = 'token' AND measure = 'R@5' "
+            "AND level = 'passage' ORDER BY run_id, system"
+        ).fetchall()
+        changes = connection.execute("SELECT count(*) FROM evaluation_version_changes").fetchone()
+    assert [value for _, value in values] == [1.0] * 4
+    assert {key for key, _ in values} == {row["run_id"] for row in runs}
+    assert changes == (0,)
+
+
+def test_a_set_of_ones_own_is_recorded_where_that_is_asked_for(measured: Home, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text(question_line(QUESTIONS[0]) + "\n", encoding="utf-8")
+    assert run(measured, "evaluate", other).exit_code == 0
+    assert len(recorded_runs(measured.lake)) == 1
+    assert run(measured, "evaluate", other, "--record").exit_code == 0
+    assert recorded_runs(measured.lake)[0]["question_set"] == "other.jsonl"
+
+
+def test_without_a_set_it_is_said_how_to_have_one(sample_home: Path) -> None:
+    refused = CliRunner().invoke(main, ["--home", str(sample_home), "evaluate"])
+    assert refused.exit_code == 1
+    assert "set evaluation.questions (RAG_EVALUATION__QUESTIONS)" in refused.stderr
