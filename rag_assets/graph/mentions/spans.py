@@ -173,7 +173,6 @@ class KnownNames:
 
 
 _COMPOUND = re.compile(f"[A-Za-z0-9_{KATAKANA}{KANJI}]")
-_ASCII = re.compile(r"[A-Za-z0-9_]")
 _BEFORE = frozenset("各同当本該全他")
 _AFTER = frozenset("等側用毎別内外上中時後前間的様宛")
 
