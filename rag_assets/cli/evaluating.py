@@ -1,22 +1,27 @@
 """The commands `evaluate`, how good the knowledge base is, and `questions`, by which questions that is told."""
 
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_assets.cli.console import open_home, print_json, print_table, say
-from rag_assets.contracts.errors import QueryError
+from rag_assets.cli.console import complain, open_home, print_json, print_table, say
+from rag_assets.contracts.errors import ModelError, QueryError
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus
+    from rag_assets.evaluation.judges.results import JudgeOptions
     from rag_assets.evaluation.questions import Question
-    from rag_assets.evaluation.runs import Evaluation
+    from rag_assets.evaluation.runs import Evaluation, System
     from rag_assets.evaluation.scores import ComparedSystems, Figure
     from rag_assets.evaluation.tables import TextTable
     from rag_assets.pipeline.home import Home
 
 _LEVELS = ("document", "page", "passage")
+_JUDGES = ("grading", "preference", "claims", "faithfulness")
 _DIMENSIONS = ("type", "language", "format", "length")
 _CHANGES_SHOWN = 5
 
@@ -36,6 +41,20 @@ _CHANGES_SHOWN = 5
 @click.option("--by", "dimensions", type=click.Choice(_DIMENSIONS), multiple=True, help="Tell questions apart [type].")
 @click.option("--measure", "measures", multiple=True, help="Measure, as nDCG@20; the first is that of --by [R@5].")
 @click.option("--answers", is_flag=True, help="Answer the questions as well, as `ask` does.")
+@click.option(
+    "--judge",
+    "judges",
+    type=click.Choice(_JUDGES),
+    multiple=True,
+    help="Have a language model judge the answers, repeatable; preference compares modes with A, or the first one.",
+)
+@click.option("--repetitions", type=click.IntRange(1, 50), default=5, show_default=True, help="Of preference.")
+@click.option(
+    "--labelled",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Labelled pairs that the judge is checked by [those of the package].",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before the judge is called.")
 @click.option("--drafts", is_flag=True, help="Ask draft questions, too.")
 @click.option("--record/--no-record", default=None, help="Keep the run in the tables of evaluations [without SET].")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -52,11 +71,15 @@ def evaluate(
     levels: tuple[str, ...],
     dimensions: tuple[str, ...],
     measures: tuple[str, ...],
+    judges: tuple[str, ...],
+    repetitions: int,
+    labelled: Path | None,
     html: Path | None,
     trec: Path | None,
     beir: Path | None,
     *,
     answers: bool,
+    yes: bool,
     drafts: bool,
     record: bool | None,
     as_json: bool,
@@ -82,16 +105,22 @@ def evaluate(
     systems = measuring.open_systems(home, [*modes, *(compare or ())] or usual)
     chosen = tuple(Level(each) for each in _LEVELS if each in levels) or tuple(Level)
     by = dimensions or ("type",)
-    options = RunOptions(tuple(dict.fromkeys((*measures, *MEASURES))), chosen, answers)
+    judging = None  # what a judge lacks is said before minutes are spent
+    if judges:
+        judging = _judge(home), _judge_options(judges, systems, compare, labelled, repetitions)
+    named_measures = tuple(dict.fromkeys((*measures, *MEASURES)))
+    options = RunOptions(named_measures, chosen, answers or bool(judges), bool(judges))
     with progress_display() as display:
         evaluation = run(systems, questions, options, display.phase("asking questions"))
+    judged = _judged(*judging, evaluation, asks=not yes) if judging else _Judged(evaluation)
+    evaluation = judged.evaluation
     if trec is not None:
         write_evaluation(evaluation, trec)
     if beir is not None:
         write_beir(evaluation, systems[0].corpus.stored, beir)
     computed = figures(evaluation)
     comparisons = [compared(evaluation, *compare, headline_names(evaluation))] if compare else []
-    notes = measuring.run_warnings(home, evaluation, question_set)
+    notes = [*measuring.run_warnings(home, evaluation, question_set), *judged.notes]
     versions = {each.name: each.version for each in systems}
     recorded = record if record is not None else named_set is None
     if recorded:
@@ -99,16 +128,103 @@ def evaluate(
     if html is not None:
         with html.open("w", encoding="utf-8") as page:
             page.writelines(
-                report_page(f"{question_set.name} on {home.path}", evaluation, computed, comparisons, notes)
+                report_page(
+                    f"{question_set.name} on {home.path}", evaluation, computed, comparisons, notes, judged.tables
+                )
             )
     if as_json:
-        print_json(as_record(evaluation, computed, comparisons, notes))
+        print_json(as_record(evaluation, computed, comparisons, notes, judged.record))
     else:
         _print_figures(evaluation, computed, by)
+        for table in judged.tables:
+            _print(table)
         for comparison in comparisons:
             _print_comparison(comparison)
         for note in notes:
             say(f"note: {note}")
+    if judged.stopped is not None:
+        complain(
+            f"{judged.stopped}; nothing is judged, but what was paid for is stored: run the command again to go on"
+        )
+        context.exit(1)
+
+
+def _judge_options(
+    judges: tuple[str, ...],
+    systems: "list[System]",
+    compare: tuple[str, str] | None,
+    labelled: Path | None,
+    repetitions: int,
+) -> "JudgeOptions":
+    from rag_assets.evaluation.judges.calibration import Judge, labelled_pairs
+    from rag_assets.evaluation.judges.results import JudgeOptions
+
+    base = compare[0] if compare else systems[0].name
+    if "preference" in judges and all(each.name == base for each in systems):
+        raise click.UsageError("--judge preference compares modes: give --compare A B, or --mode several times")
+    chosen = tuple(Judge(each) for each in _JUDGES if each in judges)
+    return JudgeOptions(chosen, labelled_pairs(labelled), base, repetitions)
+
+
+def _judge(home: "Home") -> "Home":
+    """The knowledge base with the judge for its language model, which can be reached."""
+    from rag_assets.pipeline.language_models import check_language_model, judge_home
+
+    judge = judge_home(home)
+    check_language_model(judge)
+    return judge
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A run with what a judge said of it, if any.
+
+    Attributes:
+        evaluation: The run, with judgements among its values.
+        notes: What a reader has to know of them.
+        tables: What they say of the whole.
+        record: The same for JSON.
+        stopped: Why the judge could not go on to the end, so that there are none.
+    """
+
+    evaluation: "Evaluation"
+    notes: Sequence[str] = ()
+    tables: "Sequence[TextTable]" = ()
+    record: Mapping[str, Any] | None = None
+    stopped: ModelError | None = None
+
+
+def _judged(judge: "Home", options: "JudgeOptions", evaluation: "Evaluation", *, asks: bool) -> _Judged:
+    """The run as the judge sees it, after what that costs was said."""
+    from rag_assets.cli.progress import progress_display
+    from rag_assets.evaluation.judges.results import (
+        judge_evaluation,
+        judge_record,
+        judge_tables,
+        judge_warnings,
+        with_judgements,
+    )
+    from rag_assets.pipeline.language_models import language_model
+    from rag_assets.pipeline.plan import plan_calls
+
+    plan = plan_calls(judge, lambda model: judge_evaluation(model, evaluation, options))
+    read, written = (sum(getattr(step, name) for step in plan.steps) for name in ("input_tokens", "output_tokens"))
+    say(
+        f"judge {plan.model}: {plan.calls:,} calls to make, {sum(step.stored for step in plan.steps):,} stored; about "
+        f"{read:,} tokens read, {written:,} written, {plan.cost_usd:.4f} USD",
+        err=True,
+    )
+    if plan.note:
+        say(plan.note, err=True)
+    if asks and plan.calls and sys.stdin.isatty() and not click.confirm("Go on?", default=False, err=True):
+        return _Judged(evaluation)
+    try:
+        with progress_display() as display:
+            judgements = judge_evaluation(language_model(judge, repeats=True), evaluation, options, display.phase)
+    except ModelError as error:
+        return _Judged(evaluation, stopped=error)
+    tables, notes = list(judge_tables(judgements)), judge_warnings(judgements)
+    return _Judged(with_judgements(evaluation, judgements), notes, tables, judge_record(judgements))
 
 
 def _print_figures(evaluation: "Evaluation", computed: "list[Figure]", dimensions: tuple[str, ...]) -> None:

@@ -50,6 +50,7 @@ def report_page(
     figures: Sequence[Figure],
     comparisons: Sequence[ComparedSystems],
     warnings: Sequence[str],
+    judged: Sequence[TextTable] = (),
 ) -> Iterator[str]:
     """The page, in pieces.
 
@@ -59,6 +60,7 @@ def report_page(
         figures: Its figures, by all dimensions.
         comparisons: Systems compared.
         warnings: What a reader has to know.
+        judged: What a judge said of the whole.
     """
     yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
@@ -66,6 +68,8 @@ def report_page(
     yield f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body><h1>{_text(title)}</h1>"
     yield f"<ul>{''.join(f'<li class=note>{_text(line)}</li>' for line in warnings)}</ul>"
     for table in overview_tables(evaluation, figures):
+        yield _table(table)
+    for table in judged:
         yield _table(table)
     level, measure = main_measure(evaluation)
     yield "<h2>Where it fails</h2>"
@@ -175,7 +179,11 @@ def _answers(evaluation: Evaluation, question: Question) -> Iterator[str]:
         failure = f"<p class=bad>{_text(reply.failure)}</p>" if reply.failure else ""
         yield f"<details><summary>{_text(system)} answered: <span class={style}>{outcome}</span>"
         yield f" <span class=dim>{_text(result.mode)}</span></summary><p class=text>{_text(reply.text)}</p>"
-        yield f"<ul>{cited}</ul>{failure}</details>"
+        yield f"<ul>{cited}</ul>{failure}"
+        for judge, lines in result.reasons.items():
+            said = "".join(f"<li>{_text(line)}</li>" for line in lines)
+            yield f"<details><summary class=dim>judged: {_text(judge)}</summary><ul>{said}</ul></details>"
+        yield "</details>"
 
 
 def _comparison(comparison: ComparedSystems) -> Iterator[str]:

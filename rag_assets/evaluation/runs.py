@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.ports import Turn
 from rag_assets.evaluation.evidence import Corpus, Level, Target
+from rag_assets.evaluation.judges.material import JudgedAnswer
 from rag_assets.evaluation.judging import judge_answer
 from rag_assets.evaluation.metrics import measured, parse_measure
 from rag_assets.evaluation.questions import Question
@@ -57,12 +58,14 @@ class RunOptions:
         measures: Names of the measures of rankings, see `rag_assets.evaluation.metrics`.
         levels: What searches are asked for.
         answers: Whether questions are answered as well.
+        judged: Whether answers are kept with their passages, for a judge.
         k: Results of a search; None for what the measures need.
     """
 
     measures: tuple[str, ...] = MEASURES
     levels: tuple[Level, ...] = tuple(Level)
     answers: bool = False
+    judged: bool = False
     k: int | None = None
 
     @property
@@ -120,10 +123,12 @@ class QuestionResult:
 
     Attributes:
         mode: How it was searched; the mode that `auto` chose.
-        values: By level, or `answer`, and measure; nan where a measure says nothing of the question.
+        values: By level, `answer` or judge, and measure; nan where a measure says nothing of the question.
         found: By level, the results, best first.
         milliseconds: By level, or `answer`, the time it took.
         reply: The answer, where one was asked for.
+        material: The same as judges read it, where it is kept for them.
+        reasons: By judge, why it said so, in lines for people.
         input_tokens: Of calls of language models.
         output_tokens: Written by them.
         cost_usd: US dollars.
@@ -134,6 +139,8 @@ class QuestionResult:
     found: dict[Level, tuple[Place, ...]] = field(default_factory=dict)
     milliseconds: dict[str, float] = field(default_factory=dict)
     reply: Reply | None = None
+    material: JudgedAnswer | None = None
+    reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
@@ -149,6 +156,7 @@ class Evaluation:
         targets: By system and question, what was to be found.
         results: By system and question, what came.
         passages: The beginning of the passages found, by system and id.
+        judged: Measures of a language model that judged the answers, by what it was asked for.
     """
 
     questions: tuple[Question, ...]
@@ -156,6 +164,7 @@ class Evaluation:
     targets: Mapping[str, Mapping[str, Target]]
     results: Mapping[str, Mapping[str, QuestionResult]]
     passages: Mapping[str, str]
+    judged: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -167,7 +176,7 @@ class Evaluation:
 
         Args:
             system: Its name.
-            level: A level, or `answer`.
+            level: A level, `answer`, or what a judge was asked for.
             measure: As in `R@5`.
             questions: Questions whose values are wanted, in this order; None for all.
         """
@@ -260,6 +269,7 @@ def _asked(
         _count(result, answer.trace.calls)
         result.values[ANSWER] = judge_answer(question, answer, target)
         result.reply = _reply(answer, passages)
+        result.material = JudgedAnswer.of(answer) if options.judged else None
     return result
 
 

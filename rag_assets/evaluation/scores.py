@@ -11,6 +11,9 @@ from statistics import stdev
 import numpy as np
 
 from rag_assets.evaluation.evidence import Level, Target
+from rag_assets.evaluation.judges.calibration import Judge
+from rag_assets.evaluation.judges.grading import BEST
+from rag_assets.evaluation.judges.preference import POINTS
 from rag_assets.evaluation.judging import ANSWER_MEASURES
 from rag_assets.evaluation.questions import Question
 from rag_assets.evaluation.runs import ANSWER, Evaluation
@@ -30,6 +33,12 @@ COARSE = 0.1  # difference that a set should be able to show
 SEED = 20
 COST = "cost"  # what time, tokens and dollars stand under, beside the levels
 ALL = "all"
+_BOUNDS: Mapping[str, float] = {
+    COST: math.inf,
+    Judge.CLAIMS: math.inf,
+    Judge.GRADING: float(BEST),
+    Judge.PREFERENCE: POINTS[1],
+}
 
 Group = Callable[[Question, Target], str]
 
@@ -47,7 +56,7 @@ class Figure:
 
     Attributes:
         system: Whose it is.
-        level: A level, `answer` or `cost`.
+        level: A level, `answer`, what a judge was asked for, or `cost`.
         measure: As in `R@5`, `right` or `milliseconds`.
         dimension: What questions are told apart by, as in `type`; `all` for all questions.
         group: Which of them, as in `list`.
@@ -121,7 +130,9 @@ def figures(evaluation: Evaluation, dimensions: Sequence[str] = tuple(GROUPS), s
                 if values:
                     labels.append((system, COST, measure, dimension, group))
                     columns.append(values)
-    return [Figure(*label, interval) for label, interval in zip(labels, _intervals(columns, seed), strict=True)]
+    bounds = [_BOUNDS.get(level, 1.0) for _, level, *_ in labels]
+    intervals = bootstrap_intervals(columns, seed=seed, bounds=bounds) if columns else []
+    return [Figure(*label, interval) for label, interval in zip(labels, intervals, strict=True)]
 
 
 def measures_of(evaluation: Evaluation) -> list[tuple[str, str]]:
@@ -129,7 +140,9 @@ def measures_of(evaluation: Evaluation) -> list[tuple[str, str]]:
     named: list[tuple[str, str]] = [
         (level.value, name) for level in evaluation.options.levels for name in evaluation.options.measures
     ]
-    return [*named, *((ANSWER, name) for name in ANSWER_MEASURES)] if evaluation.options.answers else named
+    if evaluation.options.answers:
+        named += [(ANSWER, name) for name in ANSWER_MEASURES]
+    return [*named, *((judge, name) for judge, names in evaluation.judged.items() for name in names)]
 
 
 def compared(
@@ -225,10 +238,6 @@ def _costs(evaluation: Evaluation, system: str, questions: Sequence[Question]) -
         costs["output_tokens"] = [float(result.output_tokens) for result in results]
         costs["cost_usd"] = [result.cost_usd for result in results]
     return costs
-
-
-def _intervals(columns: Sequence[Sequence[float]], seed: int) -> list[Interval]:
-    return bootstrap_intervals(columns, seed=seed) if columns else []
 
 
 def _length(target: Target) -> str:

@@ -79,7 +79,8 @@ def bootstrap_interval(
 ) -> Interval:
     """Mean of values with a percentile bootstrap interval over questions.
 
-    Of shares that are all 0 or all 1 every resample is the same; they get the exact interval of Clopper and Pearson.
+    Of shares that are all 0 or all 1 every resample is the same; they get the exact interval of Clopper and Pearson,
+    and so do values that are all 0 or all at another bound.
 
     Args:
         values: One value a question; nan (nothing to judge) is left out.
@@ -96,9 +97,20 @@ def bootstrap_interval(
 
 
 def bootstrap_intervals(
-    columns: Sequence[Sequence[float]], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
+    columns: Sequence[Sequence[float]],
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    bounds: Sequence[float] | None = None,
 ) -> list[Interval]:
     """The intervals of many columns of values, each as `bootstrap_interval` gives it; those of a length at once.
+
+    Args:
+        columns: Values.
+        level: Share of the resampled means within the interval.
+        resamples: Number of resamples.
+        seed: Seed of the resampling.
+        bounds: The largest possible value of each column, infinite where there is none; None for shares, 1.
 
     Raises:
         ValueError: A column has no values.
@@ -111,9 +123,10 @@ def bootstrap_intervals(
         tail = (1 - level) / 2
         for index, low, high in zip(same, *np.quantile(means, [tail, 1 - tail], axis=0), strict=True):
             mean = float(cleaned[index].mean())
-            if mean in {0.0, 1.0} and float(np.ptp(cleaned[index])) == 0.0:
+            bound = bounds[index] if bounds else 1.0
+            if mean in {0.0, bound} and math.isfinite(bound) and float(np.ptp(cleaned[index])) == 0.0:
                 edge = (tail) ** (1 / length)
-                low, high = (edge, 1.0) if mean else (0.0, 1 - edge)  # noqa: PLW2901
+                low, high = (bound * edge, bound) if mean else (0.0, bound * (1 - edge))  # noqa: PLW2901
             intervals[index] = Interval(mean, float(low), float(high), length)
     return [intervals[index] for index in range(len(columns))]
 

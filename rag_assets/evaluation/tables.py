@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag_assets.evaluation.evidence import Level
+from rag_assets.evaluation.judges.calibration import Judge
 from rag_assets.evaluation.judging import ANSWER_MEASURES
 from rag_assets.evaluation.runs import ANSWER, MEASURES, Evaluation, QuestionResult
 from rag_assets.evaluation.scores import ALL, COST, ComparedSystems, Figure
@@ -26,6 +27,16 @@ MEANINGS: Mapping[str, str] = {
     "MAP@k": "mean of the precision wherever evidence is reached",
     "P@k": "share of the first k results that hold evidence",
     **ANSWER_MEASURES,
+    "recall": "grade of 100: the passages hold what the question needs",
+    "precision": "grade of 100: the passages have to do with the question",
+    "specificity": "grade of 100: the answer keeps to what was asked, definitely",
+    "breadth": "grade of 100: it covers all aspects",
+    "depth": "grade of 100: it gives details, reasons and connections",
+    "relevancy": "grade of 100: it is of use to the one who asks",
+    "claims": "facts that an answer states",
+    "clusters 0.5": "the same, those counted once that lie within this distance of each other (1 - ROUGE-L)",
+    "faithful": "share of the sentences with a citation that follow from what they cite",
+    "cited": "share of the sentences that cite something",
 }
 
 
@@ -57,25 +68,26 @@ def shown_amount(interval: Interval) -> str:
 
 
 def overview_tables(evaluation: Evaluation, figures: Sequence[Figure]) -> Iterator[TextTable]:
-    """A table a level, and one of answers, with a row a system."""
+    """A table a level, one of answers, and one of each judge that reads one answer at a time, with a row a system."""
     overall = {(each.system, each.level, each.measure): each.interval for each in figures if each.dimension == ALL}
-    for level in (*reversed(evaluation.options.levels), ANSWER):
+    for level in (*reversed(evaluation.options.levels), ANSWER, *single_judges(evaluation)):
         measures = _headline(evaluation, level)
         present = [name for name in measures if any((each, level, name) in overall for each in evaluation.systems)]
         if not present:
             continue
+        form = shown_amount if level in {Judge.GRADING, Judge.CLAIMS} else shown
         extra = [name for name in _amounts(level) if any((each, COST, name) in overall for each in evaluation.systems)]
         rows = tuple(
             (
                 system,
-                *(_cell(overall.get((system, level, name)), shown) for name in present),
+                *(_cell(overall.get((system, level, name)), form) for name in present),
                 *(_cell(overall.get((system, COST, name)), shown_amount) for name in extra),
             )
             for system in evaluation.systems
         )
         searched = sum(question.searched for question in evaluation.questions)
         count = len(evaluation.questions) if level == ANSWER else searched
-        title = f"{level.title()}s, {count} questions"
+        title = f"Judged: {level}" if level in evaluation.judged else f"{level.title()}s, {count} questions"
         yield TextTable(title, ("mode", *present, *(name.split()[0] for name in extra)), rows)
 
 
@@ -122,8 +134,14 @@ def main_measure(evaluation: Evaluation) -> tuple[Level, str]:
 
 def headline_names(evaluation: Evaluation) -> list[str]:
     """Level and measure of the figures that come first."""
-    levels = (*reversed(evaluation.options.levels), *((ANSWER,) if evaluation.options.answers else ()))
+    answers = (ANSWER,) if evaluation.options.answers else ()
+    levels = (*reversed(evaluation.options.levels), *answers, *single_judges(evaluation))
     return [f"{level} {name}" for level in levels for name in _headline(evaluation, level)]
+
+
+def single_judges(evaluation: Evaluation) -> list[str]:
+    """What a judge was asked for, but for the comparison of answers."""
+    return [judge for judge in evaluation.judged if judge != Judge.PREFERENCE]
 
 
 def meanings(names: Sequence[str]) -> list[str]:
@@ -138,9 +156,19 @@ def as_record(
     figures: Sequence[Figure],
     comparisons: Sequence[ComparedSystems],
     warnings: Sequence[str],
+    judge: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The whole run for JSON; what says nothing of a question is left out."""
+    """The whole run for JSON; what says nothing of a question is left out.
+
+    Args:
+        evaluation: The run.
+        figures: Its figures.
+        comparisons: Systems compared.
+        warnings: What a reader has to know.
+        judge: What a judge said of the whole, where there was one (`judge_record`).
+    """
     return {
+        **({"judge": dict(judge)} if judge else {}),
         "figures": [_figure_record(each) for each in figures],
         "comparisons": [
             {
@@ -191,6 +219,8 @@ def _result_record(result: QuestionResult) -> dict[str, Any]:
             "model": result.reply.model,
             "failure": result.reply.failure,
         }
+    if result.reasons:
+        record["reasons"] = {judge: list(lines) for judge, lines in result.reasons.items()}
     if result.input_tokens or result.output_tokens:
         record |= {
             "input_tokens": result.input_tokens,
@@ -203,6 +233,8 @@ def _result_record(result: QuestionResult) -> dict[str, Any]:
 def _headline(evaluation: Evaluation, level: Level | str) -> tuple[str, ...]:
     if level == ANSWER:
         return ANSWER_HEADLINE
+    if level in evaluation.judged:
+        return evaluation.judged[level]
     measures = evaluation.options.measures
     asked = (name for name in measures if name not in MEASURES)
     return tuple(dict.fromkeys((measures[0], *asked, *(name for name in HEADLINE if name in measures))))

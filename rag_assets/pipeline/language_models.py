@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from rag_assets.contracts.errors import SettingsError
 from rag_assets.pipeline.home import Home
 
 if TYPE_CHECKING:
@@ -14,13 +15,16 @@ if TYPE_CHECKING:
 _FITTING: "WeakSet[Home]" = WeakSet()  # whose provider takes the schemas of all answers
 
 
-def language_model(home: Home, run_id: str | None = None, patience_seconds: float = math.inf) -> "LanguageModel":
+def language_model(
+    home: Home, run_id: str | None = None, patience_seconds: float = math.inf, *, repeats: bool = False
+) -> "LanguageModel":
     """The language model that the settings name.
 
     Args:
         home: The knowledge base.
         run_id: Dagster run that asks; None outside a run.
         patience_seconds: How long a provider that cannot answer is tried, at most.
+        repeats: Whether what is refused, empty or broken is asked again outside a run, too.
 
     Raises:
         SettingsError: The settings do not fit, or the provider does not take what a step of a run asks.
@@ -34,7 +38,7 @@ def language_model(home: Home, run_id: str | None = None, patience_seconds: floa
     chosen, ledger = home.settings.language_model, home.ledger(run_id)
     budget = Budget(ledger, chosen.budget_usd, chosen.run_budget_usd)
     choice = replace(home.options.language_model, patience_seconds=patience_seconds)
-    if run_id is None:  # a person waits for the answer to a query
+    if run_id is None and not repeats:  # a person waits for the answer to a query
         choice = replace(choice, repeats=NO_REPEATS)
     return load_language_model(choice, ledger, budget)
 
@@ -52,6 +56,33 @@ def query_model(home: Home, name: str = "") -> "LanguageModel | None":
     chosen = own.model_copy(update={"batch": "never", "model": name or own.model})
     asked = Home(home.settings.model_copy(update={"language_model": chosen}))
     return language_model(asked, patience_seconds=home.settings.search.model_patience_seconds)
+
+
+def judge_home(home: Home) -> Home:
+    """The same knowledge base with the judge of answers for its language model.
+
+    Raises:
+        SettingsError: There is neither a judge nor a language model.
+    """
+    own, chosen = home.settings.language_model, home.settings.evaluation.judge
+    named: dict[str, object] = {}
+    if chosen.model:
+        another = chosen.provider not in {"", own.provider} or chosen.base_url not in {"", own.base_url}
+        named = {name: getattr(chosen, name) for name in ("model", "context_tokens")}
+        if another:
+            provider = chosen.provider or own.provider
+            named |= {"provider": provider, "base_url": chosen.base_url, "api_key": chosen.api_key}
+        elif chosen.api_key is not None:
+            named["api_key"] = chosen.api_key
+    if chosen.temperature is not None:
+        named["temperature"] = chosen.temperature
+    judge = own.model_copy(update=named)
+    if judge.provider == "extractive":
+        raise SettingsError(
+            "answers are judged by a language model, and there is none: set evaluation.judge.provider and "
+            "evaluation.judge.model, or language_model.provider"
+        )
+    return Home(home.settings.model_copy(update={"language_model": judge}))
 
 
 def check_language_model(home: Home) -> None:

@@ -4,7 +4,7 @@ counts.
 
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.generation import Completion, Request, request_key
+from rag_assets.contracts.ports import LanguageModel
 from rag_assets.models.catalogue import ModelFacts
 from rag_assets.pipeline.freshness import changes_to_index, step_facts
 from rag_assets.pipeline.language_models import check_language_model, language_model
@@ -151,6 +152,18 @@ def make_plan(home: "Home") -> Plan:
     if any(step.calls and step.step in FORESEEN_STEPS for step in model.steps.values()):
         notes.append(_FORESEEN_NOTE)
     return _priced(home, model, marks, documents, notes)
+
+
+def plan_calls(home: "Home", ask: Callable[[LanguageModel], object]) -> Plan:
+    """What work with the language model would cost, without a call.
+
+    Args:
+        home: The knowledge base.
+        ask: The work; what it makes of made-up answers is not looked at.
+    """
+    model, unknown = _planning_model(home)
+    ask(_asking(home, model))
+    return _priced(home, model, "", 0, _notes(home, _calibrated(home, model) or unknown))
 
 
 def save_plan(home: "Home", plan: Plan) -> None:

@@ -375,8 +375,35 @@ class ServeSettings(_Section):
     sql_result_bytes: int = Field(16 << 20, ge=1 << 16, description="Size of its result as JSON, in bytes.")
 
 
+class JudgeSettings(_Section):
+    """Which language model judges answers; all else is as for `language_model`."""
+
+    provider: str = Field(
+        "",
+        pattern="^(|anthropic|openai|vllm)$",
+        description="Whose model judges answers in `evaluate --judge`; empty for that of `language_model`, with its "
+        "address and key.",
+    )
+    model: str = Field("", description="The model that judges; empty for the language model itself.")
+    base_url: str = Field("", description="Address of its server, where it is another.")
+    api_key: SecretStr | None = Field(None, description="Its key, where it is another; only from the environment.")
+    context_tokens: int = Field(0, ge=0, description="Tokens of prompt and judgement; 0 takes the catalogue's.")
+    temperature: float | None = Field(None, ge=0, le=2, description="Of sampling; unset leaves it as it is.")
+
+    @field_validator("base_url")
+    @classmethod
+    def _no_password(cls, value: str) -> str:
+        return _without_password(value)
+
+    @model_validator(mode="after")
+    def _model_is_named(self) -> Self:
+        if (self.provider or self.base_url) and not self.model:
+            raise ValueError("another provider or server needs evaluation.judge.model, the name of a model")
+        return self
+
+
 class EvaluationSettings(_Section):
-    """How a version is measured before readers see it."""
+    """How a version is measured before readers see it, and who judges answers."""
 
     questions: Path | None = Field(
         None, description="Question set whose accepted questions every new version is asked; none measures nothing."
@@ -391,6 +418,7 @@ class EvaluationSettings(_Section):
         "block",
         description="What happens where they are answered worse beyond the interval: `block` keeps the version back.",
     )
+    judge: JudgeSettings = JudgeSettings()
 
 
 class OperationSettings(_Section):
@@ -419,10 +447,11 @@ class OperationSettings(_Section):
     )
 
 
-SECRETS: tuple[tuple[str, str], ...] = (
+SECRETS: tuple[tuple[str, ...], ...] = (
     ("parsing", "passwords"),
     ("embedding", "api_key"),
     ("language_model", "api_key"),
+    ("evaluation", "judge", "api_key"),
     ("serve", "token"),
 )
 _SHORT_NAMES = {
@@ -491,9 +520,13 @@ class Settings(BaseSettings):
         del dotenv_settings, file_secret_settings
         path = Path(os.environ.get("RAG_CONFIG") or "rag_assets.toml")
         file_settings = TomlConfigSettingsSource(settings_cls, toml_file=path)
-        for section, name in SECRETS:
-            if name in file_settings.toml_data.get(section, {}):
-                raise ValueError(f"{path}: {section}.{name}: expected in the environment, found in the file")
+        for *sections, name in SECRETS:
+            values = file_settings.toml_data
+            for section in sections:
+                values = values.get(section, {})
+            if name in values:
+                place = ".".join((*sections, name))
+                raise ValueError(f"{path}: {place}: expected in the environment, found in the file")
         if re.search(r"://[^/@]*:[^/@]*@", str(file_settings.toml_data.get("state_url", ""))):
             raise ValueError(f"{path}: state_url: expected in the environment (RAG_STATE_URL), as it holds a password")
         short_names: dict[str, dict[str, Any]] = {}
