@@ -71,7 +71,7 @@ def home_of(url: str, folder: Path, **settings: Any) -> Home:
     """A home whose language model is the server at an address; a call costs 0.0011 US dollars."""
     (folder / "models.toml").write_text(CATALOGUE)
     chosen = {"provider": "openai", "model": "judge", "base_url": f"{url}/v1", "catalogue": folder / "models.toml"}
-    return Home(load_settings(home=folder / "home", language_model={**chosen, "attempts": 1, **settings}))
+    return Home(load_settings(home=folder / "home", language_model={**chosen, "attempts": 5, **settings}))
 
 
 def judge_of(server: ScriptedServer, folder: Path, **settings: Any) -> LanguageModel:

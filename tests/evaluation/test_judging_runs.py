@@ -76,7 +76,7 @@ def files(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(files: Path, url: str, *arguments: str, **environment: str) -> Result:
     named = {"PROVIDER": "openai", "MODEL": "judge", "BASE_URL": f"{url}/v1", "API_KEY": "sk-secret"}
     settings = {f"RAG_EVALUATION__JUDGE__{name}": value for name, value in named.items()}
-    settings |= {"RAG_LANGUAGE_MODEL__CATALOGUE": str(files / "models.toml"), "RAG_LANGUAGE_MODEL__ATTEMPTS": "1"}
+    settings |= {"RAG_LANGUAGE_MODEL__CATALOGUE": str(files / "models.toml"), "RAG_LANGUAGE_MODEL__ATTEMPTS": "5"}
     command = ["--home", str(files / "home"), "evaluate", str(files / "questions.jsonl")]
     labelled = ["--labelled", str(files / "pairs.jsonl")]
     return CliRunner().invoke(main, [*command, *labelled, *arguments], env={**settings, **environment})
