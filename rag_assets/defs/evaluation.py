@@ -34,10 +34,8 @@ def evaluation(
         "history": dg.MetadataValue.md(history_markdown(points)),
         "picture": dg.MetadataValue.md(history_picture(points)),
     }
-    for point in points:
-        if point.run["run_id"] == run_id:
-            warnings = "\n".join(f"- {line}" for line in point.run["warnings"]) or "none"
-            facts["warnings"] = dg.MetadataValue.md(warnings)
+    warnings = next((point.run.warnings for point in points if point.run.run_id == run_id), ())
+    facts["warnings"] = dg.MetadataValue.md("\n".join(f"- {line}" for line in warnings) or "none")
     for table in _TABLES:
         rows = base.lake.row_count(table, run_id)
         shown = facts if table is EVALUATION_RUNS else {"run_id": run_id}

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from rag_assets.evaluation.records import Row, recorded_runs, recorded_scores
-from rag_assets.evaluation.scores import ALL
+from rag_assets.evaluation.recorded import MAIN, RecordedRun, RecordedSystem, runs
 from rag_assets.evaluation.statistics import Interval
 from rag_assets.evaluation.tables import shown
 from rag_assets.store.lake import Lake
 
-MAIN = (("passage", "R@5"), ("answer", "correct"))
 _RUNS_SHOWN = 30
 _WIDTH, _HEIGHT, _MARGIN = 640.0, 220.0, 36.0
 _COLOURS = ("#0969da", "#bf8700")
@@ -22,32 +20,33 @@ _COLOURS = ("#0969da", "#bf8700")
 
 @dataclass(frozen=True)
 class Point:
-    """A run of one system with its main figures.
+    """A system of a run with its main figures.
 
     Attributes:
-        run: Its row of `evaluation_runs`.
+        run: The run.
+        system: What it measured.
         figures: In the order of `MAIN`; None where it was not measured.
     """
 
-    run: Row
+    run: RecordedRun
+    system: RecordedSystem
     figures: tuple[Interval | None, ...]
 
 
 def history(lake: Lake, count: int = _RUNS_SHOWN) -> list[Point]:
-    """The last runs, the latest first.
+    """The systems of the last runs, the latest first.
 
     Raises:
         StoreError: A file is damaged.
     """
-    runs = recorded_runs(lake)[:count]
-    scores = recorded_scores(lake, {run["run_id"] for run in runs}, (ALL,))
-    found = {
-        (row["run_id"], row["system"], row["level"], row["measure"]): Interval(
-            row["mean"], row["low"], row["high"], row["question_count"]
-        )
-        for row in scores
-    }
-    return [Point(run, tuple(found.get((run["run_id"], run["system"], *measure)) for measure in MAIN)) for run in runs]
+    points = []
+    for run in runs(lake, count):
+        found = {
+            (each.system, each.level, each.measure): Interval(each.mean, each.low, each.high, each.count)
+            for each in run.figures
+        }
+        points += [Point(run, each, tuple(found.get((each.system, *one)) for one in MAIN)) for each in run.systems]
+    return points
 
 
 def history_markdown(points: Sequence[Point]) -> str:
@@ -57,12 +56,12 @@ def history_markdown(points: Sequence[Point]) -> str:
     for point in points:
         run = point.run
         cells = [
-            f"{run['evaluated_at']:%Y-%m-%d %H:%M}",
-            _version(run),
-            run["system"],
-            run["made_by"],
-            run["question_set"],
-            str(run["question_count"]),
+            run.evaluated_at,
+            _version(point.system),
+            point.system.system,
+            run.made_by,
+            run.question_set,
+            str(run.question_count),
             *("" if each is None else shown(each) for each in point.figures),
         ]
         lines.append("| " + " | ".join(escape(cell).replace("|", "\\|") for cell in cells) + " |")
@@ -86,13 +85,13 @@ def history_picture(points: Sequence[Point]) -> str:
         middle = _MARGIN + (place + 0.5) * step
         for number, figure in enumerate(point.figures):
             if figure is not None:
-                x, label = middle + 5 * number - 2.5, f"{' '.join(MAIN[number])} {shown(figure)}, {point.run['system']}"
+                x, label = middle + 5 * number - 2.5, f"{' '.join(MAIN[number])} {shown(figure)}, {point.system.system}"
                 parts.append(
                     f'<g stroke="{_COLOURS[number]}" fill="{_COLOURS[number]}"><title>{escape(label)}</title>'
                     f'<path d="M{x:.1f} {_y(figure.low):.1f}V{_y(figure.high):.1f}"/>'
                     f'<circle cx="{x:.1f}" cy="{_y(figure.mean):.1f}" r="3"/></g>'
                 )
-        label = escape(_version(point.run))
+        label = escape(_version(point.system))
         parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 18:g}" text-anchor="middle">{label}</text>')
     for number, measure in enumerate(MAIN):
         x, label = _MARGIN + 130 * number, " ".join(measure)
@@ -105,5 +104,5 @@ def _y(share: float) -> float:
     return _HEIGHT - _MARGIN - share * (_HEIGHT - 2 * _MARGIN + 12)
 
 
-def _version(run: Row) -> str:
-    return "held back" if run["version"] is None else str(run["version"])
+def _version(system: RecordedSystem) -> str:
+    return "held back" if system.version is None else str(system.version)

@@ -94,13 +94,13 @@ def record_run(lake: Lake, evaluation: Evaluation, figures: Sequence[Figure], fa
     return run_id
 
 
-def recorded_runs(lake: Lake) -> list[Row]:
-    """Rows of `evaluation_runs`, the latest run first; the systems of a run in the order of their names.
+def recorded_runs(lake: Lake, run_id: str | None = None) -> list[Row]:
+    """Rows of `evaluation_runs`, of one run or of all, the latest first; its systems in the order of their names.
 
     Raises:
         StoreError: A file is damaged.
     """
-    rows: list[Row] = lake.read(EVALUATION_RUNS).to_pylist()
+    rows: list[Row] = lake.read(EVALUATION_RUNS, None if run_id is None else [run_id]).to_pylist()
     return sorted(rows, key=lambda row: row["run_id"], reverse=True)
 
 

@@ -78,6 +78,16 @@ def question_set(home: "Home") -> Path:
     return path
 
 
+def feedback_file(home: "Home") -> Path | None:
+    """Where draft questions from the web page go: to the question set, where drafts can be added to it; else a file of
+    the home. None where none are taken.
+    """
+    if not home.settings.evaluation.feedback:
+        return None
+    path = home.settings.evaluation.questions
+    return path if path is not None and path.suffix == ".jsonl" else home.path / "evaluation" / "feedback.jsonl"
+
+
 def accepted_questions(path: Path, qrels: Path | None = None, *, drafts: bool = False) -> "list[Question]":
     """The questions of a set that a person has accepted.
 

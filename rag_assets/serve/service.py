@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rag_assets.contracts.errors import RagAssetsError, StoreError
 from rag_assets.contracts.modes import MODES
@@ -38,6 +39,7 @@ class ServeOptions:
         waiting: Requests of each kind that may wait for their turn; more are sent away.
         sql: What one SQL query may take.
         defaults: Of a search or a question.
+        feedback: File of the question set that thumbs on answers are added to; None where they are not taken.
     """
 
     token: str | None
@@ -51,6 +53,7 @@ class ServeOptions:
     waiting: int
     sql: SqlLimits
     defaults: SearchDefaults
+    feedback: Path | None = None
 
 
 @dataclass

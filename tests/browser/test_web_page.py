@@ -15,6 +15,7 @@ from api_server import TOKEN, RunningServer, running
 from click.testing import CliRunner
 
 from rag_assets.cli import main
+from rag_assets.evaluation.questions import Evidence, Question, question_line, read_questions
 from rag_assets.query.ask.answers import Answer, Sentence, SentenceCitation, Source
 from rag_assets.query.results import Citation, Hit, Trace, to_json
 from rag_assets.text.plain import printable
@@ -45,7 +46,15 @@ The Lantern Register is printed in Vienna. Mira Kovacs lives in Vienna.
 VIEWS = (
     *("/", "/compare", "/documents", "/documents?status=failed", "/communities", "/documents/none.md"),
     *("/documents/specs/specs/token.xlsx", "/pages/specs/specs/token.xlsx?page=1#cells=A5:B6"),
-    "/pages/specs/receipt.pdf?page=1",
+    *("/pages/specs/receipt.pdf?page=1", "/evaluation"),
+)
+QUESTIONS = (
+    Question(
+        *("token", "トークンの有効期限は？", "ja", "number", True),
+        (Evidence("token.xlsx", "Login", "トークンの有効期限"),),
+        (("3600",),),
+    ),
+    Question("weather", "明日の大阪の天気予報は？", "ja", "unanswerable", answerable=False, purpose="choosing"),
 )
 FAULTS = Path(__file__).with_name("page_faults.js").read_text("utf-8").strip().rstrip(";")
 
@@ -98,7 +107,16 @@ def server(tmp_path_factory: pytest.TempPathFactory, models_folder: Path, chromi
     arguments = ["--home", str(home), "index", f"specs={folder / 'specs'}"]
     result = CliRunner().invoke(main, arguments, env={"RAG_GRAPH__ENABLED": "true", "RAG_PARSING__WORKERS": "1"})
     assert result.exit_code == 0, result.output
-    settings = {"RAG_SERVE__REQUESTS_PER_MINUTE": "0", "RAG_API_TOKEN": TOKEN}
+    path = folder / "questions.jsonl"
+    path.write_text("".join(f"{question_line(each)}\n" for each in QUESTIONS), encoding="utf-8")
+    modes = ["--mode", "fulltext", "--mode", "vector", "--answers", "--record"]
+    result = CliRunner().invoke(main, ["--home", str(home), "evaluate", str(path), *modes])
+    assert result.exit_code == 0, result.output
+    settings = {
+        "RAG_SERVE__REQUESTS_PER_MINUTE": "0",
+        "RAG_API_TOKEN": TOKEN,
+        "RAG_EVALUATION__QUESTIONS": str(path),
+    }
     with running(home, folder / "log.jsonl", **settings) as found:
         yield found
 
@@ -377,6 +395,59 @@ def test_modes_are_compared_side_by_side(visitor: Visitor) -> None:
     page.get_by_label("With answers").check()
     page.get_by_role("button", name="Compare").click()
     page.get_by_text("Quoted as it stands").first.wait_for()
+
+
+def test_an_evaluation_is_looked_into_down_to_what_was_expected_and_came(visitor: Visitor) -> None:
+    page = visitor.open("/evaluation")
+    row = page.get_by_role("row").filter(has_text="vector")
+    assert re.search(r"version 1\s+questions.jsonl ⚠ used for choosing\s+command\s+2\s", row.inner_text())
+    row.get_by_role("link").click()
+    page.get_by_role("heading", level=2, name="Where it fails").wait_for()
+    assert "1 of 2 questions were used for choosing" in page.get_by_role("main").inner_text()
+    assert re.search(
+        r"fulltext\s+version 1\s+1 \[[\d.]+, 1\]\*", page.get_by_role("region", name="Passages").inner_text()
+    )
+    assert page.get_by_role("region", name="Answers, correct: Type").get_by_role("row").count() == 3
+    page.get_by_label("Type", exact=True).select_option("number")
+    page.get_by_role("link", name="トークンの有効期限は？").click()
+    expected = page.get_by_role("region", name="Expected")
+    expected.wait_for()
+    assert "token.xlsx › Login" in expected.inner_text()
+    side = page.get_by_role("region", name="fulltext, version 1")
+    assert "✓ holds the evidence" in side.inner_text()
+    assert "right" in side.inner_text()
+    assert page.evaluate(FAULTS) == []
+    side.get_by_role("link").first.click()
+    page.get_by_role("cell", name="3600 秒").wait_for()
+
+
+def test_two_modes_are_compared_on_the_questions_that_both_were_asked(visitor: Visitor) -> None:
+    page = visitor.open("/evaluation")
+    page.get_by_role("button", name="Compare").click()
+    assert page.get_by_role("alert").inner_text() == "Choose two."
+    for box in page.get_by_role("checkbox").all():
+        box.check()
+    page.get_by_role("button", name="Compare").click()
+    differences = page.get_by_role("region", name="Differences")
+    differences.wait_for()
+    assert re.search(r"answer correct\s+-?\d", differences.inner_text())
+    assert page.get_by_role("heading", name=re.compile(r"What differs: \d+")).is_visible()
+
+
+def test_a_thumb_on_an_answer_becomes_a_draft_of_the_question_set(visitor: Visitor, server: RunningServer) -> None:
+    path = server.log.with_name("questions.jsonl")
+    visitor.open("/")
+    turn = visitor.ask("再試行の回数は？")
+    for name, told in (("This answer is wrong", "wrong: "), ("This answer is right", "right: ")):
+        with visitor.page.expect_response("**/api/v1/feedback") as sent:
+            turn.get_by_role("button", name=name).click()
+        assert sent.value.status == 200
+        *accepted, draft = read_questions(path)
+        assert accepted == list(QUESTIONS)
+        assert (draft.text, draft.draft, draft.type) == ("再試行の回数は？", True, "feedback")
+        assert draft.note.startswith(told)
+    assert any("token.xlsx" in each.document and each.place == "Login" and each.quote for each in draft.evidence)
+    turn.get_by_text("Thank you").wait_for()
 
 
 def test_text_of_documents_is_inert(visitor: Visitor) -> None:

@@ -7,9 +7,12 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 import pytest
+from api_server import MakeClient
 from click.testing import CliRunner, Result
+from starlette.testclient import TestClient
 
 from rag_assets.cli import main
+from rag_assets.contracts.tables import EVALUATION_SCORES
 from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.evaluation import EVALUATION_JOB
 from rag_assets.defs.resources import HomeResource
@@ -49,8 +52,35 @@ def measured(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hom
     return Home(load_settings(home=home.path, sources=home.settings.sources))
 
 
+def check_routes(client: TestClient, run_id: str, other: str) -> None:
+    """What the HTTP API tells of two runs, the first of which asked in `hybrid`, the second in two modes."""
+    listed = client.get("/api/v1/evaluations").json()
+    assert [len(each["systems"]) for each in listed] == [1, 2, 1]
+    assert client.get("/api/v1/evaluations", params={"limit": 1}).json() == listed[:1]
+    details = client.get(f"/api/v1/evaluations/{other}").json()
+    assert [each["question_id"] for each in details["questions"]][-1] in {"token", "backup", "weather"}
+    assert {each["dimension"] for each in details["figures"]} == {"type", "language", "format", "length"}
+    question = client.get(f"/api/v1/evaluations/{other}/question", params={"id": "backup"}).json()
+    assert question["answer_contains"] == [["3 a.m."]]
+    assert [each["outcome"] for each in question["sides"]] == ["right", "right"]
+    compared = client.get(
+        f"/api/v1/evaluations/{run_id}/comparison",
+        params={"system": "hybrid", "other_run": other, "other_system": "vector"},
+    ).json()
+    assert {each["measure"]: each["count"] for each in compared["differences"]} == {"passage R@5": 2}
+    for path, status in [
+        *((f"{run_id[:-1]}x", 422), ("..%2F..", 404), ("20200101T000000Z-00000000", 404)),
+        *(
+            (f"{run_id}/question?id=nothing", 404),
+            (f"{run_id}/comparison?system=x&other_run={other}&other_system=x", 400),
+        ),
+    ]:
+        response = client.get(f"/api/v1/evaluations/{path}")
+        assert response.status_code == status, response.text
+
+
 def test_runs_of_gate_job_and_command_stand_in_tables_with_intervals(
-    measured: Home, monkeypatch: pytest.MonkeyPatch
+    measured: Home, monkeypatch: pytest.MonkeyPatch, make_client: MakeClient
 ) -> None:
     [gated] = recorded_runs(measured.lake)
     assert (gated["made_by"], gated["version"], gated["mode"]) == ("gate", 1, "fulltext")
@@ -87,6 +117,7 @@ def test_runs_of_gate_job_and_command_stand_in_tables_with_intervals(
     assert TEXTS["token"] in token["results"][0]["text"]
     assert (weather["results"], weather["outcome"]) == ([], None)
     columns = "mean, low, high, version, choosing_count"
+    check_routes(make_client(home), runs[0]["run_id"], runs[1]["run_id"])
     query = f"SELECT {columns} FROM evaluation_history WHERE mode = 'hybrid' AND measure = 'R@5'"
     asked = run(home, "sql", "--json", query)
     assert asked.exit_code == 0, asked.output
@@ -104,13 +135,24 @@ def test_runs_of_gate_job_and_command_stand_in_tables_with_intervals(
     assert changes == (0,)
 
 
-def test_a_set_of_ones_own_is_recorded_where_that_is_asked_for(measured: Home, tmp_path: Path) -> None:
+def test_a_set_of_ones_own_is_recorded_where_that_is_asked_for_and_damage_to_it_is_named(
+    measured: Home, tmp_path: Path
+) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text(question_line(QUESTIONS[0]) + "\n", encoding="utf-8")
     assert run(measured, "evaluate", other).exit_code == 0
     assert len(recorded_runs(measured.lake)) == 1
     assert run(measured, "evaluate", other, "--record").exit_code == 0
-    assert recorded_runs(measured.lake)[0]["question_set"] == "other.jsonl"
+    last = recorded_runs(measured.lake)[0]
+    assert last["question_set"] == "other.jsonl"
+    [scores] = measured.lake.paths(EVALUATION_SCORES, measured.lake.latest(EVALUATION_SCORES, [last["run_id"]]))
+    scores.write_bytes(b"damaged")
+    found = run(measured, "verify")
+    assert f"evaluation_scores/{last['run_id']}" in found.stdout
+    assert "what it recorded of an evaluation is lost" in found.stdout
+    assert run(measured, "verify", "--repair").exit_code == 0
+    assert run(measured, "verify").stdout == "nothing is damaged\n"
+    assert run(measured, "evaluate", "--level", "passage").exit_code == 0
 
 
 def test_without_a_set_it_is_said_how_to_have_one(sample_home: Path) -> None:

@@ -1,9 +1,13 @@
 """A version that answers accepted questions worse is not published, unless a person says so."""
 
+import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,14 +15,19 @@ from click.testing import CliRunner, Result
 
 from rag_assets.cli import main
 from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import CHUNKS
 from rag_assets.evaluation.questions import Evidence, Question, question_line
 from rag_assets.evaluation.records import recorded_results, recorded_runs, value_of
+from rag_assets.models.embedding import embedders
 from rag_assets.pipeline.gate import Gate, Verdict
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FACTS = {
     "token": ("How long is a token valid?", "A token is valid for 30 minutes.", "30 minutes"),
@@ -125,6 +134,71 @@ def test_a_question_whose_document_is_gone_holds_nothing_back(measured: Home) ->
     passed, description = check_descriptions(measured)[0]
     assert passed
     assert "passage R@5 changes by +0.000 [+0.000, +0.000] on 1 questions" in description
+
+
+class Noise:
+    """An embedder whose vectors tell nothing of the texts."""
+
+    name = "noise"
+
+    def __init__(self, measured: Embedder) -> None:
+        self.dimension, self.window_tokens = measured.dimension, measured.window_tokens
+        self.count_tokens = measured.count_tokens
+
+    def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> "NDArray[np.float32]":
+        seeds = [zlib.crc32(f"{kind} {text}".encode()) for text in texts]
+        drawn = [np.random.default_rng(seed).normal(size=self.dimension) for seed in seeds]
+        unit = [each / np.linalg.norm(each) for each in drawn]
+        return np.asarray(unit, np.float32).reshape(len(texts), self.dimension)
+
+
+def test_a_version_of_an_embedder_of_noise_is_not_published(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, path = Path(home.settings.sources[0]), tmp_path / "questions.jsonl"
+    write_facts(folder, path)
+    for number in range(40):
+        (folder / f"other-{number}.md").write_text(
+            f"The {number}th lamp hangs in corridor {number}.\n", encoding="utf-8"
+        )
+    monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
+    monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "vector")
+    indexed = run(home, "index", folder)
+    assert indexed.exit_code == 0, indexed.output
+    with monkeypatch.context() as worse:
+        real = embedders.load_embedder
+        worse.setattr(embedders, "load_embedder", lambda *arguments: Noise(real(*arguments)))
+        refused = run(home, "index")
+    assert refused.exit_code == 1, refused.output
+    assert "nothing is published, readers keep version 1: passage R@5 changes by -" in refused.stderr
+    assert "(passage R@5 1.00 before, 0.00 now): " in refused.stderr
+    assert current(home) == 1
+    hits = knowledge_base(Home(load_settings(home=home.path))).search("How long is a token valid?", "vector", 1).hits
+    assert FACTS["token"][1] in hits[0].text
+
+
+def test_a_version_of_passages_that_are_too_short_is_not_published(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, path, questions = Path(home.settings.sources[0]), tmp_path / "questions.jsonl", []
+    for number, name in enumerate(("vault", "crane", "chapel", "quarry", "lagoon")):
+        praise = (
+            f"The {name} is old, and people like the {name} for the view that the {name} has over the bay and hills.\n"
+        )
+        fact = f"On all days but holidays it opens at {number + 5}:40 in the morning and is closed again at nightfall."
+        (folder / f"{number}.md").write_text(f"# Notes\n\n{praise * 8}{fact}\n", encoding="utf-8")
+        questions.append(Question(name, f"When is the {name} open?", evidence=(Evidence(f"{number}.md", quote=fact),)))
+    path.write_text("".join(f"{question_line(each)}\n" for each in questions), encoding="utf-8")
+    monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
+    monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "fulltext")
+    indexed = run(home, "index", folder)
+    assert indexed.exit_code == 0, indexed.output
+    monkeypatch.setenv("RAG_CHUNKING__SIZE_TOKENS", "32")
+    refused = run(home, "index", "--accept-settings")
+    assert refused.exit_code == 1, refused.output
+    assert "nothing is published, readers keep version 1: passage R@5 changes by -" in refused.stderr
+    assert "vault (passage R@5 1.00 before, " in refused.stderr
+    assert current(home) == 1
 
 
 @pytest.fixture(scope="module")

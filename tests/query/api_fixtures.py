@@ -23,7 +23,8 @@ def server(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> "Iter
     from api_server import running
 
     log = tmp_path_factory.mktemp("server") / "log.jsonl"
-    with running(sample_home, log, RAG_SERVE__REQUESTS_PER_MINUTE="0") as found:
+    settings = {"RAG_SERVE__REQUESTS_PER_MINUTE": "0", "RAG_EVALUATION__FEEDBACK": "false"}
+    with running(sample_home, log, **settings) as found:
         yield found
 
 

@@ -20,6 +20,7 @@ from rag_assets.contracts.errors import RagAssetsError
 from rag_assets.query.contents.page_images import PageImages
 from rag_assets.query.published import Published
 from rag_assets.serve.api.contents_routes import contents_router
+from rag_assets.serve.api.evaluation_routes import evaluation_router
 from rag_assets.serve.api.guard import Guard
 from rag_assets.serve.api.openapi import describe
 from rag_assets.serve.api.search_routes import search_router
@@ -33,7 +34,7 @@ _NO_ROOTS: dict[str, str] = {}
 _WEB_FOLDER = Path(__file__).parents[1] / "web"
 _VIEWS = (  # addresses under which the web page shows documents, pages and communities
     *("/", "/compare", "/documents", "/documents/{rest:path}", "/communities", "/communities/{rest:path}"),
-    "/pages/{rest:path}",
+    *("/pages/{rest:path}", "/evaluation", "/evaluation/{rest:path}"),
 )
 # after an update no part of the old page may meet a part of the new one
 _ASK_AGAIN: Mapping[str, str] = MappingProxyType({"Cache-Control": "no-cache"})
@@ -100,6 +101,7 @@ def create_app(
     _add_operation(app, service)
     app.include_router(search_router(service, API))
     app.include_router(contents_router(service, API))
+    app.include_router(evaluation_router(service, API))
     further = more(app, service) if more is not None else None
     _add_web_page(app)
     describe(app, protected=options.token is not None)

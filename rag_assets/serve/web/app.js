@@ -11,6 +11,8 @@ import { showCommunity } from "/views/community.js";
 import { showCompare } from "/views/compare.js";
 import { showDocument } from "/views/document.js";
 import { showDocuments } from "/views/documents.js";
+import { showEvaluatedQuestion, showEvaluation } from "/views/evaluation.js";
+import { showEvaluationComparison, showEvaluations } from "/views/evaluations.js";
 import { showPage } from "/views/page.js";
 
 route(/^\/$/, showAsk);
@@ -19,6 +21,10 @@ route(/^\/documents$/, showDocuments);
 route(/^\/documents\/(.+)$/, showDocument);
 route(/^\/communities$/, showCommunities);
 route(/^\/communities\/([^/]+)$/, showCommunity);
+route(/^\/evaluation$/, showEvaluations);
+route(/^\/evaluation\/compare$/, showEvaluationComparison);
+route(/^\/evaluation\/([^/]+)$/, showEvaluation);
+route(/^\/evaluation\/([^/]+)\/question$/, showEvaluatedQuestion);
 route(/^\/pages\/(.+)$/, showPage);
 
 const chooser = document.getElementById("language");

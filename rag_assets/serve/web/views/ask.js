@@ -7,6 +7,7 @@ import { hitList } from "/hits.js";
 import { t } from "/i18n.js";
 import { problemNotice, say } from "/notices.js";
 import { granularity, searchOptions } from "/search_options.js";
+import { thumbs } from "/thumbs.js";
 import { traceDetails } from "/traces.js";
 
 const HISTORY_TURNS = 10;
@@ -55,6 +56,7 @@ export async function showAsk(view) {
     if (!question) return box.focus();
     const turn = newTurn(question);
     const earlier = history();
+    turn.earlier = earlier.map((each) => each.question);
     turns.unshift(turn);
     box.value = draft = "";
     redraw();
@@ -196,7 +198,8 @@ function foundParts(turn) {
 
 function answerParts(turn) {
   const { text, sources } = answerNodes(turn.answer);
-  return [[el("h3", {}, t("answer")), text], sources, turn.answer];
+  turn.thumbs ??= thumbs(turn.question, turn.answer, turn.earlier);
+  return [[el("h3", {}, t("answer")), text, turn.thumbs], sources, turn.answer];
 }
 
 function waitingParts(turn) {

@@ -1,0 +1,125 @@
+"""Thumbs on answers become draft questions: what is written, where, and what is refused."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_server import MakeClient
+
+from rag_assets.cli.serving import serve_options
+from rag_assets.evaluation.questions import (
+    MOST_DRAFTS,
+    Evidence,
+    Question,
+    accept_questions,
+    question_line,
+    read_questions,
+)
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.measuring import feedback_file
+from rag_assets.pipeline.settings import load_settings
+
+URL = "/api/v1/feedback"
+CITED = {"document_id": "specs/a.md", "page_number": 3, "page_name": None, "cell_range": None, "quote": "30 minutes"}
+
+
+def rated(question: str, *, good: bool, **more: Any) -> dict[str, Any]:
+    return {"question": question, "good": good, "answer": "30 minutes", "citations": [CITED], **more}
+
+
+def test_what_a_thumb_says_is_a_draft_with_its_evidence_or_a_note(
+    sample: Home, make_client: MakeClient, tmp_path: Path
+) -> None:
+    path = tmp_path / "set" / "feedback.jsonl"
+    client = make_client(sample, replace(serve_options(sample, "127.0.0.1"), feedback=path))
+    assert client.get(URL).json() == {"enabled": True}
+    asked = [
+        rated("How long is a token of the service valid?", good=True, history=["Which token?"]),
+        rated("どのくらい？", good=False),
+        rated("Where?", good=True, answered=False),
+        rated("Who?", good=False, answered=False),
+    ]
+    ids = [client.post(URL, json=each).json()["question_id"] for each in asked]
+    right, wrong, refused, missed = read_questions(path)
+    assert [each.id for each in (right, wrong, refused, missed)] == ids
+    assert right == Question(
+        *(ids[0], "How long is a token of the service valid?", "en", "feedback", True),
+        *((Evidence("specs/a.md", "page 3", "30 minutes"),), (("30 minutes",),), ("Which token?",)),
+        note="right: 30 minutes",
+        draft=True,
+    )
+    assert (wrong.language, wrong.evidence, wrong.answer_contains, wrong.note) == ("ja", (), (), "wrong: 30 minutes")
+    assert (refused.answerable, missed.answerable) == (False, True)
+    accept_questions(path, [ids[0]])
+    assert (
+        client.post(
+            URL, json=rated("How long is a token of the service valid?", good=False, history=["Which token?"])
+        ).json()["question_id"]
+        == ids[0]
+    )
+    assert read_questions(path)[0] == replace(right, draft=False)
+
+
+def test_thumbs_of_many_at_once_are_all_written(sample: Home, make_client: MakeClient, tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_text(question_line(Question("mine", "Mine?")) + "\n", encoding="utf-8")
+    client = make_client(sample, replace(serve_options(sample, "127.0.0.1"), feedback=path))
+    threads = [
+        threading.Thread(target=client.post, args=(URL,), kwargs={"json": rated(f"Question {number}?", good=True)})
+        for number in range(12)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert {each.text for each in read_questions(path)} == {"Mine?", *(f"Question {number}?" for number in range(12))}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "https://evil.example"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"origin": "http://127.0.0.1", "sec-fetch-site": "same-origin"}, 200),
+    ],
+)
+def test_pages_of_other_sites_write_nothing(
+    sample: Home, make_client: MakeClient, tmp_path: Path, headers: dict[str, str], status: int
+) -> None:
+    path = tmp_path / "questions.jsonl"
+    client = make_client(sample, replace(serve_options(sample, "127.0.0.1"), feedback=path))
+    assert client.post(URL, json=rated("How?", good=True), headers=headers).status_code == status
+    assert path.exists() is (status == 200)
+
+
+def test_what_is_too_long_switched_off_or_cannot_be_written_is_refused(
+    sample: Home, make_client: MakeClient, tmp_path: Path
+) -> None:
+    options = serve_options(sample, "127.0.0.1")
+    client = make_client(sample, replace(options, feedback=tmp_path / "questions.jsonl"))
+    long = [rated("x" * 2_001, good=True), rated("?", good=True, citations=[CITED] * 21), rated(" ", good=True)]
+    assert [client.post(URL, json=each).status_code for each in long] == [422] * 3
+    off = make_client(sample, replace(options, feedback=None))
+    assert off.get(URL).json() == {"enabled": False}
+    refused = off.post(URL, json=rated("How?", good=True))
+    assert (refused.status_code, "evaluation.feedback" in refused.json()["detail"]) == (403, True)
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    blocked = make_client(sample, replace(options, feedback=tmp_path / "file" / "questions.jsonl"))
+    told = blocked.post(URL, json=rated("How?", good=True))
+    assert (told.status_code, str(tmp_path) in told.text) == (503, False)
+    full = tmp_path / "full.jsonl"
+    lines = (question_line(Question(f"q{number}", "Is it?", draft=True)) for number in range(MOST_DRAFTS))
+    full.write_text("\n".join(lines), encoding="utf-8")
+    told = make_client(sample, replace(options, feedback=full)).post(URL, json=rated("How?", good=True))
+    assert (told.status_code, str(tmp_path) in told.text) == (503, False)
+
+
+def test_drafts_go_to_the_question_set_or_into_the_home(tmp_path: Path) -> None:
+    def chosen(**evaluation: Any) -> Path | None:
+        return feedback_file(Home(load_settings(home=tmp_path, evaluation=evaluation)))
+
+    assert chosen(questions=tmp_path / "mine.jsonl") == tmp_path / "mine.jsonl"
+    assert chosen() == chosen(questions=tmp_path / "mine.csv") == tmp_path / "evaluation" / "feedback.jsonl"
+    assert chosen(questions=tmp_path / "mine.jsonl", feedback=False) is None
