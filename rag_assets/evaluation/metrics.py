@@ -7,8 +7,9 @@ piece (`rag_assets.evaluation.evidence`), and how sure a mean is (`rag_assets.ev
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 from rag_assets.contracts.errors import QueryError
@@ -122,6 +123,7 @@ _MEASURES: Mapping[str, Measure] = {
 }
 
 
+@cache
 def parse_measure(name: str) -> tuple[Measure, int]:
     """The measure that a name such as `nDCG@10` means, and its k.
 
@@ -134,16 +136,21 @@ def parse_measure(name: str) -> tuple[Measure, int]:
     return _MEASURES[match[1]], int(match[2])
 
 
-def measured(name: str, ranking: Sequence[Collection[str]], ways: Sequence[Sequence[Piece]]) -> float:
-    """A measure of one ranking.
+def measured(
+    names: Iterable[str], ranking: Sequence[Collection[str]], ways: Sequence[Sequence[Piece]]
+) -> dict[str, float]:
+    """Measures of one ranking.
 
     Args:
-        name: As in `R@5`.
+        names: As in `R@5`.
         ranking: See `ranks_of`.
         ways: What is relevant: the pieces of one full answer, or of several, of which the best reached counts.
 
     Returns:
-        0 to 1; nan where nothing is relevant.
+        By name, 0 to 1; nan where nothing is relevant.
     """
-    measure, k = parse_measure(name)
-    return max((measure(ranks_of(ranking, pieces), k) for pieces in ways if pieces), default=math.nan)
+    ranks = [ranks_of(ranking, pieces) for pieces in ways if pieces]
+    measures = {name: parse_measure(name) for name in names}
+    return {
+        name: max((measure(each, k) for each in ranks), default=math.nan) for name, (measure, k) in measures.items()
+    }

@@ -259,7 +259,7 @@ def _asked(
         ranking = [place.ids(level) for place in places]
         result.found[level] = places
         ways = target.ways[level]
-        result.values[level] = {name: measured(name, ranking, ways) for name in options.measures}
+        result.values[level] = measured(options.measures, ranking, ways)
     if options.answers:
         began = time.perf_counter()
         history = [Turn(earlier) for earlier in question.history]

@@ -21,6 +21,7 @@ from rag_assets.evaluation.statistics import (
     FEW,
     Comparison,
     Interval,
+    Values,
     bootstrap_intervals,
     compare,
     questions_needed,
@@ -112,24 +113,26 @@ def figures(evaluation: Evaluation, dimensions: Sequence[str] = tuple(GROUPS), s
         seed: Seed of the resampling.
     """
     labels: list[tuple[str, str, str, str, str]] = []
-    columns: list[list[float]] = []
+    columns: list[Sequence[float] | Values] = []
     first = evaluation.targets[evaluation.systems[0]]
-    grouped = {(ALL, ALL): list(evaluation.questions)}
+    grouped = {(ALL, ALL): list(range(len(evaluation.questions)))}
     for dimension in dimensions:
-        for question in evaluation.questions:
+        for place, question in enumerate(evaluation.questions):
             group = GROUPS[dimension](question, first[question.id])
-            grouped.setdefault((dimension, group), []).append(question)
+            grouped.setdefault((dimension, group), []).append(place)
     for system in evaluation.systems:
-        for (dimension, group), questions in grouped.items():
-            for level, measure in measures_of(evaluation):
-                values = evaluation.values(system, level, measure, questions)
-                if not all(map(math.isnan, values)):
+        measures = {each: np.array(evaluation.values(system, *each)) for each in measures_of(evaluation)}
+        for (dimension, group), places in grouped.items():
+            for (level, measure), of_all in measures.items():
+                values = of_all[places]
+                if not np.isnan(values).all():
                     labels.append((system, level, measure, dimension, group))
                     columns.append(values)
-            for measure, values in _costs(evaluation, system, questions).items():
-                if values:
+            questions = [evaluation.questions[place] for place in places]
+            for measure, amounts in _costs(evaluation, system, questions).items():
+                if amounts:
                     labels.append((system, COST, measure, dimension, group))
-                    columns.append(values)
+                    columns.append(amounts)
     bounds = [_BOUNDS.get(level, 1.0) for _, level, *_ in labels]
     intervals = bootstrap_intervals(columns, seed=seed, bounds=bounds) if columns else []
     return [Figure(*label, interval) for label, interval in zip(labels, intervals, strict=True)]

@@ -97,7 +97,7 @@ def bootstrap_interval(
 
 
 def bootstrap_intervals(
-    columns: Sequence[Sequence[float]],
+    columns: Sequence[Sequence[float] | Values],
     level: float = LEVEL,
     resamples: int = RESAMPLES,
     seed: int = 0,

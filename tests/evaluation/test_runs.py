@@ -79,7 +79,7 @@ def test_values_are_those_of_the_rankings(evaluation: Evaluation) -> None:
             for level, places in result.found.items():
                 ranking = [place.ids(level) for place in places]
                 ways = evaluation.targets[system][question.id].ways[level]
-                assert result.values[level]["nDCG@10"] == measured("nDCG@10", ranking, ways)
+                assert result.values[level]["nDCG@10"] == measured(["nDCG@10"], ranking, ways)["nDCG@10"]
     found = evaluation.results["fulltext"]["returns"]
     assert (found.values["document"]["Hit@1"], found.values["passage"]["R@5"]) == (1, 1)
     assert evaluation.results["fulltext"]["lost"].values["document"]["R@10"] == 0
