@@ -2,8 +2,10 @@
 
 A run inside `rag-assets index` holds the lock of its home as long as its process lives. One that is recorded as active
 while the lock is free was killed: it is recorded as failed, and the places that it held in pools are given back, which
-nothing else would do.
+nothing else would do. A run that was created but not started within a minute was given up by who created it.
 """
+
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
@@ -17,6 +19,7 @@ from rag_assets.store.lake import SHARDS
 
 IN_PROCESS_TAG = "rag_assets/in_process"  # on runs inside `rag-assets index`: the folder of the home
 
+_START = timedelta(minutes=1)  # that a run has to get from its record to a queue or a process
 _ACTIVE = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -54,6 +57,10 @@ def writes_our_tables(run: dg.DagsterRun) -> bool:
 
 
 def _end_dead_runs(instance: dg.DagsterInstance, home: Home) -> None:
+    never_started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.NOT_STARTED], created_before=datetime.now(UTC) - _START)
+    for run in instance.get_runs(never_started):
+        if writes_our_tables(run):
+            instance.report_run_failed(run, "This run was created, but never started.")
     own = dagster_folder(home).is_relative_to(home.path)  # else other homes may have runs there
     for run in instance.get_runs(dg.RunsFilter(job_name=INDEX_JOB.name, statuses=_ACTIVE)):
         of_home = run.tags.get(IN_PROCESS_TAG)

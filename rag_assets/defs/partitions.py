@@ -53,7 +53,13 @@ def shards_of_tags(tags: Mapping[str, str]) -> list[str] | None:
 
 
 def shards_of_step(context: dg.AssetExecutionContext) -> list[str]:
-    """Shards that a step works on: its partitions, and those that an earlier step of the run took on."""
+    """Shards that a step works on: its partitions, and those that an earlier step of the run took on.
+
+    Raises:
+        Failure: The run was launched without any.
+    """
+    if not context.has_partition_key and not context.has_partition_key_range:
+        raise dg.Failure("Choose partitions for this run, or launch it as a backfill.", allow_retries=False)
     taken_on = set(filter(None, _tags_by_now(context).get(TAKEN_ON_TAG, "").split(",")))
     return sorted({*context.partition_keys, *taken_on})
 

@@ -37,7 +37,8 @@ _NO_LINKS = (_GRAPHQL, "/notebook")  # no pages that other sites may link to
 _QUERY_TYPES = ("application/json", "application/graphql")  # which no page sends elsewhere without asking first
 _WRONG_TOKENS_PER_MINUTE = 30  # of one client
 _FORM_BYTES = 4096
-_FORM_SECONDS = 10.0  # for each part of the form
+_FORM_SECONDS = 5.0
+_FORMS = 16  # that are read at once: nobody who sends one is known yet
 _POLL_MILLISECONDS = 2000  # between two looks of the UI for new runs, as in `dagster-webserver`
 _STATEMENT_MILLISECONDS, _RECYCLE_SECONDS, _OVERFLOW = 15_000, 3600, 20  # of database connections, as there
 _GRACE_SECONDS = 5
@@ -92,6 +93,7 @@ class UiGuard:
         self._token = options.token.encode() if options.token else None
         self._session = secrets.token_urlsafe(32)  # what the cookie holds, until the server ends
         self._wrong_tokens = ClientLimit(_WRONG_TOKENS_PER_MINUTE)
+        self._forms = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -101,7 +103,7 @@ class UiGuard:
             self._check(scope)
             response = await self._admitted(scope, receive)
         except _Refusal as refusal:
-            response = PlainTextResponse(f"{refusal}\n", refusal.status)
+            response = PlainTextResponse(f"{refusal}\n", refusal.status, {"Connection": "close"})
         except Problem as problem:
             response = PlainTextResponse(f"{problem.detail}\n", problem.status, problem.headers)
         if scope["type"] == "websocket":
@@ -147,14 +149,26 @@ class UiGuard:
             if self._is_token(scope, shown.strip()):
                 return None
         elif scope["type"] == "http" and connection.headers.get("content-type") == "application/x-www-form-urlencoded":
-            form = parse_qs((await _read(receive)).decode("utf-8", "replace"))
-            if self._is_token(scope, form.get("token", [""])[0]):
+            if self._is_token(scope, await self._token_of_form(receive)):
                 return self._opened(scope)
             return HTMLResponse(_LOGIN.replace("PROBLEM", "This is not the token."), 401)
         if "text/html" in connection.headers.get("accept", ""):
             return HTMLResponse(_LOGIN.replace("PROBLEM", ""), 401)
         refused = "Send the header `Authorization: Bearer TOKEN`.\n"
         return PlainTextResponse(refused, 401, {"WWW-Authenticate": 'Bearer realm="rag"'})
+
+    async def _token_of_form(self, receive: Receive) -> str:
+        if self._forms >= _FORMS:
+            raise _Refusal(503, "Too many log in at once; try again.")
+        self._forms += 1
+        try:
+            async with asyncio.timeout(_FORM_SECONDS):
+                form = await _read(receive)
+        except TimeoutError as error:
+            raise _Refusal(408, f"Expected the form in {_FORM_SECONDS:g} seconds.") from error
+        finally:
+            self._forms -= 1
+        return parse_qs(form.decode("utf-8", "replace")).get("token", [""])[0]
 
     def _is_token(self, scope: Scope, shown: str) -> bool:
         if self._token is not None and hmac.compare_digest(shown.encode("utf-8", "replace"), self._token):
@@ -214,10 +228,7 @@ async def _read(receive: Receive) -> bytes:
     """
     body, more = b"", True
     while more:
-        try:
-            message = await asyncio.wait_for(receive(), _FORM_SECONDS)
-        except TimeoutError as error:
-            raise _Refusal(408, f"Expected the form in {_FORM_SECONDS:g} seconds.") from error
+        message = await receive()
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > _FORM_BYTES:

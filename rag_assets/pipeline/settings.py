@@ -26,6 +26,8 @@ from rag_assets.contracts.errors import SettingsError
 
 _UNSTRUCTURED_FORMATS = "^(csv|doc|docx|eml|epub|html|md|msg|odp|odt|org|pdf|ppt|pptx|rst|rtf|tsv|txt|xls|xlsx|xml)$"
 
+_TOKEN_CHARS = 16
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -342,7 +344,6 @@ class ServeSettings(_Section):
     port: int = Field(8080, ge=0, le=65535, description="Port; 0 takes any that is free.")
     token: SecretStr | None = Field(
         None,
-        min_length=16,
         description="What callers show as `Authorization: Bearer TOKEN`, and browsers to `rag-assets ui`; only from "
         "the environment, also `RAG_API_TOKEN`.",
     )
@@ -373,6 +374,15 @@ class ServeSettings(_Section):
     sql_rows: int = Field(1000, ge=1, le=1_000_000, description="Rows that one SQL query gives at most.")
     sql_memory_bytes: int = Field(1 << 30, ge=1 << 26, description="Memory that one SQL query may take, in bytes.")
     sql_result_bytes: int = Field(16 << 20, ge=1 << 16, description="Size of its result as JSON, in bytes.")
+
+    @field_validator("token")
+    @classmethod
+    def _without_blanks(cls, value: SecretStr | None) -> SecretStr | None:
+        """Blanks around a token do not count: callers cannot show them in a header."""
+        token = None if value is None else SecretStr(value.get_secret_value().strip())
+        if token is not None and len(token) < _TOKEN_CHARS:
+            raise ValueError(f"expected {_TOKEN_CHARS} characters or more")
+        return token
 
 
 class JudgeSettings(_Section):

@@ -6,6 +6,7 @@ The browser is Debian's Chromium; where it or Playwright is missing, the tests t
 import http.client
 import http.server
 import json
+import select
 import shutil
 import socket
 import subprocess
@@ -13,8 +14,9 @@ import sys
 import threading
 import time
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -240,6 +242,32 @@ def test_a_token_opens_the_ui_once_for_a_browser_and_each_time_for_a_program(loc
     assert locked.asked("GET", "/graphql", {**UPGRADE, **shown, "Origin": "http://evil.example"})[0] == 403
     answers = {locked.asked("POST", "/runs", form, "token=wrong")[0] for _ in range(10)}
     assert answers == {401, 429}
+
+
+def test_forms_that_drip_keep_nobody_out(locked: Server) -> None:
+    head = (
+        f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{locked.port}\r\n"
+        "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 4000\r\n\r\nt"
+    )
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection(("127.0.0.1", locked.port))) for _ in range(40)]
+        for each in opened:
+            each.settimeout(60)
+            each.sendall(head.encode())
+        answers = []
+        until = time.monotonic() + 60
+        while opened and time.monotonic() < until:
+            readable, _, _ = select.select(opened, [], [], 0.5)
+            for each in readable:
+                with suppress(ConnectionError):
+                    answers.append(each.recv(4096)[9:12])
+                opened.remove(each)
+            for each in opened:
+                with suppress(ConnectionError):
+                    each.sendall(b"o")
+        assert not opened
+    assert Counter(answers) == {b"503": 24, b"408": 16}
+    assert locked.asked("POST", "/graphql", {**JSON, **locked.known()}, json.dumps({"query": "{version}"}))[0] == 200
 
 
 def test_an_address_that_others_reach_needs_a_token(home: Home) -> None:

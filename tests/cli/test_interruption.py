@@ -119,6 +119,12 @@ def test_ctrl_c_ends_in_one_line_while_the_command_is_loaded(tmp_path: Path, mod
     assert (result.returncode, result.stdout, result.stderr) == (130, "", "rag-assets: interrupted\n")
 
 
+def test_nothing_is_loaded_before_ctrl_c_is_heeded() -> None:
+    code = "import sys, rag_assets.__main__; print([name for name in sys.modules if name.startswith('rag_assets')])"
+    result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    assert result.stdout == "['rag_assets', 'rag_assets.__main__']\n"
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_while_files_are_parsed_ends_their_processes(home: Home, number: signal.Signals, status: int) -> None:
     rows = "".join(f"{row},値 {row},{row * 7}\n" for row in range(400_000))

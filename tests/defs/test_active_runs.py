@@ -1,11 +1,13 @@
 """Runs whose process died: they are ended, also in a home that was copied, and those of other homes are left alone."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from rag_assets.defs import active_runs as module
 from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
 from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.pipeline.home import Home
@@ -18,13 +20,16 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
+@dg.job(name=INDEX_JOB.name)
+def index_job() -> None: ...
+
+
 def started_run(instance: dg.DagsterInstance, home: str) -> str:
     """Id of a run inside `rag-assets index` of a home, recorded as started."""
 
-    @dg.job(name=INDEX_JOB.name)
-    def job() -> None: ...
-
-    return instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags={IN_PROCESS_TAG: home}).run_id
+    return instance.create_run_for_job(
+        index_job, status=dg.DagsterRunStatus.STARTED, tags={IN_PROCESS_TAG: home}
+    ).run_id
 
 
 def active_ids(instance: dg.DagsterInstance, home: Home) -> list[str]:
@@ -47,6 +52,18 @@ def test_a_run_is_alive_while_its_process_holds_the_lock(home: Home, instance: d
     run_id = started_run(instance, str(home.path))
     with Home(home.settings).lock():
         assert active_ids(instance, home) == [run_id]
+
+
+def test_a_run_that_was_created_and_never_started_is_ended(
+    home: Home, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = instance.create_run_for_job(index_job).run_id
+    assert active_ids(instance, home) == [created]
+    monkeypatch.setattr(module, "_START", timedelta(0))
+    assert active_ids(instance, home) == []
+    run = instance.get_run_by_id(created)
+    assert run is not None
+    assert run.status is dg.DagsterRunStatus.FAILURE
 
 
 def test_runs_of_other_homes_in_a_shared_instance_are_left_alone(

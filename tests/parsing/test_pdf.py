@@ -413,6 +413,12 @@ def test_numbers_on_the_outer_edge_of_running_lines_differ() -> None:
     assert kinds == [[PARAGRAPH, HEADER]] * 3
 
 
+def test_lines_that_run_over_pages_with_nothing_else_are_text() -> None:
+    pages: list[list[Piece] | str] = [[(72.0, 40.0, 10.0, f"scan page {number} secret words")] for number in (1, 2, 3)]
+    read = parse_pdf(make_pdf(pages), 10).pages
+    assert [texts(page.blocks) for page in read] == [[(PARAGRAPH, f"scan page {n} secret words")] for n in (1, 2, 3)]
+
+
 def test_the_label_of_a_note_belongs_to_its_text() -> None:
     page = [
         (72.0, 100.0, 10.0, "SOURCE:"),

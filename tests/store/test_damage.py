@@ -113,6 +113,23 @@ def test_every_kind_of_file_is_mended(intact: Path, tmp_path: Path, damage: Call
     assert unmended == {}
 
 
+def test_a_broken_index_is_found_where_nothing_tells_what_was_intact(intact: Path, tmp_path: Path) -> None:
+    expected = rows(Base(intact), current(Base(intact)))
+    indexed = {path.name: path for path in intact.glob("vectors/*.lance/_indices/*/*") if path.stat().st_size}
+    assert len(indexed) > 4
+    for path in indexed.values():
+        root = tmp_path / "home"
+        shutil.copytree(intact, root)
+        (root / RECORD).unlink()
+        max((root / "snapshots").glob("0*.json")).unlink()
+        (root / path.relative_to(intact)).write_bytes(b"")
+        assert mended_rows(root) == expected
+        again = Base(root)
+        for name in current(again).vector_tables:
+            again.vectors.scan(name)
+        shutil.rmtree(root)
+
+
 def mended_rows(root: Path) -> dict[str, list[str]]:
     """All rows that readers see after indexing; before it, they see a version that can be read, or one line."""
     base = Base(root)

@@ -85,7 +85,7 @@ def page_number(text: str) -> PageNumber | None:
 
 
 def tell_apart(pages: Sequence[PageLines], body: float) -> list[PageParts]:
-    """Part each page into what runs over all pages and its own lines.
+    """Part each page into what runs over all pages and its own lines; where no page has lines of its own, all are text.
 
     Args:
         pages: The pages in order.
@@ -93,7 +93,8 @@ def tell_apart(pages: Sequence[PageLines], body: float) -> list[PageParts]:
     """
     running = _running_lines(pages, body)
     numbers = _counting_lines(pages) | _margin_numbers(pages, running)
-    return [_tell_page(page, running, numbers, body) for page in pages]
+    parts = [_tell_page(page, running, numbers, body) for page in pages]
+    return parts if any(part.body for part in parts) else [PageParts(body=[*page.lines]) for page in pages]
 
 
 def _tell_page(page: PageLines, running: set[tuple[str, int]], numbers: set[int], body: float) -> PageParts:

@@ -4,6 +4,7 @@ LanceDB imports the client of its servers, which takes half of the time and is n
 executed when somebody asks for something in it.
 """
 
+import os
 import sys
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
@@ -31,10 +32,12 @@ def _defer(package: str) -> None:
 
 
 _defer(_CLIENT)
+os.environ.setdefault("LANCEDB_LOG", "error")  # what it warns of is said by whoever catches its errors
 
 import lancedb  # noqa: E402 - after the client is deferred
 from lancedb.index import FTS, Bitmap, BTree, IvfFlat  # noqa: E402
 from lancedb.query import BooleanQuery, LanceVectorQueryBuilder, MatchQuery, Occur  # noqa: E402
+from lancedb.table import LanceTable as LocalTable  # noqa: E402
 from lancedb.table import Table as LanceTable  # noqa: E402
 
 __all__ = [
@@ -45,6 +48,7 @@ __all__ = [
     "IvfFlat",
     "LanceTable",
     "LanceVectorQueryBuilder",
+    "LocalTable",
     "MatchQuery",
     "Occur",
     "lancedb",

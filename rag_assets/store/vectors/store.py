@@ -24,7 +24,7 @@ from rag_assets.contracts.fingerprint import code_fingerprint
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
 from rag_assets.store.vectors.cache import VectorCache, fixed_vectors
-from rag_assets.store.vectors.lance import LanceTable, lancedb
+from rag_assets.store.vectors.lance import LanceTable, LocalTable, lancedb
 from rag_assets.store.vectors.sync_states import SyncStates
 from rag_assets.store.vectors.upkeep import (
     age_to_drop,
@@ -147,7 +147,7 @@ class VectorStore:
             recorded.forget(name, list(recorded.of(name)))
 
     def scan(self, name: str) -> None:
-        """Read all of a table.
+        """Read all of a table and of its indexes.
 
         Raises:
             StoreError: It cannot be read.
@@ -156,7 +156,9 @@ class VectorStore:
         with readable(name):
             for _ in opened.search().limit(None).to_batches():
                 pass
-            opened.list_indices()
+            if isinstance(opened, LocalTable):
+                for index in opened.list_indices():
+                    opened.prewarm_index(index.name)
 
     def files(self, name: str, version: int) -> list[Path]:
         """The files that a version of a table consists of; none where the store is not on this machine.
