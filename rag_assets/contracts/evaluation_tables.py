@@ -53,7 +53,11 @@ EVALUATION_SCORES = Table(
     (
         _RUN_ID,
         _SYSTEM,
-        column("level", TEXT, "`document`, `page`, `passage`, `answer`, or `cost` of time, tokens and dollars."),
+        column(
+            "level",
+            TEXT,
+            "`document`, `page`, `passage`, `answer`, a judge as `grading`, or `cost` (time, tokens, dollars).",
+        ),
         column("measure", TEXT, "As in `R@5`, `correct` or `milliseconds passage`."),
         column("dimension", TEXT, "`type`, `language`, `format` or `length`; `all` for all questions."),
         column("group_name", TEXT, "Which of them, as in `list`; `all` for all questions."),

@@ -22,6 +22,7 @@ from rag_assets.evaluation.judges.faithfulness import judge_faithfulness
 from rag_assets.evaluation.judges.grading import METRICS
 from rag_assets.evaluation.judges.preference import CRITERIA, AnswerPair, judge_preferences
 from rag_assets.evaluation.questions import Question, question_line
+from rag_assets.evaluation.records import recorded_runs, recorded_scores
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.language_models import judge_home, language_model
 from rag_assets.pipeline.settings import load_settings
@@ -57,10 +58,10 @@ def server() -> Iterator[JudgingServer]:
         yield scripted
 
 
-@pytest.fixture(scope="module")
-def files(sample_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def files(sample_home: Path, tmp_path: Path) -> Path:
     """A folder with the sample's home, questions, two labelled pairs and prices."""
-    folder = tmp_path_factory.mktemp("judged")
+    folder = tmp_path / "judged"
     shutil.copytree(sample_home, folder / "home", symlinks=True)
     (folder / "models.toml").write_text(CATALOGUE)
     (folder / "questions.jsonl").write_text("".join(f"{question_line(each)}\n" for each in QUESTIONS), "utf-8")
@@ -109,12 +110,16 @@ def test_judgements_are_printed_with_what_they_cost_and_whether_to_believe_them(
     assert any("to be believed?" in each.text_content() for each in root.iter("h3"))
 
     before = len(server.asked)
-    again = run(files, server.url, *TWO_MODES, *ALL_JUDGES, "--json")
+    again = run(files, server.url, *TWO_MODES, *ALL_JUDGES, "--json", "--record")
     assert again.exit_code == 0, again.output
     assert f": 0 calls to make, {before} stored" in again.stderr
     assert len(server.asked) == before
     record = json.loads(again.stdout)
-    figures = {(each["system"], each["level"], each["measure"]): each for each in record["figures"]}
+    figures = {
+        (each["system"], each["level"], each["measure"]): each
+        for each in record["figures"]
+        if each["dimension"] == "all"
+    }
     assert {name for _, level, name in figures if level == "grading"} == set(METRICS)
     assert {(system, name) for system, level, name in figures if level == "preference"} == {
         ("vector", name) for name in CRITERIA
@@ -125,6 +130,12 @@ def test_judgements_are_printed_with_what_they_cost_and_whether_to_believe_them(
     assert of_question["returns"]["values"]["grading"].keys() == set(METRICS)
     assert "grading" not in of_question["weather"]["values"]  # there is nothing that it should have said
     assert any(line.startswith("breadth ") for line in of_question["returns"]["reasons"]["grading"])
+    lake = Home(load_settings(home=files / "home")).lake
+    (made,) = {row["run_id"] for row in recorded_runs(lake)}
+    kept = {
+        (row["system"], row["level"], row["measure"]): row["mean"] for row in recorded_scores(lake, [made], ["all"])
+    }
+    assert kept == {key: each["mean"] for key, each in figures.items()}
     checks = {each["name"]: each for each in record["judge"]["checks"]}
     assert checks["faithfulness"]["agreement"] == {
         "mean": 1,
@@ -149,7 +160,7 @@ def test_refusals_are_counted_and_are_no_figures(files: Path, server: JudgingSer
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
     assert not any(each["level"] == "grading" for each in record["figures"])
-    assert "grading: openai:judge" in " ".join(record["warnings"])
+    assert any("which judged none of the labelled pairs: do not rely" in each for each in record["warnings"])
     assert any("3 judgements are missing and count as none: 3 refused" in each for each in record["warnings"])
 
 
@@ -159,7 +170,9 @@ def test_a_judge_whom_labels_contradict_is_named(files: Path, server: JudgingSer
     )
     result = run(files, server.url, "--judge", "preference", *TWO_MODES)
     assert result.exit_code == 0, result.output
-    assert re.search(r"note: preference: openai:judge@\S+ agrees with 0% of the labels: do not rely", result.stdout)
+    assert re.search(
+        r"note: preference by openai:judge@\S+, which agrees with 0% of the labels: do not rely", result.stdout
+    )
     assert "the answer shown first gets 100 of 100 points" in result.stdout
 
 
@@ -224,6 +237,14 @@ def test_the_judge_is_the_language_model_or_another_one(tmp_path: Path) -> None:
         judge_home(Home(load_settings(home=tmp_path)))
     with pytest.raises(SettingsError, match="needs evaluation.judge.model"):
         load_settings(evaluation={"judge": {"provider": "openai"}})
+
+
+def test_the_judges_key_is_no_matter_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rag_assets.toml").write_text('[evaluation.judge]\nmodel = "large"\napi_key = "sk-secret"\n')
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError, match=r"evaluation\.judge\.api_key: expected in the environment") as caught:
+        load_settings()
+    assert "sk-secret" not in str(caught.value)
 
 
 def test_the_labelled_pairs_are_half_japanese_and_label_every_judge() -> None:
@@ -314,6 +335,9 @@ def test_a_small_model_judges_over_the_wire(small_llama_server: LlamaServer, tmp
 
 @pytest.mark.slow
 def test_a_real_model_judges_in_every_way(files: Path, llama_server: LlamaServer) -> None:
+    for name, line in (("questions.jsonl", 2), ("pairs.jsonl", 0)):  # one question, one labelled pair: some 30 calls
+        lines = (files / name).read_text("utf-8").splitlines()
+        (files / name).write_text(f"{lines[line]}\n", "utf-8")
     environment = {
         "RAG_EVALUATION__JUDGE__MODEL": llama_server.model,
         "RAG_EVALUATION__JUDGE__TEMPERATURE": "0",

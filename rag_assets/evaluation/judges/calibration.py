@@ -1,4 +1,4 @@
-"""Whether a judge is to be believed: what it says of pairs of answers that people have labelled, easy and hard ones.
+"""Whether a judge is to be believed: what it says of labelled pairs of answers, easy and hard ones.
 
 Every pair is judged twice, the pairwise judge in both orders. Judgements are stored as all others, so that a judge is
 checked once for all runs. What stays out: what the judges are asked.
@@ -43,7 +43,7 @@ class Judge(StrEnum):
 
 @dataclass(frozen=True)
 class LabelledPair:
-    """Two answers to a question, with what a person says of them.
+    """Two answers to a question, with what is right to say of them.
 
     Attributes:
         id: Its name.
@@ -105,7 +105,7 @@ _PAIR: TypeAdapter[LabelledPair] = TypeAdapter(LabelledPair)
 
 
 def labelled_pairs(path: Path | None = None) -> list[LabelledPair]:
-    """Pairs that people have labelled, as JSON Lines.
+    """Labelled pairs, as JSON Lines.
 
     Args:
         path: The file; None for the pairs that come with the package.
@@ -132,7 +132,7 @@ def labelled_pairs(path: Path | None = None) -> list[LabelledPair]:
 def check_judge(
     model: LanguageModel, judge: Judge, pairs: Sequence[LabelledPair], progress: Progress = no_progress
 ) -> JudgeCheck:
-    """Compare what a judge says with what people say.
+    """Compare what a judge says with the labels.
 
     Args:
         model: The judge.
@@ -183,7 +183,7 @@ Values = list[dict[str, float]]
 
 
 def _agreements(first: float, second: float, label: Label, tolerance: float) -> list[float]:
-    """Whether values of two answers are as a person labelled them: of the pair, or of each answer."""
+    """Whether values of two answers are as they are labelled: of the pair, or of each answer."""
     if isinstance(label, tuple):
         return [float(first == label[0]), float(second == label[1])]
     winner = 0 if abs(first - second) <= tolerance else 1 if first > second else 2

@@ -65,7 +65,7 @@ class JudgedAnswer:
         """An answer of a knowledge base."""
         places = {source.number: place for place, source in enumerate(answer.sources)}
         sentences = tuple(
-            CitedSentence(each.text, tuple(sorted({places[cited.number] for cited in each.citations})))
+            CitedSentence(each.text, tuple(sorted({places[it.number] for it in each.citations if it.number in places})))
             for each in answer.sentences
         )
         passages = tuple(source.text for source in answer.sources)

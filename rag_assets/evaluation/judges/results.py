@@ -323,16 +323,13 @@ def _missing(judgements: Judgements, judge: Judge) -> list[str]:
 
 
 def judge_warnings(judgements: Judgements) -> list[str]:
-    """What a reader of judged figures has to know, in one line each."""
+    """What a reader of judged figures has to know, in one line each: who judged, and whether to believe it."""
     lines = []
     for check in judgements.checks:
-        if check.agreement is None:
-            lines.append(f"{check.judge}: {judgements.model} judged none of the labelled pairs")
-        elif check.agreement.mean < _LEAST_AGREEMENT:
-            lines.append(
-                f"{check.judge}: {judgements.model} agrees with {check.agreement.mean:.0%} of the labels: "
-                "do not rely on its figures"
-            )
+        share = check.agreement.mean if check.agreement else 0.0
+        agrees = f"agrees with {share:.0%} of the labels" if check.agreement else "judged none of the labelled pairs"
+        doubt = "" if share >= _LEAST_AGREEMENT else ": do not rely on its figures"
+        lines.append(f"{check.judge} by {judgements.model}, which {agrees}{doubt}")
         if check.shown_first is not None and abs(check.shown_first.mean - TIE_POINTS) > _MOST_BIAS:
             lines.append(
                 f"{check.judge}: the answer shown first gets {check.shown_first.mean:.0f} of 100 points whatever it "
