@@ -60,20 +60,27 @@ def test_rooms_import_those_before_them(path: Path) -> None:
     room = path.relative_to(PACKAGE).with_suffix("").parts[0]
     found = imports(path)
     if room not in {"defs", "definitions"}:
-        assert not {name for name in found if name.split(".")[0] == "dagster"}
+        dagster = sorted(name for name in found if name.split(".")[0] == "dagster")
+        assert not dagster, f"imports {dagster}: only rag_assets/defs may; pass in what the room needs as plain values"
     if room != "__init__":
+        assert room in RANK, f"no room {room!r} is known: put the module into one of ROOMS, or add the room to it"
         rooms = {name.split(".")[1] for name in found if name.startswith("rag_assets.")}
-        assert not {each for each in rooms - {room} if RANK[each] >= RANK[room]}
+        later = sorted(each for each in rooms - {room} if RANK[each] >= RANK[room])
+        assert not later, f"{room} imports {later}: a room imports only those before it (ARCHITECTURE.md, Rooms)"
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = {module_name(path): imports(path) & NAMES for path in MODULES if path.name != "__init__.py"}
-    graphlib.TopologicalSorter(graph).prepare()
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(f"{' <- '.join(error.args[1])}: move what both need into a module that imports neither")
 
 
 def test_folders_are_small() -> None:
     folders = Counter(path.parent for path in MODULES)
-    assert {folder.name: count for folder, count in folders.items() if count > MOST_SIBLINGS} == {}
+    large = {str(folder.relative_to(PACKAGE)): count for folder, count in folders.items() if count > MOST_SIBLINGS}
+    assert not large, f"modules in {large}, at most {MOST_SIBLINGS}: make a folder for those of one concept"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -72,7 +72,13 @@ _EXTENSIONS = {
     ".text": DocumentFormat.TXT,
     ".log": DocumentFormat.TXT,
 }
-_TEXT_FORMATS = {DocumentFormat.HTML, DocumentFormat.MD, DocumentFormat.CSV, DocumentFormat.TSV, DocumentFormat.TXT}
+_TEXT_FORMATS = {
+    DocumentFormat.HTML,
+    DocumentFormat.MD,
+    DocumentFormat.CSV,
+    DocumentFormat.TSV,
+    DocumentFormat.TXT,
+}
 _WORKBOOKS = {
     DocumentFormat.XLSX,
     DocumentFormat.XLSM,

@@ -1,6 +1,7 @@
 """The documentation says what is true: every command, setting, table and mode stands in it."""
 
 import runpy
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -8,6 +9,7 @@ import pytest
 
 from rag_assets.cli import main
 from rag_assets.contracts.tables import TABLES
+from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.query import MODES
 from rag_assets.store.queries import read_queries, sql_folder
 
@@ -20,6 +22,12 @@ def text(*names: str) -> str:
     return "\n".join((PROJECT / name).read_text("utf-8") for name in names)
 
 
+def require(words: Iterable[str], *names: str) -> None:
+    page = text(*names)
+    lacking = [word for word in words if word not in page]
+    assert not lacking, f"write in {' or '.join(names)} what these are: {', '.join(lacking)}"
+
+
 @pytest.mark.parametrize("name", GENERATED)
 def test_generated_pages_are_up_to_date(name: str) -> None:
     assert text(f"docs/{name}") == GENERATED[name](), "run `make docs`"
@@ -27,8 +35,7 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
 
 @pytest.mark.parametrize("readme", READMES)
 def test_commands_stand_in_the_readme(readme: str) -> None:
-    for name in main.commands:
-        assert f"rag-assets {name}" in text(readme)
+    require([f"rag-assets {name}" for name in main.commands], readme)
     assert text(readme).index("make demo") < text(readme).index("rag-assets index")
 
 
@@ -40,18 +47,30 @@ def test_options_stand_in_the_documentation() -> None:
     for name, command in commands.items():
         for parameter in command.params:
             if isinstance(parameter, click.Option):
-                assert max(parameter.opts, key=len) in page, (name, parameter.name)
+                option = max(parameter.opts, key=len)
+                assert option in page, f"`rag-assets {name} {option}` stands in none of the pages on commands"
 
 
 @pytest.mark.parametrize("readme", READMES)
 def test_tables_and_modes_stand_in_the_readme(readme: str) -> None:
-    for name in (*TABLES, "chunk_index", "summary_index", "snapshot", *MODES):
-        assert f"`{name}`" in text(readme)
+    require([f"`{name}`" for name in (*TABLES, "chunk_index", "summary_index", "snapshot", *MODES)], readme)
+
+
+def test_modes_are_explained_wherever_people_and_agents_choose_one() -> None:
+    require([f"`{name}`" for name in MODES], "rag_assets/serve/mcp/schemas.py")
+    require([f"- `{name}`" for name in MODES], "docs/query.md")
+    require([f'"mode.{name}"' for name in MODES], "rag_assets/serve/web/i18n.js")
+
+
+def test_formats_stand_in_the_documentation() -> None:
+    rows = [row.split("|")[1] for row in text("docs/operations.md").splitlines() if row.startswith("| ")]
+    named = {name.strip() for row in rows for name in row.split(",")}
+    lacking = {each.value for each in DocumentFormat} - named
+    assert not lacking, f"docs/operations.md, What is read: a row is missing for {sorted(lacking)}"
 
 
 def test_views_stand_in_the_documentation() -> None:
-    for name in read_queries(sql_folder()):
-        assert f"`{name}`" in text("docs/operations.md", "docs/language-models.md")
+    require([f"`{name}`" for name in read_queries(sql_folder())], "docs/operations.md", "docs/language-models.md")
 
 
 @pytest.mark.parametrize(

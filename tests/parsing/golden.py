@@ -1,5 +1,5 @@
 """Golden files: what the parser makes of real files, beside them. `python tests/parsing/golden.py` rewrites them all,
-with the names of folders below `tests/data` those in these folders.
+with names of folders or files below `tests/data` these alone. A file that has none gets its first when it is named.
 
 Read the changes with your own eyes before you commit them: a test can only say that they are changes.
 """
@@ -72,11 +72,14 @@ def parse_file(path: Path) -> str:
 
 
 def main() -> None:
-    folders = [DATA / name for name in sys.argv[1:]] or [DATA]
-    for path in golden_files():
-        if not any(path.is_relative_to(folder) for folder in folders):
-            continue
-        path.with_name(f"{path.name}.json").write_text(parse_file(path), encoding="utf-8")
+    for place in [DATA / (Path(name).absolute() if Path(name).exists() else name) for name in sys.argv[1:]] or [DATA]:
+        paths = [place] if place.is_file() else [path for path in golden_files() if path.is_relative_to(place)]
+        if not paths:
+            sys.exit(f"{place}: no such file, and no golden files below it; name a file to make its first one")
+        for path in paths:
+            golden = path.with_name(f"{path.name}.json")
+            golden.write_text(parse_file(path), encoding="utf-8")
+            sys.stdout.write(f"{golden}\n")
 
 
 if __name__ == "__main__":
