@@ -29,7 +29,7 @@ class RecordedFigure:
 
     Attributes:
         system: Whose it is.
-        level: `document`, `page`, `passage`, `answer` or `cost`.
+        level: `document`, `page`, `passage`, `answer`, what a judge was asked for, or `cost`.
         measure: As in `R@5`.
         dimension: What questions are told apart by; `all` for all questions.
         group: Which of them.
@@ -198,7 +198,7 @@ class RecordedScore:
     """A value of one question.
 
     Attributes:
-        level: `document`, `page`, `passage` or `answer`.
+        level: `document`, `page`, `passage`, `answer`, or what a judge was asked for.
         measure: As in `R@5`.
         value: The value.
     """

@@ -20,7 +20,8 @@ export async function showEvaluation(view, [runId], signal) {
     {},
     signal,
   );
-  const overviews = [...LEVELS, "answer"].map((each) => overview(run, each));
+  const judged = run.figures.map((each) => each.level).filter((each) => each !== "cost");
+  const overviews = [...new Set([...LEVELS, "answer", ...judged])].map((each) => overview(run, each));
   const byKind = DIMENSIONS.flatMap((dimension) => [
     kinds(run, figures, dimension, level, measure),
     kinds(run, figures, dimension, "answer", "correct"),
@@ -46,9 +47,9 @@ export async function showEvaluation(view, [runId], signal) {
 
 /** Figures of all questions, a row a system. */
 function overview(run, level) {
-  const measures = (level === "answer" ? ANSWER_MEASURES : MEASURES).filter((measure) =>
-    run.systems.some(({ system }) => figureOf(run.figures, system, level, measure)),
-  );
+  const there = new Set(run.figures.filter((each) => each.level === level).map((each) => each.measure));
+  const headline = LEVELS.includes(level) ? MEASURES : level === "answer" ? ANSWER_MEASURES : [...there];
+  const measures = headline.filter((measure) => there.has(measure));
   if (!measures.length) return null;
   const rows = run.systems.map((each) =>
     el(
