@@ -73,6 +73,7 @@ def queries() -> Iterator[Request]:
         yield graph_global._map_request(asked, (), 100)
         yield sub_queries._choice_request(question, (selection,), 8192)
         yield sub_queries._plan_request(question, (selection,), 8192)
+        yield sub_queries._augment_request(question)
         call = rewriting._call(question, ())
         yield Request(call.prefix, call.messages, call.max_tokens, call.tag, schema=call.schema)
 

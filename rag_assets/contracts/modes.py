@@ -5,6 +5,8 @@ mode ::= "auto" | modes | preparing "+" modes        preparing ::= "hyde" | "rew
 modes ::= name ("," name)*                           the rankings of several are fused
 ```
 
+Baselines (`BASELINE_RETRIEVERS`, `BASELINE_PREPARING`) stand in the same places of a name.
+
 What stays out: what a mode does (`rag_assets.query.search.modes`).
 """
 
@@ -20,6 +22,11 @@ META_KNOWLEDGE_MODE = "meta_knowledge"
 HYDE_MODE = "hyde"
 REWRITE_MODE = "rewrite"
 AUTO_MODE = "auto"
+QUESTIONS_MODE = "questions"
+SUMMARY_MODE = "summary"
+SUMMARY_TEXT_MODE = "summary_text"
+AUGMENT_MODE = "augment"
+PLAN_MODE = "plan"
 
 RETRIEVERS = (
     *(VECTOR_MODE, FULLTEXT_MODE, HYBRID_MODE, WEIGHTED_MODE, TWO_STEP_MODE),
@@ -27,3 +34,7 @@ RETRIEVERS = (
 )
 PREPARING_MODES = {HYDE_MODE: VECTOR_MODE, REWRITE_MODE: HYBRID_MODE}  # with the mode that follows where none is named
 MODES = (*RETRIEVERS, *PREPARING_MODES, AUTO_MODE)
+
+# What the sources compare with, searched as they describe it: for measuring, not offered as a choice.
+BASELINE_RETRIEVERS = (QUESTIONS_MODE, SUMMARY_MODE, SUMMARY_TEXT_MODE)
+BASELINE_PREPARING = {AUGMENT_MODE: VECTOR_MODE, PLAN_MODE: QUESTIONS_MODE}

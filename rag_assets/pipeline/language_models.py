@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
+from pydantic import SecretStr
+
 from rag_assets.contracts.errors import SettingsError
 from rag_assets.pipeline.home import Home
 
@@ -43,19 +45,27 @@ def language_model(
     return load_language_model(choice, ledger, budget)
 
 
-def query_model(home: Home, name: str = "") -> "LanguageModel | None":
-    """A language model for queries, which uses no batches and little patience; None where it does not write.
+def query_model(home: Home) -> "LanguageModel":
+    """The language model that the settings name (`query_home`), with the patience of a query."""
+    return language_model(home, patience_seconds=home.settings.search.model_patience_seconds)
+
+
+def query_home(home: Home, name: str = "") -> Home | None:
+    """The knowledge base with the language model that queries ask, without batches; None where none writes.
 
     Args:
         home: The knowledge base.
-        name: Another model at the same provider; empty for the one that the settings name.
+        name: Another model at the same provider, with `@` and an address at a server of its own, to which no key is
+            sent; empty for the model that the settings name.
     """
     if home.language_model_name == "extractive":
         return None
     own = home.settings.language_model
-    chosen = own.model_copy(update={"batch": "never", "model": name or own.model})
-    asked = Home(home.settings.model_copy(update={"language_model": chosen}))
-    return language_model(asked, patience_seconds=home.settings.search.model_patience_seconds)
+    model, at, rest = name.partition("@http")
+    changes: dict[str, object] = {"batch": "never", "model": model or own.model}
+    if at and f"http{rest}" != own.base_url:
+        changes |= {"base_url": f"http{rest}", "api_key": SecretStr("none")}
+    return Home(home.settings.model_copy(update={"language_model": own.model_copy(update=changes)}))
 
 
 def judge_home(home: Home) -> Home:

@@ -8,12 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
-    from rag_assets.contracts.ports import Reranker, Rewriter
+    from rag_assets.contracts.ports import LanguageModel, Reranker, Rewriter
     from rag_assets.pipeline.home import Home
     from rag_assets.query import HydeOptions, KnowledgeBase
     from rag_assets.query.published import OpenVersion, Published
@@ -113,6 +113,7 @@ def knowledge_base(
     *,
     hyde: "HydeOptions | None" = None,
     rewriter: "Rewriter | None" = None,
+    open_model: "Callable[[Home], LanguageModel] | None" = None,
 ) -> "KnowledgeBase":
     """The published version, for searching.
 
@@ -121,12 +122,13 @@ def knowledge_base(
         snapshot: A version; None for the one that readers see.
         hyde: As for `open_version`.
         rewriter: As for `open_version`.
+        open_model: Opens the language model that the settings name; None for that of queries.
 
     Raises:
         QueryError: Nothing is published yet, or it was indexed with another embedder.
     """
     from rag_assets.contracts.errors import QueryError
-    from rag_assets.pipeline.language_models import query_model
+    from rag_assets.pipeline.language_models import query_home, query_model
     from rag_assets.query import KnowledgeBase, QueryModels, QueryOptions, StoredTables
 
     snapshot = snapshot or published_snapshot(home)
@@ -135,14 +137,16 @@ def knowledge_base(
             f"{home.path} was indexed with {snapshot.embedder}, the settings name {home.embedder.name}; "
             "run `rag-assets index`"
         )
+    opens = open_model or query_model
+    asked = query_home(home)
     options = QueryOptions(
         home.options.search_defaults,
         home.options.reader,
         home.options.global_answers,
-        hyde or _hyde_options(home),
+        hyde or _hyde_options(home, opens),
         home.settings.reranking.candidates,
     )
-    models = QueryModels(query_model(home), rewriter, reranker(home))
+    models = QueryModels(opens(asked) if asked is not None else None, rewriter, reranker(home))
     stored = StoredTables(home.lake, snapshot.tables)
     return KnowledgeBase(home.vectors, home.embedder, snapshot.vector_tables, options, stored, models)
 
@@ -168,11 +172,11 @@ def _calls(home: "Home", columns: "Sequence[str]") -> "pa.Table":
     return home.ledger().rows(columns=columns)
 
 
-def _hyde_options(home: "Home") -> "HydeOptions":
-    from rag_assets.pipeline.language_models import query_model
+def _hyde_options(home: "Home", opens: "Callable[[Home], LanguageModel]") -> "HydeOptions":
+    from rag_assets.pipeline.language_models import query_home
     from rag_assets.query import Fusion, Generator, HydeOptions
 
     chosen = home.settings.search
-    models = [model for name in chosen.hyde_models if (model := query_model(home, name)) is not None]
+    models = [opens(asked) for name in chosen.hyde_models if (asked := query_home(home, name)) is not None]
     generators = tuple(Generator(model, seed) for model in models for seed in range(chosen.hyde_passages))
-    return HydeOptions(generators, chosen.hyde_passages, Fusion(chosen.hyde_fusion))
+    return HydeOptions(generators, chosen.hyde_passages, Fusion(chosen.hyde_fusion), rrf_k=chosen.hyde_rrf_k)

@@ -313,13 +313,15 @@ class SearchSettings(_Section):
     hyde_models: tuple[str, ...] = Field(
         (),
         description="Models at the provider of `language_model` that imagine passages in `hyde`, `hyde_passages` each; "
-        "empty for the language model alone.",
+        "empty for the language model alone. One at a server of its own as `NAME@http://HOST:PORT/v1`; no key is sent "
+        "there.",
     )
     hyde_fusion: str = Field(
         "comb_sum",
         pattern="^(comb_sum|comb_mnz|borda|rrf)$",
         description="How scores by several of them are put into one.",
     )
+    hyde_rrf_k: float = Field(60.0, ge=0, description="Constant of `rrf`: how much the first ranks are levelled.")
     global_level: int = Field(
         1, ge=0, description="Level of the community reports that `graph_global` reads; 0 for the coarsest."
     )
@@ -335,6 +337,13 @@ class SearchSettings(_Section):
     global_seed: int = Field(
         0, ge=0, description="Of the order in which reports, or all passages, are read for an answer."
     )
+
+    @field_validator("hyde_models")
+    @classmethod
+    def _addresses_without_password(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for each in value:
+            _without_password("http" + each.partition("@http")[2])
+        return value
 
 
 class ServeSettings(_Section):

@@ -3,6 +3,7 @@
 What stays out: how passages are found, which is one module a mode, and which version is published.
 """
 
+import copy
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -156,6 +157,36 @@ class KnowledgeBase:
             graphs=PassageGraphs(stored) if stored is not None else None,
             report_tree=ReportTree(stored) if stored is not None else None,
         )
+
+    @property
+    def options(self) -> QueryOptions:
+        """How it searches and answers."""
+        return self._options
+
+    @property
+    def writer(self) -> LanguageModel | None:
+        """The language model; None where there is none that writes."""
+        model = self._modes.model
+        return model if model is not None and model.generative else None
+
+    @property
+    def row_counts(self) -> dict[str, int]:
+        """Rows by serving table, of those that the version has."""
+        found = self._indexes
+        tables = (found.chunks, found.summaries, found.questions, found.entities, found.reports)
+        return {table.name: table.row_count for table in tables if table is not None}
+
+    def variant(self, options: QueryOptions, rewriter: Rewriter | None = None) -> "KnowledgeBase":
+        """The same version, which stays open, searched and answered with other options.
+
+        Args:
+            options: The options.
+            rewriter: Rewrites in mode `rewrite`; None for the one that there is.
+        """
+        other = copy.copy(self)
+        modes = replace(self._modes, hyde=options.hyde, rewriter=rewriter or self._modes.rewriter)
+        vars(other).update(_options=options, _modes=modes)
+        return other
 
     def search(  # noqa: PLR0913 - one argument a choice of the caller
         self,

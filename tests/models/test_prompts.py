@@ -20,6 +20,7 @@ PLACEHOLDERS = {
     "name_facet_value": {"description_chars", "terms", "others", "document"},
     "summarize_knowledge": {"summary_chars", "selection", "document"},
     "choose_knowledge": {"most", "groups", "query"},
+    "augment_query": {"most", "query"},
     "plan_queries": {"most", "plan_chars", "query", "document"},
     "hypothetical_passage": {"query"},
     "rewrite_query": {"keywords_chars", "sentences_chars", "conversation", "query"},

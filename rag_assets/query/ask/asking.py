@@ -20,7 +20,13 @@ from dataclasses import dataclass, replace
 
 from rag_assets.contracts.errors import BudgetError, ModelError, QueryError
 from rag_assets.contracts.generation import Completion, Request
-from rag_assets.contracts.modes import GRAPH_GLOBAL_MODE, GRAPH_LOCAL_MODE, META_KNOWLEDGE_MODE, TEXT_MAP_REDUCE_MODE
+from rag_assets.contracts.modes import (
+    GRAPH_GLOBAL_MODE,
+    GRAPH_LOCAL_MODE,
+    META_KNOWLEDGE_MODE,
+    QUESTIONS_MODE,
+    TEXT_MAP_REDUCE_MODE,
+)
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, rendered
@@ -188,7 +194,7 @@ class Asking:
             background, sources = self._neighbourhood(retrieval, room, trace)
         sources = sources or pack(retrieval.hits, room - _questions_tokens(retrieval.hits))
         trace.add("pack", began, len(sources), texts=(f"of {len(retrieval.hits)} passages",))
-        if mode == META_KNOWLEDGE_MODE:
+        if mode in {META_KNOWLEDGE_MODE, QUESTIONS_MODE}:
             queries = _widened(retrieval.request.text, trace)
             request = questions_request(retrieval.question, sources, history, queries, max_tokens, retrieval.language)
         else:

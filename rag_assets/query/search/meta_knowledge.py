@@ -21,8 +21,8 @@ from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.sub_queries import Planner, SubQuery
 from rag_assets.store.vectors.store import sql_literal
 
-_QUESTIONS = 50  # of each sub-query, at least
-_SHOWN_QUESTIONS = 5  # of a passage
+QUESTIONS = 50  # of each sub-query, at least
+SHOWN_QUESTIONS = 5  # of a passage
 _COLUMNS = ("qa_id", "chunk_ids", "text", "answer")
 
 
@@ -52,7 +52,7 @@ class MetaKnowledgeSearch:
             self._plan = self._planner.plan(request.text, request.embedding, request.filters, trace)
         found = _search_questions(self._plan, questions, request, trace)
         began = time.perf_counter()
-        rankings, told = _passages(self._plan, questions, found)
+        rankings, told = passages_of(self._plan, questions, found)
         trace.add("map", began, len(told), index=questions.name, version=questions.version)
         passages = chunks.having(sorted(told), request.filters.to_sql(chunks.columns), trace)
         rankings = [{key: score for key, score in each.items() if key in passages} for each in rankings]
@@ -64,7 +64,7 @@ class MetaKnowledgeSearch:
         by_questions = [asked, _mean(widened)] if widened else [asked]
         scores = comb_sum([own, _mean(by_questions)])
         merged = [
-            replace(passages[key], score=score, questions=tuple(told.get(key, ())[:_SHOWN_QUESTIONS]))
+            replace(passages[key], score=score, questions=tuple(told.get(key, ())[:SHOWN_QUESTIONS]))
             for key, score in ranked(scores)
         ]
         trace.add("fuse", began, len(merged), scores=scored(merged, [own, *by_questions]))
@@ -79,11 +79,11 @@ def _search_questions(
     plan: Sequence[SubQuery], questions: Index, request: RetrievalRequest, trace: TraceRecorder
 ) -> list[list[Candidate]]:
     """Questions of each sub-query by falling score; sub-queries are searched at the same time."""
-    depth = max(_QUESTIONS, request.depth)
+    depth = max(QUESTIONS, request.depth)
     given = request.filters.to_sql(questions.columns)
 
     def search(sub_query: SubQuery, own: TraceRecorder) -> list[Candidate]:
-        where = " AND ".join(filter(None, (given, _within(sub_query.selections)))) or None
+        where = " AND ".join(filter(None, (given, within(sub_query.selections)))) or None
         began = time.perf_counter()
         found = search_both(questions, sub_query.text, sub_query.vector, where, depth, own)[:depth]
         own.add(
@@ -100,7 +100,7 @@ def _search_questions(
     return at_once([partial(search, each) for each in plan], trace)
 
 
-def _passages(
+def passages_of(
     plan: Sequence[SubQuery], questions: Index, found: Sequence[Sequence[Candidate]]
 ) -> tuple[list[dict[str, float]], dict[str, list[FoundQuestion]]]:
     """For each sub-query the score of each passage, which is that of its best question; and all questions by passage,
@@ -124,7 +124,7 @@ def _passages(
     return rankings, {chunk_id: list(by_id.values()) for chunk_id, by_id in told.items()}
 
 
-def _within(selections: Sequence[Sequence[str]]) -> str | None:
+def within(selections: Sequence[Sequence[str]]) -> str | None:
     """Condition that a question is of one of some selections."""
     conditions = [
         " AND ".join(f"array_has({FACETS_COLUMN}, {sql_literal(value)})" for value in values) for values in selections

@@ -9,7 +9,10 @@ from dataclasses import dataclass, replace
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import (
+    AUGMENT_MODE,
     AUTO_MODE,
+    BASELINE_PREPARING,
+    BASELINE_RETRIEVERS,
     FULLTEXT_MODE,
     GRAPH_GLOBAL_MODE,
     GRAPH_LOCAL_MODE,
@@ -17,8 +20,11 @@ from rag_assets.contracts.modes import (
     META_KNOWLEDGE_MODE,
     MODES,
     PREPARING_MODES,
+    QUESTIONS_MODE,
     RETRIEVERS,
     REWRITE_MODE,
+    SUMMARY_MODE,
+    SUMMARY_TEXT_MODE,
     TEXT_MAP_REDUCE_MODE,
     TWO_STEP_MODE,
     VECTOR_MODE,
@@ -31,6 +37,12 @@ from rag_assets.query.ask.text_map_reduce import search_text_map_reduce
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import Filters
 from rag_assets.query.results import TraceRecorder
+from rag_assets.query.search.baselines import (
+    AugmentedSearch,
+    search_questions,
+    search_summaries,
+    search_summary_then_text,
+)
 from rag_assets.query.search.fused import FusedSearch
 from rag_assets.query.search.graph_local import search_graph_local
 from rag_assets.query.search.hyde import HydeOptions, HydeSearch
@@ -50,7 +62,11 @@ _MODES: Mapping[str, Mode] = {
     TWO_STEP_MODE: search_two_step,
     GRAPH_LOCAL_MODE: search_graph_local,
     TEXT_MAP_REDUCE_MODE: search_text_map_reduce,
+    QUESTIONS_MODE: search_questions,
+    SUMMARY_MODE: search_summaries,
+    SUMMARY_TEXT_MODE: search_summary_then_text,
 }
+_PREPARING = {**PREPARING_MODES, **BASELINE_PREPARING}
 NEEDS_NO_VECTOR = frozenset({FULLTEXT_MODE})
 
 
@@ -70,7 +86,7 @@ class SearchParameters:
     def retriever(self) -> str:
         """The mode that finds passages; several with commas between them where they are fused."""
         first, _, named = self.mode.partition("+")
-        return named or PREPARING_MODES.get(first, first)
+        return named or _PREPARING.get(first, first)
 
 
 def check_mode(mode: str) -> None:
@@ -81,13 +97,14 @@ def check_mode(mode: str) -> None:
     """
     first, plus, after = mode.partition("+")
     names = (after if plus else first).split(",")
-    if plus and (first not in PREPARING_MODES or not set(names) <= set(RETRIEVERS)):
+    retrieving = {*RETRIEVERS, *BASELINE_RETRIEVERS}
+    if plus and (first not in _PREPARING or not set(names) <= retrieving):
         before, retrievers = " or ".join(PREPARING_MODES), ", ".join(RETRIEVERS)
         raise QueryError(
             f"unknown mode {mode!r}, expected {before} before the plus sign and one of {retrievers}, "
             "or several with commas between, after it"
         )
-    if not set(names) <= set(MODES):
+    if not set(names) <= {*MODES, *retrieving, *_PREPARING}:
         raise QueryError(f"unknown mode {mode!r}, expected one of {', '.join(MODES)}, or several with commas between")
     if len(names) > 1 and AUTO_MODE in names:
         raise QueryError(f"mode {mode!r}: {AUTO_MODE} chooses a mode by itself and cannot be fused with others")
@@ -132,6 +149,9 @@ class Modes:
         if name == REWRITE_MODE:
             found = self._retriever(retriever, parameters)
             return RewriteSearch(self.embedder, self._rewriter(), parameters.history, found)
+        if name in BASELINE_PREPARING:
+            plan = self.planner.augmented if name == AUGMENT_MODE else self.planner.plan
+            return AugmentedSearch(plan, lambda: self._retriever(retriever, parameters))
         writers = self.hyde.with_model(self.model)
         return HydeSearch(self.embedder, writers, self.hyde, lambda: self._retriever(retriever, parameters))
 
@@ -147,8 +167,8 @@ class Modes:
             return FusedSearch(
                 {each: self._retriever(each, parameters) for each in names.split(",")}, parameters.granularity
             )
-        if name in PREPARING_MODES:
-            return self._prepared(name, PREPARING_MODES[name], parameters)
+        if name in _PREPARING:
+            return self._prepared(name, _PREPARING[name], parameters)
         if name == WEIGHTED_MODE:
             return WeightedSearch(parameters.granularity)
         if name == META_KNOWLEDGE_MODE:

@@ -26,6 +26,7 @@ class RetrievalRequest:
         filters: What they must satisfy.
         summaries: Which summaries choose the pages or files of two-step search.
         show_all: Whether all passages found will be shown, so that what is shown of them is best read at once.
+        selections: Facet values, each as `facet=value`, of the questions that `questions` searches; all where empty.
     """
 
     text: str
@@ -34,6 +35,7 @@ class RetrievalRequest:
     filters: Filters
     summaries: SummaryFormat
     show_all: bool = False
+    selections: tuple[tuple[str, ...], ...] = ()
 
     @property
     def embedding(self) -> NDArray[np.float32]:

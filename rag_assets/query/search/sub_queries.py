@@ -27,6 +27,7 @@ from rag_assets.query.search.knowledge import Knowledge, Selection
 from rag_assets.text.language import prompt_language
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
+AUGMENT_STEP = "augment_query"
 CHOOSE_STEP = "choose_knowledge"
 PLAN_STEP = "plan_queries"
 MOST_SELECTIONS = 2
@@ -44,6 +45,11 @@ _CHOICE_TOKENS = 300
 _PLAN_CHARS = 300
 _SUB_QUERY_CHARS = 200
 _PLAN_TOKENS = 2 * int((_PLAN_CHARS + MOST_SUB_QUERIES * _SUB_QUERY_CHARS) * 1.5)
+_QUERIES: JsonValue = {
+    "type": "array",
+    "maxItems": MOST_SUB_QUERIES,
+    "items": {"type": "string", "minLength": 1, "maxLength": 2 * _SUB_QUERY_CHARS},
+}
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,14 @@ class Planner:
             return self._with_terms(query, vector, chosen, places, trace)
         return (SubQuery(query, vector), *self._sub_queries(texts, [places] * len(texts)))
 
+    def augmented(
+        self, query: str, vector: NDArray[np.float32], filters: Filters, trace: TraceRecorder
+    ) -> tuple[SubQuery, ...]:
+        """The query, then what a language model widens it to that knows nothing of the documents; see `plan`."""
+        del filters
+        texts = self._written(query, _augment_request(query), trace) if self._model is not None else None
+        return (SubQuery(query, vector), *self._sub_queries(texts or [], [()] * len(texts or [])))
+
     def _detected(
         self, query: str, vector: NDArray[np.float32], known: Sequence[Selection], trace: TraceRecorder
     ) -> list[Selection]:
@@ -143,8 +157,12 @@ class Planner:
         """Sub-queries by the language model; None where there is none or it gave none."""
         if self._model is None:
             return None
+        return self._written(query, _plan_request(query, chosen, self._model.context_tokens), trace)
+
+    def _written(self, query: str, request: Request, trace: TraceRecorder) -> list[str] | None:
+        """Sub-queries that the language model answers a request with; None where it gave none."""
         began = time.perf_counter()
-        value, problem = self._asked(_plan_request(query, chosen, self._model.context_tokens))
+        value, problem = self._asked(request)
         queries = value.get("queries") if value is not None else None
         if not isinstance(queries, list):
             trace.add("plan", began, 0, texts=(f"failed: {problem}",))
@@ -284,18 +302,20 @@ def _plan_request(query: str, chosen: Sequence[Selection], context_tokens: int) 
     each_tokens = max(_LEAST_TOKENS, min(_SUMMARY_TOKENS, room // len(chosen)))
     told = [cut_to_tokens(f"{each.name}\n{', '.join(each.key_terms)}\n{each.text}", each_tokens) for each in chosen]
     prompt = load_prompt(PLAN_STEP, prompt_language(query))
-    queries: JsonValue = {
-        "type": "array",
-        "maxItems": MOST_SUB_QUERIES,
-        "items": {"type": "string", "minLength": 1, "maxLength": 2 * _SUB_QUERY_CHARS},
-    }
     return _request(
         PLAN_STEP,
         prompt.prefix.substitute(most=str(MOST_SUB_QUERIES), plan_chars=str(_PLAN_CHARS)),
         prompt.question.substitute(query=_fenced_query(query), document=fenced("\n\n".join(told))),
-        {"plan": {"type": "string", "maxLength": 2 * _PLAN_CHARS}, "queries": queries},
+        {"plan": {"type": "string", "maxLength": 2 * _PLAN_CHARS}, "queries": _QUERIES},
         _PLAN_TOKENS,
     )
+
+
+def _augment_request(query: str) -> Request:
+    prompt = load_prompt(AUGMENT_STEP, prompt_language(query))
+    prefix, question = prompt.prefix.substitute(most=str(MOST_SUB_QUERIES)), prompt.question
+    asked = question.substitute(query=_fenced_query(query))
+    return _request(AUGMENT_STEP, prefix, asked, {"queries": _QUERIES}, _PLAN_TOKENS)
 
 
 def _request(step: str, prefix: str, question: str, properties: dict[str, JsonValue], max_tokens: int) -> Request:
