@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rag_assets.cli import recipes
 from rag_assets.cli.console import complain, open_home, print_json, print_table, say
 from rag_assets.contracts.errors import ModelError, QueryError
 
@@ -57,6 +58,11 @@ _CHANGES_SHOWN = 5
 @click.option("--yes", is_flag=True, help="Do not ask before the judge is called.")
 @click.option("--drafts", is_flag=True, help="Ask draft questions, too.")
 @click.option("--record/--no-record", default=None, help="Keep the run in the tables of evaluations [without SET].")
+@click.option(
+    "--recipe", type=click.Choice(recipes.RECIPES), help="Compare what a source compares, beside its figures."
+)
+@click.option("--plan", is_flag=True, help="With --recipe: say what calls of language models would cost, and stop.")
+@click.option("--no-judge", is_flag=True, help="With --recipe: do without the judges of the source.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with every question here.")
 @click.option("--trec", type=click.Path(path_type=Path, file_okay=False), help="Write TREC runs and qrels here.")
@@ -74,6 +80,7 @@ def evaluate(
     judges: tuple[str, ...],
     repetitions: int,
     labelled: Path | None,
+    recipe: str | None,
     html: Path | None,
     trec: Path | None,
     beir: Path | None,
@@ -82,6 +89,8 @@ def evaluate(
     yes: bool,
     drafts: bool,
     record: bool | None,
+    plan: bool,
+    no_judge: bool,
     as_json: bool,
 ) -> None:
     """Measure search and answers by the questions of SET; without SET, by those of the setting evaluation.questions.
@@ -95,12 +104,19 @@ def evaluate(
     from rag_assets.evaluation.runs import evaluate as run
     from rag_assets.evaluation.scores import compared, figures
     from rag_assets.evaluation.tables import as_record, headline_names
-    from rag_assets.evaluation.trec import write_beir, write_evaluation
     from rag_assets.pipeline import measuring
 
     home = open_home(context)
     question_set = named_set or measuring.question_set(home)
     questions = measuring.accepted_questions(question_set, qrels, drafts=drafts)
+    if recipe is not None:
+        alone = not (modes or compare or levels or dimensions or measures or trec or beir or record)
+        chosen_judges = None if no_judge else judges
+        asked = recipes.RecipeRequest(recipe, question_set, questions, html, answers, plan, as_json)
+        _evaluate_recipe(context, home, asked, chosen_judges, labelled, repetitions, alone=alone, asks=not yes)
+        return
+    if plan or no_judge:
+        raise click.UsageError("--plan and --no-judge go with --recipe")
     usual = (home.settings.search.mode,) if named_set else measuring.measured_modes(home)
     systems = measuring.open_systems(home, [*modes, *(compare or ())] or usual)
     chosen = tuple(Level(each) for each in _LEVELS if each in levels) or tuple(Level)
@@ -114,10 +130,7 @@ def evaluate(
         evaluation = run(systems, questions, options, display.phase("asking questions"))
     judged = _judged(*judging, evaluation, asks=not yes) if judging else _Judged(evaluation)
     evaluation = judged.evaluation
-    if trec is not None:
-        write_evaluation(evaluation, trec)
-    if beir is not None:
-        write_beir(evaluation, systems[0].corpus.stored, beir)
+    _export(evaluation, systems, trec, beir)
     computed = figures(evaluation)
     comparisons = [compared(evaluation, *compare, headline_names(evaluation))] if compare else []
     notes = [*measuring.run_warnings(home, evaluation, question_set), *judged.notes]
@@ -136,17 +149,49 @@ def evaluate(
         print_json(as_record(evaluation, computed, comparisons, notes, judged.record))
     else:
         _print_figures(evaluation, computed, by)
-        for table in judged.tables:
-            _print(table)
-        for comparison in comparisons:
-            _print_comparison(comparison)
-        for note in notes:
-            say(f"note: {note}")
-    if judged.stopped is not None:
-        complain(
-            f"{judged.stopped}; nothing is judged, but what was paid for is stored: run the command again to go on"
-        )
-        context.exit(1)
+        _print_rest(judged.tables, comparisons, notes)
+    _end_where_stopped(context, judged)
+
+
+def _export(evaluation: "Evaluation", systems: "list[System]", trec: Path | None, beir: Path | None) -> None:
+    """Write the run for other tools."""
+    from rag_assets.evaluation.trec import write_beir, write_evaluation
+
+    if trec is not None:
+        write_evaluation(evaluation, trec)
+    if beir is not None:
+        write_beir(evaluation, systems[0].corpus.stored, beir)
+
+
+def _evaluate_recipe(
+    context: click.Context,
+    home: "Home",
+    asked: "recipes.RecipeRequest",
+    judges: tuple[str, ...] | None,
+    labelled: Path | None,
+    repetitions: int,
+    *,
+    alone: bool,
+    asks: bool,
+) -> None:
+    """Compare what a source compares, judged as it judges where a language model writes."""
+    if not alone:
+        raise click.UsageError("--recipe names what is compared and measured: no modes, levels, measures or exports")
+    done = recipes.run(home, asked)
+    if done is None or done.evaluation is None:
+        recipes.show(home, asked, done)
+        return
+    from rag_assets.evaluation.judges.calibration import Judge, labelled_pairs
+    from rag_assets.evaluation.judges.results import JudgeOptions
+
+    own = done.recipe.judges if done.is_written and judges is not None else ()
+    chosen = tuple(Judge(each) for each in _JUDGES if each in (judges or own))
+    judged = _Judged(done.evaluation)
+    if chosen:
+        options = JudgeOptions(chosen, labelled_pairs(labelled), done.recipe.baseline, repetitions)
+        judged = _judged(_judge(home), options, done.evaluation, asks=asks)
+    recipes.show(home, asked, done.judged(judged.evaluation), judged.notes, judged.tables, judged.record)
+    _end_where_stopped(context, judged)
 
 
 def _judge_options(
@@ -227,6 +272,14 @@ def _judged(judge: "Home", options: "JudgeOptions", evaluation: "Evaluation", *,
     return _Judged(with_judgements(evaluation, judgements), notes, tables, judge_record(judgements))
 
 
+def _end_where_stopped(context: click.Context, judged: _Judged) -> None:
+    if judged.stopped is not None:
+        complain(
+            f"{judged.stopped}; nothing is judged, but what was paid for is stored: run the command again to go on"
+        )
+        context.exit(1)
+
+
 def _print_figures(evaluation: "Evaluation", computed: "list[Figure]", dimensions: tuple[str, ...]) -> None:
     from rag_assets.evaluation.runs import ANSWER
     from rag_assets.evaluation.tables import group_tables, headline_names, main_measure, meanings, overview_tables
@@ -241,6 +294,15 @@ def _print_figures(evaluation: "Evaluation", computed: "list[Figure]", dimension
     for line in meanings([name.partition(" ")[2] for name in headline_names(evaluation)]):
         say(line)
     say("brackets: 95 % intervals, which are too narrow where a star stands: fewer than 20 questions")
+
+
+def _print_rest(tables: "Sequence[TextTable]", comparisons: "Sequence[ComparedSystems]", notes: Sequence[str]) -> None:
+    for table in tables:
+        _print(table)
+    for comparison in comparisons:
+        _print_comparison(comparison)
+    for note in notes:
+        say(f"note: {note}")
 
 
 def _print_comparison(comparison: "ComparedSystems") -> None:

@@ -51,6 +51,7 @@ def report_page(
     comparisons: Sequence[ComparedSystems],
     warnings: Sequence[str],
     judged: Sequence[TextTable] = (),
+    tables: Sequence[TextTable] = (),
 ) -> Iterator[str]:
     """The page, in pieces.
 
@@ -61,13 +62,14 @@ def report_page(
         comparisons: Systems compared.
         warnings: What a reader has to know.
         judged: What a judge said of the whole.
+        tables: What stands before all others.
     """
     yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body><h1>{_text(title)}</h1>"
     yield f"<ul>{''.join(f'<li class=note>{_text(line)}</li>' for line in warnings)}</ul>"
-    for table in overview_tables(evaluation, figures):
+    for table in (*tables, *overview_tables(evaluation, figures)):
         yield _table(table)
     for table in judged:
         yield _table(table)
@@ -75,7 +77,7 @@ def report_page(
     yield "<h2>Where it fails</h2>"
     for table in group_tables(evaluation, figures, tuple(GROUPS), level, measure):
         yield _table(table)
-    if evaluation.options.answers:
+    if evaluation.options.answers and level != ANSWER:
         for table in group_tables(evaluation, figures, tuple(GROUPS), ANSWER, "correct"):
             yield _table(table)
     for comparison in comparisons:
@@ -87,7 +89,7 @@ def report_page(
     yield "</body></html>\n"
 
 
-def _questions(evaluation: Evaluation, level: Level, measure: str) -> Iterator[str]:
+def _questions(evaluation: Evaluation, level: Level | str, measure: str) -> Iterator[str]:
     def worst(question: Question) -> float:
         values = [_standing(evaluation.results[each][question.id], level, measure) for each in evaluation.systems]
         return min((value for value in values if not math.isnan(value)), default=2.0)
@@ -138,9 +140,9 @@ def _place_of(evidence: Evidence) -> str:
     return " › ".join(filter(None, (evidence.document, evidence.place, evidence.cells)))
 
 
-def _places(evaluation: Evaluation, question: Question, level: Level) -> str:
+def _places(evaluation: Evaluation, question: Question, level: Level | str) -> str:
     """What the systems found: a row a place, a column a system with the rank there."""
-    if not question.searched:
+    if not question.searched or not isinstance(level, Level):
         return ""
     ranks: dict[str, dict[str, int]] = {}
     places: dict[str, Place] = {}

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.generation import Outcome
 from rag_assets.contracts.ports import Turn
 from rag_assets.evaluation.evidence import Corpus, Level, Target
 from rag_assets.evaluation.judges.material import JudgedAnswer
@@ -15,6 +16,7 @@ from rag_assets.evaluation.judging import judge_answer
 from rag_assets.evaluation.metrics import measured, parse_measure
 from rag_assets.evaluation.questions import Question
 from rag_assets.query.ask.answers import Answer
+from rag_assets.query.ask.report_levels import LevelChoice
 from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.results import Hit, ModelCall, SearchResult
 
@@ -24,6 +26,7 @@ MEASURES = (
 )
 _GRANULARITY = {Level.DOCUMENT: "document", Level.PAGE: "page", Level.PASSAGE: "chunk"}
 _SHOWN_CHARS = 600  # of a passage, for people who look why a question failed
+_ANSWERED = {Outcome.COMPLETED.value, Outcome.TRUNCATED.value}
 ANSWER = "answer"  # what figures of answers stand under, beside the levels
 
 Progress = Callable[[int, int], None]
@@ -40,6 +43,9 @@ class System:
         mode: How it is searched.
         summaries: Which summaries choose in `two_step`.
         version: Number of the version; 0 where it does not matter.
+        levels: What it can be searched for.
+        answer_k: Passages that an answer may rest on; None for the number of the settings.
+        reports: Which community reports are read; None for those of the settings.
     """
 
     name: str
@@ -48,6 +54,9 @@ class System:
     mode: str
     summaries: str = "page"
     version: int = 0
+    levels: tuple[Level, ...] = tuple(Level)
+    answer_k: int | None = None
+    reports: LevelChoice | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +141,7 @@ class QuestionResult:
         input_tokens: Of calls of language models.
         output_tokens: Written by them.
         cost_usd: US dollars.
+        failed_calls: Calls of language models that gave no answer; what they were to write was left out.
     """
 
     mode: str = ""
@@ -144,6 +154,7 @@ class QuestionResult:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
+    failed_calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -230,7 +241,8 @@ def evaluate(
     passages: dict[str, str] = {}
     done, total = 0, len(systems) * len(questions)
     for system in systems:  # what a mode lacks is said before minutes are spent; and what is loaded once is loaded
-        _search(system, questions[0], Level.PASSAGE, 1)
+        if options.levels:
+            _search(system, questions[0], Level.PASSAGE, 1)
     for system in systems:
         key = id(system.corpus)
         if key not in by_corpus:
@@ -249,7 +261,7 @@ def _asked(
 ) -> QuestionResult:
     """One question, searched at every level and answered."""
     result = QuestionResult()
-    for level in options.levels if question.searched else ():
+    for level in (each for each in options.levels if question.searched and each in system.levels):
         began = time.perf_counter()
         searched = _search(system, question, level, options.depth)
         result.milliseconds[level] = (time.perf_counter() - began) * 1000
@@ -263,7 +275,14 @@ def _asked(
     if options.answers:
         began = time.perf_counter()
         history = [Turn(earlier) for earlier in question.history]
-        answer = system.base.ask(question.text, system.mode, history=history, summaries=system.summaries)
+        answer = system.base.ask(
+            question.text,
+            system.mode,
+            system.answer_k,
+            history=history,
+            summaries=system.summaries,
+            levels=system.reports,
+        )
         result.milliseconds[ANSWER] = (time.perf_counter() - began) * 1000
         result.mode = answer.mode
         _count(result, answer.trace.calls)
@@ -278,7 +297,13 @@ def _search(system: System, question: Question, level: Level, k: int) -> SearchR
     granularity = _GRANULARITY[level]
     try:
         return system.base.search(
-            question.text, system.mode, k, granularity=granularity, summaries=system.summaries, history=history
+            question.text,
+            system.mode,
+            k,
+            granularity=granularity,
+            summaries=system.summaries,
+            levels=system.reports,
+            history=history,
         )
     except QueryError as error:
         raise QueryError(f"question {question.id}: {error}") from error
@@ -298,3 +323,4 @@ def _count(result: QuestionResult, calls: Sequence[ModelCall]) -> None:
     result.input_tokens += sum(call.input_tokens + call.cached_tokens for call in calls)
     result.output_tokens += sum(call.output_tokens for call in calls)
     result.cost_usd += sum(call.cost_usd for call in calls)
+    result.failed_calls += sum(call.outcome not in _ANSWERED for call in calls)

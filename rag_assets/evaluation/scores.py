@@ -210,6 +210,8 @@ def warnings(evaluation: Evaluation) -> list[str]:
         failed = sum(result.reply is not None and result.reply.failure is not None for result in results.values())
         if failed:
             lines.append(f"{system}: the language model failed on {failed} questions; passages were quoted instead")
+        if calls := sum(result.failed_calls for result in results.values()):
+            lines.append(f"{system}: {calls} calls of the language model gave no answer; it was done without")
     return lines
 
 

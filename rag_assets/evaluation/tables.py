@@ -127,9 +127,10 @@ def comparison_table(comparison: ComparedSystems) -> TextTable:
     return TextTable(f"{comparison.first} against {comparison.second}", (*heads, "smallest visible"), rows)
 
 
-def main_measure(evaluation: Evaluation) -> tuple[Level, str]:
+def main_measure(evaluation: Evaluation) -> tuple[Level | str, str]:
     """Level and measure that kinds of questions are told apart by."""
-    return evaluation.options.levels[-1], evaluation.options.measures[0]
+    levels = evaluation.options.levels
+    return (levels[-1], evaluation.options.measures[0]) if levels else (ANSWER, "correct")
 
 
 def headline_names(evaluation: Evaluation) -> list[str]:

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.ports import LanguageModel, Session
@@ -130,6 +130,7 @@ class PlanningModel:
         find: Gives the stored answer to a request, or None.
         typical_output_tokens: Mean tokens written by step, from earlier calls.
         foresee: What makes up answers that must say something of what was asked, by step.
+        remembers: Whether what is asked twice is one call, as where answers are stored.
     """
 
     generative = True
@@ -141,6 +142,8 @@ class PlanningModel:
         find: Callable[[Request], Completion | None],
         typical_output_tokens: Mapping[str, float],
         foresee: Mapping[str, Foresee] | None = None,
+        *,
+        remembers: bool = False,
     ) -> None:
         limits = model or ModelFacts()
         self.name = name
@@ -149,6 +152,7 @@ class PlanningModel:
         self.steps: dict[tuple[str, str], StepPlan] = {}
         self._model, self._find, self._typical = model, find, typical_output_tokens
         self._foresee = foresee or {}
+        self._asked: dict[str, Completion] | None = {} if remembers else None
 
     @contextmanager
     def _open(self) -> Iterator[Session]:
@@ -179,6 +183,14 @@ class PlanningModel:
                 step.calibrate(self._model.count_tokens)
 
     def _answer(self, request: Request) -> Completion:
+        if self._asked is None:
+            return self._counted(request)
+        key = request.content_sha256
+        if key not in self._asked:
+            self._asked[key] = self._counted(request)
+        return replace(self._asked[key], request=request)
+
+    def _counted(self, request: Request) -> Completion:
         tag = request.tag
         step = self.steps.setdefault((tag.asset, tag.step), StepPlan(tag.asset, tag.step))
         if (stored := self._find(request)) is not None:

@@ -3,8 +3,9 @@ counts.
 """
 
 import json
+import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.contracts.generation import Completion, Request, request_key
+from rag_assets.contracts.generation import Completion, JsonValue, Request, request_key
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.models.catalogue import ModelFacts
 from rag_assets.pipeline.freshness import changes_to_index, step_facts
@@ -25,9 +26,10 @@ from rag_assets.store.snapshots import facts_digest
 
 if TYPE_CHECKING:
     from rag_assets.graph.mentions.recognizers import Entity
-    from rag_assets.models.planning import PlanningModel, StepPlan
+    from rag_assets.models.planning import Foresee, PlanningModel, StepPlan
     from rag_assets.models.structured import StructuredModel
     from rag_assets.pipeline.home import Home
+    from rag_assets.query import KnowledgeBase
     from rag_assets.sources.changes import Changes, Listing
 
 _FORESEEN_NOTE = (
@@ -166,20 +168,72 @@ def plan_calls(home: "Home", ask: Callable[[LanguageModel], object]) -> Plan:
     return _priced(home, model, "", 0, _notes(home, _calibrated(home, model) or unknown))
 
 
+def plan_questions(home: "Home", ask: "Callable[[KnowledgeBase], object]") -> list[Plan]:
+    """Find out what questions to the published version would cost: they are asked of models that only count.
+
+    Args:
+        home: The knowledge base.
+        ask: Searches and asks as it will.
+
+    Returns:
+        A plan a model that would be called.
+    """
+    from rag_assets.models.structured import StructuredModel
+    from rag_assets.pipeline.opening import knowledge_base
+    from rag_assets.query.ask import graph_global, text_map_reduce
+    from rag_assets.query.search import rewriting
+
+    foresee: dict[str, Foresee] = dict.fromkeys((graph_global.MAP_STEP, text_map_reduce.MAP_STEP), _helpful)
+    foresee[rewriting.STEP] = _rewritten
+    counting: list[tuple[Home, PlanningModel, str | None]] = []
+
+    def opened(asked: "Home") -> StructuredModel:
+        model, unknown = _planning_model(asked, foresee, remembers=True)
+        counting.append((asked, model, unknown))
+        return StructuredModel(model, asked.options.language_model.temperature)
+
+    ask(knowledge_base(home, open_model=opened))
+    return [
+        _priced(asked, model, "", 0, _notes(asked, unknown or _calibrated(asked, model)))
+        for asked, model, unknown in counting
+        if model.steps
+    ]
+
+
+def _helpful(request: Request, most_tokens: int) -> JsonValue:
+    """An answer to a group of reports or passages that helps, so that what follows on it is counted."""
+    from rag_assets.models.planning import made_up
+
+    value = made_up(json.loads(request.schema or "{}"), most_tokens)
+    return {**value, "helpfulness": 50} if isinstance(value, dict) else value
+
+
+def _rewritten(request: Request, most_tokens: int) -> JsonValue:
+    """A rewrite that finds other passages than the question: the first half of it."""
+    del most_tokens
+    found = re.search(r"<query-\w+>\n(.*?)\n</query-", request.messages[-1].text, re.DOTALL)
+    text = found[1] if found else ""
+    half = text[: (len(text) + 1) // 2]
+    return {"keywords": half, "sentences": half}
+
+
 def save_plan(home: "Home", plan: Plan) -> None:
     """Keep a plan, so that the run that follows can be compared with it."""
     facts = {"changes": plan.changes, "calls": plan.calls, "tokens": plan.tokens, "cost_usd": plan.cost_usd}
     write_atomically(home.path / "plan.json", json.dumps(facts).encode())
 
 
-def _planning_model(home: "Home") -> "tuple[PlanningModel, str | None]":
+def _planning_model(
+    home: "Home", foresee: "Mapping[str, Foresee] | None" = None, *, remembers: bool = False
+) -> "tuple[PlanningModel, str | None]":
     """A model that only counts; and why the one that would be called cannot be asked for its limits, if so."""
     from rag_assets.graph.mentions.foreseen import FORESEEN_STEPS, foreseen_findings
     from rag_assets.models.planning import PlanningModel
 
+    foresee = foresee or dict.fromkeys(FORESEEN_STEPS, foreseen_findings)
     typical = home.ledger().mean_output_tokens(home.language_model_name)
-    foresee = dict.fromkeys(FORESEEN_STEPS, foreseen_findings)
-    planning = partial(PlanningModel, home.language_model_name, find=partial(_stored, home), foresee=foresee)
+    find = partial(_stored, home)
+    planning = partial(PlanningModel, home.language_model_name, find=find, foresee=foresee, remembers=remembers)
     try:
         return planning(language_model(home), typical_output_tokens=typical), None
     except ModelError as error:  # the limits of a model may be its server's to tell

@@ -1,0 +1,379 @@
+"""The conditions that the sources compare, as modes and options of this package, with the figures that they published.
+
+Only figures that stand in the text of a source are given. What stays out: the searches themselves (`rag_assets.query`),
+and running a recipe (`rag_assets.evaluation.recipes.running`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rag_assets.contracts.modes import (
+    AUGMENT_MODE,
+    FULLTEXT_MODE,
+    GRAPH_GLOBAL_MODE,
+    HYBRID_MODE,
+    HYDE_MODE,
+    PLAN_MODE,
+    QUESTIONS_MODE,
+    REWRITE_MODE,
+    SUMMARY_MODE,
+    SUMMARY_TEXT_MODE,
+    TEXT_MAP_REDUCE_MODE,
+    TWO_STEP_MODE,
+    VECTOR_MODE,
+)
+from rag_assets.contracts.ports import Rewriter
+from rag_assets.contracts.tables import CHUNKS, QUESTION_INDEX, REPORT_INDEX, SUMMARY_INDEX
+from rag_assets.evaluation.evidence import Level
+from rag_assets.evaluation.judges.calibration import Judge
+from rag_assets.evaluation.judges.grading import METRICS
+from rag_assets.evaluation.judges.preference import CRITERIA
+from rag_assets.evaluation.runs import ANSWER
+from rag_assets.evaluation.scores import COST
+from rag_assets.evaluation.tables import TextTable
+from rag_assets.query.ask.report_levels import LevelChoice, ReportTree, choose_reports
+from rag_assets.query.knowledge_base import KnowledgeBase, QueryOptions
+from rag_assets.query.search.hyde import Fusion, Generator
+from rag_assets.query.search.rewriting_rules import RuleRewriter
+from rag_assets.query.stored import StoredTables
+from rag_assets.text.tokens import estimate_tokens
+
+MODEL = "model"
+_GENERATORS = 3  # seeds of one model where the settings name no several generators
+_LEVELS = 4  # C0 to C3
+_ASIDE_TOKENS = 2_400  # of a request: system text and a long question
+_LEAST_TOKENS = 256
+
+REMEDIES: Mapping[str, str] = {
+    MODEL: "no language model writes: set language_model.provider and language_model.model",
+    SUMMARY_INDEX.name: "no summaries are indexed: run `rag-assets index`",
+    QUESTION_INDEX.name: "no derived questions are indexed: run `rag-assets index`",
+    REPORT_INDEX.name: "there is no entity graph: set graph.enabled and run `rag-assets index`",
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One row of a source's table.
+
+    Attributes:
+        name: As the source names it.
+        mode: How it is searched here; empty where nothing here does so, and `reason` says why.
+        published: What the source published, by measure.
+        needs: What it cannot do without: `model`, or serving tables.
+        summaries: Which summaries it takes.
+        levels: What it can be searched for.
+        reports: Which community reports it reads.
+        options: How it searches and answers; None for the settings.
+        rewriter: Rewrites in its place; None for the language model.
+        reason: Why it is not run, where that is known beforehand.
+        against: What it is compared with; empty for the baseline of its recipe.
+    """
+
+    name: str
+    mode: str
+    published: Mapping[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    summaries: str = "page"
+    levels: tuple[Level, ...] = tuple(Level)
+    reports: LevelChoice | None = None
+    options: QueryOptions | None = None
+    rewriter: Rewriter | None = None
+    reason: str = ""
+    against: str = ""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a source compares.
+
+    Attributes:
+        title: The source, in a line.
+        published_on: The data that its figures are of.
+        columns: Level and measure of its table, the first of them compared with the baseline.
+        conditions: Makes its conditions for a knowledge base and its stored tables.
+        baseline: Name of the condition that the others are compared with, where they name no other.
+        k: Results of a search.
+        levels: What searches are asked for.
+        answers: Whether its table is about answers, which are asked for where a language model writes.
+        judges: What a judge is asked of the answers.
+        only_global: Whether it asks questions about the whole collection, where the set has any.
+        notes: Makes what else is to be known, in a line each, for a knowledge base.
+        context: Makes a further table of the stored tables.
+    """
+
+    title: str
+    published_on: str
+    columns: tuple[tuple[str, str], ...]
+    conditions: Callable[[KnowledgeBase, StoredTables], Sequence[Condition]]
+    baseline: str
+    k: int
+    levels: tuple[Level, ...] = (Level.PASSAGE,)
+    answers: bool = False
+    judges: tuple[Judge, ...] = ()
+    only_global: bool = False
+    notes: Callable[[KnowledgeBase, StoredTables], Sequence[str]] = lambda _base, _stored: ()
+    context: Callable[[StoredTables], TextTable] | None = None
+
+
+def _two_step(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
+    """Raw text in one step, each kind of summary in one and two, and what mode `two_step` makes of them."""
+    del base, stored
+    needs = (SUMMARY_INDEX.name,)
+    figures_of = {"file": ("50.0 %", "21.7 %"), "page": ("60.0 %", "27.5 %")}
+    one = {"file": (Level.DOCUMENT,), "page": (Level.DOCUMENT, Level.PAGE)}
+    kinds = ("file", "page")
+
+    def published(hit: str, rank: str) -> dict[str, str]:
+        return {"HitRate@4": hit, "MRR@4": rank}
+
+    return [
+        Condition("raw text", VECTOR_MODE, published("50.0 %", "20.8 %")),
+        *(Condition(f"{k} summary", SUMMARY_MODE, {}, needs, k, one[k]) for k in kinds),
+        *(
+            Condition(f"{k} summary, then raw text", SUMMARY_TEXT_MODE, published(*figures_of[k]), needs, k)
+            for k in kinds
+        ),
+        Condition("raw text by words too", HYBRID_MODE),
+        *(Condition(f"{k} summary and raw text by words too", TWO_STEP_MODE, {}, needs, k) for k in kinds),
+    ]
+
+
+def _pr3(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
+    """(a) to (d) of the paper, whose text gives no figure but for breadth, and derived questions alone."""
+    del base, stored
+    questions = QUESTION_INDEX.name
+    breadth = {"breadth": "(d) over 20 % above (a)"}
+    return [
+        Condition("(a) chunks", VECTOR_MODE),
+        Condition("(b) chunks, naive augmentation", f"{AUGMENT_MODE}+{VECTOR_MODE}", {}, (MODEL,)),
+        Condition("questions alone", QUESTIONS_MODE, {}, (questions,)),
+        Condition(
+            "(c) questions, naive augmentation",
+            f"{AUGMENT_MODE}+{QUESTIONS_MODE}",
+            needs=(questions, MODEL),
+        ),
+        Condition("(d) questions, meta knowledge", f"{PLAN_MODE}+{QUESTIONS_MODE}", breadth, (questions,)),
+    ]
+
+
+def _hyde(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
+    """The question itself, each generator alone, and all of them by every fusion."""
+    del stored
+    writers = base.options.hyde.with_model(base.writer)
+    if len(writers) < 2 and base.writer is not None:
+        writers = tuple(Generator(writers[0].model if writers else base.writer, seed) for seed in range(_GENERATORS))
+
+    def condition(name: str, score: str, used: tuple[Generator, ...], fusion: Fusion, rrf_k: float) -> Condition:
+        hyde = replace(base.options.hyde, generators=used, fusion=fusion, rrf_k=rrf_k, pool=5)
+        return Condition(name, HYDE_MODE, {"P@5": score}, (MODEL,), options=replace(base.options, hyde=hyde))
+
+    fusions = (
+        *(("CombSUM", "0.731", Fusion.COMB_SUM, 60.0), ("CombMNZ", "0.737", Fusion.COMB_MNZ, 60.0)),
+        ("Borda", "0.719", Fusion.BORDA, 60.0),
+        *((f"RRF k={k}", score, Fusion.RRF, float(k)) for k, score in _RRF),
+    )
+    alone = [
+        condition(f"one: {each.name}", "0.555 to 0.586; GPT-4o 0.741", (each,), Fusion.COMB_SUM, 60.0)
+        for each in writers
+    ]
+    together = f"{len(writers)} by " if writers else "several by "
+    return [
+        Condition("question itself", VECTOR_MODE),
+        *(alone or [condition("one", "0.555 to 0.586; GPT-4o 0.741", (), Fusion.COMB_SUM, 60.0)]),
+        *(condition(together + name, score, writers, fusion, k) for name, score, fusion, k in fusions),
+    ]
+
+
+_RRF = ((0, "0.677"), (1, "0.685"), (5, "0.709"), (10, "0.716"), (60, "0.723"))
+
+
+def _rewriting(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
+    """The question as asked, rewritten by rules and by a frozen model, for words, vectors and both."""
+    del base, stored
+    retrievers = ((FULLTEXT_MODE, "56.7", "61.4"), (VECTOR_MODE, "55.1", "59.8"), (HYBRID_MODE, "", ""))
+    conditions = []
+    for retriever, plain, rewritten in retrievers:
+        both = retriever == HYBRID_MODE  # the source does not say what its nDCG was searched with
+        mode = f"{REWRITE_MODE}+{retriever}"
+        conditions += [
+            Condition(f"{retriever}, as asked", retriever, _rewriting_figures("0.412" if both else "", plain)),
+            Condition(f"{retriever}, rules", mode, rewriter=RuleRewriter(), against=f"{retriever}, as asked"),
+            Condition(
+                f"{retriever}, frozen model",
+                mode,
+                _rewriting_figures("0.487" if both else "", rewritten),
+                (MODEL,),
+                against=f"{retriever}, as asked",
+            ),
+        ]
+    trained = _rewriting_figures("0.503", "62.9")
+    return [*conditions, Condition("hybrid, trained rewriter", "", trained, reason=_NO_TRAINED)]
+
+
+_F1_NOTE = "published F1 is of answers over BM25 (beside fulltext) and DPR (beside vector)"
+_NO_TRAINED = "settings name no trained rewriter: give one to `open_knowledge_base(rewriter=…)`"
+
+
+def _rewriting_figures(ndcg: str, f1: str) -> dict[str, str]:
+    return {name: value for name, value in (("nDCG@10", ndcg), ("F1", f1)) if value}
+
+
+def _graphrag(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
+    """Vector search, all source texts, and the reports of each level; every request reads equally many tokens."""
+    options = base.options
+    if base.writer is not None:
+        written = max(options.reader.answer_tokens, options.reports.answer_tokens)
+        room = max(_LEAST_TOKENS, base.writer.context_tokens - _ASIDE_TOKENS - written)
+        context = min(room, options.reports.context_tokens)
+        reader = replace(options.reader, context_tokens=context)
+        options = replace(options, reader=reader, reports=replace(options.reports, context_tokens=context))
+    deepest = max((each.level for each in ReportTree(stored).get()), default=0)
+    conditions = [
+        Condition("SS", VECTOR_MODE, _GRAPHRAG["SS"], (MODEL,), options=options),
+        Condition("TS", TEXT_MAP_REDUCE_MODE, _GRAPHRAG["TS"], (MODEL,), options=options),
+    ]
+    for level in range(_LEVELS):
+        name, needs = f"C{level}", (REPORT_INDEX.name, MODEL)
+        same = f"the graph has no level {level}: it would read the reports of C{deepest}" if level > deepest else ""
+        has_graph = base.row_counts.get(REPORT_INDEX.name)
+        reports = LevelChoice(level, dynamic=False)
+        conditions.append(
+            Condition(
+                *(name, GRAPH_GLOBAL_MODE, _GRAPHRAG[name], needs),
+                reports=reports,
+                options=options,
+                reason=same if has_graph else "",
+            )
+        )
+    return conditions
+
+
+def _graphrag_row(wins: Sequence[str], claims: str) -> dict[str, str]:
+    return dict(zip(CRITERIA, wins, strict=False)) | {"claims": claims}
+
+
+# wins against SS, podcast / news, and claims an answer, podcast / news
+_GRAPHRAG: Mapping[str, Mapping[str, str]] = {
+    "SS": _graphrag_row((), "26.50 / 25.23"),
+    "TS": _graphrag_row(("83 / 80", "82 / 67", "58 / 53", "44 / 46"), "31.39 / 32.89"),
+    "C0": _graphrag_row(("72 / 72", "77 / 62", "43 / 43", "35 / 41"), "32.21 / 34.18"),
+    "C1": _graphrag_row(("75 / 75", "75 / 65", "48 / 51", "40 / 45"), "32.20 / 32.50"),
+    "C2": _graphrag_row(("78 / 79", "81 / 71", "51 / 50", "40 / 45"), "32.46 / 31.62"),
+    "C3": _graphrag_row(("79 / 79", "81 / 69", "49 / 52", "40 / 46"), "32.28 / 33.14"),
+}
+_GRAPHRAG_CONTEXT: Mapping[str, tuple[str, str]] = {
+    "C0": ("34 units, 26,657 tokens, 2.6 %", "55, 39,770, 2.3 %"),
+    "C1": ("367, 225,756, 22.2 %", "555, 352,641, 20.7 %"),
+    "C2": ("969, 565,720, 55.8 %", "1,797, 980,898, 57.4 %"),
+    "C3": ("1,310, 746,100, 73.5 %", "2,142, 1,140,266, 66.8 %"),
+    "TS": ("1,669, 1,014,611, 100 %", "3,197, 1,707,694, 100 %"),
+}
+
+
+def _graphrag_context(stored: StoredTables) -> TextTable:
+    """Reports and passages that each condition reads, with their tokens."""
+    tree = ReportTree(stored)
+    known = tree.get()
+    texts = {
+        f"C{level}": [each.text for each in tree.reports(choose_reports(known, LevelChoice(level, dynamic=False)))]
+        for level in range(_LEVELS)
+        if any(each.level >= level for each in known)
+    }
+    texts["TS"] = stored.read(CHUNKS, ["text"])["text"].to_pylist()
+    tokens = {name: sum(map(estimate_tokens, each)) for name, each in texts.items()}
+    rows = []
+    for name, published in _GRAPHRAG_CONTEXT.items():
+        share = f"{tokens[name] / max(1, tokens['TS']):.1%}" if name in texts else ""
+        amounts = (f"{len(texts[name]):,}", f"{tokens[name]:,}", share) if name in texts else ("", "", "")
+        rows.append((name, *amounts, *published))
+    heads = ("condition", "units", "tokens", "of TS", "published: podcast", "published: news")
+    return TextTable("What each condition reads of the whole collection, tokens by estimate", heads, tuple(rows))
+
+
+def _pr3_notes(base: KnowledgeBase, stored: StoredTables) -> list[str]:
+    """How the conditions differ from those of the paper."""
+    del stored
+    notes = ["(a) and (b) search passages as they are indexed (chunking.*); the source: 256 tokens, 10 % overlap"]
+    if base.writer is None:
+        notes.append("(d) widens by key terms of the meta knowledge summaries, as no language model plans")
+    return notes
+
+
+def _hyde_notes(base: KnowledgeBase, stored: StoredTables) -> list[str]:
+    """Who the generators are, and what the labels are."""
+    del stored
+    notes = ["a question whose answer stands in one passage reaches 0.2 at most; in JQaRA several of 100 are labelled"]
+    if base.writer is not None and len(base.options.hyde.with_model(base.writer)) < 2:
+        notes.append("the generators are seeds of one model; those of the source are three: search.hyde_models")
+    return notes
+
+
+def _graphrag_notes(base: KnowledgeBase, stored: StoredTables) -> list[str]:
+    """What TS leaves out."""
+    most = base.options.reader.map_reduce_chunks
+    count = stored.read(CHUNKS, ["chunk_id"]).num_rows
+    return [f"TS reads {most:,} of {count:,} passages (search.map_reduce_chunks)"] if count > most else []
+
+
+RECIPES: Mapping[str, Recipe] = {
+    "two-step": Recipe(
+        "Two-step search by summaries",
+        "10 questions on 11 Japanese specification workbooks",
+        tuple((level, name) for level in ("passage", "page", "document") for name in ("HitRate@4", "MRR@4")),
+        _two_step,
+        "raw text",
+        4,
+        tuple(Level),
+    ),
+    "pr3": Recipe(
+        "PR3: prepare, rewrite, retrieve, read",
+        "200 synthetic queries on 2,000 arXiv papers, graded by a model; (d) over (c): p < 0.01 in all but precision",
+        (
+            *((Judge.GRADING, name) for name in METRICS),
+            *(("passage", "R@5"), ("passage", "nDCG@10"), (ANSWER, "correct"), (ANSWER, "cited passage")),
+        ),
+        _pr3,
+        "(a) chunks",
+        10,
+        answers=True,
+        judges=(Judge.GRADING,),
+        notes=_pr3_notes,
+    ),
+    "hyde": Recipe(
+        "HyDE by one and by several generators",
+        "300 questions of JQaRA, the share of the 5 returned that are labelled; one: Phi-3, llm-jp, gemma-2-2b",
+        (("passage", "P@5"), ("passage", "R@5"), ("passage", "Hit@5")),
+        _hyde,
+        "question itself",
+        5,
+        notes=_hyde_notes,
+    ),
+    "rewriting": Recipe(
+        "Rewriting before search",
+        "WebQuestions (F1) and retrieval whose data the source does not name (nDCG@10)",
+        (("passage", "nDCG@10"), ("passage", "R@5"), (ANSWER, "correct")),
+        _rewriting,
+        "as asked",
+        10,
+        answers=True,
+        notes=lambda _base, _stored: (_F1_NOTE,),
+    ),
+    "graphrag": Recipe(
+        "GraphRAG: community levels, source texts and vector search",
+        "125 questions each on podcast transcripts and news articles, about 1 and 1.7 million tokens; wins against SS",
+        (
+            *((Judge.PREFERENCE, name) for name in CRITERIA),
+            *((Judge.CLAIMS, "claims"), (ANSWER, "correct"), (COST, "input_tokens"), (COST, "output_tokens")),
+        ),
+        _graphrag,
+        "SS",
+        10,
+        (),
+        answers=True,
+        judges=(Judge.PREFERENCE, Judge.CLAIMS),
+        only_global=True,
+        notes=_graphrag_notes,
+        context=_graphrag_context,
+    ),
+}
