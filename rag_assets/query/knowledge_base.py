@@ -7,7 +7,6 @@ import copy
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from rag_assets.contracts.tables import (
 )
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent
 from rag_assets.query.ask.asking import Asking, Retrieval
+from rag_assets.query.ask.extracts import Similarity
 from rag_assets.query.ask.graph_global import GlobalOptions
 from rag_assets.query.ask.reader import ReaderOptions
 from rag_assets.query.ask.report_levels import LevelChoice, ReportTree
@@ -371,8 +371,14 @@ class KnowledgeBase:
         request, candidates = self._found(query, vector, searched, modes, trace)
         retrieval = Retrieval(question, parameters, request, self._hits(candidates[: parameters.k], trace))
         reader, reports = self._options.reader, self._options.reports
-        similarity = None if vector is None else partial(self._similarity, vector)
-        asking = Asking(self._indexes, self._hits, self._stored, modes.model, reader, reports, similarity)
+
+        def find(text: str) -> tuple[tuple[Hit, ...], Similarity | None]:
+            part_vector = self._embedded(text, searched.mode, trace)
+            _, found = self._found(text, part_vector, searched, modes, trace)
+            return self._hits(found[: parameters.k], trace), self._similarity(part_vector)
+
+        similarity = self._similarity(vector)
+        asking = Asking(self._indexes, self._hits, self._stored, modes.model, reader, reports, find, similarity)
         yield from asking.events(retrieval, trace, live=live)
 
     def _chosen(
@@ -393,10 +399,11 @@ class KnowledgeBase:
         trace.add("embed", began, 1)
         return vector
 
-    def _similarity(self, vector: NDArray[np.float32], texts: Sequence[str]) -> list[float]:
-        """Cosines of a question's vector with those of texts."""
-        nearness: list[float] = (self._embedder.embed(texts, EmbeddingKind.PASSAGE) @ vector).tolist()
-        return nearness
+    def _similarity(self, vector: NDArray[np.float32] | None) -> Similarity | None:
+        """Cosines of a question's vector with those of texts; None without a vector."""
+        if vector is None:
+            return None
+        return lambda texts: (self._embedder.embed(texts, EmbeddingKind.PASSAGE) @ vector).tolist()
 
     def _parameters(
         self,

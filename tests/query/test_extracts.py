@@ -12,18 +12,18 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.ask.answers import Sentence, Source
-from rag_assets.query.ask.extracts import extracts, listed
+from rag_assets.query.ask.extracts import Ask, extracts, listed
 from rag_assets.query.results import Citation, Hit
 
 
-def source(text: str, number: int = 1) -> Source:
-    place = Citation("a.docx", 1, None, None, None, "docx", f"a.docx#1.{number}")
-    hit = Hit(number, 1.0, "a.docx", "a.docx#1", 1, None, place.chunk_id, text, "a", place)
+def source(text: str, number: int = 1, document: str = "a.docx") -> Source:
+    place = Citation(document, 1, None, None, None, "docx", f"{document}#1.{number}")
+    hit = Hit(number, 1.0, document, f"{document}#1", 1, None, place.chunk_id, text, "a", place)
     return Source.of(number, hit, text)
 
 
 def quoted(question: str, text: str) -> tuple[Sentence, ...]:
-    return extracts(question, [source(text)])[0]
+    return extracts([Ask(question)], [source(text)])[0]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,9 @@ def test_fragments_are_not_quoted() -> None:
 
 
 def test_near_passages_are_not_said_to_lack_the_words() -> None:
-    sentences, answers = extracts("全体の天気予報は？", [source("改定箇所は全体である。データ項目を再定義した。")])
+    sentences, answers = extracts(
+        [Ask("全体の天気予報は？")], [source("改定箇所は全体である。データ項目を再定義した。")]
+    )
     assert not answers
     assert "全体" in listed(sentences, "ja", answered=False)
     assert "語を含む" not in listed(sentences, "ja", answered=False)
@@ -128,7 +130,8 @@ def test_headings_and_headers_are_no_answer_while_something_stands_under_them() 
 
 def test_the_nearest_by_meaning_comes_first_of_those_that_share_words() -> None:
     text = "The printer draws the total box. Sums of the total are computed by the program."
-    near = extracts("Which part computes the total?", [source(text)], lambda texts: [float("Sums" in t) for t in texts])
+    asked = Ask("Which part computes the total?", similarity=lambda texts: [float("Sums" in each) for each in texts])
+    near = extracts([asked], [source(text)])
     assert near[0][0].text == "Sums of the total are computed by the program."
 
 
@@ -138,7 +141,79 @@ def test_the_nearest_by_meaning_comes_first_of_those_that_share_words() -> None:
 )
 def test_an_identifier_of_the_question_must_stand_in_the_evidence(question: str, *, answers: bool) -> None:
     table = "No. | 障害コード | 処理結果\n1 | FA0203 | 口座のエラー\n2 | FA0204 | 残高超過のエラー"
-    assert extracts(question, [source(table)])[1] == answers
+    assert extracts([Ask(question)], [source(table)])[1] == answers
+
+
+def test_quoted_words_of_the_question_must_stand_in_the_evidence() -> None:
+    text = "設定画面の背景色は白とする。「通常表示」の文字色は黒とする。"
+    assert extracts([Ask("設定画面の「通常表示」の文字色は？")], [source(text)])[1]
+    assert not extracts([Ask("設定画面の「夜間表示」の文字色は？")], [source(text)])[1]
+
+
+@pytest.mark.parametrize("question", ["流れ図で「判断」の次に進むのはどこ？", "矢印は判断からどこに出ている？"])
+def test_what_a_connector_leads_to_is_said(question: str) -> None:
+    text = "流れ図\n開始\n処理A\n判断\n処理B\n終了\n開始 → 処理A\n処理A → 判断\n判断 → 処理B\n判断 → 終了"
+    said = [each.text for each in quoted(question, text)]
+    assert {"判断 → 処理B", "判断 → 終了"} <= set(said)
+    assert "開始 → 処理A" not in said
+
+
+def test_a_row_stands_under_the_item_that_heads_its_table() -> None:
+    text = (
+        "・ 連絡先の登録可能件数取得\nパラメータ | 設定値\nシステム設定項目コード | SSC000\n企業コード | 画面の値\n"
+        "・ 担当者情報取得\nパラメータ | 設定値\nシステム設定項目コード | SSC111\n企業コード | 画面の値"
+    )
+    assert quoted("担当者情報取得のシステム設定項目コードは？", text)[0].text.endswith("SSC111")
+    assert quoted("登録可能件数取得のシステム設定項目コードは？", text)[0].text.endswith("SSC000")
+
+
+def test_documents_that_say_different_figures_are_both_named() -> None:
+    texts = {"規程.docx": "申請書の保存期間は5年とする。", "手引.docx": "申請書の保存期間は7年とする。"}
+    sources = [source(text, number, name) for number, (name, text) in enumerate(texts.items(), start=1)]
+    said, answers = extracts([Ask("申請書の保存期間は何年ですか")], sources)
+    assert answers
+    assert {each.text for each in said} == {
+        "規程: 申請書の保存期間は5年とする。",
+        "手引: 申請書の保存期間は7年とする。",
+    }
+
+
+def test_the_same_words_in_two_documents_are_said_once() -> None:
+    sources = [source("申請書の保存期間は5年とする。", number, f"{number}.docx") for number in (1, 2)]
+    (only,) = extracts([Ask("申請書の保存期間は何年ですか")], sources)[0]
+    assert only.text == "申請書の保存期間は5年とする。"
+
+
+def test_every_part_of_a_question_is_answered() -> None:
+    texts = {
+        "一覧.docx": "ファイルN21の名前 | 利用者ファイル\nファイルN21の長さ | 711",
+        "設計.docx": "受信したファイルは毎日削除する。受信は毎日18時に始める。",
+    }
+    sources = [source(text, number, name) for number, (name, text) in enumerate(texts.items(), start=1)]
+    said, answers = extracts([Ask("ファイルN21の長さはいくつ？"), Ask("受信は何時に始める？")], sources)
+    assert answers
+    assert [each.text for each in said] == ["一覧: ファイルN21の長さ | 711", "設計: 受信は毎日18時に始める。"]
+
+
+def test_all_rows_of_a_code_are_listed_with_what_tells_them_apart() -> None:
+    names = ["農業", "建設業", "製造業", "卸売業", "小売業", "金融業"]
+    rows = [
+        f"No.: {number}\nコードID: C0100001\nコード名称: 業種分類\nコード値: 0{number}\n名称: {name}\nパターン: 1"
+        for number, name in enumerate(names, start=1)
+    ]
+    sources = [source(row, number) for number, row in enumerate(rows, start=1)]
+    said, answers = extracts([Ask("コードID C0100001（業種分類）に登録されている業種を全部挙げてください。")], sources)
+    assert answers
+    assert [each.text for each in said] == [
+        f"No.: {number} | コード値: 0{number} | 名称: {name}" for number, name in enumerate(names, start=1)
+    ]
+    assert all(citation.supported for each in said for citation in each.citations)
+
+
+def test_what_was_asked_before_weighs_less_than_the_question() -> None:
+    text = "振込完了のお知らせのメールはM1である。配信の頻度は5分毎である。"
+    (first, *_) = extracts([Ask("配信の頻度は？", context="振込完了のお知らせメール")], [source(text)])[0]
+    assert first.text == "配信の頻度は5分毎である。"
 
 
 @pytest.mark.parametrize("k", [5, 10])

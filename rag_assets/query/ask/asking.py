@@ -17,6 +17,7 @@ What stays out: how passages are found (`rag_assets.query.search.modes`).
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from rag_assets.contracts.errors import BudgetError, ModelError, QueryError
 from rag_assets.contracts.generation import Completion, Request
@@ -30,8 +31,8 @@ from rag_assets.contracts.modes import (
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, rendered
-from rag_assets.query.ask.evidence import pack
-from rag_assets.query.ask.extracts import Similarity, extracts, listed
+from rag_assets.query.ask.evidence import pack, position
+from rag_assets.query.ask.extracts import Ask, Similarity, asks_for_several, extracts, listed
 from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
@@ -47,14 +48,19 @@ from rag_assets.query.ask.report_levels import reports_to_read
 from rag_assets.query.ask.report_references import cited_sentences, passages_of, statements
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.results import Hit, TraceRecorder
+from rag_assets.query.search.composite import parts_of
 from rag_assets.query.search.graph_local import HOW_TO_INDEX, walk_from
 from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.modes import SearchParameters
+from rag_assets.query.search.passages import both
 from rag_assets.query.search.request import Indexes, RetrievalRequest
-from rag_assets.query.search.rewriting_rules import with_history
+from rag_assets.query.search.rewriting_rules import referred
 from rag_assets.query.stored import StoredTables
+from rag_assets.store.vectors.store import sql_in
 from rag_assets.text.language import prompt_language
 from rag_assets.text.tokens import estimate_tokens
+
+_BESIDE = 30  # passages of a page that a list may go on in
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,7 @@ class Asking:
         model: Who writes; None, or one that does not write, for quotes.
         reader: How answers are written.
         reports: How questions are answered from community reports.
+        find: Finds passages for a part of the question, and how near texts are to it by meaning.
         similarity: How near texts are to the question by meaning; None where the mode asks no embedder.
     """
 
@@ -125,6 +132,7 @@ class Asking:
     model: LanguageModel | None
     reader: ReaderOptions
     reports: GlobalOptions
+    find: Callable[[str], tuple[tuple[Hit, ...], Similarity | None]]
     similarity: Similarity | None = None
 
     def events(self, retrieval: Retrieval, trace: TraceRecorder, *, live: bool) -> Iterator[AnswerEvent]:
@@ -171,13 +179,31 @@ class Asking:
         return self._from_passages(retrieval, model, trace, live=live)
 
     def _quoted(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:
-        """What the passages state that answers the question."""
+        """What the passages state that answers the question, part by part where it asks for several things."""
+        parts = [(part, *self.find(part.searched)) for part in parts_of(retrieval.question)]
         began = time.perf_counter()
-        sources = pack(retrieval.hits, self.reader.context_tokens, by_page=False)
-        question = with_history(retrieval.question, retrieval.parameters.history)
-        sentences, answers = extracts(question, sources, self.similarity)
+        context = " ".join(referred(retrieval.question, retrieval.parameters.history))
+        asks = [Ask(part.text, f"{part.context} {context}".strip(), similarity) for part, _, similarity in parts]
+        hits = _in_turn(retrieval.hits, *(found for _, found, _ in parts))
+        if asks_for_several(retrieval.question):
+            hits += self._beside(retrieval, hits, trace)
+        sources = pack(hits, self.reader.context_tokens, by_page=False)
+        sentences, answers = extracts(asks or [Ask(retrieval.question, context, self.similarity)], sources)
         trace.add("quote", began, len(sentences))
         return _AnswerParts(plain_sentences(sentences, sources), sources, near=not answers)
+
+    def _beside(self, retrieval: Retrieval, hits: Sequence[Hit], trace: TraceRecorder) -> tuple[Hit, ...]:
+        """The passages of the best one's page around it that were not found: a list may go on there."""
+        chunks = self.indexes.chunks
+        if not hits or not hits[0].page_id:
+            return ()
+        where = both(sql_in("page_id", [hits[0].page_id]), retrieval.request.filters.to_sql(chunks.columns))
+        found = {hit.chunk_id for hit in hits}
+        place = position(hits[0].chunk_id)
+        listed = sorted(chunks.listed(where, trace), key=lambda each: abs(position(each.key) - place))
+        near = [each for each in listed[:_BESIDE] if each.key not in found]
+        beside = self.hits_of(sorted(near, key=lambda each: position(each.key)), trace)
+        return tuple(replace(hit, rank=len(hits) + hit.rank) for hit in beside)
 
     def _from_passages(
         self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder, *, live: bool
@@ -264,6 +290,15 @@ class Asking:
         facts = f"unhelpful groups {answer.unhelpful}, failed {answer.failed}, answers left out {answer.left_out}"
         trace.add("answer", began, len(answer.partial_answers), texts=(f"reports {answer.read}", facts))
         return answer
+
+
+def _in_turn(*rankings: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Passages of several rankings, the first of each, then the second, as many as the longest has."""
+    if len(rankings) == 1:
+        return tuple(rankings[0])
+    hits = {hit.chunk_id: hit for at_place in zip_longest(*rankings) for hit in at_place if hit is not None}
+    most = max(map(len, rankings))
+    return tuple(replace(hit, rank=rank) for rank, hit in enumerate(list(hits.values())[:most], start=1))
 
 
 def _recorded(writing: _Writing, pieces: list[str]) -> _Writing:

@@ -37,7 +37,7 @@ def pack(hits: Sequence[Hit], budget_tokens: int, *, by_page: bool = True) -> tu
     pages: dict[str, list[tuple[Hit, str]]] = {}
     for hit, text in taken.values():
         pages.setdefault(hit.page_id if by_page else hit.chunk_id, []).append((hit, text))
-    ordered = [each for page in pages.values() for each in sorted(page, key=lambda pair: _position(pair[0]))]
+    ordered = [each for page in pages.values() for each in sorted(page, key=lambda pair: position(pair[0].chunk_id))]
     return tuple(Source.of(number, hit, text) for number, (hit, text) in enumerate(ordered, start=1))
 
 
@@ -64,10 +64,11 @@ def _repeated(before: Sequence[str], lines: Sequence[str]) -> int:
     return next((count for count in range(most, 0, -1) if list(before[-count:]) == list(lines[:count])), 0)
 
 
-def _position(hit: Hit) -> int:
-    index = hit.chunk_id.rpartition(".")[2]
+def position(chunk_id: str) -> int:
+    """Place of a passage on its page, from 0."""
+    index = chunk_id.rpartition(".")[2]
     return int(index) if index.isdecimal() else 0
 
 
 def _follows(before: Hit, hit: Hit) -> bool:
-    return before.page_id == hit.page_id and _position(hit) == _position(before) + 1
+    return before.page_id == hit.page_id and position(hit.chunk_id) == position(before.chunk_id) + 1

@@ -16,7 +16,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import PurePath
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
@@ -38,11 +40,13 @@ Similarity = Callable[[Sequence[str]], Sequence[float]]
 
 _MOST = 4  # statements
 _MOST_NEAR = 2  # of those that are only near to the question
-_CHARS = 200  # of all that is said to a question for one thing
+_CHARS = 320  # of all that is said to a question for one thing
 _MANY_CHARS = 560  # for several
 _LIST_CHARS = 450
-_ROW_CHARS = 240
-_NEARLY = 0.7  # of the best score, from which another statement is said, too
+_ROWS_CHARS = 900  # of all rows that hold one code
+_LEAST_ROWS = 3
+_ROW_CHARS = 200
+_NEARLY = 0.75  # of the best score, from which another statement is said, too
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
 _COMPARED = 12  # statements that are compared by meaning
 _MEANING = 0.5  # weight of a nearness by meaning that is `_NEARNESS` above that of the farthest compared
@@ -56,12 +60,21 @@ _NO_FIGURE = 0.8  # for a statement without a figure where one is asked for
 _RANK_DISCOUNT = 0.03  # of a score, for each place of the passage
 _WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
 _LIST_ASKED = 1.15  # of the score of a list where several things are asked for
+_LINKED = 0.5  # added to the score of a connection that starts or ends at what the question names
+_BACKWARD = 0.4  # of that, for one that ends there
+_NAMED_END = 0.8  # share of the terms of an end from which the question names it
 _LEAST_NEW = 2  # terms beside those of the question that a statement holds
+_SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
+_ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like each other
+_CONTEXT = 0.7  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
 _HEADER = 1.5  # weight of a header beside its value, where cells of a wide row are chosen
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
-_SURE = 0.72  # from which a statement is taken for an answer, see `_answers`
+_SURE = 0.65  # from which a statement is taken for an answer, see `_sureness`
+_STANDS = 0.2  # added where an identifier or quoted words of the question stand in the statement
+_QUOTED_SHARE = 0.7  # of the terms of quoted words that the passage must hold
+_LACKING_QUOTED = 0.3  # taken off where quoted words of the question stand nowhere in the passage
 _LACKING = 0.5  # taken off where an identifier of the question stands nowhere in the passage
 _FIGURE_ASKED = re.compile(
     "いくつ|いくら|何[件桁行個人回円%％日年月時分秒文字台]|桁数|どのくらい|どれくらい"
@@ -73,7 +86,17 @@ _SEVERAL_ASKED = re.compile(
     r"|\b(?:which|what) \w+s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
     re.IGNORECASE,
 )
+_LINK_ASKED = re.compile(
+    r"(?<![「\"])次(?:に|は|の(?!通り|とおり|よう))|直[前後]|[前後]の(?:処理|画面|工程|ステップ)|矢印|遷移[元先]|(?:つなが|繋が|接続)|行き先|どこ(?:に|へ)(?:進|行|移)"
+    r"|\b(?:next|arrows?|leads? to|goes to|flows?|connect\w*|points? (?:to|at)|comes? (?:after|before))\b",
+    re.IGNORECASE,
+)
+_WHICH_ASKED = re.compile(
+    r"どの(?!よう|くらい|程度)|どれ|どこ|いつ|何版|\b(?:which|where|when|what (?:version|file|document))\b",
+    re.IGNORECASE,
+)
 _NUMBERED = re.compile(r"\w*\d\w*")
+_QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _CELL = " | "
 _NOTHING = re.compile(r"[-－‐ー―—\s]*")
 
@@ -97,6 +120,7 @@ class _Asked:
     weights: Mapping[str, float]
     several: bool
     figure: bool
+    link: bool
     numbered: frozenset[str]
 
     def share(self, terms: Set[str]) -> float:
@@ -105,34 +129,75 @@ class _Asked:
 
     def repeats(self, candidate: "_Candidate") -> bool:
         """Whether a statement says hardly anything but what was asked."""
-        return len(candidate.own - self.weights.keys()) < _LEAST_NEW
+        new = candidate.own - self.weights.keys()
+        return len(new) < _LEAST_NEW and not any(map(_NUMBERED.fullmatch, new))
+
+    def leads(self, statement: Statement) -> float:
+        """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
+        if statement.kind is not Kind.CONNECTION or not self.link:
+            return 0.0
+        start, end = (
+            len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0 for terms in map(_terms, statement.cells[0])
+        )
+        return 1.0 if start else _BACKWARD if end else 0.0
 
     def lacks_figure(self, text: str) -> bool:
         """Whether a figure is asked for, and a text has none beside those of the question."""
         return self.figure and not any(word not in self.numbered for word in _NUMBERED.findall(text))
 
 
-def extracts(
-    question: str, sources: Sequence[Source], similarity: Similarity | None = None
-) -> tuple[tuple[Sentence, ...], bool]:
+@dataclass(frozen=True)
+class Ask:
+    """What is asked: a question, or a part of one.
+
+    Attributes:
+        text: The question.
+        context: Keywords of what stands before it and may be referred to.
+        similarity: How near texts are to it by meaning; None where that is not known.
+    """
+
+    text: str
+    context: str = ""
+    similarity: Similarity | None = None
+
+
+def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sentence, ...], bool]:
     """What the sources state that answers a question.
 
     Args:
-        question: As asked.
+        asks: The question; of one that asks for several things, each of its parts.
         sources: Passages.
-        similarity: How near texts are to the question by meaning; None where that is not known.
 
     Returns:
-        Statements, the best first, and whether they may answer: not where they are only near to the question.
+        Statements, part by part, the best first, and whether they may answer: not where they are only near to the
+        question.
     """
     candidates = [each for source in sources for each in _candidates(source)]
-    asked = _asked(question, candidates)
-    ranked = _ranked(asked, candidates, similarity)
-    answers = _stored_answers(frozenset(asked.weights), sources)
-    sure = bool(answers) or (bool(ranked) and _answers(asked, ranked[0], sources, candidates))
-    most = (_MOST if sure else _MOST_NEAR) - len(answers)
-    said = _said(asked, ranked) or [each for each in candidates if each.source.rank == candidates[0].source.rank]
-    return (*answers, *(_sentence(each, asked) for each in said[:most])), sure
+    said: dict[tuple[str, str], tuple[_Candidate, _Asked]] = {}
+    stored: list[Sentence] = []
+    sureness = []
+    for ask in asks:
+        asked = _asked(ask, candidates)
+        ranked = _ranked(asked, candidates, ask.similarity)
+        answers = _stored_answers(frozenset(asked.weights), sources)
+        sureness.append(1.0 if answers else _sureness(asked, ranked[0][1], candidates) if ranked else 0.0)
+        nearest = [each for each in candidates if each.source is candidates[0].source]
+        stored += answers
+        most = (_MOST if sureness[-1] >= _SURE else _MOST_NEAR) - len(answers)
+        listed_rows = _rows_listed(asked, ranked[0][1], candidates) if ranked else []
+        for each in listed_rows or (_said(asked, ranked, len(asks)) or nearest)[: max(0, most)]:
+            said.setdefault((each.source.document_id, each.statement.text), (each, asked))
+    documents = {document for document, _ in said}
+    chosen = [each for each, _ in said.values()]
+    likes = any(_is_sibling(asked, chosen[0], [each]) for each, asked in list(said.values())[1:])
+    placed = len(documents) > 1 and (len(asks) > 1 or likes)
+    sentences = [_sentence(each, asked, placed=placed) for each, asked in said.values()]
+    return (*stored, *sentences), bool(sureness) and sum(sureness) / len(sureness) >= _SURE
+
+
+def asks_for_several(question: str) -> bool:
+    """Whether a question asks for several things or a list."""
+    return bool(_SEVERAL_ASKED.search(question))
 
 
 def quote_for(text: str, source: Source) -> str:
@@ -143,7 +208,7 @@ def quote_for(text: str, source: Source) -> str:
         source: The source.
     """
     candidates = _candidates(source)
-    asked = _asked(text, candidates)
+    asked = _asked(Ask(text), candidates)
     best = max(candidates, key=lambda each: asked.share(each.own), default=None)
     return cut(best.statement.text) if best is not None and asked.share(best.own) > 0 else ""
 
@@ -163,19 +228,24 @@ def _candidates(source: Source) -> list[_Candidate]:
     ]
 
 
-def _asked(question: str, candidates: Sequence[_Candidate]) -> _Asked:
-    terms = _terms(keywords(question))
+def _asked(ask: Ask, candidates: Sequence[_Candidate]) -> _Asked:
+    own, question = _terms(keywords(ask.text)), ask.text
+    terms = own | _terms(ask.context)
     held = Counter(term for each in candidates for term in (each.own | each.above) & terms)
     weights = {
         term: _WEIGHTS[kind_of(term)] * (math.log((1 + len(candidates)) / (1 + held[term])) + _COMMON)
         for term in sorted(terms)
     }
+    of_own, of_context = (sum(weights[term] for term in part) for part in (own, terms - own))
+    scale = min(1.0, _CONTEXT * of_own / (of_context or 1.0)) if own else 1.0
+    weights.update({term: weights[term] * scale for term in terms - own})
     total = sum(weights.values()) or 1.0
     return _Asked(
-        question,
+        f"{question} {ask.context}".strip(),
         {term: weight / total for term, weight in weights.items()},
-        bool(_SEVERAL_ASKED.search(question)),
+        asks_for_several(question),
         bool(_FIGURE_ASKED.search(question)),
+        bool(_LINK_ASKED.search(question)),
         frozenset(_NUMBERED.findall(question)),
     )
 
@@ -230,46 +300,89 @@ def _beside(asked: _Asked, candidates: Sequence[_Candidate], by_words: Sequence[
         score *= _OFF
     if candidate.statement.kind is Kind.LIST:
         score *= _LIST_ASKED if asked.several else _OFF
-    return score
+    return score + _LINKED * asked.leads(candidate.statement)
 
 
 def _compared(statement: Statement) -> str:
     return cut(f"{statement.context} {statement.text}".strip())
 
 
-def _said(asked: _Asked, ranked: Sequence[tuple[float, _Candidate]]) -> list[_Candidate]:
-    """The best candidate, and others nearly as good, as far as there is room and they say something new."""
+def _said(asked: _Asked, ranked: Sequence[tuple[float, _Candidate]], parts: int) -> list[_Candidate]:
+    """The best candidate, and others nearly as good, as far as there is room and they say something new.
+
+    What another document says in nearly the same words is new where it differs in a figure, or where is asked which.
+    """
     said: list[_Candidate] = []
-    room = _MANY_CHARS if asked.several else _CHARS
+    room = _MANY_CHARS // parts if asked.several or parts > 1 else _CHARS
     for score, each in ranked:
         if score < _NEARLY * ranked[0][0]:
             break
+        sibling = score >= _SIBLING * ranked[0][0] and _is_sibling(asked, each, said)
         length = len(_text(each.statement, asked))
-        new = not any(
+        new = sibling or not any(
             len(each.own & other.own) >= _SAME * len(each.own)
             or (not asked.several and other.statement.text in each.statement.text)
             for other in said
         )
-        if not said or (new and length <= room):
+        if not said or (new and length <= (_MANY_CHARS if sibling else room)):
             said.append(each)
             room -= length
     return said
 
 
-def _answers(
-    asked: _Asked, best: tuple[float, _Candidate], sources: Sequence[Source], candidates: Sequence[_Candidate]
-) -> bool:
-    """Whether the best candidate is taken for an answer."""
-    _, found = best
-    passage = [each for each in candidates if each.source is found.source]
-    held = found.named.union(*(each.own | each.above for each in passage))
-    lacks = any(kind_of(term) == TermKind.IDENTIFIER and term not in held for term in asked.weights)
-    covered = _covered(asked.text, sources, candidates)
-    return covered + _OWN * asked.share(found.own - found.named) - _LACKING * lacks >= _SURE
+def _rows_listed(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """Where several things are asked for, the rows of the page with the code of the best, and what tells them apart."""
+    codes = {term for term in asked.weights if kind_of(term) == TermKind.IDENTIFIER} & best.own
+    headers = [header for header, _ in best.statement.cells]
+    if not asked.several or not codes or not any(headers):
+        return []
+    rows = [
+        each
+        for each in candidates
+        if each.source.page_id == best.source.page_id
+        and codes <= each.own
+        and [header for header, _ in each.statement.cells] == headers
+    ]
+    rows = list({each.statement.text: each for each in rows}.values())
+    if len(rows) < _LEAST_ROWS:
+        return []
+    columns = list(zip(*(each.statement.cells for each in rows), strict=True))
+    telling = [place for place, column in enumerate(columns) if len({value for _, value in column}) > 1]
+    told = [
+        replace(each, statement=replace(each.statement, cells=tuple(each.statement.cells[place] for place in telling)))
+        for each in rows
+    ]
+    lengths = accumulate(len(_text(each.statement, asked)) for each in told)
+    return [each for each, length in zip(told, lengths, strict=True) if length <= _ROWS_CHARS]
 
 
-def _covered(question: str, sources: Sequence[Source], quotes: Sequence[_Candidate]) -> float:
-    """Share of a question's weighed content words in the passage that holds most of them."""
+def _is_sibling(asked: _Asked, candidate: _Candidate, said: Sequence[_Candidate]) -> bool:
+    """Whether another document says nearly what is said already, and the difference may be what is asked."""
+    alike = [each for each in said if len(each.own & candidate.own) >= _ALIKE * len(each.own | candidate.own)]
+    if not alike or any(each.source.document_id == candidate.source.document_id for each in said):
+        return False
+    figures = {each.statement.text: _NUMBERED.findall(each.statement.text) for each in (*alike, candidate)}
+    differs = any(figures[each.statement.text] != figures[candidate.statement.text] for each in alike)
+    return differs or bool(_WHICH_ASKED.search(asked.text))
+
+
+def _sureness(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate]) -> float:
+    """How sure it is that the best candidate answers; from `_SURE` it is taken for an answer."""
+    passage = [each for each in candidates if each.source is best.source]
+    held = best.named.union(*(each.own | each.above for each in passage))
+    identifiers = [term for term in asked.weights if kind_of(term) == TermKind.IDENTIFIER]
+    quoted = [terms for each in _QUOTED.findall(asked.text) if (terms := _terms(each))]
+    stands = not best.own.isdisjoint(identifiers) or any(terms <= best.own | best.above for terms in quoted)
+    lacks = any(term not in held for term in identifiers)
+    lacks_quoted = any(len(terms & held) < _QUOTED_SHARE * len(terms) for terms in quoted)
+    covered = _covered(asked.text, best.source, candidates)
+    said = _OWN * asked.share(best.own - best.named)
+    stands = stands or asked.leads(best.statement) > 0
+    return covered + said + _STANDS * stands - _LACKING * lacks - _LACKING_QUOTED * lacks_quoted
+
+
+def _covered(question: str, source: Source, quotes: Sequence[_Candidate]) -> float:
+    """Share of a question's weighed content words in a passage."""
     words = list(dict.fromkeys(content_words(keywords(question))))
     held = Counter(term for quote in quotes for term in content_terms(quote.statement.text))
     shares = {}
@@ -277,14 +390,16 @@ def _covered(question: str, sources: Sequence[Source], quotes: Sequence[_Candida
         rarity = sum(math.log((1 + len(quotes)) / (1 + held[term])) + 1 for term in word) / len(word)
         shares[word] = rarity * (_STEM_WEIGHT if len(word[0]) == 1 else 1)
     total = sum(shares.values()) or 1.0
-    texts = [content_terms(f"{each.title}\n{each.citation}\n{each.whole_text}") for each in sources]
-    return max((sum(shares[word] * held_share([word], terms) for word in words) / total for terms in texts), default=0)
+    terms = content_terms(f"{source.title}\n{source.citation}\n{source.whole_text}")
+    return sum(shares[word] * held_share([word], terms) for word in words) / total
 
 
-def _sentence(candidate: _Candidate, asked: _Asked) -> Sentence:
+def _sentence(candidate: _Candidate, asked: _Asked, *, placed: bool) -> Sentence:
+    """What is said of a candidate, after the name of its document where several are compared."""
     quote = cut(candidate.statement.text, _LIST_CHARS if candidate.statement.kind is Kind.LIST else STATEMENT_CHARS)
     citation = SentenceCitation(candidate.source.number, quote, stands_in(quote, candidate.source.whole_text))
-    return Sentence(_text(candidate.statement, asked), (citation,))
+    text = _text(candidate.statement, asked)
+    return Sentence(f"{PurePath(candidate.source.document_id).stem}: {text}" if placed else text, (citation,))
 
 
 def _text(statement: Statement, asked: _Asked) -> str:

@@ -5,6 +5,7 @@
 - Lines `label: value` that follow each other are one record, up to the label that comes again.
 - Short lines are a heading with what stands under it; a line that announces something (`以下の通り。`, `as follows:`)
   goes with it. Headings alone state nothing.
+- What a connector of a diagram joins (`利用者 → サーバ`) is a statement of its own.
 
 What stays out: which of them answers a question (`rag_assets.query.ask.extracts`).
 """
@@ -36,6 +37,7 @@ _ANNOUNCES = re.compile(
 _ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _NUMBERED = re.compile(r"\d+\.")
+_CONNECTION = re.compile(r"(?P<start>.+?) (?P<sign>[→↔—]) (?P<end>.+)")
 _WORD = re.compile(r"\w")
 _VALUE = re.compile(r"^\W*\d[\d.,:/-]*\W*$|: |[☐☑]")
 _NOTHING = re.compile(r"^[-－‐ー―—\s]*$")
@@ -53,6 +55,7 @@ class Kind(StrEnum):
     SENTENCE = "sentence"
     ROW = "row"  # also a record
     LIST = "list"  # what is announced or headed, with its heading
+    CONNECTION = "connection"  # what a connector of a diagram joins
     HEADING = "heading"  # short lines, or a header, with nothing under them
 
 
@@ -64,7 +67,8 @@ class Statement:
         text: Its words, as they stand; of a row its cells.
         kind: What it is.
         context: Headings above it and the header of its table.
-        cells: Of a row, pairs of header and value; the header is empty where there is none.
+        cells: Of a row, pairs of header and value; the header is empty where there is none. Of a connection, one pair:
+            what it leads from and to.
     """
 
     text: str
@@ -105,6 +109,7 @@ class _Reader:
     """Reads lines one after the other; what is open is closed by the first line that does not belong to it."""
 
     headings: list[str] = field(default_factory=list)
+    item: str = ""  # the last short line with a bullet, which may head a table
     header: tuple[str, ...] = ()
     widest: int = 0  # cells of the rows of this table so far: its first row may be a header, or a wider one below
     record: list[tuple[str, str]] = field(default_factory=list)
@@ -116,7 +121,10 @@ class _Reader:
             pair = _PAIR.match(line) if _CELL not in line else None
             if pair is None or any(label == pair["label"] for label, _ in self.record):
                 yield from self._closed_record()
-            if _CELL in line:
+            connection = _CONNECTION.fullmatch(line) if _CELL not in line else None
+            if connection is not None and len(line) <= STATEMENT_CHARS:
+                yield Statement(line, Kind.CONNECTION, self._context, ((connection["start"], connection["end"]),))
+            elif _CELL in line:
                 yield from self._row(line)
             elif pair is not None and len(line) <= STATEMENT_CHARS:
                 self.record.append((pair["label"], pair["value"]))
@@ -166,7 +174,7 @@ class _Reader:
         if len(values) > self.widest:
             self.header, self.widest = _header(line, values), len(values)
             is_header = bool(self.header) and not headed
-        context = f"{self._context} {' '.join(self.header)}" if headed else self._context
+        context = " ".join(filter(None, (self._context, self.item, *(self.header if headed else ()))))
         yield Statement(line, Kind.HEADING if is_header else Kind.ROW, context, tuple(cells))
 
     def _heading(self, line: str) -> Iterator[Statement]:
@@ -179,9 +187,10 @@ class _Reader:
             self.lead = line
         if not item or _NUMBERED.match(line):
             self.headings.append(line)
+        self.item = line if item else ""
 
     def _prose(self, line: str) -> Iterator[Statement]:
-        self.header, self.widest = (), 0
+        self.header, self.widest, self.item = (), 0, ""
         if self.lead and not self.gathered and _ENDED.search(self.lead) and not _ANNOUNCES.search(self.lead):
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
         parts = _parts(line)

@@ -135,6 +135,11 @@ _OPENING = re.compile(r"(?:では|じゃあ|それでは|それなら|(?:and|but
 _CONTENT = re.compile(
     r"(?:[一-龠々ァ-ヶーA-Za-z0-9]|['’._-](?=[A-Za-z0-9])|(?<=[一-龠])[いえきけげしせちみりれ](?=[一-龠]))+"
 )
+# a Japanese question without anything that it is about: 「どのくらいの頻度で送られますか」
+_ASKS_WITHOUT_TOPIC = re.compile(r"(?:ます|です|でしょう|ました|るの|たの)か?[。？?]*$")
+_TOPIC = re.compile(
+    r"[A-Za-z0-9「『]|[ァ-ヶー]{2,}|[一-龠々)）]\s?(?:[はがをもとやの]|について|における|において|に関)"
+)
 _OWN_WORDS = 2  # of its own, from which a question names what it is about
 
 
@@ -145,8 +150,8 @@ class RuleRewriter:
 
     def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
         """Keywords without the words that only ask, and the question itself, see `Rewriter`."""
-        referred = _referred(question, history)
-        return Rewrite(" ".join(dict.fromkeys((keywords(question), *referred))), " ".join((question, *referred)))
+        earlier = referred(question, history)
+        return Rewrite(" ".join(dict.fromkeys((keywords(question), *earlier))), " ".join((question, *earlier)))
 
 
 def keywords(question: str) -> str:
@@ -174,16 +179,18 @@ def refers_back(question: str) -> bool:
         return True
     if any(_stands_for_earlier(text, found) for found in _PRONOUN.finditer(text)):
         return True
+    if _ASKS_WITHOUT_TOPIC.search(text) and not _TOPIC.search(text) and _own_words(text) <= _OWN_WORDS:
+        return True
     rest, determined = _DETERMINED.subn(" ", text)
     return determined > 0 and _own_words(rest) < _OWN_WORDS
 
 
 def with_history(question: str, history: Sequence[Turn]) -> str:
     """A question, and the keywords of the earlier ones that it refers to after it, the newest first."""
-    return " ".join((question, *_referred(question, history)))
+    return " ".join((question, *referred(question, history)))
 
 
-def _referred(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
+def referred(question: str, history: Sequence[Turn]) -> tuple[str, ...]:
     """Keywords of the earlier questions that a question refers to, and that these refer to, the newest first."""
     found: list[str] = []
     for turn in reversed(history[-REMEMBERED_TURNS:]):

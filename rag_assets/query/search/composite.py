@@ -1,0 +1,75 @@
+"""The parts of a question that asks for more than one thing, each a question that can be searched by itself.
+
+| question | parts |
+| --- | --- |
+| `AとBでそれぞれ…`, `compare … in A and B` | the question with A alone, and with B alone |
+| `…はどうなる？また、…はいつ？`, `how long is …, and who …?` | its clauses, the later ones with what the first names |
+
+What stays out: how passages of the parts become one answer (`rag_assets.query.ask.asking`).
+"""
+
+import re
+from dataclasses import dataclass
+
+from rag_assets.query.search.rewriting_rules import keywords
+from rag_assets.text.content_words import content_words
+
+_MOST = 3  # parts
+_READ_CHARS = 500  # longer texts are no such questions
+_LEAST_WORDS = 2  # content words of a part
+_NAME = r"[^\s、。，,？?！!「」とはがをもに]"
+_COMPARED = re.compile(
+    r"それぞれ|各々|違|異な|差異|食い違|不一致|一致|合って|比べ|比較|同じ|どちら|両方|双方"
+    r"|\b(?:compare\w*|differ\w*|both|each|respectively|between|versus|vs\.?|same|match\w*)\b",
+    re.IGNORECASE,
+)
+_PAIRS = (
+    re.compile(
+        rf"(?P<first>{_NAME}{{2,30}})と(?P<second>{_NAME}(?:[^\s、。，,？?]{{0,28}}?{_NAME})?)"
+        r"(?=[でのはをが](?!す)|には|では|とで|について|に(?:おい|つい))"
+    ),
+    re.compile(
+        r"\b(?P<first>(?:[\w.-]+ )?[\w.-]*[A-Z0-9][\w.-]*) (?:and|or|with|versus|vs\.?)"
+        r" (?P<second>(?:[\w.-]+ )?[\w.-]*[A-Z0-9](?:[\w.-]*\w)?)"
+    ),
+)
+_CLAUSE_END = re.compile(
+    r"(?<=[？?])\s*(?:また|そして|それと|あと|さらに)?[、,]?\s*(?=\S)|(?<=[かはをが、。])\s*(?:また|それと|あと|加えて)[、,]\s*"
+    r"|,?\s+and\s+(?=(?:in|at|on|by|for|within|from|to)?\s*(?:how|what|when|where|who|whom|which|why|is|are|was|were|does|do|did)\b)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a question.
+
+    Attributes:
+        text: The part, as a question.
+        context: What the clauses before it name, which it may refer to.
+    """
+
+    text: str
+    context: str = ""
+
+    @property
+    def searched(self) -> str:
+        """What is searched for it."""
+        return f"{self.text} {self.context}".strip()
+
+
+def parts_of(question: str) -> tuple[Part, ...]:
+    """The parts of a question, at most three; none where it asks for one thing."""
+    if len(question) > _READ_CHARS:
+        return ()
+    if _COMPARED.search(question):
+        for pattern in _PAIRS:
+            *_, pair = (None, *pattern.finditer(question))
+            if pair is not None:
+                start, end = pair.span()
+                return tuple(Part(f"{question[:start]}{pair[name]}{question[end:]}") for name in ("first", "second"))
+    clauses = [each.strip() for each in _CLAUSE_END.split(question) if content_words(keywords(each))]
+    if len(clauses) < 2 or len(content_words(keywords(clauses[0]))) < _LEAST_WORDS:
+        return ()
+    context = keywords(clauses[0])
+    return (Part(clauses[0]), *(Part(each, context) for each in clauses[1:_MOST]))

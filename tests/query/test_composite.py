@@ -1,0 +1,51 @@
+"""Which questions ask for several things, and what their parts are."""
+
+import pytest
+
+from rag_assets.query.search.composite import parts_of
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        (
+            "保存期間は規程と手引でそれぞれ何年ですか？",
+            ["保存期間は規程でそれぞれ何年ですか？", "保存期間は手引でそれぞれ何年ですか？"],
+        ),
+        (
+            "Compare the revenue in fiscal 2022 and fiscal 2023.",
+            ["Compare the revenue in fiscal 2022.", "Compare the revenue in fiscal 2023."],
+        ),
+        (
+            "登録に失敗したときの状態はどうなる？また、試験ではどのケースで確認している？",
+            ["登録に失敗したときの状態はどうなる？", "試験ではどのケースで確認している？"],
+        ),
+        (
+            "How long is a token valid, and who may renew it?",
+            ["How long is a token valid", "who may renew it?"],
+        ),
+    ],
+)
+def test_a_question_for_several_things_has_parts(question: str, parts: list[str]) -> None:
+    assert [part.text for part in parts_of(question)] == parts
+
+
+def test_later_clauses_are_searched_with_what_the_first_names() -> None:
+    first, second = parts_of("How long is a session token valid, and who may renew it?")
+    assert (first.context, first.searched) == ("", "How long is a session token valid")
+    assert "session token" in second.searched
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "トークンの有効期限は？",
+        "What is the return policy?",
+        "顧客名と住所の桁数は？",
+        "Research and development costs of 2023?",
+        "エラーとは何ですか。教えてください。",
+        "x" * 600 + "とyの違い",
+    ],
+)
+def test_a_question_for_one_thing_has_none(question: str) -> None:
+    assert parts_of(question) == ()
