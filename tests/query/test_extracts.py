@@ -167,6 +167,25 @@ def test_a_row_stands_under_the_item_that_heads_its_table() -> None:
     assert quoted("登録可能件数取得のシステム設定項目コードは？", text)[0].text.endswith("SSC000")
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "answer"),
+    [
+        (
+            "申請にはどのような手続が必要ですか",
+            "問3 申請にはどのような手続が必要ですか。届出書を窓口に出します。",
+            "届出書を窓口に出します。",
+        ),
+        (
+            "How is the refund of a defective product requested?",
+            "How is the refund of a defective product requested? Write to the desk of the store. ",
+            "Write to the desk",
+        ),
+    ],
+)
+def test_a_question_of_the_text_is_answered_by_what_follows_it(question: str, text: str, answer: str) -> None:
+    assert quoted(question, text)[0].text.startswith(answer)
+
+
 def test_documents_that_say_different_figures_are_both_named() -> None:
     texts = {"規程.docx": "申請書の保存期間は5年とする。", "手引.docx": "申請書の保存期間は7年とする。"}
     sources = [source(text, number, name) for number, (name, text) in enumerate(texts.items(), start=1)]

@@ -5,6 +5,7 @@
 - Lines `label: value` that follow each other are one record, up to the label that comes again.
 - Short lines are a heading with what stands under it; a line that announces something (`以下の通り。`, `as follows:`)
   goes with it. Headings alone state nothing.
+- A question is a heading, as of the answer that follows it.
 - What a connector of a diagram joins (`利用者 → サーバ`) is a statement of its own.
 
 What stays out: which of them answers a question (`rag_assets.query.ask.extracts`).
@@ -29,6 +30,7 @@ _HEADING_CHARS = 40
 _HEADINGS = 2  # that a statement stands under, the last ones
 _CELL = " | "
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
+_QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
 _ENDED = re.compile(r"[。！？.!?]$")
 _ANNOUNCES = re.compile(
     r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|[:：]$|(?:follows|following|below)\s*[:.]$",
@@ -206,7 +208,9 @@ class _Reader:
             if announces:
                 self.lead = f"{above} {parts[-1]}".strip()
         for part in parts[:-1] if announces else parts:
-            yield Statement(part, Kind.SENTENCE, self._context)
+            if _QUESTION.search(part):
+                self.headings.append(part)
+            yield Statement(part, Kind.HEADING if _QUESTION.search(part) else Kind.SENTENCE, self._context)
 
 
 def _is_heading(line: str) -> bool:
