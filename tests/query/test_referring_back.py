@@ -6,6 +6,7 @@ from rag_assets.query import Turn
 from rag_assets.query.search.rewriting_rules import RuleRewriter, refers_back, with_history
 
 FOLLOW_UPS_JA = """
+どのくらいの頻度で送られますか？
 それはどの画面で起きますか
 それを教えてください
 それの期限は何日ですか
