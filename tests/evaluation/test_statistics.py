@@ -144,7 +144,8 @@ def test_values_that_are_all_alike_have_the_interval_of_their_scale() -> None:
     shares, points, amounts, none = bootstrap_intervals(
         [[1.0] * 5, [100.0] * 5, [1.0] * 5, [0.0] * 5], bounds=[1.0, 100.0, math.inf, math.inf]
     )
-    assert (points.low, points.mean, points.high) == (pytest.approx(100 * shares.low), 100, 100)
+    assert points.low == pytest.approx(100 * shares.low)
+    assert (points.mean, points.high) == (100, 100)
     assert shares.low == pytest.approx(0.025 ** (1 / 5))
     assert (amounts.low, amounts.high) == (1, 1)
     assert (none.low, none.high) == (0, 0)
