@@ -1,8 +1,8 @@
 """How long runs are kept in the Dagster instance: so many of the newest, and those that the UI needs for what it shows.
 
 A run goes with its events and its logs, through what Dagster offers for that. The results of its checks, some 10 KB a
-run, stay: Dagster offers nothing that deletes them. Ticks of the sensor and the schedule are dropped by Dagster itself
-(`retention` in `dagster.yaml`).
+run, Dagster itself keeps for good: they are deleted from its table. Ticks of the sensor and the schedule are dropped by
+Dagster (`retention` in `dagster.yaml`).
 """
 
 import logging
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import dagster as dg
+import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag_assets.defs.active_runs import writes_our_tables
@@ -18,6 +19,9 @@ from rag_assets.defs.jobs import REINDEX_JOB_NAME
 
 _LOG = logging.getLogger(__name__)
 
+_CHECK_RESULTS = sa.text("DELETE FROM asset_check_executions WHERE run_id IN :runs").bindparams(
+    sa.bindparam("runs", expanding=True)
+)
 _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
@@ -44,6 +48,9 @@ def drop_old_runs(instance: dg.DagsterInstance, kept_runs: int) -> int:
             instance.delete_run(run_id)
             instance.compute_log_manager.delete_logs(prefix=[run_id])
         _delete_files(instance, dropped)
+        if dropped and (connect := getattr(instance.event_log_storage, "index_connection", None)) is not None:
+            with connect() as connection:
+                connection.execute(_CHECK_RESULTS, {"runs": dropped})
     except (SQLAlchemyError, OSError) as error:  # the next run tries again
         _LOG.warning("old runs are not deleted from the Dagster instance: %s", error)
         return 0

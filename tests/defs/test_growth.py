@@ -1,5 +1,6 @@
 """The home over many runs: what a run leaves is bounded, and the UI still knows when each shard was made last."""
 
+import sqlite3
 from pathlib import Path
 
 import dagster as dg
@@ -39,6 +40,9 @@ def test_many_runs_leave_a_home_of_bounded_size(home: Home, count: int) -> None:
     settled = sizes[KEPT_RUNS + 2]
     for name, bytes_now in sizes[-1].items():
         assert bytes_now < 1.5 * settled[name], (name, [each[name] for each in sizes])
+    with sqlite3.connect(home.path / "dagster_home" / "history" / "runs" / "index.db") as results:
+        (checked,) = results.execute("SELECT COUNT(DISTINCT run_id) FROM asset_check_executions").fetchone()
+    assert checked == KEPT_RUNS + 2
     with dg.DagsterInstance.from_config(str(home.path / "dagster_home")) as instance:
         runs = {run.run_id for run in instance.get_runs()}
         shards = {shard_of("specs/stays.md"), shard_of("specs/changes.md")}
