@@ -1,9 +1,10 @@
 """The sensor and the schedule: both ask the same question and request one run over the shards that changed."""
 
-import json
 import time
+from dataclasses import dataclass
 
 import dagster as dg
+from pydantic import TypeAdapter, ValidationError
 
 from rag_assets.contracts.errors import SourceError
 from rag_assets.contracts.fingerprint import digest
@@ -19,6 +20,24 @@ from rag_assets.store.lake import SHARDS
 
 _FIRST_WAIT_SECONDS = 60
 _LONGEST_WAIT_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """The last request for a run, which the sensor keeps as its cursor.
+
+    Attributes:
+        state: What was new, changed and gone.
+        attempt: How many times it was requested.
+        not_before: When it may be requested again, in seconds since the epoch.
+    """
+
+    state: str = ""
+    attempt: int = 0
+    not_before: float = 0.0
+
+
+_CURSOR = TypeAdapter(_Attempt)
 
 
 def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
@@ -51,15 +70,23 @@ def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
         seen = [f"{name} {listing.files[name].fingerprint}" for name in looked_at]
         state = digest(*seen, "", *changes.gone, "", *changes.unfinished_shards)
         drop_old_runs(context.instance, base.settings.operation.kept_runs)  # here too: a run that fails drops none
-        before = json.loads(context.cursor or "{}")
-        attempt = before["attempt"] + 1 if before.get("state") == state else 1
-        if attempt > 1 and time.time() < before["not_before"]:
+        before = _last_attempt(context.cursor)
+        attempt = before.attempt + 1 if before.state == state else 1
+        if attempt > 1 and time.time() < before.not_before:
             return dg.SkipReason(f"{len(changes.shards)} shards changed; attempt {attempt} waits")
         wait = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
-        cursor = json.dumps({"state": state, "attempt": attempt, "not_before": time.time() + wait})
+        cursor = _CURSOR.dump_json(_Attempt(state, attempt, time.time() + wait)).decode()
         return dg.SensorResult(run_requests=[_request(changes, f"{state}:{attempt}:{int(time.time())}")], cursor=cursor)
 
     return changed_files
+
+
+def _last_attempt(cursor: str | None) -> _Attempt:
+    """What a cursor says; nothing where a person wrote something else there."""
+    try:
+        return _CURSOR.validate_json(cursor or "{}")
+    except ValidationError:
+        return _Attempt()
 
 
 def build_schedule(cron: str) -> dg.ScheduleDefinition:

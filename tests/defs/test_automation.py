@@ -97,6 +97,17 @@ def test_a_state_that_fails_is_requested_again_after_a_growing_wait(
     assert json.loads(cursor or "")["attempt"] == 5
 
 
+@pytest.mark.parametrize("cursor", ["not json", "[]", '{"state": 1}', '{"attempt": "x"}', "\x1b]0;x\x07"])
+def test_a_cursor_that_a_person_broke_is_none(home: Home, resource: HomeResource, cursor: str) -> None:
+    (Path(home.settings.sources[0]) / "a.md").write_text("text", encoding="utf-8")
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = build_sensor(60)(
+            dg.build_sensor_context(instance=instance, resources={"home": resource}, cursor=cursor)
+        )
+    assert isinstance(result, dg.SensorResult)
+    assert result.run_requests
+
+
 def test_every_edit_of_a_file_is_requested_at_once(
     home: Home, resource: HomeResource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
