@@ -18,7 +18,9 @@ OPERATION = {"kept_runs": KEPT_RUNS, "kept_snapshots": 2, "version_grace_seconds
 
 
 def size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    """Bytes of all files, without vectors kept by content, of which 10,000 may be of texts that are gone."""
+    files = (path for path in folder.rglob("*") if path.is_file() and "embeddings_" not in str(path))
+    return sum(path.stat().st_size for path in files)
 
 
 def index(home: Home) -> None:
