@@ -206,7 +206,7 @@ def test_a_real_server_tells_text_as_it_comes(small_llama_server: LlamaServer) -
         assert len(told) > 3
         assert told[-1] == answer.text
         assert all(later.startswith(earlier) for earlier, later in pairwise(told))
-        assert answer.usage.output_tokens == pytest.approx(12, abs=1)
+        assert 3 < answer.usage.output_tokens <= 13  # it may end by itself: processors differ in the last digit
         assert answer.usage.input_tokens + answer.usage.cache_read_tokens > 10
 
 

@@ -76,6 +76,7 @@ _STANDS = 0.2  # added where an identifier or quoted words of the question stand
 _QUOTED_SHARE = 0.7  # of the terms of quoted words that the passage must hold
 _LACKING_QUOTED = 0.3  # taken off where quoted words of the question stand nowhere in the passage
 _LACKING = 0.5  # taken off where an identifier of the question stands nowhere in the passage
+_HOW = re.compile(r"\bhow (?:many|much|long|old|far|often)\b", re.IGNORECASE)  # whose second word no answer repeats
 _FIGURE_ASKED = re.compile(
     "いくつ|いくら|何[件桁行個人回円%％日年月時分秒文字台]|桁数|どのくらい|どれくらい"
     "|how (?:many|much|long|old|far|often)",
@@ -383,7 +384,7 @@ def _sureness(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate])
 
 def _covered(question: str, source: Source, quotes: Sequence[_Candidate]) -> float:
     """Share of a question's weighed content words in a passage."""
-    words = list(dict.fromkeys(content_words(keywords(question))))
+    words = list(dict.fromkeys(content_words(keywords(_HOW.sub(" ", question)))))
     held = Counter(term for quote in quotes for term in content_terms(quote.statement.text))
     shares = {}
     for word in words:
