@@ -24,6 +24,7 @@ ROOMS = (
     ("graph",),
     ("query",),
     ("evaluation",),
+    ("training",),
     ("serve",),
     ("pipeline",),
     ("defs",),

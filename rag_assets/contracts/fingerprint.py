@@ -27,7 +27,10 @@ PACKAGE = Path(__file__).parents[1]
 
 # What does not count, unless it is listed below.
 _TRANSPORT = frozenset(
-    ("store", "sources", "processes", "contracts", "models", "query", "evaluation", "serve", "pipeline", "defs", "cli")
+    (
+        *("store", "sources", "processes", "contracts", "models", "query", "evaluation", "training", "serve"),
+        *("pipeline", "defs", "cli"),
+    )
 )
 _TRANSPORT_MODULES = frozenset(
     ("enrich.written", "graph.mentions.recognizer_processes", "parsing.pool", "parsing.worker")

@@ -8,6 +8,7 @@ What is published is opened in `rag_assets.pipeline.opening`, language models in
   vectors/       serving tables, LanceDB           (rag_assets.store.vectors.store)
   snapshots/     published versions                (rag_assets.store.snapshots)
   published/     their tables, for other programs  (rag_assets.store.published_tables)
+  learned/       what was learned on the collection (rag_assets.training.adoption)
   models/        the embedder, exported once
   state.db       answers and calls of language models, batches, rates, budget (rag_assets.models.accounts.database)
   state.id       names it to the PostgreSQL database that takes the place of state.db

@@ -106,6 +106,7 @@ def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
         row_counts=counts,
         files=_marks(lake, vectors, tables, vector_tables, kept),
         steps=steps,
+        learned=kept[-1].learned if kept else {},
     )
     if kept and kept[-1].same_content(snapshot):
         snapshot = kept[-1]

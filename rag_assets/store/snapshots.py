@@ -11,7 +11,7 @@ not move readers back. The stable place of other programs (`rag_assets.store.pub
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -45,6 +45,8 @@ class Snapshot:
             versions of earlier releases.
         steps: Code, options and libraries that it was computed with, by step and by what people call them; none in
             versions of earlier releases.
+        learned: Folders below the home of what was learned on the collection, by what it is; the last one is in force,
+            those before were (`rag_assets.training.adoption`).
     """
 
     number: int
@@ -56,6 +58,7 @@ class Snapshot:
     row_counts: Mapping[str, int]
     files: Mapping[str, str] = field(default_factory=dict)
     steps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    learned: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def same_content(self, other: "Snapshot") -> bool:
         """Whether both name the same versions, with the same files."""

@@ -40,7 +40,8 @@ def test_commands_stand_in_the_readme(readme: str) -> None:
 
 
 def test_options_stand_in_the_documentation() -> None:
-    page = text("docs/query.md", "docs/evaluation.md", "docs/operations.md", "docs/language-models.md")
+    pages = ("query", "evaluation", "training", "operations", "language-models")
+    page = text(*(f"docs/{name}.md" for name in pages))
     commands = dict(main.commands)
     for group in [each for each in main.commands.values() if isinstance(each, click.Group)]:
         commands |= group.commands
@@ -79,6 +80,7 @@ def test_views_stand_in_the_documentation() -> None:
         *READMES,
         "docs/query.md",
         "docs/evaluation.md",
+        "docs/training.md",
         "docs/http-api.md",
         "docs/mcp.md",
         "docs/operations.md",
