@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Set
 from functools import cache
 from pathlib import Path
 
@@ -61,6 +61,22 @@ def _runs_commands(path: Path) -> bool:
     return "rag_assets.cli" in text or "rag_assets.defs" in text
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+    """What a fixture of several tests leaves in the environment reaches no other: `index` names its instance there."""
+    before = set(os.environ)
+    try:
+        return (yield)
+    finally:
+        if fixturedef.scope != "function":
+            _forget(before)
+
+
+def _forget(before: Set[str]) -> None:
+    for name in os.environ.keys() - before:
+        del os.environ[name]
+
+
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse connections to anything but this machine."""
@@ -88,8 +104,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         if name.startswith("RAG_") or name == "DAGSTER_HOME":
             monkeypatch.delenv(name)
     yield
-    for name in os.environ.keys() - before.keys():
-        del os.environ[name]
+    _forget(before.keys())
 
 
 @pytest.fixture(scope="session")

@@ -112,11 +112,6 @@ def _print_sources(answer: "Answer") -> None:
         say()
     for source in cited:
         say(f"[{source.number}] {source.citation}", bold=True)
-    for sentence in answer.sentences:
-        if not sentence.supported:
-            say(f"not confirmed by its sources: {sentence.text}", err=True)
-        elif sentence.unfounded:
-            say(f"not in its sources: {', '.join(sentence.unfounded)}: {sentence.text}", err=True)
     say(_mode_of(answer), err=True)
     if answer.failure is not None:
         complain(f"the language model did not answer: {answer.failure}")

@@ -27,6 +27,7 @@ from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent
 from rag_assets.query.ask.asking import Asking, Retrieval
 from rag_assets.query.ask.extracts import Similarity
 from rag_assets.query.ask.graph_global import GlobalOptions
+from rag_assets.query.ask.quotes import COMPARES_LANGUAGES
 from rag_assets.query.ask.reader import ReaderOptions
 from rag_assets.query.ask.report_levels import LevelChoice, ReportTree
 from rag_assets.query.cancellation import Cancellation
@@ -378,7 +379,10 @@ class KnowledgeBase:
             return self._hits(found[: parameters.k], trace), self._similarity(part_vector)
 
         similarity = self._similarity(vector)
-        asking = Asking(self._indexes, self._hits, self._stored, modes.model, reader, reports, find, similarity)
+        asking = Asking(
+            *(self._indexes, self._hits, self._stored, modes.model, reader, reports, find, similarity),
+            self._meaning if self._embedder.name.startswith(COMPARES_LANGUAGES) else None,
+        )
         yield from asking.events(retrieval, trace, live=live)
 
     def _chosen(
@@ -404,6 +408,11 @@ class KnowledgeBase:
         if vector is None:
             return None
         return lambda texts: (self._embedder.embed(texts, EmbeddingKind.PASSAGE) @ vector).tolist()
+
+    def _meaning(self, quote: str, sentence: str) -> float:
+        """Cosine of two texts."""
+        first, second = self._embedder.embed([quote, sentence], EmbeddingKind.PASSAGE)
+        return float(first @ second)
 
     def _parameters(
         self,

@@ -134,6 +134,42 @@ def test_what_the_sources_do_not_hold_is_marked(knowledge: Made) -> None:
     assert (bare.supported, bare.citations) == (False, ())
     assert answer.removed_citations == 2
     assert answer.trace.steps[-1].texts == ("unsupported sentences 2, citations removed 2",)
+    number = false.citations[0].number
+    assert answer.text == (
+        f"E0004 は警告を表す。（出典で確認できません）[{number}]"
+        f"E0005 も重複を表す。（出典にありません：E0005）[{number}]"
+        "画面がある。（出典で確認できません）"
+    )
+
+
+def test_what_another_language_says_is_unchecked_where_nothing_compares_them(knowledge: Made) -> None:
+    def script(request: Request) -> JsonValue:
+        return said(sentence("The code means a duplicate.", (number_of(request, "E0004 は重複"), "E0004 は重複")))
+
+    answer = knowledge(ScriptedModel(script)).ask("What does E0004 mean?", k=3)
+    assert (answer.sentences[0].supported, answer.sentences[0].unchecked) == (False, True)
+    assert "(could not be compared with its sources)" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("text", "failure"),
+    [
+        (
+            "该代码表示客户名称已经存在于数据库中，因此无法再次进行登记操作，请修改客户名称之后重新提交您的注册申请，或者联系系统管理员处理。",
+            "another language than the question's (zh)",
+        ),
+        (
+            "The code says that the name of the customer is in the database already and cannot be registered again.",
+            None,
+        ),
+    ],
+)
+def test_an_answer_in_a_language_that_nobody_asked_in_is_none(knowledge: Made, text: str, failure: str | None) -> None:
+    model = ScriptedModel(lambda request: said(sentence(text, (number_of(request, "E0004 は重複"), "E0004 は重複"))))
+    answer = knowledge(model).ask("What does the code E0004 mean?", k=3)
+    assert (answer.model is None) is (failure is not None)
+    assert (answer.failure or "").endswith(failure or "")
+    assert ("E0004" in answer.text) is (failure is not None)
 
 
 @pytest.mark.parametrize(
@@ -211,9 +247,9 @@ def test_text_comes_as_it_is_written(knowledge: Made) -> None:
     def script(request: Request) -> JsonValue:
         number = number_of(request, "E0004 は重複")
         return said(
-            sentence("It is a duplicate [1].", (number, "重複を表す")),
-            sentence("次の文です。", (number, "E0004"), (99, "E0004")),
-            sentence("Third one.", (number, "E0004")),
+            sentence("E0004 is 重複 [1].", (number, "E0004 は重複を表す")),
+            sentence("E0004 は次の文です。", (number, "E0004 は重複"), (99, "E0004")),
+            sentence("E0004 は重複。", (number, "E0004 は重複を表す")),
         )
 
     events = list(knowledge(live(script)).ask_stream(QUESTION, k=3))

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.query.ask.quotes import carries, stands_in, unfounded
+from rag_assets.contracts.ports import EmbeddingKind
+from rag_assets.pipeline.home import Home
+from rag_assets.query.ask.quotes import COMPARES_LANGUAGES, carries, stands_in, unfounded
 
 TEXT = """顧客名（必須）は 128 文字以内。
 エラー E0004：重複登録 | client_name | $1,234.5 for 30 days at -5 °C
@@ -70,10 +72,6 @@ def test_a_long_text_is_looked_through_in_time() -> None:
         ("E0004 は重複", "E0004 は重複を表します。"),
         ("30", "The period is 30."),
         ("重複登録エラー", "登録が重複するとエラーになります。"),
-        ("409 (Conflict)", "ステータスコードは 409 です。"),
-        ("顧客名は重複してはならない", "Customer names must be unique."),
-        ("128 文字以内の顧客名", "A customer name has 128 characters at most."),
-        ("Returns within 30 days", "返品は30日以内です。"),
         ("it is so ordered by the board", "Yes."),
     ],
 )
@@ -97,6 +95,36 @@ def test_words_carry_a_sentence(quote: str, sentence: str) -> None:
 )
 def test_other_words_do_not(quote: str, sentence: str) -> None:
     assert not carries(quote, sentence)
+
+
+@pytest.mark.parametrize(
+    ("quote", "sentence", "expected"),
+    [
+        (
+            "顧客名が重複しているときはエラーコードを返却する",
+            "An error code is returned if the customer name is a duplicate.",
+            True,
+        ),
+        ("バックアップは毎日午前三時に取得する", "The backup is taken every day at three in the morning.", True),
+        ("Returns are accepted within 30 days with a receipt", "返品はレシートがあれば30日以内に受け付ける。", True),
+        ("409 (Conflict)", "ステータスコードは 409 です。", True),
+        ("返品は購入後三十日以内に限り受け付ける", "Returned goods are donated to a charity.", None),
+        ("バックアップは毎日午前三時に取得する", "The budget was approved by the board in spring.", False),
+        ("顧客名は64文字以内とする", "A customer name has 128 characters at most.", False),
+    ],
+)
+def test_between_languages_meaning_decides(home: Home, quote: str, sentence: str, *, expected: bool | None) -> None:
+    def meaning(first: str, second: str) -> float:
+        one, other = home.embedder.embed([first, second], EmbeddingKind.PASSAGE)
+        return float(one @ other)
+
+    assert home.embedder.name.startswith(COMPARES_LANGUAGES)
+    assert carries(quote, sentence, meaning) is expected
+
+
+def test_between_languages_nobody_can_tell_without_an_embedder() -> None:
+    assert carries("顧客名は重複してはならない", "Customer names must be unique.") is None
+    assert carries("128 文字以内の顧客名", "A customer name has 128 characters at most.") is None
 
 
 def test_numbers_and_codes_that_no_source_holds_are_named() -> None:

@@ -20,11 +20,14 @@ class SentenceCitation:
         quote: The words of the source that say it; may be empty.
         supported: Whether the words stand in the source, width, spaces and punctuation aside, and can carry the
             sentence; of an answer from community reports, whether passages hold enough of what it says.
+        unchecked: Whether the words stand in the source, and nobody can tell whether they carry the sentence, which is
+            in another language.
     """
 
     number: int
     quote: str
     supported: bool
+    unchecked: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,12 @@ class Sentence:
     def supported(self) -> bool:
         """Whether at least one of its citations is."""
         return any(citation.supported for citation in self.citations)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def unchecked(self) -> bool:
+        """Whether none of its citations supports it, and one of them might."""
+        return not self.supported and any(citation.unchecked for citation in self.citations)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +83,8 @@ class Answer:
         question: As asked.
         mode: How passages were found.
         answered: Whether the documents hold an answer, as far as could be told.
-        text: The answer with numbers of sources, or that it is not in the documents; in the question's language.
+        text: The answer with numbers of sources, or that it is not in the documents; in the question's language. What
+            a model wrote and its sources do not confirm is marked in it.
         sentences: The same, sentence by sentence; where there is no answer, empty, or quotes that are only near to the
             question.
         sources: What citations name, by number.

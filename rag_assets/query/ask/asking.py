@@ -30,12 +30,13 @@ from rag_assets.contracts.modes import (
 )
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
-from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, rendered
+from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, foreign_language, marked, rendered
 from rag_assets.query.ask.evidence import pack, position
 from rag_assets.query.ask.extracts import Ask, Similarity, asks_for_several, extracts, listed
 from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
+from rag_assets.query.ask.quotes import Meaning
 from rag_assets.query.ask.reader import (
     Question,
     ReaderOptions,
@@ -124,6 +125,7 @@ class Asking:
         reports: How questions are answered from community reports.
         find: Finds passages for a part of the question, and how near texts are to it by meaning.
         similarity: How near texts are to the question by meaning; None where the mode asks no embedder.
+        meaning: Compares what a model wrote with a quote of another language; None where nothing can.
     """
 
     indexes: Indexes
@@ -134,6 +136,7 @@ class Asking:
     reports: GlobalOptions
     find: Callable[[str], tuple[tuple[Hit, ...], Similarity | None]]
     similarity: Similarity | None = None
+    meaning: Meaning | None = None
 
     def events(self, retrieval: Retrieval, trace: TraceRecorder, *, live: bool) -> Iterator[AnswerEvent]:
         """What is told while a question is answered.
@@ -225,7 +228,7 @@ class Asking:
             request = questions_request(retrieval.question, sources, history, queries, max_tokens, retrieval.language)
         else:
             request = passages_request(retrieval.question, sources, history, background, max_tokens, retrieval.language)
-        return (yield from _read(model, request, sources, trace, live=live))
+        return (yield from self._read(model, retrieval.question, request, sources, trace, live=live))
 
     def _neighbourhood(self, retrieval: Retrieval, room: int, trace: TraceRecorder) -> tuple[str, tuple[Source, ...]]:
         """What the graph knows around the question, and the passages that there is room for beside it."""
@@ -256,7 +259,7 @@ class Asking:
         request, left_out = reduce_request(retrieval.as_question, drafts, model, self.reader)
         if left_out:
             trace.add("pack", time.perf_counter(), len(drafts) - left_out, texts=(f"findings left out {left_out}",))
-        return (yield from _read(model, request, cited, trace, live=live))
+        return (yield from self._read(model, retrieval.question, request, cited, trace, live=live))
 
     def _from_reports(self, retrieval: Retrieval, model: LanguageModel, trace: TraceRecorder) -> _Writing:
         """Have the community reports of a level read, and lead their references to passages."""
@@ -291,6 +294,36 @@ class Asking:
         trace.add("answer", began, len(answer.partial_answers), texts=(f"reports {answer.read}", facts))
         return answer
 
+    def _read(
+        self,
+        model: LanguageModel,
+        question: str,
+        request: Request,
+        sources: Sequence[Source],
+        trace: TraceRecorder,
+        *,
+        live: bool,
+    ) -> _Writing:
+        """Have the reader answer, and check what it wrote."""
+        began = time.perf_counter()
+        completion: Completion | None = None
+        for item in stream_answer(model, request, sources, live=live):
+            if isinstance(item, str):
+                yield TextPiece(item)
+            else:
+                completion = item
+        value, failure = value_of(completion)
+        if failure is not None:
+            raise ModelError(failure)
+        drafts = drafts_of(value) if value.get("answered") is True else []
+        sentences, removed = checked(drafts, sources, self.meaning)
+        if (language := foreign_language(question, sentences, sources)) is not None:
+            raise ModelError(f"it answered in another language than the question's ({language})")
+        doubtful = sum(not sentence.supported for sentence in sentences)
+        facts = f"unsupported sentences {doubtful}, citations removed {removed}"
+        trace.add("answer", began, len(sentences), texts=(facts,))
+        return _AnswerParts(plain_sentences(sentences, sources), tuple(sources), removed)
+
 
 def _in_turn(*rankings: Sequence[Hit]) -> tuple[Hit, ...]:
     """Passages of several rankings, the first of each, then the second, as many as the longest has."""
@@ -313,38 +346,18 @@ def _recorded(writing: _Writing, pieces: list[str]) -> _Writing:
         yield piece
 
 
-def _read(
-    model: LanguageModel, request: Request, sources: Sequence[Source], trace: TraceRecorder, *, live: bool
-) -> _Writing:
-    """Have the reader answer, and check what it wrote."""
-    began = time.perf_counter()
-    completion: Completion | None = None
-    for item in stream_answer(model, request, sources, live=live):
-        if isinstance(item, str):
-            yield TextPiece(item)
-        else:
-            completion = item
-    value, failure = value_of(completion)
-    if failure is not None:
-        raise ModelError(failure)
-    drafts = drafts_of(value) if value.get("answered") is True else []
-    sentences, removed = checked(drafts, sources)
-    marked = sum(not sentence.supported for sentence in sentences)
-    facts = f"unsupported sentences {marked}, citations removed {removed}"
-    trace.add("answer", began, len(sentences), texts=(facts,))
-    return _AnswerParts(plain_sentences(sentences, sources), tuple(sources), removed)
-
-
 def _answer(
     retrieval: Retrieval, parts: _AnswerParts, model: LanguageModel | None, failure: str | None, trace: TraceRecorder
 ) -> Answer:
     language = retrieval.language
     if not parts.sentences:
         text = NOT_FOUND[language]
+    elif model is None:
+        text = listed(parts.sentences, language, answered=not parts.near)
+    elif retrieval.parameters.retriever == GRAPH_GLOBAL_MODE:
+        text = rendered(parts.sentences)  # which sum up in words of their own
     else:
-        text = (
-            listed(parts.sentences, language, answered=not parts.near) if model is None else rendered(parts.sentences)
-        )
+        text = marked(parts.sentences)
     return Answer(
         question=retrieval.question,
         mode=retrieval.parameters.mode,

@@ -96,7 +96,7 @@ _WHICH_ASKED = re.compile(
     r"どの(?!よう|くらい|程度)|どれ|どこ|いつ|何版|\b(?:which|where|when|what (?:version|file|document))\b",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"\w*\d\w*")
+_NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
 _QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _CELL = " | "
 _NOTHING = re.compile(r"[-－‐ー―—\s]*")

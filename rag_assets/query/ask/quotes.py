@@ -5,14 +5,14 @@ digits, signs and the separators within a number do: a number is never found ins
 
 Words carry a sentence, as far as can be told by words, where they are more than a word or hold all its figures, and
 share with it. Nobody can tell so whether they say the same: a denial shares all words with what it denies. Between
-languages, figures, codes and names are all that can be shared.
+languages they are compared by meaning, which sees another statement on the same matter, and no denial.
 
 What stays out: what is done about words that are not found (`rag_assets.query.ask.reader`).
 """
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rag_assets.text.content_words import content_terms, content_words, held_share, is_wide
 from rag_assets.text.scripts import RARE_HAN, SPACELESS
@@ -24,6 +24,11 @@ _TOKEN = re.compile(rf"(?P<number>{_NUMBER})|(?P<wide>[{_WIDE}])|(?P<word>(?:{_L
 _DASHES = re.compile("[\u2010-\u2015\u2212]")
 _GAP = r"(?:[^\w%‰°$€£¥±]|_)*"
 _LONGEST = 1000  # characters; a longer quote is none
+COMPARES_LANGUAGES = "multilingual-e5-small"  # how the names of embedders begin whose cosines these are
+# in 30 pairs of a Japanese and an English sentence: .80 to .90 (median .87) where they say the same, .75 to .84 (.79)
+# where they state different things on one matter, .69 to .78 elsewhere
+_SAME_MEANING = 0.83
+_OTHER_MEANING = 0.80
 _LEAST_WORDS = 2  # of a quote, or one word of
 _LEAST_TERMS = 3  # so many parts
 _LEAST_SHARE = 0.25  # of the words of a quote or of its sentence, whichever has fewer, that the other holds
@@ -33,6 +38,9 @@ _CODE = re.compile(
 _PLAIN_NUMBER = re.compile(r"(?<![A-Za-z0-9])\d+(?:[.,]\d+)*(?![A-Za-z0-9])")
 _WITH_UNIT = re.compile(r"(\d+(?:[.,]\d+)*)[^\W\d_]+")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+
+Meaning = Callable[[str, str], float]
+"""Cosine of two texts, by an embedder whose name begins with `COMPARES_LANGUAGES`."""
 
 
 def stands_in(quote: str, text: str) -> bool:
@@ -46,12 +54,16 @@ def stands_in(quote: str, text: str) -> bool:
     return pattern is not None and pattern.search(_plain(text)) is not None
 
 
-def carries(quote: str, sentence: str) -> bool:
+def carries(quote: str, sentence: str, meaning: Meaning | None = None) -> bool | None:
     """Whether words can carry a sentence: they mean something by themselves, and are about the same.
 
     Args:
         quote: The words.
         sentence: The sentence. One without content words, as "Yes.", is carried by all words that mean something.
+        meaning: Compares texts of two languages.
+
+    Returns:
+        None where nobody can tell: between languages, without `meaning` or where that is undecided.
     """
     quoted, said = content_words(quote), content_words(sentence)
     figures = _facts(sentence)
@@ -59,9 +71,14 @@ def carries(quote: str, sentence: str) -> bool:
     if len(quoted) < _LEAST_WORDS and sum(map(len, quoted)) < _LEAST_TERMS and not holds_figures:
         return False
     shares = (held_share(quoted, content_terms(sentence)), held_share(said, content_terms(quote)))
-    if is_wide(quoted) != is_wide(said):
-        return any(shares) or not figures
-    return not said or max(shares) >= _LEAST_SHARE
+    if is_wide(quoted) == is_wide(said):
+        return not said or max(shares) >= _LEAST_SHARE
+    if figures and not any(shares):
+        return False
+    alike = meaning(quote, sentence) if meaning is not None else _OTHER_MEANING
+    if alike < _OTHER_MEANING:
+        return False
+    return True if meaning is not None and (alike >= _SAME_MEANING or holds_figures) else None
 
 
 def unfounded(sentence: str, sources: Sequence[str]) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ function sentenceNode(sentence, labels, list) {
   return [
     el("span", { class: doubtful ? "doubtful" : "said" }, sentence.text),
     numbers.map((each) => [" ", citation(each, labels.get(each) ?? "", list)]),
-    doubtful && el("span", { class: "warn" }, ` ⚠ ${t("unsupported")}`),
+    doubtful && el("span", { class: "warn" }, ` ⚠ ${t(sentence.unchecked ? "unchecked" : "unsupported")}`),
     sentence.unfounded?.length > 0 &&
       el("span", { class: "warn" }, ` ⚠ ${t("unfounded", { words: sentence.unfounded.join(", ") })}`),
   ];

@@ -28,7 +28,7 @@ export function hitCard(hit, options = {}) {
       hit.text,
       quotes.filter((each) => each.supported).map((each) => each.quote),
     ),
-    quotes.some((each) => !each.supported && each.quote) && el("p", { class: "warn" }, `⚠ ${t("quoteMissing")}`),
+    quotes.some((each) => !each.supported && !each.unchecked && each.quote) && el("p", { class: "warn" }, `⚠ ${t("quoteMissing")}`),
     hit.questions?.length > 0 && foundBy(hit.questions),
     remark && el("p", { class: "quiet" }, remark),
   );

@@ -57,6 +57,7 @@ const TEXTS = {
   nearest: ["Nearest passages", "最も近い記載"],
   cites: ["Source {n}: {label}", "出典 {n}: {label}"],
   unsupported: ["Not confirmed by the sources", "出典で確認できません"],
+  unchecked: ["Could not be compared with the sources", "出典と照合できません"],
   unfounded: ["Not in the sources: {words}", "出典にない語: {words}"],
   writtenBy: ["Written by {model} and checked against the sources.", "{model} が作成し、出典と照合しました。"],
   quoted: ["Quoted as it stands, without a language model.", "言語モデルを使わず、原文を引用しています。"],
