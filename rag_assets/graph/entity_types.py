@@ -5,7 +5,7 @@ What stays out: proposing types for a domain (`rag_assets.graph.entities.type_su
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -16,10 +16,12 @@ from rag_assets.contracts.fingerprint import digest
 from rag_assets.text.folding import fold_name
 
 TERM = "term"
+PRODUCT = "product_or_system"
 IDENTIFIER = "identifier"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_KEYS = frozenset({"ja", "en", "endings"})
+_KEYS = frozenset({"ja", "en", "endings", "names"})
+_LISTS = ("endings", "names")
 _ASCII_WORD = re.compile(r"(?<![a-z])[a-z]+$")
 _TRAILING = re.compile(r"[\s\d０-９①-⑳()（）._\-]+$|[(（][^()（）]*[)）]$")
 
@@ -32,11 +34,13 @@ class EntityType:
         name: As stored.
         descriptions: What belongs to it, by language.
         endings: Folded head nouns that show it.
+        names: Folded names that are of this type wherever they stand.
     """
 
     name: str
     descriptions: Mapping[str, str]
     endings: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
     def describe(self, language: str) -> str:
         """What belongs to it, in a language or in English."""
@@ -61,7 +65,7 @@ class EntityTypes:
     @cached_property
     def digest(self) -> str:
         """Digest of the list."""
-        return digest(*((t.name, tuple(sorted(t.descriptions.items())), t.endings) for t in self.types))
+        return digest(*((t.name, tuple(sorted(t.descriptions.items())), t.endings, t.names) for t in self.types))
 
     @cached_property
     def _by_ending(self) -> Mapping[str, str]:
@@ -70,6 +74,14 @@ class EntityTypes:
             for ending in each.endings:
                 found.setdefault(ending, each.name)
         return found
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, str]:
+        return {name: each.name for each in reversed(self.types) for name in each.names}
+
+    def of_name(self, name: str) -> str | None:
+        """Type of a name that the list knows as a whole, or None."""
+        return self._by_name.get(fold_name(name))
 
     @cached_property
     def _longest(self) -> int:
@@ -129,13 +141,15 @@ def _read(path: Path) -> dict[str, dict[str, object]]:
 
 
 def _entity_type(path: Path, name: str, table: Mapping[str, object]) -> EntityType:
-    endings = table.get("endings", [])
     descriptions = {language: table[language] for language in ("ja", "en") if language in table}
     if unknown := table.keys() - _KEYS:
         raise SettingsError(f"{path}: [{name}]: expected {sorted(_KEYS)}, found {sorted(unknown)}")
     if "en" not in descriptions or not all(isinstance(text, str) and text for text in descriptions.values()):
         raise SettingsError(f'{path}: [{name}]: expected a description en = "..." (and ja)')
-    if not isinstance(endings, list) or not all(isinstance(each, str) for each in endings):
-        raise SettingsError(f'{path}: [{name}]: expected endings = ["..."]')
-    texts: Sequence[str] = [fold_name(str(each)) for each in endings]
-    return EntityType(name, {key: str(text) for key, text in descriptions.items()}, tuple(filter(None, texts)))
+    lists: list[tuple[str, ...]] = []
+    for key in _LISTS:
+        texts = table.get(key, [])
+        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+            raise SettingsError(f'{path}: [{name}]: expected {key} = ["..."]')
+        lists.append(tuple(filter(None, (fold_name(each) for each in texts))))
+    return EntityType(name, {key: str(text) for key, text in descriptions.items()}, *lists)

@@ -18,7 +18,7 @@ _LONGEST_WORDS = 8
 _WIDE = re.compile(f"[{KANA}{NAME_HAN}]")
 
 _NUMBER_WORDS = (
-    r"[\d.,:/+\-~%°#*=×±()\s年月日時分秒件個回桁行列章節項版第号円万億兆千百以上下未満約度目まで〜～①-⑳]+"
+    r"[\d.,:/+\-~%°#*=×±()\s年月日時分秒件個回桁行列章節項版第号本枚歳円万億兆千百以上下未満約度目まで〜～①-⑳]+"
     r"|[\d\s]*(?:st|nd|rd|th|pt|px|mm|cm|km|kg|kb|mb|gb|tb|dpi|usd|jpy)"
 )
 _NUMBER = re.compile(_NUMBER_WORDS, re.IGNORECASE)
@@ -35,18 +35,24 @@ _ERA = re.compile("(?:明治|大正|昭和|平成|令和)(?:[0-9〇一二三四�
 _TEMPLATE = re.compile(
     r"[\[［<＜{].*[\]］>＞}]|.*[\[［<＜{][^\[\]]*[\]］>＞}].*[\[［<＜{].*|[xX〇○●◯*＊ＸAＡ9０9\-_/.:,\s]+|(.)\1{2,}|(.)\2+\s.*"
 )
+_KANJI_DIGITS = "〇一二三四五六七八九十百千"
+_NUMBERED_PART = f"(?:第?[\\d{_KANJI_DIGITS}①-⑳⑴-⒇]++(?:条|項|号|章|節|編|款|目|部)?+|[イロハニホヘトチリヌ⒜-⒵])"
+_POINTER = re.compile(  # to an article of a law or a part of the text, where it is not said of which
+    f"(?:(?:同|前|次|本|各|当該)?(?:法|令|規則|告示|省令|政令|附則|別表|別紙|様式|[条項号])?{_NUMBERED_PART}(?:の?{_NUMBERED_PART})*+)++"
+    "(?:関係)?|(?:同|前|次|本|各)[条項号章節]|(?:本|当|当該|同|各|貴|弊)(?:報告書|書類?|資料|文書|規則|規程|法律?|制度|社|行|局|省|庁|会|市"
+    "|市町村|各?市区町村|都道府県|機構|システム|サービス|機能|画面|契約|案件|事業|要領|要綱|基準|手順|内)"
+)
 _LETTER = re.compile(r"[^\W\d_]")
 _CLAUSE = re.compile(
     "[☐☑☒→←⇒↔※「」『』【】|]|[をがはも](?![ぁ-ん]?[ぁ-ん]{0,1}$)|[。？！?!]|して|する|した|され|れる|ない|こと|ため|とき|場合|など|です|ます|である"
-    "|という|および|又は|または|ならびに|について|における|によ"
+    "|という|となる|これまで|ところ|もの(?:$|の)|^係る|及び(?!.*(?:法|法律|令|規則)$)|および|又は|または|ならびに|について|における|によ"
 )
 _VERB_END = re.compile("[るたいうくすつぬむぐぶだにでとへてか]$")
 _HIRAGANA_NAME = re.compile("[ぁ-ん]+")
-_ENGLISH_STOPS = plain_words("labels_en")
-_JAPANESE_STOPS = plain_words("labels_ja")
+_STOPS = plain_words("labels_en") | plain_words("labels_ja") | plain_words("demonyms_en")
 
 _DIGIT_TOKEN = re.compile(r"[a-z]*\d[a-z0-9]*(?:[._\-]\d+)*")
-_KANJI_NUMBER = re.compile("[〇一二三四五六七八九十百千]+")
+_KANJI_NUMBER = re.compile(f"[{_KANJI_DIGITS}]+")
 _SINGLE_LETTER = re.compile(r"(?<![a-z0-9'])[a-z](?![a-z0-9'])")
 _ROMAN = re.compile(r"(?<![a-z0-9])(?=[ivx]+(?![a-z0-9]))(?:x{0,3})(?:ix|iv|v?i{0,3})(?![a-z0-9])")
 
@@ -71,11 +77,11 @@ def is_name(text: str) -> bool:
         text: A name as written.
     """
     key = fold_name(text)
-    if not _LETTER.search(key) or len(key) > LONGEST_CHARS or key in _JAPANESE_STOPS or key in _ENGLISH_STOPS:
+    if not _LETTER.search(key) or len(key) > LONGEST_CHARS or key in _STOPS:
         return False
     if _NUMBER.fullmatch(key) or _DATE_WORDS.fullmatch(key) or _QUARTER.fullmatch(key) or _ERA.fullmatch(key):
         return False
-    if _TEMPLATE.fullmatch(clean_name(text)) or _TEMPLATE.fullmatch(key):
+    if _TEMPLATE.fullmatch(clean_name(text)) or _TEMPLATE.fullmatch(key) or key[0] in "[<{" or _POINTER.fullmatch(key):
         return False
     wide = len(_WIDE.findall(key))
     if any(key.count(opening) != key.count(closing) for opening, closing in ("()", "[]")):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rag_assets.parsing.parse import ParsingLimits
     from rag_assets.query import GlobalOptions, ReaderOptions, SearchDefaults
 
+_REPORTED_ENTITIES = 4  # of a community; what is known of a smaller one stands in the report on the one that holds it
+
 
 class StepOptions:
     """Options of the steps.
@@ -125,7 +127,7 @@ class StepOptions:
         from rag_assets.graph.reports.dialogues import ReportOptions
 
         chosen = self._settings.graph
-        return ReportOptions(chosen.report_context_tokens, chosen.report_tokens, minimum_size=2)
+        return ReportOptions(chosen.report_context_tokens, chosen.report_tokens, _REPORTED_ENTITIES)
 
     @property
     def reader(self) -> "ReaderOptions":

@@ -13,26 +13,28 @@ from rag_assets.graph.reports.context import (
 )
 from rag_assets.graph.reports.extraction import (
     Finding,
+    Importance,
     Report,
     checked_report,
     compose_report,
     report_subject,
-    size_rating,
 )
 from rag_assets.graph.reports.references import Records, check_references, cited
 from rag_assets.text.tokens import estimate_tokens
 
-AZURE = Entity("a", 5, "Azure", "product", "Azure is the cloud of Microsoft. It grew by 31 percent. It has regions.")
+AZURE = Entity(
+    "a", 5, "Azure", "product_or_system", "Azure is the cloud of Microsoft. It grew by 31 percent. It has regions."
+)
 OPENAI = Entity("o", 7, "OpenAI", "organization", "OpenAI trains its models on Azure")
-TEAMS = Entity("t", 9, "Teams", "product", "")
-SQL = Entity("s", 11, "SQL Server", "product", "SQL Server also runs in the cloud.")
+TEAMS = Entity("t", 9, "Teams", "product_or_system", "")
+SQL = Entity("s", 11, "SQL Server", "product_or_system", "SQL Server also runs in the cloud.")
 ENGLISH = Elements(
     [AZURE, OPENAI, TEAMS, SQL],
     [
         Relationship(23, AZURE, OPENAI, "Microsoft invests in OpenAI, which uses Azure.", 9),
         Relationship(24, AZURE, TEAMS, "", 6),
         Relationship(25, AZURE, SQL, "Customers move from SQL Server to Azure.", 5),
-        Relationship(26, SQL, TEAMS, "", 4),
+        Relationship(26, SQL, TEAMS, "Teams stores its messages in SQL Server.", 4),
     ],
     {"a": [Claim(AZURE, "suspected", "forecast", "2025", "Azure will grow further")]},
 )
@@ -53,28 +55,26 @@ def test_english() -> None:
     report = compose_report(pack_report(ENGLISH, [], 8000), report_subject(ENGLISH), 1500)
     assert report == Report(
         "Azure, Teams and SQL Server",
-        "A group of 4 entities and 4 relationships around Azure, Teams and SQL Server. "
-        "Mostly of type product or organization. "
-        "Azure: Azure is the cloud of Microsoft. It grew by 31 percent. [Data: Entities (5, 9, 11)]",
-        3.0,
-        "By size: log2(1 + 4 entities + 4 relationships), at most 10.",
+        "Customers move from SQL Server to Azure. Microsoft invests in OpenAI, which uses Azure. "
+        "[Data: Entities (5, 9, 11); Relationships (25, 23)]",
+        0.0,
+        "Its main names stand in 1.0 documents and 1.0 places on average; "
+        "0 of 4 relationships are stated more than once.",
         (
             Finding(
-                "Azure (product) is related to Teams, SQL Server and OpenAI",
-                "Azure: Azure is the cloud of Microsoft. It grew by 31 percent. "
-                "Azure – SQL Server: Customers move from SQL Server to Azure. "
-                "Azure – OpenAI: Microsoft invests in OpenAI, which uses Azure. "
-                "Claim (suspected): Azure will grow further. "
+                "Azure – Teams, SQL Server, OpenAI",
+                "Azure is the cloud of Microsoft. It grew by 31 percent. Customers move from SQL Server to Azure. "
+                "Microsoft invests in OpenAI, which uses Azure. Claim (suspected): Azure will grow further. "
                 "[Data: Entities (5, 9, 11, 7); Relationships (25, 23, 24)]",
             ),
             Finding(
-                "Teams (product) is related to SQL Server",
-                "Teams occurs together with SQL Server. [Data: Entities (9, 11); Relationships (26)]",
+                "Teams – SQL Server",
+                "Teams stores its messages in SQL Server. [Data: Entities (9, 11); Relationships (26)]",
             ),
         ),
     )
-    assert report.text.startswith("# Azure, Teams and SQL Server\n\nA group of 4 entities")
-    assert "\n\n3.0 / 10: By size" in report.text
+    assert report.text.startswith("# Azure, Teams and SQL Server\n\nCustomers move from SQL Server")
+    assert "\n\n0.0 / 10: Its main names" in report.text
     assert report.text.count("\n\n## ") == 2
 
 
@@ -82,25 +82,49 @@ def test_japanese() -> None:
     report = compose_report(pack_report(JAPANESE, [], 8000), report_subject(JAPANESE), 1500)
     assert report == Report(
         "認証API、ログイン画面、E0004",
-        "認証API、ログイン画面、E0004を中心とする、3個の要素と2件の関係のまとまり。"
-        "主な種類はAPI、エラーコード、画面。認証API：認証トークンを発行するAPIです。 [Data: Entities (2, 1, 3)]",
-        2.5,
-        "規模による評価：log2(1 + 要素3個 + 関係2件)、最大10。",
+        "ログイン画面は認証APIを呼び出す。 [Data: Entities (2, 1, 3); Relationships (1)]",
+        0.0,
+        "中心となる名前は平均1.0文書の1.0箇所に現れ、関係2件のうち0件は複数の箇所に書かれている。",
         (
             Finding(
-                "認証API（API）はログイン画面、E0004と関係する",
-                "認証API：認証トークンを発行するAPIです。ログイン画面と認証API：ログイン画面は認証APIを呼び出す。"
+                "認証APIとログイン画面、E0004",
+                "認証トークンを発行するAPIです。ログイン画面は認証APIを呼び出す。"
                 "主張（確認済み）：トークンの期限は30分である。 [Data: Entities (2, 1, 3); Relationships (1, 2)]",
             ),
         ),
     )
 
 
-@pytest.mark.parametrize(
-    ("size", "relationships", "rating"), [(2, 1, 2.0), (3, 2, 2.5), (10, 21, 5.0), (5000, 90_000, 10.0)]
-)
-def test_rating(size: int, relationships: int, rating: float) -> None:
-    assert size_rating(size, relationships) == rating
+def test_importance_is_not_size() -> None:
+    assert Importance(4.0, 3.0, 2, 4).rating == 6.5  # .4 × 3/4 + .3 × 2/3 + .3 × 1/2
+    assert Importance(4.0, 3.0, 2000, 4000).rating == 6.5
+    assert Importance(1.0, 1.0, 0, 4000).rating == 0.0
+
+
+def test_a_title_names_the_theme_and_words_before_codes() -> None:
+    names = [
+        ("C01", "identifier"),
+        ("顧客番号", "data_item"),
+        ("顧客名", "data_item"),
+        ("顧客", "term"),
+        ("氏名", "term"),
+    ]
+    entities = [Entity(name, number, name, kind, "") for number, (name, kind) in enumerate(names, start=1)]
+    edges = [
+        Relationship(n, entities[0], end, f"コード: C01 / 項目: {end.name}", 5) for n, end in enumerate(entities[1:])
+    ]
+    elements = Elements(entities, edges, {})
+    report = compose_report(pack_report(elements, [], 8000), report_subject(elements), 1500)
+    assert report.title == "顧客：顧客番号、顧客名、氏名"
+    assert report.findings[0].explanation.startswith("コード: C01 / 項目: 顧客番号。")
+
+
+def test_what_was_cut_and_what_says_nothing_is_no_finding() -> None:
+    cut = Entity("x", 30, "Xbox", "product_or_system", "Xbox was sold in so many…")
+    elements = Elements([AZURE, SQL, cut, TEAMS], [ENGLISH.relationships[2], Relationship(31, cut, TEAMS, "", 2)], {})
+    report = compose_report(pack_report(elements, [], 8000), report_subject(elements), 1500)
+    assert [finding.summary for finding in report.findings] == ["Azure – SQL Server"]
+    assert "…" not in report.text
 
 
 def test_a_finding_tells_what_none_has_told() -> None:

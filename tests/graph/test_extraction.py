@@ -37,7 +37,7 @@ from rag_assets.graph.mentions import recognizers
 from rag_assets.graph.mentions.dialogues import ExtractionOptions
 from rag_assets.graph.mentions.extraction import Extraction, Extractor
 from rag_assets.graph.mentions.locating import FoldedText
-from rag_assets.graph.mentions.recognizers import SpacyRecognizer
+from rag_assets.graph.mentions.recognizers import Entity, SpacyRecognizer
 from rag_assets.graph.mentions.spans import KnownNames, capitalised_names, identifiers
 from rag_assets.graph.mentions.tables import MentionOptions, MentionUpdate, update_mentions
 from rag_assets.graph.mentions.windows import page_units, page_windows
@@ -104,6 +104,7 @@ def test_folding_twice_changes_nothing(text: str) -> None:
     "text",
     ["2018-08-24", "第１．０版", "項目名", "備考", "No.", "XXXX-XX", "[取引ID]", "あ", "継続する", "(1)", "FY19Q2",
      "顧客を登録", "昭和50年1月1日", "Wednesday, October 24, 2018",
+     "法第三十七条の二第三項", "同条第7号", "本報告書", "[機能名](機能ID)", "申出書及び添付書類", "Italian", "24千本",
      "☐ CR ☐ LF", "優先度 高→低", "10mm", "SAMPLE", "○", "999-9999"],
 )  # fmt: skip
 def test_what_is_no_name(text: str) -> None:
@@ -134,7 +135,9 @@ def test_capitals_at_the_start_of_a_sentence_prove_nothing() -> None:
 
 
 def test_known_names_are_found_where_they_stand_alone() -> None:
-    known = KnownNames({"顧客": "data_item", "顧客テーブル": "data_item", "サーバー": "system", "API": "term"})
+    known = KnownNames(
+        {"顧客": "data_item", "顧客テーブル": "data_item", "サーバー": "product_or_system", "API": "term"}
+    )
     text = "各顧客は顧客テーブルと顧客検索、サーバとサーバーでAPIを、RAPIDを呼ぶ"
     found = [text[span.start : span.end] for span in known.find(text)]
     assert found == ["顧客", "顧客テーブル", "サーバ", "サーバー", "API"]
@@ -186,6 +189,68 @@ def test_rows_of_a_table_name_their_keys() -> None:
     assert "全角で入力する" in described["client_name"]
 
 
+class Names:
+    """Recognizes the names that it is given."""
+
+    def __init__(self, **types: str) -> None:
+        self._types = types
+
+    def recognize(self, texts: Sequence[str], _language: str) -> list[tuple[Entity, ...]]:
+        return [
+            tuple(
+                Entity(match.start(), match.end(), kind)
+                for name, kind in self._types.items()
+                for match in re.finditer(name.replace("_", " "), text)
+            )
+            for text in texts
+        ]
+
+
+def test_relationships_carry_the_row_or_sentence_that_they_come_from() -> None:
+    page = one_page(
+        table(("No.", "論理名称", "物理名称", "備考"), ("1", "顧客名", "client_name", "全角で入力する")),
+        Block(BlockKind.PARAGRAPH, "業種コードは顧客名とともに登録する。client_nameは顧客名の物理名称である。"),
+    )
+    (found,) = RULES.extract([[page]])
+    said = {(each.source, each.target): each.description for each in found.relationships}
+    assert said["顧客名", "client_name"] == "論理名称: 顧客名 / 物理名称: client_name / 備考: 全角で入力する"
+    assert said["client_name", "顧客名"] == "client_nameは顧客名の物理名称である。"
+    assert all(each.description for each in found.relationships)
+
+
+def test_a_long_row_is_told_by_the_sentences_that_name_both() -> None:
+    long = "この版ではほかにも多くの点を改めた。" * 40
+    row = ("7", "不具合", f"{long}HttpSessionはServletContextを参照する。{long}")
+    (found,) = RULES.extract([[one_page(table(("No.", "分類", "変更点"), row))]])
+    said = {(each.source, each.target): each.description for each in found.relationships}
+    assert said["httpsession", "servletcontext"] == "HttpSessionはServletContextを参照する。"
+
+
+def test_lines_of_a_paragraph_are_read_as_its_sentences() -> None:
+    text = (
+        "支援の状況について、金融庁は各地の銀行によるモニタリン\nグの結果を取りまとめて、毎年三月に総務省へ報告する。"
+    )
+    recognizer = Names(金融庁="organization", モニタリン="organization", 総務省="organization")
+    (found,) = Extractor(recognizer, TYPES).extract([[one_page(Block(BlockKind.PARAGRAPH, text))]])
+    assert names_of(found).keys() == {"金融庁", "総務省"}
+    assert {mention.description for mention in found.mentions} == {text.replace("\n", "")}
+
+
+def test_types_that_recognizers_mistake() -> None:
+    text = (
+        "Ian Murdock founded Debian. The developers of Debian keep their packages in Git, said Murdock. Azure Site "
+        "Recovery runs in the cloud. Visit the Stuart Highway. They build a web site; the Build was long. Surface 3 "
+        "sells well, and Visa Card, too."
+    )
+    wrong = {"Debian": "person", "Git": "person", "Azure Site Recovery": "organization", "Stuart Highway": "person"}
+    wrong |= {"Build": "place", "Surface 3": "organization", "Visa Card": "person"}
+    right = {"Ian Murdock": "person", "Murdock": "person"}
+    recognizer = Names(**{name.replace(" ", "_"): kind for name, kind in (wrong | right).items()})
+    (found,) = Extractor(recognizer, TYPES).extract([text_document(text).pages])
+    product = dict.fromkeys(["Debian", "Git", "Azure Site Recovery", "Surface 3", "Visa Card"], "product_or_system")
+    assert names_of(found) == right | product | {"Stuart Highway": "place"}
+
+
 def test_a_wide_row_gives_few_pairs() -> None:
     names = [f"項目{letter}番号" for letter in "甲乙丙丁戊己庚辛壬癸子丑寅卯辰巳午未申酉"]
     page = one_page(table([f"{name}ID" for name in names], names))
@@ -210,7 +275,7 @@ def test_connectors_are_relationships_with_direction() -> None:
     }
     assert "SAMPLE" not in names_of(found)
     assert names_of(found)["B41AE03"] == "identifier"
-    assert names_of(found)["認可サーバ"] == "system"
+    assert names_of(found)["認可サーバ"] == "product_or_system"
 
 
 def test_headings_that_divide_a_document_name_nothing() -> None:
@@ -356,7 +421,8 @@ def test_a_model_is_asked_for_what_it_missed(tmp_path: Path) -> None:
     fill_lake(lake, {"a": text_document("利用者は認可サーバにトークンを要求し、監査ログに残す。")})
     rounds: list[JsonValue] = [
         graph_answer(
-            [entity("利用者", "role"), entity("認可サーバ", "system")], [relationship("利用者", "認可サーバ", 8)]
+            [entity("利用者", "role"), entity("認可サーバ", "product_or_system")],
+            [relationship("利用者", "認可サーバ", 8)],
         ),
         {"missed": True},
         graph_answer([entity("監査ログ", "data_item")], [relationship("認可サーバ", "監査ログ")]),
@@ -366,7 +432,7 @@ def test_a_model_is_asked_for_what_it_missed(tmp_path: Path) -> None:
     rows = lake.read(ENTITY_MENTIONS).to_pylist()
     assert [(row["name"], row["type"], row["method"]) for row in rows] == [
         ("利用者", "role", "scripted:model"),
-        ("認可サーバ", "system", "scripted:model"),
+        ("認可サーバ", "product_or_system", "scripted:model"),
         ("監査ログ", "data_item", "scripted:model"),
     ]
     related = lake.read(RELATIONSHIP_MENTIONS).to_pylist()
@@ -396,7 +462,7 @@ def test_what_a_model_invents_is_dropped_and_counted(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     fill_lake(lake, {"a": text_document("利用者は認可サーバにトークンを要求する。")})
     answer = graph_answer(
-        [entity("認可ｻｰﾊﾞｰ", "system"), entity("富士山"), entity("利用者")],
+        [entity("認可ｻｰﾊﾞｰ", "product_or_system"), entity("富士山"), entity("利用者")],
         [relationship("利用者", "認可サーバー"), relationship("利用者", "富士山"), relationship("利用者", "利用者")],
     )
     update = run(lake, ScriptedModel(answering([answer, {"missed": False}])))
@@ -586,7 +652,9 @@ def test_orders_in_a_document_stay_within_its_fence_and_invent_no_name(tmp_path:
 
     def obeys(request: Request) -> JsonValue:
         if request.tag.step == "extract_graph":
-            return graph_answer([entity("認可サーバ", "system"), entity("OWNED BY ORDERS", "system")])
+            return graph_answer(
+                [entity("認可サーバ", "product_or_system"), entity("OWNED BY ORDERS", "product_or_system")]
+            )
         return {"missed": False} if "missed" in (request.schema or "") else graph_answer([])
 
     model = ScriptedModel(obeys)

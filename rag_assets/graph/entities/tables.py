@@ -10,7 +10,8 @@ n / (n + 1) is the first factor of Pantel and Lin, "Discovering Word Senses from
 counted in both orders, so that a pair whose ends stand with nothing else has the value 1.
 
 What is said of an entity ranks by how early it names it: a sentence that begins with a name is about it. Where the name
-is not in it, by how often it is said. Neither depends on what else is said, so that a change elsewhere leaves it.
+is not in it, by how often it is said. Its type is what most of its mentions say; `term`, which says nothing, only
+where no other type has a third of them. None of this depends on what else is said, so that changes elsewhere leave it.
 
 What stays out: which names are one (`rag_assets.graph.entities.resolution`), descriptions
 (`rag_assets.graph.entities.descriptions`).
@@ -188,8 +189,13 @@ _NAMES = """
         SELECT name_key, name FROM mentions GROUP BY name_key, name
         QUALIFY row_number() OVER (PARTITION BY name_key ORDER BY count(*) DESC, name) = 1
     ), types AS (
-        SELECT name_key, type FROM mentions GROUP BY name_key, type
-        QUALIFY row_number() OVER (PARTITION BY name_key ORDER BY count(*) DESC, type) = 1
+        SELECT name_key, type FROM (
+            SELECT name_key, type, count(*) AS votes, sum(count(*)) OVER (PARTITION BY name_key) AS total
+            FROM mentions GROUP BY name_key, type
+        )
+        QUALIFY row_number() OVER (
+            PARTITION BY name_key ORDER BY type <> 'term' AND 3 * votes >= total DESC, votes DESC, type
+        ) = 1
     ), totals AS (
         SELECT name_key, count(*) AS count, coalesce(max(description), '') AS note FROM mentions GROUP BY ALL
     )
@@ -250,8 +256,13 @@ _ENTITIES = """
                coalesce(list_sort(list(name) FILTER (name_key <> head)), []) AS aliases
         FROM spellings GROUP BY ALL
     ), types AS (
-        SELECT entity_id, type FROM named GROUP BY entity_id, type
-        QUALIFY row_number() OVER (PARTITION BY entity_id ORDER BY count(*) DESC, type) = 1
+        SELECT entity_id, type FROM (
+            SELECT entity_id, type, count(*) AS votes, sum(count(*)) OVER (PARTITION BY entity_id) AS total
+            FROM named GROUP BY entity_id, type
+        )
+        QUALIFY row_number() OVER (
+            PARTITION BY entity_id ORDER BY type <> 'term' AND 3 * votes >= total DESC, votes DESC, type
+        ) = 1
     ), totals AS (
         SELECT entity_id, count(*) AS mention_count, count(DISTINCT document_id) AS document_count
         FROM named GROUP BY ALL

@@ -13,11 +13,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import zip_longest
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
 from rag_assets.graph.aliases import declared_aliases
-from rag_assets.graph.entity_types import EntityTypes
+from rag_assets.graph.entity_types import IDENTIFIER, PRODUCT, TERM, EntityTypes
 from rag_assets.graph.mentions.recognizers import Recognizer
 from rag_assets.graph.mentions.spans import (
     KnownNames,
@@ -27,33 +28,48 @@ from rag_assets.graph.mentions.spans import (
     stands_alone,
     without_overlaps,
 )
-from rag_assets.graph.mentions.structure import Structure, read_structure
+from rag_assets.graph.mentions.structure import Structure, read_structure, row_text
 from rag_assets.graph.mentions.windows import Unit, page_units
 from rag_assets.graph.names import is_code, is_name
 from rag_assets.parsing.records import page_text
 from rag_assets.text.folding import clean_name, fold_name
-from rag_assets.text.language import detect_language
+from rag_assets.text.language import detect_language, split_sentences
 from rag_assets.text.plain import one_line
 
 METHOD = "extractive"
 
-_DESCRIPTION_CHARS = 240
+_DESCRIPTION_CHARS = 500
 _ROW_NAMES = 8
 _SENTENCE_NAMES = 8
 _NEIGHBOURS = 3
 _PARTICLE = re.compile("[がはをにでとのもへ](?=[^ぁ-ん]|$)|です|ます|する|した")
 _SHORTEST_PROSE = 10
+_SMALL_LETTERS = re.compile(r"(?<![\w'’&-])[a-z]{2,}")
+_PROSE = frozenset({BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.NOTE})
+_WRAPPED_CHARS = {"ja": 20, "en": 40}  # a shorter line that no sentence ends is a heading or an item
+_WRAPPED_LINES = 12  # of one sentence, at most
+_ENDS = tuple("。．.！？!?：:；;」』）)】")
+_ITEM = re.compile(r"\s*(?:[・•●○◆■□※*\-–]|[(（]?[\d①-⑳ア-ンa-zA-Z]{1,3}[.)）．、 ])")
+_CELL = " / "  # between the cells of a row
 _CAPITALS_PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
 _JAPANESE_PERSON = re.compile(
     "[\u3400-\u9fff々]{2,5}|[\u3400-\u9fff々]{1,3}[ぁ-んァ-ヴー]{1,5}|[ァ-ヴー]+(?:[・ =＝][ァ-ヴー]+)+"
     "|[A-Z][a-z]+(?: [A-Z][a-z.]+)+"
 )
+_PERSON_WORD = re.compile(r"[A-Z\u00c0-\u00de][\w'’.,]*(?:-[A-Z\u00c0-\u00de][\w'’.]*)?|[a-z]{1,3}")
+_PLACE_CHARS = 4  # of a Japanese place whose ending does not show that it is one
+_ABBREVIATION = re.compile(r"[A-Za-z]{1,5}")
 _ONE_SCRIPT = re.compile("[\u3400-\u9fff々]+|[ァ-ヴー・]+|(?:[A-Z][a-z]+)(?: [A-Z][a-z]+)*")
 _PRODUCT = re.compile("[ァ-ヴー・]+|(?:[A-Z][\\w]*)(?: [A-Z0-9][\\w.]*)*")
 _SIGNS = re.compile('[\\\\{}@"=<>$^`~#*+]')
 _CAPITALS = re.compile(r"[A-Z0-9 &./\-]{1,5}")
 _SPEAKER = re.compile(r"([A-Z][A-Z'\-]+(?: [A-Z]\.)?(?: [A-Z][A-Z'\-]+){1,2}):(?:\s|$)")
 _INNER_CAPITAL = re.compile("[a-z][A-Z]")
+_SHOWN_BY_ENDING = frozenset({PRODUCT, "organization", "person", "work", "event", "document", TERM})
+_OF_NAMES = frozenset({"place", "person", "organization", "work"})
+_SMALL_WORD = re.compile(r" (?:as|is|are|was|were|that|which|who|or|but|if|has|have|had) ")
+_LISTED = re.compile(r", (?!(?:Inc|Ltd|LLC|Jr|Sr)\b)")
+_LAST_WORDS = re.compile(r"(?: (?:and|or|of|the|a|an|for|in|on|with|to|at|by))+$")
 _STATES = frozenset({"US", "UK", "USA", "EU", "UAE", "USSR", "UN"})
 _ARTICLE = re.compile(r"^(?:the|a|an|our|its|their|this|that|his|her)\s+", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -199,26 +215,35 @@ class Extractor:
         structure = read_structure(pages, self._types)
         known = KnownNames(structure.types)
         proven = _proven_names(pages, languages)
+        people = _people(pages, named)
+        common = _common_words(pages, languages)
         mentions: list[Mention] = []
         relationships: list[Relationship] = []
         for page in pages:
             language = languages[page.number]
-            spans = _spans_by_unit(page, language, named.get(page.number, []))
-            for unit, of_unit in spans:
+            spans = list(_spans_by_unit(page, language, named.get(page.number, [])))
+            sentences = _sentences([unit for unit, _ in spans], page, language)
+            for (unit, of_unit), sentence in zip(spans, sentences, strict=True):
                 kind = page.blocks[unit.block_index].kind
-                own = [*known.find(unit.text), *identifiers(unit.text, is_japanese=language == "ja"), *of_unit]
+                recognized = [span for span in of_unit if not sentence.cuts(span)]
+                if kind is BlockKind.TABLE:  # a cell is no sentence that would show what a name is of
+                    recognized = [replace(span, type=TERM) for span in recognized]
+                elif language == "en":
+                    recognized = list(_confirmed(recognized, unit.text, people, common))
+                own = [*known.find(unit.text), *identifiers(unit.text, is_japanese=language == "ja"), *recognized]
                 if language == "en" and kind not in {BlockKind.TABLE, BlockKind.DIAGRAM}:
                     own += _speaker(unit.text)
-                    own += _capitals(unit.text, proven, own)
-                found = self._mentions(page, unit, without_overlaps(own), structure, kind)
+                    own += _capitals(unit.text, proven, common, own)
+                found = self._mentions(page, unit, sentence.text, without_overlaps(own), structure)
                 mentions += found
-                relationships += _relationships(page, unit, found, structure, kind)
+                relationships += _relationships(page, unit, sentence.text, found, structure)
         return _closed(mentions, relationships)
 
     def _mentions(
-        self, page: Page, unit: Unit, spans: Sequence[Span], structure: Structure, kind: BlockKind
+        self, page: Page, unit: Unit, sentence: str, spans: Sequence[Span], structure: Structure
     ) -> list[Mention]:
         """Names of a unit, each once, in order of position; column headers are passed over."""
+        kind = page.blocks[unit.block_index].kind
         if kind is BlockKind.TABLE and unit.line < page.blocks[unit.block_index].header_row_count:
             return []
         row = structure.rows.get((page.number, unit.block_index, unit.line))
@@ -231,10 +256,8 @@ class Extractor:
             description = ""
             if row is not None:
                 description = row.description if key in map(fold_name, row.names) else ""
-            elif kind in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.NOTE} and _says_something(
-                unit.text, name
-            ):
-                description = unit.text
+            elif kind in _PROSE and _says_something(sentence, name):
+                description = sentence
             found[key] = Mention(
                 page.number,
                 unit.start + span.start,
@@ -246,19 +269,100 @@ class Extractor:
             )
         return list(found.values())
 
+    def _is_product(self, name: str) -> bool:
+        """Whether the first words or the last one of a name, as in `Azure Site Recovery`, are a product's."""
+        words = name.split(" ")
+        parts = [*(" ".join(words[:count]) for count in range(1, len(words))), words[-1]]
+        return len(words) > 1 and words[1] != "of" and any(self._types.of_name(part) == PRODUCT for part in parts)
+
     def _type(self, name: str, stated: str) -> str:
-        chosen = "identifier" if is_code(name) else stated
-        if chosen in {"product", "organization", "person", "work", "event", "term"} and not name.isascii():
+        chosen = self._types.of_name(name) or (IDENTIFIER if is_code(name) else stated)
+        if chosen in {"organization", "person"} and self._types.of_ending(name) is None and self._is_product(name):
+            chosen = PRODUCT
+        if chosen in _SHOWN_BY_ENDING and not (chosen == "work" and name.isascii()):
             chosen = self._types.of_ending(name) or chosen
-        return chosen if chosen in self._types.names else "term"
+        return chosen if chosen in self._types.names else TERM
 
 
-def _capitals(text: str, proven: set[str], others: Sequence[Span]) -> list[Span]:
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """The sentence that a unit is all or a part of: lines of a paragraph may be cut anywhere.
+
+    Attributes:
+        text: The whole sentence.
+        start: Where text of the unit begins that no cut may have shortened.
+        end: Where it ends.
+    """
+
+    text: str
+    start: int
+    end: int
+
+    def cuts(self, span: Span) -> bool:
+        """Whether a name of the unit stands at a cut, so that it may be part of one."""
+        return span.start < self.start or span.end > self.end
+
+
+def _sentences(units: Sequence[Unit], page: Page, language: str) -> list[_Sentence]:
+    """The sentence of each unit; those whose line ends without an end of a sentence go on in the next line."""
+    glue = "" if language == "ja" else " "
+    goes_on = [
+        page.blocks[unit.block_index].kind in _PROSE
+        and following is not None
+        and following.block_index == unit.block_index
+        and following.line == unit.line + 1
+        and len(unit.text) >= _WRAPPED_CHARS[language]
+        and not unit.text.rstrip().endswith(_ENDS)
+        and not _ITEM.match(following.text)
+        for unit, following in zip_longest(units, units[1:])
+    ]
+    wrapped = {unit.block_index for unit, more in zip(units, goes_on, strict=True) if more}
+    sentences: list[_Sentence] = []
+    first = 0
+    for last, more in enumerate(goes_on):
+        if more and last + 1 - first < _WRAPPED_LINES:
+            continue
+        whole = glue.join(each.text.strip() for each in units[first : last + 1])
+        edge = int(language == "ja")  # English lines are cut between words
+        for place in range(first, last + 1):
+            text = units[place].text
+            cut = place < last or more or (units[place].block_index in wrapped and not text.rstrip().endswith(_ENDS))
+            sentences.append(_Sentence(whole, edge * (place > first), len(text) - edge * cut))
+        first = last + 1
+    return sentences
+
+
+def _people(pages: Sequence[Page], named: Mapping[int, list[Span]]) -> set[str]:
+    """Folded single words of the names of people that a document gives in full, as `Amy` of `Amy Hood`."""
+    texts = {page.number: page_text(page) for page in pages}
+    names = [
+        fold_name(texts[number][span.start : span.end])
+        for number, spans in named.items()
+        for span in spans
+        if span.type == "person"
+    ]
+    return {word for name in names if " " in name for word in name.split() if len(word) > 2}
+
+
+def _common_words(pages: Sequence[Page], languages: Mapping[int, str]) -> frozenset[str]:
+    """Words that English pages of a document write in small letters: a capital does not make a name of them."""
+    texts = (page_text(page) for page in pages if languages[page.number] == "en")
+    return frozenset(word for text in texts for word in _SMALL_LETTERS.findall(text))
+
+
+def _is_common(name: str, common: frozenset[str]) -> bool:
+    """Whether a document writes every word of a name in small letters, too, in the singular or plural."""
+    words = name.lower().split()
+    return all(word in common or f"{word}s" in common or word.removesuffix("s") in common for word in words)
+
+
+def _capitals(text: str, proven: set[str], common: frozenset[str], others: Sequence[Span]) -> list[Span]:
     """Names by their capitals, where nothing else is found and some place in the document proves them to be names."""
     return [
         span
         for span, sure in capitalised_names(text)
         if (sure or fold_name(text[span.start : span.end]) in proven)
+        and (" " in text[span.start : span.end] or not _is_common(text[span.start : span.end], common))
         and not any(span.start < other.end and other.start < span.end for other in others)
     ]
 
@@ -322,26 +426,58 @@ def _tidy(text: str, span: Span, language: str) -> Span | None:
     without = _ARTICLE.sub("", name)
     start += len(name) - len(without)
     name = _POSSESSIVE.sub("", without.partition(": ")[0]).rstrip(" ,.;:")
-    if not is_name(name) or _SIGNS.search(name):
+    if start and text[start + len(name) :].startswith(":") and " " in name:
+        name = name.rpartition(" ")[0]  # the last word is a label, as in `Cashier: Ann Lee Register: 7`
+    name = _LAST_WORDS.sub("", name)
+    if not is_name(name) or _SIGNS.search(name) or _LISTED.search(name):
         return None
-    kind = span.type
-    if language == "ja":
-        if not stands_alone(text, start, start + len(name)):
-            return None
-        if kind == "person" and not _JAPANESE_PERSON.fullmatch(name):
-            return None
-        if kind in {"organization", "place", "work", "event"} and not _ONE_SCRIPT.fullmatch(name):
-            kind = "term"
-        if kind == "product" and not _PRODUCT.fullmatch(name):
-            kind = "term"
-    elif not any(character.isupper() for character in name):
+    if language == "ja" and not stands_alone(text, start, start + len(name)):
         return None
-    elif any(character.isdigit() for character in name) or _INNER_CAPITAL.search(name):
-        kind = "product" if kind in {"place", "person", "organization"} and " " not in name.strip() else kind
-        kind = "product" if kind in {"place", "person"} else kind
-    elif _CAPITALS.fullmatch(name) and kind in {"place", "person", "work"} and name not in _STATES:
-        kind = "term"
+    if language == "en" and (not any(map(str.isupper, name)) or _SMALL_WORD.search(name)):
+        return None
+    if language == "ja" and span.type == "person" and not _JAPANESE_PERSON.fullmatch(name):
+        return None
+    kind = _japanese_type(name, span.type) if language == "ja" else _english_type(name, span.type)
     return Span(start, start + len(name), kind)
+
+
+def _japanese_type(name: str, kind: str) -> str:
+    """Type of a recognized name; `term` where its form speaks against it, or only an ending shows it."""
+    doubtful = (
+        kind == "document"
+        or (kind == "place" and len(name) > _PLACE_CHARS)
+        or (kind in {"place", "work", "event"} and not _ONE_SCRIPT.fullmatch(name))
+        or (kind in {PRODUCT, "organization"} and (not _PRODUCT.fullmatch(name) or _ABBREVIATION.fullmatch(name)))
+    )
+    return TERM if doubtful else kind
+
+
+def _english_type(name: str, kind: str) -> str:
+    """Type of a recognized name; `term` where its form speaks against it."""
+    if kind not in _OF_NAMES:
+        return kind
+    if any(map(str.isdigit, name)):
+        return PRODUCT
+    if kind in {"place", "person"} and _INNER_CAPITAL.search(name) and " " not in name:
+        return PRODUCT
+    if kind == "person" and not all(map(_PERSON_WORD.fullmatch, name.split(" "))):
+        return TERM
+    return TERM if (_CAPITALS.fullmatch(name) and name not in _STATES) or " - " in name else kind
+
+
+def _confirmed(spans: Sequence[Span], text: str, people: set[str], common: frozenset[str]) -> Iterator[Span]:
+    """Recognized spans of English text, without single words that are no names but for their capital.
+
+    A single word is a person only where the document has the person's full name, and words that it writes in small
+    letters as well are of no type.
+    """
+    for span in spans:
+        name = text[span.start : span.end]
+        single, is_common = " " not in name, _is_common(name, common)
+        if single and is_common:
+            continue
+        doubtful = span.type == "person" and single and fold_name(name) not in people
+        yield replace(span, type=TERM) if doubtful or is_common else span
 
 
 def _proven_names(pages: Sequence[Page], languages: Mapping[int, str]) -> set[str]:
@@ -382,14 +518,32 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _DESCRIPTION_CHARS else f"{text[: _DESCRIPTION_CHARS - 1]}…"
 
 
-def _relationships(
-    page: Page, unit: Unit, mentions: Sequence[Mention], structure: Structure, kind: BlockKind
-) -> Iterator[Relationship]:
-    """Relationships of a unit."""
-    place = (page.number, unit.block_index, unit.line)
+def _about(text: str, source: str, target: str) -> str:
+    """What a sentence or row says of two names: all of it, or of a long one the cells and sentences that name them."""
+    if len(text) <= _DESCRIPTION_CHARS:
+        return one_line(text)
+    parts = [part for cell in text.split(_CELL) for part in split_sentences(cell)]
+    named = [sum(key in folded for key in (source, target)) for folded in map(fold_name, parts)]
+    room, chosen = _DESCRIPTION_CHARS, set[int]()
+    for index in sorted(range(len(parts)), key=lambda index: -named[index]):
+        if named[index] and len(parts[index]) + len(_CELL) <= room:
+            chosen.add(index)
+            room -= len(parts[index]) + len(_CELL)
+    return one_line(_CELL.join(parts[index] for index in sorted(chosen))) or _shortened(text)
 
-    def relate(source: str, target: str, how: RelationshipKind, description: str = "") -> Iterator[Relationship]:
+
+def _relationships(
+    page: Page, unit: Unit, sentence: str, mentions: Sequence[Mention], structure: Structure
+) -> Iterator[Relationship]:
+    """Relationships of a unit, each with the sentence, row or connector that it comes from."""
+    place = (page.number, unit.block_index, unit.line)
+    kind = page.blocks[unit.block_index].kind
+    row = structure.rows.get(place)
+    said = row.text if row else row_text(page.blocks[unit.block_index], unit.line) or sentence
+
+    def relate(source: str, target: str, how: RelationshipKind, stated: str = "") -> Iterator[Relationship]:
         if source != target:
+            description = stated or _about(said, source, target)
             yield Relationship(
                 page.number, unit.start, unit.block_index, unit.text, source, target, how, 1.0, description
             )

@@ -32,7 +32,7 @@ _ENGLISH = {
     "GPE": "place",
     "LOC": "place",
     "FAC": "place",
-    "PRODUCT": "product",
+    "PRODUCT": "product_or_system",
     "EVENT": "event",
     "WORK_OF_ART": "work",
     "LAW": "document",
@@ -50,7 +50,7 @@ _JAPANESE = {
         "Museum Park Port Province Public_Institution Railroad Region_Other River Road Sea Sports_Facility Station "
         "Theater Tunnel Tumulus Worship_Place Zoo"
     ),
-    "product": "Aircraft Car Drug Product_Other Ship Spaceship Train Vehicle_Other Weapon",
+    "product_or_system": "Aircraft Car Drug Product_Other Ship Spaceship Train Vehicle_Other Weapon",
     "event": (
         "Conference Earthquake Event_Other Incident_Other Natural_Disaster Natural_Phenomenon_Other Occasion_Other "
         "Religious_Festival War"

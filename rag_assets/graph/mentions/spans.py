@@ -48,7 +48,7 @@ _FORMS = (
     re.compile(_EDGE + r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+" + _END),
 )  # fmt: skip
 _TWO_HUMPS = re.compile(r"[A-Z][a-z]+[A-Z][a-z]*")
-_LAST_SIGNS = ".,:;?!)'"
+_LAST_SIGNS = ".,:;?!)'="
 _SHORTEST = 4
 _LONGEST = 120
 
@@ -115,6 +115,10 @@ def capitalised_names(text: str) -> Iterator[tuple[Span, bool]]:
             start += len(words.pop(0)) + 1
             opens = False if words and not words[0][:1].isupper() else opens
         while words and (words[-1].lower() in _MONTHS or words[-1].lower() in {"i", "the", "of", "and", "for"}):
+            end -= len(words.pop()) + 1
+        if (
+            len(words) > 1 and start and text[end : end + 1] == ":"
+        ):  # a label follows, as in `Cashier: Ann Lee Register: 7`
             end -= len(words.pop()) + 1
         if not words or start >= end:
             continue

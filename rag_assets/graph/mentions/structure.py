@@ -41,7 +41,9 @@ _PAIR = re.compile(r"^(?P<first>[^()（）]{2,60}?)\s*[(（](?P<second>[^()（�
 _CODE_FIRST = re.compile(r"^(?P<first>[A-Za-z0-9_\-]{4,24})[\s:：/／_]+(?P<second>\S.*)$")
 _CODE_LAST = re.compile(r"^(?P<first>\S.*?)[\s:：/／]+(?P<second>[A-Za-z0-9_\-]{4,24})$")
 _EDGE = re.compile(r"^(?P<source>.+?) (?P<sign>[→↔—]) (?P<target>.+?)(?:: (?P<label>.*))?$")
+_ROW_NUMBER = re.compile(r"no\.?|#|項番|番号|行", re.IGNORECASE)
 _DISTINCT_SHARE = 0.8
+_NAME_CHARS = 20  # of half of the cells of a column of names without a header that says so; longer ones are statements
 _LONGEST_NODE = 40
 _QUOTED_TWICE = 2
 
@@ -67,11 +69,13 @@ class KeyedRow:
 
     Attributes:
         names: Names in its naming columns, the key first.
-        description: What it says, as `column: value`.
+        description: What it says of the key, as `column: value`.
+        text: All that it says.
     """
 
     names: tuple[str, ...]
     description: str
+    text: str
 
 
 @dataclass
@@ -114,6 +118,21 @@ def read_structure(pages: Sequence[Page], types: EntityTypes) -> Structure:
         if is_name(name):
             _add(found, name, types)
     return found
+
+
+def row_text(block: Block, line: int) -> str:
+    """What a row of a table says, as `column: value`; empty for what is no row of one."""
+    if block.kind is not BlockKind.TABLE or line >= len(block.rows):
+        return ""
+    columns = [name.rpartition(" > ")[2].strip() for name in column_names(block.rows[: block.header_row_count])]
+    cells = [one_line(cell) for cell in block.rows[line].cells]
+    told: list[str] = []
+    before = ""
+    for cell, column in zip(cells, columns or [""] * len(cells), strict=True):
+        if any(map(str.isalpha, cell)):
+            told.append(f"{column}: {cell}" if column and column != before else cell)
+            before = column
+    return " / ".join(dict.fromkeys(told))
 
 
 def split_name(text: str) -> tuple[str, ...]:
@@ -177,7 +196,7 @@ def _read_table(found: Structure, place: tuple[int, int], block: Block, types: E
                 names.setdefault(name, _column_type(columns[column], name, types))
         kept = {name: kind for name, kind in names.items() if fold_name(name) not in found.labels}
         if kept:
-            found.rows[*place, row] = KeyedRow(tuple(kept), _row_description(columns, cells, naming))
+            found.rows[*place, row] = _keyed_row(tuple(kept), columns, cells, naming)
             for name, kind in kept.items():
                 found.types.setdefault(name, kind)
 
@@ -194,7 +213,8 @@ def _naming_columns(columns: Sequence[str], body: Sequence[Sequence[str]]) -> li
         named = [cell for cell in cells if split_name(cell)]
         if index in by_header or _NOT_NAMING.search(columns[index].strip()):
             continue
-        if len(cells) > 1 and len(named) >= len(cells) * _DISTINCT_SHARE <= len(set(named)):
+        short = sum(len(cell) <= _NAME_CHARS for cell in named)
+        if 2 * short >= len(cells) > 1 and len(named) >= len(cells) * _DISTINCT_SHARE <= len(set(named)):
             by_header.append(index)
             break
     return sorted(by_header)
@@ -208,15 +228,22 @@ def _column_type(column: str, name: str, types: EntityTypes) -> str:
     return types.of_ending(name) or types.of_ending(f"・{stem}") or TERM
 
 
-def _row_description(columns: Sequence[str], cells: Sequence[str], naming: Sequence[int]) -> str:
-    """What a row says of its key: its describing columns, else all but the key."""
+def _keyed_row(names: tuple[str, ...], columns: Sequence[str], cells: Sequence[str], naming: Sequence[int]) -> KeyedRow:
+    """A row with what it says of its key: its describing columns, else all but the key and numbers of rows."""
     pairs = {
-        column: one_line(cell)
+        index: (column, one_line(cell))
         for index, (column, cell) in enumerate(zip(columns, cells, strict=True))
-        if cell.strip() and column.strip() and index not in naming[:1]
+        if cell.strip() and column.strip() and not _ROW_NUMBER.fullmatch(column.strip())
     }
-    describing = {column: cell for column, cell in pairs.items() if _DESCRIBING.search(column)}
-    return " / ".join(f"{column}: {cell}" for column, cell in (describing or pairs).items())
+    others = [pair for index, pair in pairs.items() if index not in naming[:1]]
+    describing = [pair for pair in others if _DESCRIBING.search(pair[0])]
+    naming_pairs = [pairs[index] for index in naming if index in pairs]
+    told = [*naming_pairs, *(describing or others)]
+    return KeyedRow(names, _joined_pairs(describing or others), _joined_pairs(dict.fromkeys(told)))
+
+
+def _joined_pairs(pairs: Iterable[tuple[str, str]]) -> str:
+    return " / ".join(f"{column}: {cell}" for column, cell in pairs)
 
 
 def _read_form(
@@ -228,7 +255,8 @@ def _read_form(
             names |= {name: _column_type(label, name, types) for name in split_name(value)}
     names = {name: kind for name, kind in names.items() if fold_name(name) not in found.labels}
     if names:
-        found.rows[place] = KeyedRow(tuple(names), " / ".join(f"{label}: {value}" for label, value in pairs))
+        told = _joined_pairs(pairs)
+        found.rows[place] = KeyedRow(tuple(names), told, told)
         for name, kind in names.items():
             found.types.setdefault(name, kind)
 

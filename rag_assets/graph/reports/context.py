@@ -32,6 +32,8 @@ class Entity:
         name: Its name.
         type: Its type.
         description: What the documents say of it; may be empty.
+        document_count: Documents that name it.
+        mention_count: Places that do.
     """
 
     entity_id: str
@@ -39,6 +41,8 @@ class Entity:
     name: str
     type: str
     description: str
+    document_count: int = 1
+    mention_count: int = 1
 
     @cached_property
     def line(self) -> str:
@@ -61,6 +65,7 @@ class Relationship:
         target: The other end.
         description: How they are related; may be empty.
         combined_degree: Sum of the degrees of both ends in the whole graph.
+        mention_count: Places that state it.
     """
 
     number: int
@@ -68,6 +73,7 @@ class Relationship:
     target: Entity
     description: str
     combined_degree: int
+    mention_count: int = 1
 
     @cached_property
     def line(self) -> str:

@@ -27,7 +27,8 @@ class ReportOptions:
     Attributes:
         context_tokens: Tokens of records that a report is written from, at most.
         report_tokens: Tokens of a report, about.
-        minimum_size: Communities of fewer entities get no report; at least 2, so that an entity by itself never does.
+        minimum_size: Communities of fewer entities get no report where there are larger ones; an entity by itself never
+            does.
     """
 
     context_tokens: int

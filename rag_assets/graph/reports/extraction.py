@@ -4,15 +4,18 @@ What stays out: what a report is written from (`rag_assets.graph.reports.context
 (`rag_assets.graph.reports.dialogues`), and the stored table (`rag_assets.graph.reports.tables`).
 """
 
-import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from rag_assets.graph.entity_types import IDENTIFIER
 from rag_assets.graph.reports.context import Claim, Elements, Entity, PartReport, Relationship, ReportContext
 from rag_assets.graph.reports.references import Records, check_references, cited, reference
+from rag_assets.text.folding import fold_name
 from rag_assets.text.language import detect_language, split_sentences
 from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import KANJI, KATAKANA
 from rag_assets.text.tokens import estimate_tokens
 
 METHOD = "extractive"
@@ -20,14 +23,19 @@ MOST_FINDINGS = 10
 HIGHEST_RATING = 10.0
 
 _TITLE_ENTITIES = 3
+_THEME_SHARE = 0.5  # of the names of a community, at least so many share the word that is its theme
+_THEME_NAMES = 200  # that are compared, at most
 _NAME_CHARS = 60
-_SENTENCES = 2
-_DESCRIPTION_CHARS = 400
+_QUOTED = 2  # sentences that a summary quotes, and that a finding quotes of the description of its entity
+_QUOTED_CHARS = 500  # of a sentence that is quoted, at most: a longer one is a list or a table
 _SHOWN_NEIGHBOURS = 3
 _SHOWN_RELATIONSHIPS = 5
 _SHOWN_CLAIMS = 3
-_SHOWN_TYPES = 3
 _PART_FINDINGS = 6  # of a report, at most so many findings are on parts of the community, where it has other records
+_SPREAD_WEIGHT, _ATTENTION_WEIGHT, _REPEATED_WEIGHT = 0.4, 0.3, 0.3  # of the importance, see `Importance.rating`
+
+_ROW_MARK = ": "  # between the header and the value of a cell
+_SHARED = re.compile(f"[{KANJI}]{{2,}}|[{KATAKANA}]{{3,}}|[A-Za-z][A-Za-z'’&]{{2,}}")
 
 
 @dataclass(frozen=True)
@@ -71,45 +79,99 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Importance:
+    """How much the documents make of a community, whatever its size.
+
+    Attributes:
+        document_count: Documents that name each of its first entities, on average.
+        mention_count: Places that do.
+        repeated_count: Relationships that more places than one state.
+        relationship_count: All relationships.
+    """
+
+    document_count: float
+    mention_count: float
+    repeated_count: int
+    relationship_count: int
+
+    @property
+    def rating(self) -> float:
+        """From 0 to 10, in steps of 0.5: four tenths by documents (1 - 1 / documents), three by places (1 - 1 / places)
+        and three by the share of relationships that more places than one state.
+        """
+        spread = 1 - 1 / max(1.0, self.document_count)
+        attention = 1 - 1 / max(1.0, self.mention_count)
+        repeated = self.repeated_count / max(1, self.relationship_count)
+        share = _SPREAD_WEIGHT * spread + _ATTENTION_WEIGHT * attention + _REPEATED_WEIGHT * repeated
+        return round(2 * HIGHEST_RATING * share) / 2
+
+
+@dataclass(frozen=True)
 class Subject:
     """A community that is reported on.
 
     Attributes:
-        prominent: Its first entities by relationships within it.
+        prominent: Its first entities by relationships within it: names rather than codes, none within another.
         size: Entities in it.
         relationship_count: Relationships between them.
         language: `ja` or `en`, the language to write in.
+        theme: A word that most of its names share; may be empty.
+        importance: How much the documents make of it.
     """
 
     prominent: tuple[Entity, ...]
     size: int
     relationship_count: int
     language: str
+    theme: str = ""
+    importance: Importance = Importance(1.0, 1.0, 0, 0)
 
 
 def report_subject(elements: Elements) -> Subject:
-    """What a report says of a community as a whole; its language is that of most of the descriptions."""
-    prominent = elements.prominent
-    sample = " ".join(each.description or each.name for each in prominent[:50])
-    sample += " ".join(each.description for each in elements.relationships[:50])
-    language = "ja" if detect_language(sample) == "ja" else "en"
-    return Subject(tuple(prominent[:_TITLE_ENTITIES]), len(elements.entities), len(elements.relationships), language)
+    """What a report says of a community as a whole; its language is that of most of what is said in it."""
+    prominent = _title_entities(elements.prominent)
+    sample = [each.description or each.name for each in elements.prominent[:50]]
+    sample += [each.description for each in elements.relationships[:50]]
+    language = "ja" if detect_language(" ".join(sample)) == "ja" else "en"
+    edges = elements.relationships
+    importance = Importance(
+        sum(each.document_count for each in prominent) / len(prominent),
+        sum(each.mention_count for each in prominent) / len(prominent),
+        sum(each.mention_count > 1 for each in edges),
+        len(edges),
+    )
+    return Subject(prominent, len(elements.entities), len(edges), language, _theme(elements.prominent), importance)
 
 
-def size_rating(size: int, relationship_count: int) -> float:
-    """Rating of a community by how much of the graph it holds: log2(1 + entities + relationships), at most 10, in steps
-    of 0.5.
-    """
-    return min(HIGHEST_RATING, round(2 * math.log2(1 + size + relationship_count)) / 2)
+def _title_entities(prominent: Sequence[Entity]) -> tuple[Entity, ...]:
+    """The first entities: those with a name of words before codes, and none whose name is part of another's."""
+    chosen: list[Entity] = []
+    for entity in sorted(prominent, key=lambda each: each.type == IDENTIFIER):
+        key = fold_name(entity.name)
+        if not any(key in other or other in key for other in (fold_name(each.name) for each in chosen)):
+            chosen.append(entity)
+        if len(chosen) == _TITLE_ENTITIES:
+            break
+    return tuple(chosen)
+
+
+def _theme(entities: Sequence[Entity]) -> str:
+    """The word that at least half of the first names share, of several the most frequent, then the longest one."""
+    names = [each.name for each in entities if each.type != IDENTIFIER][:_THEME_NAMES]
+    words = Counter(word for name in names for word in set(_SHARED.findall(name)))
+    inner = Counter({word: sum(word in name for name in names) for word in words})
+    best = max(inner, key=lambda word: (inner[word], len(word), word), default="")
+    return best if inner[best] >= max(3, _THEME_SHARE * len(names)) else ""
 
 
 def compose_report(context: ReportContext, subject: Subject, limit_tokens: int) -> Report:
     """A report composed from the records themselves.
 
-    The title names the entities with the most relationships within the community. Each finding is on an entity: in
-    each turn the one with the most relationships that no finding has told yet (ties: the order of the context), its
-    description, these relationships and the claims about it. Of a community with reports on its parts, the first
-    findings are the summaries of these.
+    The title names the theme: the word that most names share, and the entities with the most relationships within the
+    community. The summary is what is said of most of them together, in whole sentences. Each finding is on an entity:
+    in each turn the one with the most relationships that no finding has told yet (ties: the order of the context), and
+    quotes its description, these relationships and the claims about it. Of a community with reports on its parts, the
+    first findings are the summaries of these.
 
     Args:
         context: What it is composed from.
@@ -117,12 +179,12 @@ def compose_report(context: ReportContext, subject: Subject, limit_tokens: int) 
         limit_tokens: Tokens of the report at most, by estimate; one finding is always there.
     """
     words = _JAPANESE if subject.language == "ja" else _ENGLISH
-    names = [_short(each.name) for each in subject.prominent]
     candidates = _part_findings(context)
     elements = _entity_findings(context, words)
     candidates = candidates[: max(_PART_FINDINGS, MOST_FINDINGS - len(elements))] + elements
-    rating = size_rating(subject.size, subject.relationship_count)
-    report = Report(words.title(names), _summary(context, subject, words), rating, words.rating(subject), ())
+    title = words.title(subject.theme, [_short(each.name) for each in subject.prominent])
+    explanation = words.rating(subject.importance)
+    report = Report(title, _summary(context, subject, words), subject.importance.rating, explanation, ())
     left = limit_tokens - estimate_tokens(report.text)
     findings: list[Finding] = []
     for finding in candidates[:MOST_FINDINGS]:
@@ -154,16 +216,22 @@ def checked_report(report: Report, existing: Records) -> Report:
 
 
 def _summary(context: ReportContext, subject: Subject, words: "_Words") -> str:
+    """What is said of most of the entities together, or of the first one, with what it refers to."""
     existing = context.records.entities
+    names = [each.name for each in context.entities]
+    told: dict[str, list[int]] = {}
+    for edge in context.relationships:
+        for sentence in _whole_sentences(edge.description, words.language):
+            told.setdefault(sentence, []).append(edge.number)
+    ranking = sorted(told, key=lambda text: -sum(name in text for name in names))[:_QUOTED]
     first = subject.prominent[0]
-    types = Counter(each.type for each in context.entities if each.type)
-    common = [name for name, _ in sorted(types.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN_TYPES]]
+    sentences = ranking or _whole_sentences(first.description, words.language)[:_QUOTED]
+    numbers = [each.number for each in subject.prominent if each.number in existing]
     parts = [
-        words.about([_short(each.name) for each in subject.prominent], subject),
-        words.types(common) if common else "",
-        words.described(_short(first.name), _opening(first.description, words)) if first.description else "",
+        *map(words.sentence, sentences),
+        "" if sentences else words.together([_short(each.name) for each in subject.prominent]),
         words.parts([each.title for each in context.reports[:_SHOWN_NEIGHBOURS]]) if context.reports else "",
-        reference([each.number for each in subject.prominent if each.number in existing]),
+        reference(numbers, [number for sentence in ranking for number in told[sentence][:1]]),
     ]
     return words.joined(parts)
 
@@ -191,7 +259,7 @@ def _entity_findings(context: ReportContext, words: "_Words") -> list[Finding]:
     for claim in context.claims:
         claims.setdefault(claim.entity.entity_id, []).append(claim)
     waiting = {each.entity_id: each for each in context.entities}
-    findings: list[Finding] = []
+    findings: list[tuple[Finding, bool]] = []
     while waiting and len(findings) < MOST_FINDINGS:
         chosen = max(waiting.values(), key=lambda each: len(untold.get(each.entity_id, ())))
         edges = list(untold.pop(chosen.entity_id, {}).values())
@@ -202,40 +270,39 @@ def _entity_findings(context: ReportContext, words: "_Words") -> list[Finding]:
             for end in (edge.source, edge.target):
                 untold.get(end.entity_id, {}).pop(edge.number, None)
         findings.append(_finding(chosen, edges, claims.get(chosen.entity_id, []), words))
-    return findings
+    return [finding for finding, says_something in findings if says_something] or [findings[0][0]] if findings else []
 
 
-def _finding(entity: Entity, edges: Sequence[Relationship], claims: Sequence[Claim], words: "_Words") -> Finding:
-    name = _short(entity.name)
+def _finding(
+    entity: Entity, edges: Sequence[Relationship], claims: Sequence[Claim], words: "_Words"
+) -> tuple[Finding, bool]:
+    """A finding on an entity, and whether a sentence is quoted in it."""
     neighbours = [edge.target if edge.source.entity_id == entity.entity_id else edge.source for edge in edges]
     shown = [_short(each.name) for each in neighbours]
     # told in full before those of which nothing is said
     described = sorted(edges, key=lambda edge: not edge.description)[:_SHOWN_RELATIONSHIPS]
+    quoted = _whole_sentences(entity.description, words.language)[:_QUOTED]
+    for edge in described:
+        quoted += _whole_sentences(edge.description, words.language)[:1]
+    for claim in claims[:_SHOWN_CLAIMS]:
+        quoted += [words.claim(each, claim.status) for each in _whole_sentences(claim.description, words.language)[:1]]
+    name = _short(entity.name)
     parts = [
-        words.described(name, _opening(entity.description, words)) if entity.description else "",
-        *(
-            words.edge(_short(edge.source.name), _short(edge.target.name), _opening(edge.description, words))
-            for edge in described
-            if edge.description
-        ),
-        words.together(name, shown) if shown and not any(edge.description for edge in described) else "",
-        *(words.claim(_opening(claim.description, words), claim.status) for claim in claims[:_SHOWN_CLAIMS]),
+        *map(words.sentence, dict.fromkeys(quoted)),
+        words.together([name, *shown[:_SHOWN_RELATIONSHIPS]]) if shown and not quoted else "",
         reference([entity.number, *(each.number for each in neighbours)], [edge.number for edge in described]),
     ]
-    return Finding(words.finding(name, entity.type, shown), words.joined(parts))
+    return Finding(words.finding(name, shown), words.joined(parts)), bool(quoted)
 
 
-def _opening(text: str, words: "_Words") -> str:
-    """The first sentences of a description, in one line."""
-    line = one_line(text)
-    sentences = split_sentences(line, words.language)[:_SENTENCES]
-    if not sentences:
-        return ""
-    kept = sentences[0]
-    for sentence in sentences[1:]:
-        longer = f"{kept}{'' if kept.endswith('。') else ' '}{sentence}"
-        kept = longer if len(longer) <= _DESCRIPTION_CHARS else kept
-    return kept if len(kept) <= _DESCRIPTION_CHARS else f"{kept[:_DESCRIPTION_CHARS]}…"
+def _whole_sentences(text: str, language: str) -> list[str]:
+    """Sentences, rows and connectors of a description, each once; none that was cut."""
+    sentences = [
+        one_line(sentence).strip()
+        for line in text.splitlines()
+        for sentence in ([line] if _ROW_MARK in line else split_sentences(line, language))
+    ]
+    return [each for each in dict.fromkeys(sentences) if 0 < len(each) <= _QUOTED_CHARS and not each.endswith("…")]
 
 
 def _short(name: str) -> str:
@@ -251,56 +318,35 @@ class _English:
     def joined(self, parts: Sequence[str]) -> str:
         return " ".join(filter(None, parts))
 
-    def title(self, names: Sequence[str]) -> str:
-        return self._list(names)
-
-    def about(self, names: Sequence[str], subject: Subject) -> str:
-        entities, relationships = self._counted(subject)
-        return f"A group of {entities} and {relationships} around {self._list(names)}."
-
-    def types(self, names: Sequence[str]) -> str:
-        return f"Mostly of type {self._list(names, 'or')}."
-
-    def described(self, name: str, text: str) -> str:
-        return f"{name}: {self._sentence(text)}"
+    def title(self, theme: str, names: Sequence[str]) -> str:
+        return f"{theme}: {', '.join(names)}" if theme and [theme] != names else self._list(names)
 
     def parts(self, titles: Sequence[str]) -> str:
         return f"Parts of it: {'; '.join(titles)}."
 
-    def rating(self, subject: Subject) -> str:
-        entities, relationships = self._counted(subject)
-        return f"By size: log2(1 + {entities} + {relationships}), at most 10."
+    def rating(self, importance: Importance) -> str:
+        return (
+            f"Its main names stand in {importance.document_count:.1f} documents and {importance.mention_count:.1f} "
+            f"places on average; {importance.repeated_count} of {importance.relationship_count} relationships are "
+            "stated more than once."
+        )
 
-    def finding(self, name: str, kind: str, neighbours: Sequence[str]) -> str:
-        named = f"{name} ({kind})" if kind else name
-        if not neighbours:
-            return named
-        more = len(neighbours) - _SHOWN_NEIGHBOURS
-        shown = [*neighbours[:_SHOWN_NEIGHBOURS], f"{more} more"] if more > 0 else neighbours
-        return f"{named} is related to {self._list(shown)}"
+    def finding(self, name: str, neighbours: Sequence[str]) -> str:
+        more = ["…"] if len(neighbours) > _SHOWN_NEIGHBOURS else []
+        return f"{name} – {', '.join([*neighbours[:_SHOWN_NEIGHBOURS], *more])}" if neighbours else name
 
-    def edge(self, source: str, target: str, text: str) -> str:
-        return f"{source} – {target}: {self._sentence(text)}"
-
-    def together(self, name: str, neighbours: Sequence[str]) -> str:
-        return f"{name} occurs together with {self._list(neighbours[:_SHOWN_RELATIONSHIPS])}."
+    def together(self, names: Sequence[str]) -> str:
+        return f"{self._list(names)} stand together."
 
     def claim(self, text: str, status: str) -> str:
-        return f"Claim ({status}): {self._sentence(text)}"
+        return f"Claim ({status}): {text}"
+
+    def sentence(self, text: str) -> str:
+        return text if text.endswith((".", "!", "?", "。")) else f"{text}."
 
     @staticmethod
-    def _counted(subject: Subject) -> tuple[str, str]:
-        entities = "1 entity" if subject.size == 1 else f"{subject.size} entities"
-        edges = "1 relationship" if subject.relationship_count == 1 else f"{subject.relationship_count} relationships"
-        return entities, edges
-
-    @staticmethod
-    def _list(names: Sequence[str], last: str = "and") -> str:
-        return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
-
-    @staticmethod
-    def _sentence(text: str) -> str:
-        return text if text.endswith((".", "!", "?", "…", "。")) else f"{text}."
+    def _list(names: Sequence[str]) -> str:
+        return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 class _Japanese:
@@ -312,47 +358,31 @@ class _Japanese:
         text = "".join(part for part in parts[:-1])
         return " ".join(filter(None, (text, parts[-1])))
 
-    def title(self, names: Sequence[str]) -> str:
-        return "、".join(names)
-
-    def about(self, names: Sequence[str], subject: Subject) -> str:
-        return (
-            f"{'、'.join(names)}を中心とする、{subject.size}個の要素と{subject.relationship_count}件の関係のまとまり。"
-        )
-
-    def types(self, names: Sequence[str]) -> str:
-        return f"主な種類は{'、'.join(names)}。"
-
-    def described(self, name: str, text: str) -> str:
-        return f"{name}：{self._sentence(text)}"
+    def title(self, theme: str, names: Sequence[str]) -> str:
+        return f"{theme}：{'、'.join(names)}" if theme and [theme] != names else "、".join(names)
 
     def parts(self, titles: Sequence[str]) -> str:
         return f"内訳：{'／'.join(titles)}。"
 
-    def rating(self, subject: Subject) -> str:
-        return f"規模による評価：log2(1 + 要素{subject.size}個 + 関係{subject.relationship_count}件)、最大10。"
+    def rating(self, importance: Importance) -> str:
+        return (
+            f"中心となる名前は平均{importance.document_count:.1f}文書の{importance.mention_count:.1f}箇所に現れ、関係{importance.relationship_count}件のうち"
+            f"{importance.repeated_count}件は複数の箇所に書かれている。"
+        )
 
-    def finding(self, name: str, kind: str, neighbours: Sequence[str]) -> str:
-        named = f"{name}（{kind}）" if kind else name
-        if not neighbours:
-            return named
-        more = len(neighbours) - _SHOWN_NEIGHBOURS
-        rest = f"ほか{more}件" if more > 0 else ""
-        return f"{named}は{'、'.join(neighbours[:_SHOWN_NEIGHBOURS])}{rest}と関係する"
+    def finding(self, name: str, neighbours: Sequence[str]) -> str:
+        rest = "ほか" if len(neighbours) > _SHOWN_NEIGHBOURS else ""
+        return f"{name}と{'、'.join(neighbours[:_SHOWN_NEIGHBOURS])}{rest}" if neighbours else name
 
-    def edge(self, source: str, target: str, text: str) -> str:
-        return f"{source}と{target}：{self._sentence(text)}"
-
-    def together(self, name: str, neighbours: Sequence[str]) -> str:
-        return f"{name}は{'、'.join(neighbours[:_SHOWN_RELATIONSHIPS])}と同じ箇所に現れる。"
+    def together(self, names: Sequence[str]) -> str:
+        return f"{'、'.join(names)}は同じ箇所に現れる。"
 
     def claim(self, text: str, status: str) -> str:
         words = {"true": "確認済み", "false": "否定", "suspected": "未確認"}
-        return f"主張（{words.get(status, status)}）：{self._sentence(text)}"
+        return f"主張（{words.get(status, status)}）：{text}"
 
-    @staticmethod
-    def _sentence(text: str) -> str:
-        return text if text.endswith(("。", "！", "？", "…", ".", "!", "?")) else f"{text}。"
+    def sentence(self, text: str) -> str:
+        return text if text.endswith(("。", "！", "？", ".", "!", "?")) else f"{text}。"
 
 
 _Words = _English | _Japanese

@@ -46,8 +46,8 @@ from rag_assets.text.tokens import estimate_tokens
 Progress = Callable[[int, int], None]
 Record = dict[str, Any]
 
-_ENTITY_COLUMNS = ("entity_id", "number", "name", "name_key", "type", "description")
-_RELATIONSHIP_COLUMNS = ("source_id", "target_id", "number", "description", "combined_degree")
+_ENTITY_COLUMNS = ("entity_id", "number", "name", "name_key", "type", "description", "document_count", "mention_count")
+_RELATIONSHIP_COLUMNS = ("source_id", "target_id", "number", "description", "combined_degree", "mention_count")
 _CLAIM_COLUMNS = ("subject_key", "type", "status", "start_date", "end_date", "description")
 
 
@@ -104,7 +104,7 @@ def update_reports(lake: Lake, model: LanguageModel, options: ReportOptions, pro
         return update
     stored = lake.read(COMMUNITY_REPORTS).to_pylist()
     writer = _Writer(model, fitted, written_with, {row["content_sha256"]: row for row in stored}, update)
-    reported = [each for each in graph.communities if len(each.members) >= max(2, fitted.minimum_size)]
+    reported = _reported(graph.communities, fitted.minimum_size)
     levels: dict[int, list[Community]] = defaultdict(list)
     for community in reported:
         levels[community.level].append(community)
@@ -121,6 +121,12 @@ def update_reports(lake: Lake, model: LanguageModel, options: ReportOptions, pro
     inputs = {WHOLE: marked_stand_ins(key, writer.missing.causes, again=writer.missing.again)}
     update.written = int(lake.write(COMMUNITY_REPORTS, WHOLE, rows, inputs).written)
     return update
+
+
+def _reported(communities: Sequence[Community], minimum_size: int) -> list[Community]:
+    """The communities that a report is written on; where all are smaller than asked for, all but single entities."""
+    large = [each for each in communities if len(each.members) >= max(2, minimum_size)]
+    return large or [each for each in communities if len(each.members) > 1]
 
 
 @dataclass
@@ -149,7 +155,7 @@ class _Graph:
         ]
         communities = load_communities(lake)
         entities = {
-            row["entity_id"]: Entity(row["entity_id"], row["number"], row["name"], row["type"], row["description"])
+            row["entity_id"]: Entity(*(row[name] for name in _ENTITY_COLUMNS if name != "name_key"))
             for row in tables[0].to_pylist()
         }
         keys = dict(zip(tables[0]["name_key"].to_pylist(), entities.values(), strict=True))
@@ -218,7 +224,9 @@ class _Writer:
     def task(self, community: Community, elements: Elements, parts: Sequence[Part]) -> _Task:
         context = pack_report(elements, parts, self.options.context_tokens)
         subject = report_subject(elements)
-        facts = (subject.size, subject.relationship_count, subject.language)
+        facts: tuple[Any, ...] = (subject.size, subject.relationship_count, subject.language)
+        if not self.model.generative:  # a model rates by what it reads
+            facts += (subject.theme, *astuple(subject.importance))
         named = tuple(each.line for each in subject.prominent)
         content = digest(self.written_with, context.text, *facts, named)
         return _Task(community, context, subject, content)
@@ -282,8 +290,8 @@ def _inside(
     """Relationships between entities of a community, by its id."""
     columns = (rows[name].to_pylist() for name in _RELATIONSHIP_COLUMNS)
     edges = [
-        Relationship(number, entities[source], entities[target], description, degree)
-        for source, target, number, description, degree in zip(*columns, strict=True)
+        Relationship(number, entities[source], entities[target], *facts)
+        for source, target, number, *facts in zip(*columns, strict=True)
     ]
     found: dict[str, list[Relationship]] = defaultdict(list)
     for level, of_level in enumerate(by_level(communities)):
