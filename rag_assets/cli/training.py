@@ -1,5 +1,7 @@
 """The commands `train`: what a collection learns from its own questions, adopted where it proves better."""
 
+from pathlib import Path
+
 import click
 
 from rag_assets.cli.console import open_home, say
@@ -10,6 +12,56 @@ _NAMES = {"ranking": "ranking_weights", "rewriter": "rewriter_model"}  # what a 
 @click.group()
 def train() -> None:
     """Learn from accepted questions how this collection is searched best; adopted only where it proves better."""
+
+
+@train.command("rewriter")
+@click.argument("named_set", metavar="[SET]", type=click.Path(path_type=Path, exists=True), required=False)
+@click.option("--qrels", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="TREC judgements of SET.")
+@click.option("--drafts", type=click.IntRange(0), default=0, help="Train on so many drafted questions as well [0].")
+@click.option("--model", help="Folder or hub name of the model [setting rewriter_training.model].")
+@click.option("--steps", type=click.IntRange(0), help="Steps of reinforcement [setting rewriter_training.steps].")
+@click.option("--adopt/--no-adopt", default=True, help="Whether it comes into force where it proves better [--adopt].")
+@click.pass_context
+def rewriter(
+    context: click.Context,
+    named_set: Path | None,
+    qrels: Path | None,
+    drafts: int,
+    model: str | None,
+    steps: int | None,
+    *,
+    adopt: bool,
+) -> None:
+    """Train a model to rewrite questions for this collection, by the questions of SET; a stopped training goes on.
+
+    Without SET, those of the setting evaluation.questions. Needs the extra `train`.
+    """
+    from rag_assets.cli.progress import progress_display
+    from rag_assets.pipeline import measuring
+    from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.rewriter_training import train_candidate
+
+    home = open_home(context)
+    stated = {name: value for name, value in {"model": model, "steps": steps}.items() if value is not None}
+    chosen = home.settings.rewriter_training.model_copy(update=stated)
+    home = Home(home.stated.model_copy(update={"rewriter_training": chosen}))
+    questions = measuring.accepted_questions(named_set or measuring.question_set(home), qrels)
+    with progress_display() as display:
+        found = train_candidate(home, questions, drafts, adopts=adopt, progress=display.phase("training the rewriter"))
+    if found is None:
+        return
+    weights, proof = found.weights, found.proof
+    say(
+        f"trained on {found.questions:,} prompts, {found.labels:,} of them with a pseudo-label, {weights.steps:,} steps"
+    )
+    if weights.gain is not None and weights.warmed_up is not None:
+        gains = f"{weights.gain:+.3f}, of step 0 {weights.warmed_up:+.3f}"
+        say(f"step {weights.best_step:,} does best on questions not trained on: gain {gains}")
+    say(
+        f"{proof.measure}: {proof.before.mean:.3f} in force, {proof.after.mean:.3f} trained: {proof.reason}", lines=True
+    )
+    state = f"in force since version {found.version}" if found.version else "not in force"
+    say(f"{found.place}: {state}", bold=True)
 
 
 @train.command("undo")

@@ -13,7 +13,8 @@ from rag_assets.pipeline.steps import FORCED
 REINDEX_JOB_NAME = "reindex_documents"
 INDEX_JOB = dg.define_asset_job(
     "index_sources",
-    selection=dg.AssetSelection.all() - dg.AssetSelection.groups("evaluation"),  # that measures what is published
+    selection=dg.AssetSelection.all()
+    - dg.AssetSelection.groups("evaluation", "training"),  # that measures what is published
     description="Brings the knowledge base in step with its sources. Shards in which nothing changed cost nothing.",
 )
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.home import Home
     from rag_assets.query import HydeOptions, KnowledgeBase
     from rag_assets.query.published import OpenVersion, Published
+    from rag_assets.query.search.trained_rewriting import TrainedModel
     from rag_assets.store.snapshots import Snapshot
 
 _log = logging.getLogger(__name__)
@@ -34,7 +35,8 @@ def open_version(
     Args:
         home: Folder of the knowledge base; None for the one that the settings name (`RAG_HOME`, else `.rag`).
         hyde: How mode `hyde` searches, with models of any kind; None for the settings.
-        rewriter: Rewrites in mode `rewrite`; None for the language model, or rules without one.
+        rewriter: Rewrites in mode `rewrite`; None for the trained model that is in force, the language model, or rules
+            without either.
         settings: Top-level settings that take precedence over environment and file.
 
     Raises:
@@ -146,7 +148,8 @@ def knowledge_base(
         hyde or _hyde_options(home, opens),
         home.settings.reranking.candidates,
     )
-    models = QueryModels(opens(asked) if asked is not None else None, rewriter, reranker(home))
+    language = opens(asked) if asked is not None else None
+    models = QueryModels(language, rewriter, reranker(home), trained_model(home, snapshot))
     stored = StoredTables(home.lake, snapshot.tables)
     return KnowledgeBase(home.vectors, home.embedder, snapshot.vector_tables, options, stored, models)
 
@@ -165,6 +168,20 @@ def reranker(home: "Home") -> "Reranker | None":
     from rag_assets.models.embedding.cross_encoder import CrossEncoderReranker
 
     return CrossEncoderReranker(home.settings.reranking.model, home.settings.embedding.threads)
+
+
+def trained_model(home: "Home", snapshot: "Snapshot") -> "TrainedModel | None":
+    """The trained rewriter that is in force in a version, if any; one that is damaged is logged and left out."""
+    from rag_assets.contracts.errors import StoreError
+    from rag_assets.query.search.trained_rewriting import TrainedModel
+    from rag_assets.training.adoption import REWRITER_MODEL, in_force
+
+    folder = in_force(home.path, snapshot, REWRITER_MODEL)
+    try:
+        return None if folder is None else TrainedModel.load(folder, home.settings.embedding.threads)
+    except StoreError as error:
+        _log.warning("%s", error)
+        return None
 
 
 def _calls(home: "Home", columns: "Sequence[str]") -> "pa.Table":

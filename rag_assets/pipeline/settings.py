@@ -440,6 +440,50 @@ class EvaluationSettings(_Section):
     judge: JudgeSettings = JudgeSettings()
 
 
+class RewriterTrainingSettings(_Section):
+    """How `rag-assets train rewriter` trains a model (extra `train`); defaults are those of the method's source."""
+
+    model: str = Field(
+        "google-t5/t5-small",
+        description="Folder or hub name of the model to begin with: sequence-to-sequence, as T5, or causal.",
+    )
+    forms: tuple[Literal["keywords", "sentences"], ...] = Field(
+        ("keywords", "sentences"),
+        min_length=1,
+        description="What it learns to write: `keywords`, judged by full text, `sentences`, judged by vectors.",
+    )
+    reward: str = Field(
+        "nDCG@10",
+        pattern=r"^(reader|(HitRate|Hit|MRR|MAP|nDCG|All|R|P)@[1-9]\d{0,3})$",
+        description="What a rewrite has to raise: a measure of the search, or `reader`, F1 of the answer.",
+    )
+    level: Literal["document", "page", "passage"] = Field("page", description="What the search is to find.")
+    learning_rate: float = Field(1e-4, gt=0, description="Of AdaFactor in reinforcement.")
+    warm_up_learning_rate: float = Field(1e-4, gt=0, description="Of AdaFactor in the warm-up.")
+    warm_up_epochs: int = Field(4, ge=0, description="Times that the warm-up sees every pseudo-label.")
+    steps: int = Field(2000, ge=0, description="Steps of reinforcement at most.")
+    batch: int = Field(32, ge=1, description="Rewrites asked for in a step, by all processes together.")
+    samples: int = Field(5, ge=1, description="Rewrites sampled for each.")
+    most_tokens: int = Field(64, ge=1, description="Tokens of a rewrite at most.")
+    baseline_steps: int = Field(100, ge=1, description="Steps whose mean reward is the baseline.")
+    divergence_penalty: float = Field(
+        0.01, ge=0, description="Taken off the gain for each nat of divergence from the warmed-up model."
+    )
+    length_penalty: float = Field(
+        0.1, ge=0, description="Taken off for an empty rewrite or one of twice the longest; less in between."
+    )
+    shortest_tokens: int = Field(2, ge=1, description="From here on a rewrite is not too short; its end counts as one.")
+    longest_tokens: int = Field(48, ge=1, description="Up to here a rewrite is not too long.")
+    accumulation: int = Field(1, ge=1, description="Parts that a batch is cut into where memory is short.")
+    precision: Literal["no", "bf16", "fp16"] = Field("no", description="Mixed precision; `no` is float32.")
+    device: Literal["auto", "cpu"] = Field("auto", description="`auto` takes GPUs where there are any.")
+    seed: int = Field(0, ge=0, description="Of everything random; equal seeds train equal models on one machine.")
+    validation_steps: int = Field(100, ge=1, description="Steps between two looks at questions held out.")
+    patience: int = Field(5, ge=0, description="Looks without a better one after which it stops; 0 never stops early.")
+    checkpoint_steps: int = Field(50, ge=1, description="Steps between two checkpoints.")
+    threads: int = Field(0, ge=0, le=256, description="Threads of torch; 0 leaves it to torch.")
+
+
 class OperationSettings(_Section):
     """How the Dagster side runs."""
 
@@ -508,6 +552,7 @@ class Settings(BaseSettings):
     search: SearchSettings = SearchSettings()
     serve: ServeSettings = ServeSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
+    rewriter_training: RewriterTrainingSettings = RewriterTrainingSettings()
     operation: OperationSettings = OperationSettings()
 
     @field_validator("sources", mode="before")

@@ -45,6 +45,7 @@ from rag_assets.query.search.reranking import Reranking
 from rag_assets.query.search.rewriting import RewriteSearch
 from rag_assets.query.search.rewriting_rules import with_history
 from rag_assets.query.search.sub_queries import Planner
+from rag_assets.query.search.trained_rewriting import TrainedModel
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.vectors.store import VectorStore
 
@@ -98,13 +99,15 @@ class QueryModels:
     Attributes:
         language: Writes answers, chooses facets and plans sub-queries in mode `meta_knowledge`, imagines passages in
             `hyde`, rewrites in `rewrite`; None, or one that does not write, leaves it to algorithms.
-        rewriter: Rewrites in mode `rewrite`; None for the language model, or rules without one.
+        rewriter: Rewrites in mode `rewrite`; None for the trained model, the language model, or rules without either.
         reranker: Orders the first passages of every search anew, or None.
+        trained: A model trained to rewrite for this collection, or None.
     """
 
     language: LanguageModel | None = None
     rewriter: Rewriter | None = None
     reranker: Reranker | None = None
+    trained: TrainedModel | None = None
 
 
 _NO_MODELS = QueryModels()
@@ -143,7 +146,7 @@ class KnowledgeBase:
         self._stored = stored
         self._knowledge = Knowledge(stored) if stored is not None else None
         planner = Planner(embedder, self._knowledge, models.language)
-        self._modes = Modes(embedder, planner, options.hyde, models.language, models.rewriter)
+        self._modes = Modes(embedder, planner, options.hyde, models.language, models.rewriter, models.trained)
 
         def optional(table: VectorTable) -> Index | None:
             version = versions.get(table.name)

@@ -20,6 +20,7 @@ from rag_assets.evaluation.statistics import FEW, Interval, bootstrap_interval, 
 from rag_assets.store.files import write_atomically
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
+REWRITER_MODEL = "rewriter_model"
 _FOLDER, _PROOF = "learned", "proof.json"
 _MOST_ADOPTED = 5  # one after the other that can be gone back to
 _log = logging.getLogger(__name__)
@@ -77,8 +78,8 @@ def prove(measure: str, before: Values, after: Values, guards: Mapping[str, tupl
     else:
         reason = f"better by {shown(difference)}, and nothing is worse beyond its interval"
     is_better = difference.count >= FEW and difference.low > 0 and not worse
-    intervals = (bootstrap_interval([each[place] for each in pairs]) for place in (0, 1))
-    return Proof(measure, *intervals, difference, compared, is_better, reason)
+    reached_before, reached_after = (bootstrap_interval([each[place] for each in pairs]) for place in (0, 1))
+    return Proof(measure, reached_before, reached_after, difference, compared, is_better, reason)
 
 
 def shown(change: Interval) -> str:

@@ -52,6 +52,7 @@ from rag_assets.query.search.request import Mode
 from rag_assets.query.search.rewriting import ModelRewriter, RewriteSearch
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.sub_queries import Planner
+from rag_assets.query.search.trained_rewriting import TrainedModel, TrainedRewriter
 from rag_assets.query.search.watched_model import WatchedModel
 from rag_assets.query.search.weighing import WeightedSearch
 
@@ -121,7 +122,8 @@ class Modes:
         planner: Makes sub-queries for `meta_knowledge`.
         hyde: How `hyde` searches.
         model: The language model, or None.
-        rewriter: Rewrites in `rewrite`; None for the model, or rules without one.
+        rewriter: Rewrites in `rewrite`; None for the trained model, the language model, or rules without either.
+        trained: A model trained to rewrite, or None.
     """
 
     embedder: Embedder
@@ -129,6 +131,7 @@ class Modes:
     hyde: HydeOptions
     model: LanguageModel | None = None
     rewriter: Rewriter | None = None
+    trained: TrainedModel | None = None
 
     def watched(self, trace: TraceRecorder, cancellation: Cancellation) -> "Modes":
         """The same with language models whose calls are written into a trace, and end when they are given up."""
@@ -158,7 +161,9 @@ class Modes:
     def _rewriter(self) -> Rewriter:
         if self.rewriter is not None:
             return self.rewriter
-        return ModelRewriter(self.model) if self.model is not None and self.model.generative else RuleRewriter()
+        model = self.model
+        frozen = ModelRewriter(model) if model is not None and model.generative else RuleRewriter()
+        return TrainedRewriter(self.trained, frozen) if self.trained is not None else frozen
 
     def _retriever(self, names: str, parameters: SearchParameters) -> Mode:
         """One mode, or the fusion of several."""

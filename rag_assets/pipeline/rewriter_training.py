@@ -1,0 +1,127 @@
+"""Training a rewriter on a knowledge base: from its questions to a candidate, proved on questions held out.
+
+For the command `train rewriter` and the asset. What stays out: training (`rag_assets.training.rewriter`), and the rule
+of adoption (`rag_assets.training.adoption`).
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.pipeline.measuring import open_corpus
+from rag_assets.pipeline.opening import knowledge_base, published_snapshot
+
+if TYPE_CHECKING:
+    from rag_assets.evaluation.questions import Question
+    from rag_assets.pipeline.home import Home
+    from rag_assets.training.adoption import Proof
+    from rag_assets.training.rewriter import RewriterOptions, TrainedWeights
+
+
+@dataclass(frozen=True)
+class RewriterCandidate:
+    """A rewriter that was trained.
+
+    Attributes:
+        place: Its folder below the home.
+        proof: What it reaches on questions held out, and whether it is better than what is in force.
+        version: The version in which it came into force; None where it did not.
+        weights: How training ended.
+        labels: Pseudo-labels of the warm-up.
+        questions: Questions trained on.
+    """
+
+    place: str
+    proof: "Proof"
+    version: int | None
+    weights: "TrainedWeights"
+    labels: int
+    questions: int
+
+
+def training_folder(home: "Home") -> Path:
+    """Where training that is under way keeps its checkpoints and curves."""
+    return home.path / "learned" / "rewriter_model.training"
+
+
+def train_candidate(
+    home: "Home",
+    accepted: "Sequence[Question]",
+    drafts: int = 0,
+    *,
+    adopts: bool = True,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> RewriterCandidate | None:
+    """Train a rewriter by the settings, or go on with training that was stopped; prove it; adopt it if it is better.
+
+    Args:
+        home: The knowledge base.
+        accepted: Questions that people accepted; some of them are held out for the proof.
+        drafts: Further questions drafted from the documents, at most, to train on only.
+        adopts: Whether it comes into force where it proves better.
+        progress: Told steps done and steps in all.
+
+    Returns:
+        None in all but the first of several processes that train together.
+
+    Raises:
+        QueryError: Nothing is published, or the questions are too few.
+        ModelError: The extra `train` is not installed, there is no such model, or a model failed.
+        StoreError: A file is missing or damaged, or there is nothing to learn from.
+    """
+    from rag_assets.evaluation.drafts import draft_questions
+    from rag_assets.evaluation.evidence import Level
+    from rag_assets.query.search.rewriting import ModelRewriter
+    from rag_assets.query.search.rewriting_rules import RuleRewriter
+    from rag_assets.query.search.trained_rewriting import FACTS_FILE, Form, TrainedModel, TrainedRewriter
+    from rag_assets.training import adoption
+    from rag_assets.training.rewards import SearchReward
+    from rag_assets.training.rewriter import train_rewriter
+    from rag_assets.training.rewriter_data import proved, split
+
+    chosen, snapshot = home.settings.rewriter_training, published_snapshot(home)
+    base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+    further = draft_questions(corpus, drafts, accepted) if drafts else []
+    by_text = {each.text: each for each in (*further, *accepted)}
+    reward = SearchReward(base, corpus, list(by_text.values()), chosen.reward, Level(chosen.level))
+    usable = [each for each in by_text.values() if reward.rewards(each)]
+    frozen = ModelRewriter(base.writer) if base.writer is not None else RuleRewriter()
+    data, held_out = split(
+        usable, {each.id for each in accepted}, reward, [Form(each) for each in chosen.forms], frozen
+    )
+    folder = training_folder(home)
+    weights = train_rewriter(data, reward.gain, rewriter_options(home), folder, progress)
+    if not weights.is_main_process:
+        return None
+    made = folder.with_name("rewriter_model.candidate")
+    shutil.rmtree(made, ignore_errors=True)
+    shutil.copytree(weights.folder, made)
+    shutil.copy(folder / "curves.jsonl", made)
+    facts = {"forms": list(chosen.forms), "most_tokens": chosen.most_tokens, "model": chosen.model}
+    (made / FACTS_FILE).write_text(json.dumps(facts), "utf-8")
+    trained = TrainedRewriter(TrainedModel.load(made, home.settings.embedding.threads), frozen)
+    proof = proved(reward, base, base.variant(base.options, trained), held_out)
+    place = adoption.store_candidate(home.path, adoption.REWRITER_MODEL, made, proof)
+    version = None
+    if adopts and proof.is_better:
+        with home.lock():
+            version = adoption.adopt(home.snapshots, adoption.REWRITER_MODEL, place).number
+            adoption.prune(home.path, home.snapshots, adoption.REWRITER_MODEL)
+    shutil.rmtree(folder, ignore_errors=True)
+    return RewriterCandidate(place, proof, version, weights, len(data.labels), len(data.training))
+
+
+def rewriter_options(home: "Home") -> "RewriterOptions":
+    """How the settings have a rewriter trained."""
+    from rag_assets.training.reinforce import Penalties
+    from rag_assets.training.rewriter import RewriterOptions
+
+    chosen = home.settings.rewriter_training
+    penalties = Penalties(
+        chosen.divergence_penalty, chosen.length_penalty, chosen.shortest_tokens, chosen.longest_tokens
+    )
+    same = set(RewriterOptions.__dataclass_fields__) - {"penalties"}
+    return RewriterOptions(penalties=penalties, **chosen.model_dump(include=same))

@@ -1,0 +1,143 @@
+"""What a rewrite gains: how much better a search by it does than one by the question, on a published version.
+
+Searches are those of the product: mode `rewrite` before the retriever, so that an empty or copied rewrite is the
+question and gains nothing, and a reader sees the question as asked.
+
+What stays out: penalties and baselines (`rag_assets.training.reinforce`).
+
+Source: X. Ma and others, Query rewriting for retrieval-augmented large language models, EMNLP 2023: token F1 of the
+reader's answer after the rewrite less that after the question. Deviation: the retriever's own measure may take its
+place.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from rag_assets.contracts.modes import FULLTEXT_MODE, REWRITE_MODE, VECTOR_MODE
+from rag_assets.contracts.ports import Rewrite, Turn
+from rag_assets.evaluation.evidence import Corpus, Level
+from rag_assets.evaluation.metrics import measured, parse_measure
+from rag_assets.evaluation.questions import Question
+from rag_assets.query.knowledge_base import KnowledgeBase
+from rag_assets.query.search.trained_rewriting import Form
+from rag_assets.training.rewriter import Item
+
+READER = "reader"  # in place of a measure: F1 of the reader's answer
+_RETRIEVERS = {Form.KEYWORDS: FULLTEXT_MODE, Form.SENTENCES: VECTOR_MODE}
+_GRANULARITY = {Level.DOCUMENT: "document", Level.PAGE: "page", Level.PASSAGE: "chunk"}
+_WORD = re.compile(r"[^\W_぀-ヿ㐀-鿿豈-﫿]+|[぀-ヿ㐀-鿿豈-﫿]")  # a run of letters, or a sign of Japanese
+_ARTICLES = frozenset({"a", "an", "the"})
+
+
+class _Fixed:
+    """Rewrites everything to one text."""
+
+    name = "fixed"
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
+        del question, history
+        return Rewrite(self._text, self._text)
+
+
+class SearchReward:
+    """What rewrites of questions gain; every rewrite is searched once.
+
+    Args:
+        base: The version, for searching.
+        corpus: Its documents.
+        questions: The questions, no text twice.
+        measure: As in `nDCG@10` or `MRR@10`; or `reader`, F1 of the answer.
+        level: What a search is to find.
+
+    Raises:
+        QueryError: There is no such measure.
+    """
+
+    def __init__(
+        self, base: KnowledgeBase, corpus: Corpus, questions: Sequence[Question], measure: str, level: Level
+    ) -> None:
+        self._base, self._measure, self._level = base, measure, level
+        self._depth = 0 if measure == READER else parse_measure(measure)[1]
+        self._questions: Mapping[str, Question] = {question.text: question for question in questions}
+        self._targets = corpus.targets(questions)
+        self._worth: dict[tuple[Item, str], float] = {}
+
+    def rewards(self, question: Question) -> bool:
+        """Whether a rewrite of a question can gain anything: there is something to find, or an answer to compare.
+
+        Questions within a conversation are left out, and those that are kept for testing.
+        """
+        if question.history or question.purpose == "testing":
+            return False
+        if self._measure == READER:
+            return question.answerable and bool(question.answer_contains)
+        return question.searched and any(self._targets[question.id].ways[self._level])
+
+    def documents(self, question: Question) -> frozenset[str]:
+        """Documents that hold a question's evidence."""
+        return self._targets[question.id].ids(Level.DOCUMENT)
+
+    @property
+    def name(self) -> str:
+        """What is measured, for people."""
+        return "F1 of the answer" if self._measure == READER else f"{self._level} {self._measure}"
+
+    def worth(self, item: Item, text: str) -> float:
+        """The measure of a search by a text; by the question itself where that is empty.
+
+        Raises:
+            ModelError: A model failed.
+            StoreError: A published file is gone.
+        """
+        if (item, text) not in self._worth:
+            self._worth[item, text] = self._searched(item, text)
+        return self._worth[item, text]
+
+    def gain(self, item: Item, text: str) -> float:
+        """How much more a search by a rewrite is worth than one by the question, see `worth`."""
+        return self.worth(item, text) - self.worth(item, "")
+
+    def value(self, base: KnowledgeBase, question: Question, mode: str) -> float:
+        """The measure of a question asked of a version in a mode.
+
+        Raises:
+            ModelError: A model failed.
+            StoreError: A published file is gone.
+        """
+        if self._measure == READER:
+            answer = base.ask(question.text, mode)
+            return answer_f1(answer.text, question) if answer.answered else 0.0
+        hits = base.search(question.text, mode, self._depth, granularity=_GRANULARITY[self._level]).hits
+        place = list(Level).index(self._level) + 1
+        ranking = [(hit.document_id, hit.page_id, hit.chunk_id)[:place] for hit in hits]
+        return measured((self._measure,), ranking, self._targets[question.id].ways[self._level])[self._measure]
+
+    def _searched(self, item: Item, text: str) -> float:
+        base = self._base.variant(self._base.options, _Fixed(text))
+        return self.value(base, self._questions[item.question], f"{REWRITE_MODE}+{_RETRIEVERS[item.form]}")
+
+
+def answer_f1(answer: str, question: Question) -> float:
+    """Token F1 of an answer: of each group of alternatives the best one, mean over the groups; 0 without groups.
+
+    Source: P. Rajpurkar, J. Zhang, K. Lopyrev and P. Liang, SQuAD, EMNLP 2016. Deviation: each sign of Japanese is a
+    token.
+    """
+    groups = question.answer_contains
+    return sum(max(_f1(answer, each) for each in group) for group in groups) / len(groups) if groups else 0.0
+
+
+def _f1(answer: str, expected: str) -> float:
+    ours, theirs = _tokens(answer), _tokens(expected)
+    common = (ours & theirs).total()
+    return 2 * common / (ours.total() + theirs.total()) if common else 0.0
+
+
+def _tokens(text: str) -> Counter[str]:
+    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    return Counter(word for word in words if word not in _ARTICLES)

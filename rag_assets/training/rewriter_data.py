@@ -1,0 +1,126 @@
+"""From judged questions to what a rewriter is trained on and proved by; questions that share a document stay together.
+
+What stays out: training itself (`rag_assets.training.rewriter`), and what a rewrite gains
+(`rag_assets.training.rewards`).
+"""
+
+import random
+from collections.abc import Collection, Sequence
+
+from rag_assets.contracts.errors import BudgetError, ModelError, QueryError
+from rag_assets.contracts.modes import HYBRID_MODE, REWRITE_MODE
+from rag_assets.contracts.ports import Rewriter
+from rag_assets.evaluation.questions import Question
+from rag_assets.query.knowledge_base import KnowledgeBase
+from rag_assets.query.search.trained_rewriting import Form
+from rag_assets.training.adoption import Proof, prove
+from rag_assets.training.rewards import SearchReward
+from rag_assets.training.rewriter import Item, RewriterData
+
+FOLDS = 10  # of documents
+_HELD_OUT, _VALIDATING = 3, 1  # of them, for the proof and for choosing weights; the rest is trained on
+
+
+def split(
+    questions: Sequence[Question],
+    accepted: Collection[str],
+    reward: SearchReward,
+    forms: Sequence[Form],
+    frozen: Rewriter,
+) -> tuple[RewriterData, list[Question]]:
+    """What is trained on, and the questions held out for the proof.
+
+    Args:
+        questions: Questions that rewrites of can gain something.
+        accepted: Ids of those that a person accepted; only they choose weights and prove anything.
+        reward: Judges pseudo-labels.
+        forms: What is to be learned.
+        frozen: Writes pseudo-labels.
+
+    Raises:
+        QueryError: The questions are too few.
+        BudgetError: Pseudo-labels may cost more than the budget allows.
+        StoreError: A published file is gone.
+    """
+    if len(questions) < FOLDS:
+        raise QueryError(
+            f"train rewriter: {len(questions)} questions can be judged, {FOLDS} are needed; `rag-assets questions new "
+            "FILE` drafts some to accept, and `--drafts N` trains on further ones"
+        )
+    folds = _folds([reward.documents(each) for each in questions])
+    parts = (folds[:_HELD_OUT], folds[_HELD_OUT : _HELD_OUT + _VALIDATING], folds[_HELD_OUT + _VALIDATING :])
+    held_out, validating, training = ([questions[at] for fold in part for at in fold] for part in parts)
+    learned, choosing = (
+        [Item(each.text, form) for each in part for form in forms]
+        for part in (training, [each for each in validating if each.id in accepted])
+    )
+    proving = [each for each in held_out if each.id in accepted]
+    if not proving:
+        raise QueryError("train rewriter: no accepted question is left to prove anything by; accept more questions")
+    return RewriterData(learned, choosing, pseudo_labels(learned, frozen, reward)), proving
+
+
+def _folds(documents: Sequence[Collection[str]]) -> list[list[int]]:
+    """Positions of questions in folds of about the same size; those that share a document, directly or not, in one."""
+    groups: list[tuple[set[str], list[int]]] = []
+    for position, named in enumerate(documents):
+        joined = [each for each in groups if not each[0].isdisjoint(named)]
+        groups = [each for each in groups if each[0].isdisjoint(named)]
+        positions = [at for _, together in joined for at in together]
+        groups.append((set(named).union(*(names for names, _ in joined)), [*positions, position]))
+    random.Random(0).shuffle(groups)  # noqa: S311 - no secret
+    folds: list[list[int]] = [[] for _ in range(FOLDS)]
+    for _, positions in sorted(groups, key=lambda each: -len(each[1])):
+        min(folds, key=len).extend(positions)
+    return folds
+
+
+def pseudo_labels(items: Sequence[Item], frozen: Rewriter, reward: SearchReward) -> list[tuple[Item, str]]:
+    """What a frozen rewriter writes, where a search by it finds what answers, and finds it no worse than the question.
+
+    Args:
+        items: What is rewritten.
+        frozen: Rules or a language model; a question that it fails on has no label.
+        reward: Judges the rewrites.
+
+    Raises:
+        BudgetError: The rewrites may cost more than the budget allows.
+        StoreError: A published file is gone.
+    """
+    labels = []
+    for item in items:
+        try:
+            rewrite = frozen.rewrite(item.question, ())
+        except BudgetError:
+            raise
+        except ModelError:
+            continue
+        text = rewrite.keywords if item.form is Form.KEYWORDS else rewrite.sentences
+        if text and reward.worth(item, text) > 0 and reward.gain(item, text) >= 0:
+            labels.append((item, text))
+    return labels
+
+
+def proved(reward: SearchReward, base: KnowledgeBase, candidate: KnowledgeBase, questions: Sequence[Question]) -> Proof:
+    """What a rewriter reaches in mode `rewrite`, against the rewriter in force; guarded are types and doing without.
+
+    Args:
+        reward: What is measured.
+        base: The version as it is.
+        candidate: The same with the rewriter.
+        questions: Questions that it was not trained on.
+
+    Raises:
+        QueryError: There are no such questions.
+        ModelError: A model failed.
+        StoreError: A published file is gone.
+    """
+    before, after = (
+        [reward.value(each, question, REWRITE_MODE) for question in questions] for each in (base, candidate)
+    )
+    plain = [reward.value(base, question, HYBRID_MODE) for question in questions]
+    guards = {"against no rewriting": (plain, after)}
+    for kind in sorted({each.type for each in questions if each.type}):
+        rows = [at for at, each in enumerate(questions) if each.type == kind]
+        guards[f"type {kind}"] = [before[at] for at in rows], [after[at] for at in rows]
+    return prove(f"{reward.name} of mode {REWRITE_MODE}", before, after, guards)

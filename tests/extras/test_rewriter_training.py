@@ -1,0 +1,101 @@
+"""Training a rewriter with torch, on models made small; runs where it is installed (`make test-extras`)."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from small_models import gain, toy, toy_options
+
+from rag_assets.models.text_to_text import TextToText, training_library
+from rag_assets.query.search.rewriting_rules import RuleRewriter
+from rag_assets.query.search.trained_rewriting import Form, TrainedModel, TrainedRewriter, prompt_for
+from rag_assets.training.rewriter import read_curves, train_rewriter
+
+pytestmark = [
+    pytest.mark.skipif(
+        importlib.util.find_spec("transformers") is None or importlib.util.find_spec("torch") is None,
+        reason="the extra `train` is there in the environment of `make test-extras` only",
+    ),
+    # What torch and transformers warn of is theirs.
+    pytest.mark.filterwarnings("default"),
+]
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_probabilities_do_not_depend_on_the_batch(tmp_path: Path, is_causal: bool) -> None:
+    """And those of all first tokens sum to one."""
+    toy(tmp_path, is_causal=is_causal)
+    model, torch = TextToText(str(tmp_path / "model")), training_library("torch")
+    prompts = [prompt_for(Form.KEYWORDS, text, is_causal=is_causal) for text in ("car", "where is the film today")]
+    torch.manual_seed(1)
+    written = model.write(prompts, 5, samples=2)
+    assert len(written.texts) == 4
+    doubled = [prompts[0], prompts[0], prompts[1], prompts[1]]
+    with torch.no_grad():
+        together = model.log_probabilities(doubled, written.targets).tolist()
+        alone = [model.log_probabilities([doubled[at]], written.targets[at : at + 1]).item() for at in range(4)]
+        vocabulary = torch.arange(len(model.tokenizer)).unsqueeze(1)
+        first = model.log_probabilities([prompts[0]] * len(model.tokenizer), vocabulary).exp().sum().item()
+    assert together == pytest.approx(alone, abs=1e-4)
+    assert first == pytest.approx(1, abs=1e-4)
+
+
+def test_reinforcement_adds_the_word_that_no_label_teaches(tmp_path: Path) -> None:
+    """Above the policy that supervision alone makes; then served, with the frozen rewriter for the other form."""
+    data, held_out = toy(tmp_path)
+    trained = train_rewriter(data, gain, toy_options(tmp_path, steps=125), tmp_path / "run")
+    assert trained.warmed_up is not None
+    assert trained.gain is not None
+    assert trained.warmed_up < 0.7
+    assert trained.gain > trained.warmed_up + 0.2
+    (trained.folder / "rewriter.json").write_text('{"forms": ["keywords"], "most_tokens": 6}')
+    rewriter, rules = TrainedRewriter(TrainedModel.load(trained.folder), RuleRewriter()), RuleRewriter()
+    served = [rewriter.rewrite(item.question, ()) for item in held_out]
+    worth = [gain(item, rewrite.keywords) for item, rewrite in zip(held_out, served, strict=True)]
+    assert sum(worth) / len(worth) > trained.warmed_up + 0.1
+    assert served[0].sentences == rules.rewrite(held_out[0].question, ()).sentences
+
+
+def test_training_that_was_killed_comes_to_the_same_weights(tmp_path: Path) -> None:
+    toy(tmp_path)
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    script = (
+        "import sys; from pathlib import Path; from small_models import *; from rag_assets.training.rewriter import *;"
+        "at = Path(sys.argv[1]); data = toy(at, makes_model=False)[0];"
+        "train_rewriter(data, gain, toy_options(at, steps=14), Path(sys.argv[2]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    process = subprocess.Popen([*command, str(killed)], env=environment)
+    give_up = time.monotonic() + 300
+    while not any(each["stage"] == "reinforce" and each["step"] >= 7 for each in read_curves(killed)):
+        assert process.poll() is None
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (killed / "result.json").exists()
+    for folder in (killed, whole):
+        subprocess.run([*command, str(folder)], env=environment, check=True)
+    torch = training_library("torch")
+    ours, theirs = (torch.load(folder / "checkpoint.pt")["weights"] for folder in (killed, whole))
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    curves = [[{**each, "seconds": 0} for each in read_curves(folder)] for folder in (killed, whole)]
+    assert curves[0] == curves[1]
+    assert (killed / "best/model.safetensors").read_bytes() == (whole / "best/model.safetensors").read_bytes()
+
+
+def test_parts_of_a_batch_add_up_to_the_batch(tmp_path: Path) -> None:
+    data, _ = toy(tmp_path)
+    options = replace(toy_options(tmp_path, steps=2), warm_up_epochs=1)
+    runs = {parts: tmp_path / f"run{parts}" for parts in (1, 4)}
+    for parts, folder in runs.items():
+        train_rewriter(data, gain, replace(options, accumulation=parts), folder)
+    first, second = (read_curves(folder) for folder in runs.values())
+    assert [each.get("loss") for each in first] == pytest.approx([each.get("loss") for each in second], rel=1e-3)

@@ -1,0 +1,65 @@
+"""What a rewrite gains on a published version, and what a trained rewriter falls back to."""
+
+import importlib.util
+import logging
+from pathlib import Path
+
+import pytest
+
+from rag_assets.contracts.errors import ModelError, QueryError
+from rag_assets.evaluation.evidence import Level
+from rag_assets.evaluation.questions import Evidence, Question
+from rag_assets.models.text_to_text import training_library
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.measuring import open_corpus
+from rag_assets.pipeline.opening import knowledge_base, published_snapshot
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.query.search.rewriting_rules import RuleRewriter
+from rag_assets.query.search.trained_rewriting import Form, TrainedModel, TrainedRewriter
+from rag_assets.training.rewards import SearchReward, answer_f1
+from rag_assets.training.rewriter import Item
+from rag_assets.training.rewriter_data import pseudo_labels, split
+
+without_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="torch is installed")
+
+
+def test_f1_is_that_of_squad() -> None:
+    """Worked by hand: 2 of 3 tokens shared, then 2 of 4; and signs of Japanese."""
+    question = Question("q", "?", answer_contains=(("the Tower of London", "London"),))
+    assert answer_f1("A London tower", question) == pytest.approx(2 * 2 / (2 + 3))
+    assert answer_f1("Paris", question) == 0
+    japanese = Question("q", "?", answer_contains=(("三十分",), ("顧客ID",)))
+    assert answer_f1("三十分です。", japanese) == pytest.approx((2 * 3 / (5 + 3) + 0) / 2)
+
+
+def test_a_rewrite_gains_what_its_search_finds_more(sample_home: Path) -> None:
+    home = Home(load_settings(home=sample_home))
+    snapshot = published_snapshot(home)
+    base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+    document = next(each for each in base.search("pesticide imports", "fulltext", 1).hits).document_id
+    question = Question("q1", "zzzz qqqq", evidence=(Evidence(document),))
+    talk = Question("q2", "And then?", evidence=(Evidence(document),), history=("What is imported?",))
+    reward = SearchReward(base, corpus, [question, talk], "MRR@10", Level.DOCUMENT)
+    assert reward.rewards(question)
+    assert not reward.rewards(talk)
+    item = Item(question.text, Form.KEYWORDS)
+    assert reward.gain(item, "pesticide imports") == pytest.approx(1 - reward.worth(item, ""))
+    assert reward.gain(item, "") == reward.gain(item, "Zzzz, qqqq?") == 0
+    labels = pseudo_labels([item, Item(question.text, Form.SENTENCES)], RuleRewriter(), reward)
+    assert Form.KEYWORDS not in {labelled.form for labelled, _ in labels}
+    with pytest.raises(QueryError, match="1 questions can be judged, 10 are needed"):
+        split([question], {"q1"}, reward, [Form.KEYWORDS], RuleRewriter())
+
+
+@without_torch
+def test_without_the_extra_it_is_named_and_the_frozen_rewriter_writes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(ModelError, match=r"torch is not installed: install it with pip install 'rag-assets\[train\]'"):
+        training_library("torch")
+    frozen, model = RuleRewriter(), TrainedModel(tmp_path, [Form.KEYWORDS], 8)
+    asked = "What is the return policy?"
+    with caplog.at_level(logging.WARNING):
+        rewriter = TrainedRewriter(model, frozen)
+        assert [rewriter.rewrite(asked, ()) for _ in range(2)] == [frozen.rewrite(asked, ())] * 2
+    assert len(caplog.records) == 1
