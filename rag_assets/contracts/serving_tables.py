@@ -102,7 +102,7 @@ QUESTION_INDEX = VectorTable(
 
 ENTITY_INDEX = VectorTable(
     "entities",
-    "Serving copy of the entities, with vectors of names and, where several places name it, the description.",
+    "Serving copy of the entities, with vectors of name and description.",
     "entity_id",
     (
         ENTITY_ID,

@@ -30,8 +30,7 @@ from rag_assets.store.lake import Lake
 
 SEARCH_TERMS = "rag_assets.text.terms:search_terms"  # gives the column that the store adds for full-text search
 
-_DESCRIBED_CHARS = 200  # of the description of an entity that are embedded; vectors of short texts tell names apart
-_SUMMARY_CHARS = 400  # of the summary of a report
+_SUMMARY_CHARS = 400  # of the summary of a report that are embedded
 _FACTS = ["document_id", "folder", "format", "modified_at", "title"]
 
 
@@ -102,20 +101,16 @@ def question_rows(lake: Lake, shard: str) -> pa.Table:
 def entity_rows(lake: Lake, shard: str) -> pa.Table:
     """Rows of the serving table `entities`, without vectors.
 
-    Of an entity that one place names, the name is embedded: what is said of it is a passage, which has a vector itself.
-
     Args:
         lake: The stored tables.
         shard: `WHOLE`; any other one is empty.
     """
     records = []
-    columns = ["entity_id", "name", "type", "aliases", "description", "mention_count"]
-    for row in lake.read(ENTITIES, [shard], columns).to_pylist():
+    for row in lake.read(ENTITIES, [shard], ["entity_id", "name", "type", "aliases", "description"]).to_pylist():
         names = " / ".join([row["name"], *row["aliases"]])
         text = f"{names}\n{row['description']}".strip()
-        embedded = text[: len(names) + _DESCRIBED_CHARS] if row["mention_count"] > 1 else names
         copied = {name: row[name] for name in ("entity_id", "name", "type")}
-        records.append({**copied, "shard": shard, "text": text, EMBEDDED_TEXT: embedded})
+        records.append({**copied, "shard": shard, "text": text, EMBEDDED_TEXT: text})
     return _table(records, ENTITY_INDEX.fields)
 
 
