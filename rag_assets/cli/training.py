@@ -4,14 +4,47 @@ from pathlib import Path
 
 import click
 
-from rag_assets.cli.console import open_home, say
+from rag_assets.cli.console import open_home, print_table, say
 
-_NAMES = {"ranking": "ranking_weights", "rewriter": "rewriter_model"}  # what a command learns, and its asset
+_NAMES = {  # what a command learns, and its asset
+    "ranking": "ranking_weights",
+    "query-map": "query_map",
+    "rewriter": "rewriter_model",
+}
 
 
 @click.group()
 def train() -> None:
     """Learn from accepted questions how this collection is searched best; adopted only where it proves better."""
+
+
+@train.command("ranking")
+@click.argument("questions", metavar="[QUESTIONS]", type=click.Path(path_type=Path, exists=True), required=False)
+@click.option("--query-map", is_flag=True, help="Learn a map of query vectors, in place of weights.")
+@click.option("--drafts", type=click.IntRange(0, 10_000), default=0, help="Learn from so many drafted questions, too.")
+@click.option("--feedback", is_flag=True, help="Learn from thumbs up that nobody has accepted, too.")
+@click.option("--adopt/--no-adopt", default=True, show_default=True, help="Bring it into force where it proves better.")
+@click.pass_context
+def ranking(
+    context: click.Context, questions: Path | None, drafts: int, *, query_map: bool, feedback: bool, adopt: bool
+) -> None:
+    """Learn the weights of the default search from the accepted questions of QUESTIONS [setting evaluation.questions].
+
+    What is drafted or not accepted is learned from, but proves nothing: the proof is on accepted questions, over
+    documents that were not learned from.
+    """
+    from rag_assets.cli.progress import progress_display
+    from rag_assets.pipeline import learning
+
+    options = learning.TrainingOptions(questions, drafts, feedback, adopt)
+    learn = learning.train_query_map if query_map else learning.train_ranking
+    with progress_display() as display:
+        trained = learn(open_home(context), options, display.phase("asking questions"))
+    say(f"learned from {trained.question_count} questions; measured on documents that were not learned from:")
+    print_table(learning.TABLE_COLUMNS, trained.table())
+    if trained.facts:
+        say(", ".join(f"{name} {value}" for name, value in trained.facts.items()))
+    say(f"{trained.name}: {trained.reason}", bold=True)
 
 
 @train.command("rewriter")

@@ -105,8 +105,11 @@ class Gate:
         self._settings = home.settings.evaluation
         self._run: Evaluation | None = None
 
-    def check(self, candidate: "Snapshot", current: "Snapshot | None") -> None:
+    def check(self, candidate: "Snapshot", current: "Snapshot | None") -> "Snapshot":
         """Measure a version, and hold it back where it is worse than the one that readers see.
+
+        Returns:
+            The version to publish: without what was learned on the collection and no longer helps.
 
         Raises:
             EvaluationError: It is, by `evaluation.gate` it is held back, and nobody overrides that. Where somebody
@@ -115,12 +118,16 @@ class Gate:
             QueryError: The question set cannot be read.
             StoreError: A file of the new version is damaged.
         """
+        drift = ""
         try:
+            candidate, drift = self._settled(candidate)
             self.verdict = self._compared(candidate, current)
         except RagAssetsError as error:
             if self.overridden_by is None:
                 raise
             _log.warning("accepted questions are not measured: %s", error)
+        if drift and self.verdict is not None:
+            self.verdict = replace(self.verdict, note=f"{self.verdict.note}; {drift}")
         problems = self.verdict.problems if self.verdict is not None else ()
         if problems and self._settings.gate == "block" and self.overridden_by is None:
             self._record(None)
@@ -128,6 +135,7 @@ class Gate:
                 f"nothing is published, readers keep version {current.number if current else 'none'}: {self.verdict}; "
                 "`rag-assets publish --anyway` publishes it all the same"
             )
+        return candidate
 
     def keep(self, published: "Snapshot") -> None:
         """Record what a version reached."""
@@ -146,12 +154,28 @@ class Gate:
         versions = dict.fromkeys(self._run.systems, version)
         record(self._home, self._run, figures(self._run), versions, self._settings.questions, GATE, notes)
 
-    def _compared(self, candidate: "Snapshot", current: "Snapshot | None") -> Verdict | None:
+    def _settled(self, candidate: "Snapshot") -> "tuple[Snapshot, str]":
+        """The version without what was learned on an earlier state of the collection and is worse than nothing now."""
+        questions = self._questions() if any(candidate.learned.values()) else []
+        if not questions:
+            return candidate, ""
+        from rag_assets.pipeline.learning import settled
+
+        candidate, drift = settled(self._home, candidate, questions)
+        if drift:
+            _log.warning("%s", drift)
+        return candidate, drift
+
+    def _questions(self) -> "list[Question]":
+        """The accepted questions; none where the gate is off."""
         if self._settings.questions is None or self._settings.gate == "off":
-            return None
+            return []
         from rag_assets.evaluation.questions import read_questions
 
-        questions = [each for each in read_questions(self._settings.questions) if not each.draft]
+        return [each for each in read_questions(self._settings.questions) if not each.draft]
+
+    def _compared(self, candidate: "Snapshot", current: "Snapshot | None") -> Verdict | None:
+        questions = self._questions()
         if not questions:
             return None
         after = self._measured(candidate, questions)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.home import Home
     from rag_assets.query import HydeOptions, KnowledgeBase
     from rag_assets.query.published import OpenVersion, Published
+    from rag_assets.query.search.ranking_weights import Ranking
     from rag_assets.query.search.trained_rewriting import TrainedModel
     from rag_assets.store.snapshots import Snapshot
 
@@ -147,11 +148,26 @@ def knowledge_base(
         home.options.global_answers,
         hyde or _hyde_options(home, opens),
         home.settings.reranking.candidates,
+        learned_ranking(home, snapshot),
     )
     language = opens(asked) if asked is not None else None
     models = QueryModels(language, rewriter, reranker(home), trained_model(home, snapshot))
     stored = StoredTables(home.lake, snapshot.tables)
     return KnowledgeBase(home.vectors, home.embedder, snapshot.vector_tables, options, stored, models)
+
+
+def learned_ranking(home: "Home", snapshot: "Snapshot") -> "Ranking":
+    """How mode `weighted` ranks in a version: as learned, where that is in force and can be read; else as shipped."""
+    from rag_assets.contracts.errors import StoreError
+    from rag_assets.query.search.ranking_weights import MAP_ASSET, WEIGHTS_ASSET, Ranking, read_ranking
+    from rag_assets.training.adoption import in_force
+
+    weights, query_map = (in_force(home.path, snapshot, name) for name in (WEIGHTS_ASSET, MAP_ASSET))
+    try:
+        return read_ranking(weights, query_map, snapshot.embedder)
+    except StoreError as error:
+        _log.warning("version %d is searched by the shipped weights: %s", snapshot.number, error)
+        return Ranking()
 
 
 def published(home: "Home") -> "Published":

@@ -6,7 +6,7 @@ What stays out: how passages are found, which is one module a mode, and which ve
 import copy
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +40,15 @@ from rag_assets.query.search.index import Candidate, Index
 from rag_assets.query.search.knowledge import Knowledge
 from rag_assets.query.search.modes import NEEDS_NO_VECTOR, Modes, SearchParameters, check_mode
 from rag_assets.query.search.passage_graph import PassageGraphs
+from rag_assets.query.search.passages import CANDIDATES
+from rag_assets.query.search.ranking_weights import Ranking
 from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest, clean_text
 from rag_assets.query.search.reranking import Reranking
 from rag_assets.query.search.rewriting import RewriteSearch
 from rag_assets.query.search.rewriting_rules import with_history
 from rag_assets.query.search.sub_queries import Planner
 from rag_assets.query.search.trained_rewriting import TrainedModel
+from rag_assets.query.search.weighing import RankingSignals, ranking_signals
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.vectors.store import VectorStore
 
@@ -83,6 +86,7 @@ class QueryOptions:
         reports: How questions are answered from community reports.
         hyde: How mode `hyde` searches.
         rerank_candidates: Passages of a search that the reranker reads.
+        ranking: How mode `weighted` ranks; as shipped, or as learned on the collection.
     """
 
     defaults: SearchDefaults
@@ -90,6 +94,7 @@ class QueryOptions:
     reports: GlobalOptions
     hyde: HydeOptions
     rerank_candidates: int
+    ranking: Ranking = field(default_factory=Ranking)
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,9 @@ class KnowledgeBase:
         self._stored = stored
         self._knowledge = Knowledge(stored) if stored is not None else None
         planner = Planner(embedder, self._knowledge, models.language)
-        self._modes = Modes(embedder, planner, options.hyde, models.language, models.rewriter, models.trained)
+        self._modes = Modes(
+            embedder, planner, options.hyde, models.language, models.rewriter, models.trained, options.ranking
+        )
 
         def optional(table: VectorTable) -> Index | None:
             version = versions.get(table.name)
@@ -188,7 +195,8 @@ class KnowledgeBase:
             rewriter: Rewrites in mode `rewrite`; None for the one that there is.
         """
         other = copy.copy(self)
-        modes = replace(self._modes, hyde=options.hyde, rewriter=rewriter or self._modes.rewriter)
+        rewriter = rewriter or self._modes.rewriter
+        modes = replace(self._modes, hyde=options.hyde, rewriter=rewriter, ranking=options.ranking)
         vars(other).update(_options=options, _modes=modes)
         return other
 
@@ -281,6 +289,21 @@ class KnowledgeBase:
             vectors = iter(self._embedder.embed(texts, EmbeddingKind.QUERY) if texts else ())
             for (query_id, text), own, wanted, trace in zip(batch, chosen, embedded, traces, strict=True):
                 yield query_id, self._result(text, next(vectors) if wanted else None, own, trace, Cancellation())
+
+    def ranking_signals(self, query: str) -> RankingSignals:
+        """All signals of mode `weighted` for a query, from which its weights are learned.
+
+        Raises:
+            ModelError: The embedder failed.
+            StoreError: A published file is gone.
+        """
+        vector = self._embedder.embed([clean_text(query)], EmbeddingKind.QUERY)[0]
+        request = RetrievalRequest(query, vector, CANDIDATES, NO_FILTERS, SummaryFormat.PAGE)
+        return ranking_signals(request, self._indexes, self._options.ranking.query_map)
+
+    def passage_vectors(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
+        """Vectors of passages that were found, one a row."""
+        return self._indexes.chunks.vectors([each.row_id for each in candidates])
 
     def ask(
         self,

@@ -51,7 +51,7 @@ def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
     kept_snapshots: int,
     unfinished: Callable[[], Sequence[str]],
     grace: timedelta = timedelta(hours=1),
-    check: Callable[[Snapshot, Snapshot | None], None] = lambda _candidate, _current: None,
+    check: Callable[[Snapshot, Snapshot | None], Snapshot] = lambda candidate, _current: candidate,
 ) -> Snapshot:
     """Publish what is stored now, if it holds together.
 
@@ -67,7 +67,7 @@ def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
         unfinished: Names what was not computed from what the step before it stored last.
         grace: Age below which vectors of versions that are not kept stay, for readers in the middle of something.
         check: Looks at a version that holds other rows than the last, and the one that readers see, before they
-            see it; raises what keeps them where they are.
+            see it; raises what keeps them where they are, and returns what is published.
 
     Returns:
         The new snapshot, or the newest one where it names the same versions.
@@ -113,7 +113,7 @@ def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
         snapshots.move_on(snapshot.number)
     else:
         if changed := not (kept and kept[-1].same_rows(snapshot)):
-            check(snapshot, current)
+            snapshot = check(snapshot, current)
         snapshot = snapshots.publish(snapshot, moves_rollback=changed)
     remaining = snapshots.prune(kept_snapshots)
     for name, table in TABLES.items():

@@ -180,8 +180,8 @@ def undo(snapshots: Snapshots, name: str) -> Snapshot:
 
 
 def without(snapshot: Snapshot, name: str) -> Snapshot:
-    """A version with what was learned last taken away, before it is published."""
-    return replace(snapshot, learned={**snapshot.learned, name: tuple(snapshot.learned.get(name, ()))[:-1]})
+    """A version as shipped in what is learned under a name, before it is published."""
+    return replace(snapshot, learned={key: places for key, places in snapshot.learned.items() if key != name})
 
 
 def _current(snapshots: Snapshots) -> Snapshot:
@@ -191,7 +191,7 @@ def _current(snapshots: Snapshots) -> Snapshot:
     if pointer is not None and pointer.rolled_back_from is not None:
         raise QueryError(
             f"readers were moved back to version {current.number}; move them to the newest one first, "
-            f"`rag-assets snapshots --rollback {pointer.newest}`"
+            f"`rag-assets snapshots {pointer.newest}`"
         )
     return current
 

@@ -389,10 +389,11 @@ def test_every_table_has_an_asset_that_explains_itself() -> None:
     settings = load_settings(graph={"enabled": True}, evaluation={"questions": "questions.jsonl"})
     graph = build_definitions(HomeResource(settings)).resolve_asset_graph()
     specs = {key.to_user_string(): node for key, node in ((k, graph.get(k)) for k in graph.get_all_asset_keys())}
-    assert specs.keys() == {*TABLES, *INDEXES, "snapshot"}
+    learned = {"ranking_weights", "query_map", "rewriter_model"}
+    assert specs.keys() == {*TABLES, *INDEXES, "snapshot", *learned}
     for name, node in specs.items():
         assert node.description, name
-        assert node.group_name in {"parsing", "enrichment", "graph", "serving", "evaluation"}, name
+        assert node.group_name in {"parsing", "enrichment", "graph", "serving", "evaluation", "training"}, name
         assert node.owners, name
         assert node.kinds & {"parquet", "lancedb"}, name
-        assert name == "snapshot" or "dagster/column_schema" in node.metadata, name
+        assert name in {"snapshot", *learned} or "dagster/column_schema" in node.metadata, name

@@ -5,7 +5,7 @@ What stays out: the names (`rag_assets.contracts.modes`), the modes themselves, 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.modes import (
@@ -48,6 +48,7 @@ from rag_assets.query.search.graph_local import search_graph_local
 from rag_assets.query.search.hyde import HydeOptions, HydeSearch
 from rag_assets.query.search.meta_knowledge import MetaKnowledgeSearch
 from rag_assets.query.search.passages import search_fulltext, search_hybrid, search_two_step, search_vector
+from rag_assets.query.search.ranking_weights import Ranking
 from rag_assets.query.search.request import Mode
 from rag_assets.query.search.rewriting import ModelRewriter, RewriteSearch
 from rag_assets.query.search.rewriting_rules import RuleRewriter
@@ -124,6 +125,7 @@ class Modes:
         model: The language model, or None.
         rewriter: Rewrites in `rewrite`; None for the trained model, the language model, or rules without either.
         trained: A model trained to rewrite, or None.
+        ranking: How `weighted` ranks.
     """
 
     embedder: Embedder
@@ -132,6 +134,7 @@ class Modes:
     model: LanguageModel | None = None
     rewriter: Rewriter | None = None
     trained: TrainedModel | None = None
+    ranking: Ranking = field(default_factory=Ranking)
 
     def watched(self, trace: TraceRecorder, cancellation: Cancellation) -> "Modes":
         """The same with language models whose calls are written into a trace, and end when they are given up."""
@@ -175,7 +178,7 @@ class Modes:
         if name in _PREPARING:
             return self._prepared(name, _PREPARING[name], parameters)
         if name == WEIGHTED_MODE:
-            return WeightedSearch(parameters.granularity)
+            return WeightedSearch(parameters.granularity, self.ranking)
         if name == META_KNOWLEDGE_MODE:
             return MetaKnowledgeSearch(self.planner)
         return GlobalSearch(parameters.levels) if name == GRAPH_GLOBAL_MODE else _MODES[name]

@@ -8,6 +8,9 @@
 | names | words of the document's path, rare ones most | | | 0.5 |
 | summary | cosine of the page's summary | | | 0.3 |
 
+`identifiers`, `document`, `agreement` and `graph` (`rag_assets.query.search.ranking_weights`) weigh nothing as shipped:
+what they are worth is learned on a collection, and so may the weights above be (`rag_assets.training.ranking`).
+
 Each signal is 1 for the best candidate. Words are divided by the best score, so that a passage which holds the one rare
 word of a query stands far before those that do not; meaning is scaled between the best and the hundredth, as cosines
 of one query differ little. What a document is about stands in its name and its summaries, what a passage says does not:
@@ -20,41 +23,33 @@ TOIS 42(1), 2023. The weights were chosen over the development sets together; do
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.fusion import comb_sum
-from rag_assets.query.search.grouping import Granularity
+from rag_assets.query.search.graph_local import search_graph_local
 from rag_assets.query.search.index import TERM_WEIGHTS, Candidate, at_once, rescored, scored
 from rag_assets.query.search.passages import CANDIDATES, both
+from rag_assets.query.search.ranking_weights import SIGNALS, QueryMap, Ranking
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.store.vectors.store import sql_in
-from rag_assets.text.terms import kind_of, query_terms, search_terms
+from rag_assets.text.terms import TermKind, kind_of, query_terms, search_terms
 
-_PLACE_DISCOUNT = 0.5  # of a page's further passages, each against the one before
+_PLACE_DISCOUNT = 0.5  # of further passages of a page or document, each against the one before
 _NAME_TERM_COST = 0.02  # by which each term of a name makes the others weigh less: long paths hold more words
 
 
-@dataclass(frozen=True)
-class _Weights:
-    """Weight of each signal; 1 for words."""
+_OWN_MEANING = 0.5  # of meaning against words, in what page and document sum up
 
-    meaning: float = 0.5
-    page: float = 0.0
-    names: float = 0.0
-    summary: float = 0.0
-
-
-_WEIGHTS: Mapping[str, _Weights] = {
-    Granularity.CHUNK: _Weights(page=0.2),
-    Granularity.PAGE: _Weights(page=0.3),
-    Granularity.DOCUMENT: _Weights(names=0.5, summary=0.3),
-}
+_Scores = Mapping[str, float]  # by passage
 
 
 class WeightedSearch:
@@ -62,45 +57,104 @@ class WeightedSearch:
 
     Args:
         granularity: What a result is.
+        ranking: The weights, and the map of query vectors.
     """
 
-    def __init__(self, granularity: str) -> None:
-        self._weights = _WEIGHTS[granularity]
+    def __init__(self, granularity: str, ranking: Ranking) -> None:
+        self._weights = dict(zip(SIGNALS, ranking.weights[granularity].vector().tolist(), strict=True))
+        self._query_map = ranking.query_map
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages that share words or meaning with the query, by falling score; equal ones by id.
 
-        In the trace, the lists of the fusion are words, meaning, page, names and summaries, as far as they weigh.
+        In the trace, the lists of the fusion are the signals that weigh, each at its weight, named in its texts.
 
         Raises:
             StoreError: A published file is gone.
         """
-        weights, chunks, summaries = self._weights, indexes.chunks, indexes.summaries
-        asked = keywords(request.text) or request.text
-        depth = max(CANDIDATES, request.depth)
-        where = request.filters.to_sql(chunks.columns)
-        searches = [
-            partial(chunks.matching, asked, where, depth),
-            partial(chunks.nearest, request.embedding, where, depth),
-        ]
-        if weights.summary and summaries is not None and summaries.row_count:
-            of_pages = sql_in("content_format", [SummaryFormat.PAGE])
-            where = both(of_pages, request.filters.to_sql(summaries.columns))
-            searches.append(partial(summaries.nearest, request.embedding, where, CANDIDATES))
-        matching, nearest, *summarized = at_once(searches, trace)
+        wanted = {name for name, weight in self._weights.items() if weight}
+        found, signals = _signals(_mapped(request, self._query_map), indexes, trace, wanted)
         began = time.perf_counter()
-        found = list({each.key: each for each in chain(matching, nearest)}.values())
-        signals = [_by_best(matching), _times(weights.meaning, _by_place(nearest))]
-        if weights.page:
-            signals.append(_times(weights.page, _page_scores(found, comb_sum(signals))))
-        if weights.names:
-            signals.append(_times(weights.names, _name_scores(asked, found)))
-        for ranking in summarized:
-            of_page = {each.page_id: score for each, score in zip(ranking, _by_place(ranking).values(), strict=True)}
-            signals.append({each.key: weights.summary * of_page.get(each.page_id, 0.0) for each in found})
-        fused = rescored(found, comb_sum(signals))
-        trace.add("fuse", began, len(fused), scores=scored(fused, signals))
+        lists = {name: _times(self._weights[name], scores) for name, scores in signals.items() if name in wanted}
+        fused = rescored(found, comb_sum([*lists.values()]))
+        trace.add("fuse", began, len(fused), scores=scored(fused, [*lists.values()]), texts=tuple(lists))
         return fused
+
+
+@dataclass(frozen=True, eq=False)
+class RankingSignals:
+    """What weights are learned from: all signals of one query.
+
+    Attributes:
+        vector: Of the query, as embedded.
+        candidates: Passages, by id.
+        values: float64 of shape `(passages, signals)`, in the order of `SIGNALS`.
+    """
+
+    vector: NDArray[np.float32]
+    candidates: tuple[Candidate, ...]
+    values: NDArray[np.float64]
+
+
+def ranking_signals(request: RetrievalRequest, indexes: Indexes, query_map: QueryMap | None) -> RankingSignals:
+    """All signals of the passages that mode `weighted` ranks.
+
+    Raises:
+        StoreError: A published file is gone.
+    """
+    found, signals = _signals(_mapped(request, query_map), indexes, TraceRecorder(), SIGNALS)
+    passages = tuple(sorted(found, key=lambda each: each.key))
+    columns = [[signals.get(name, {}).get(each.key, 0.0) for each in passages] for name in SIGNALS]
+    return RankingSignals(request.embedding, passages, np.array(columns, dtype=np.float64).T)
+
+
+def _mapped(request: RetrievalRequest, query_map: QueryMap | None) -> RetrievalRequest:
+    return request if query_map is None else replace(request, vector=query_map.mapped(request.embedding))
+
+
+def _signals(
+    request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder, wanted: Collection[str]
+) -> tuple[list[Candidate], dict[str, _Scores]]:
+    """Passages that share words or meaning with the query, and the signals that are wanted and can be told."""
+    chunks, summaries = indexes.chunks, indexes.summaries
+    asked = keywords(request.text) or request.text
+    depth = max(CANDIDATES, request.depth)
+    where = request.filters.to_sql(chunks.columns)
+    searches: dict[str, Callable[[TraceRecorder], list[Candidate]]] = {
+        "words": partial(chunks.matching, asked, where, depth),
+        "meaning": partial(chunks.nearest, request.embedding, where, depth),
+    }
+    if "summary" in wanted and summaries is not None and summaries.row_count:
+        of_pages = sql_in("content_format", [SummaryFormat.PAGE])
+        within = both(of_pages, request.filters.to_sql(summaries.columns))
+        searches["summary"] = partial(summaries.nearest, request.embedding, within, CANDIDATES)
+    identifiers = [term for term in query_terms(asked).split() if kind_of(term) is TermKind.IDENTIFIER]
+    if "identifiers" in wanted and identifiers:
+        searches["identifiers"] = partial(chunks.matching, " ".join(identifiers), where, depth)
+    if "graph" in wanted and indexes.graphs and indexes.entities is not None and indexes.entities.row_count:
+        searches["graph"] = partial(search_graph_local, replace(request, depth=CANDIDATES), indexes)
+    rankings = dict(zip(searches, at_once([*searches.values()], trace), strict=True))
+    matching, nearest = rankings["words"], rankings["meaning"]
+    found = [*{each.key: each for each in chain(matching, nearest)}.values()]
+    words, meaning = _by_best(matching), _by_place(nearest)
+    own = comb_sum([words, _times(_OWN_MEANING, meaning)])
+    signals: dict[str, _Scores] = {"words": words, "meaning": meaning}
+    if "page" in wanted:
+        signals["page"] = _group_scores(found, own, lambda each: each.page_id or each.key)
+    if "names" in wanted:
+        signals["names"] = _name_scores(asked, found)
+    if "summary" in rankings:
+        ranking = rankings["summary"]
+        of_page = {each.page_id: score for each, score in zip(ranking, _by_place(ranking).values(), strict=True)}
+        signals["summary"] = {each.key: of_page.get(each.page_id, 0.0) for each in found}
+    if "document" in wanted:
+        signals["document"] = _group_scores(found, own, lambda each: each.document_id)
+    if "agreement" in wanted:
+        signals["agreement"] = {key: min(score, meaning[key]) for key, score in words.items() if key in meaning}
+    for name in ("identifiers", "graph"):
+        shares = _by_best(rankings.get(name, ()))
+        signals[name] = {each.key: shares[each.key] for each in found if each.key in shares}
+    return found, signals
 
 
 def _times(weight: float, scores: Mapping[str, float]) -> dict[str, float]:
@@ -122,16 +176,20 @@ def _by_place(found: Sequence[Candidate]) -> dict[str, float]:
     return {each.key: max(0.0, (each.score - least) / span) if span > 0 else 1.0 for each in found}
 
 
-def _page_scores(found: Sequence[Candidate], own: Mapping[str, float]) -> dict[str, float]:
-    """For each passage the sum of the scores of its page's, each further one at half the weight, by the best page's."""
+def _group_scores(
+    found: Sequence[Candidate], own: Mapping[str, float], group_of: Callable[[Candidate], str]
+) -> dict[str, float]:
+    """For each passage the sum of the scores of its page's or document's, each further one at half the weight, by the
+    best page's or document's.
+    """
     scores: dict[str, float] = {}
     held: Counter[str] = Counter()
     for each in sorted(found, key=lambda each: (-own[each.key], each.key)):
-        page = each.page_id or each.key
-        scores[page] = scores.get(page, 0.0) + own[each.key] * _PLACE_DISCOUNT ** held[page]
-        held[page] += 1
+        group = group_of(each)
+        scores[group] = scores.get(group, 0.0) + own[each.key] * _PLACE_DISCOUNT ** held[group]
+        held[group] += 1
     best = max(scores.values(), default=0.0) or 1.0
-    return {each.key: scores[each.page_id or each.key] / best for each in found}
+    return {each.key: scores[group_of(each)] / best for each in found}
 
 
 def _name_scores(asked: str, found: Sequence[Candidate]) -> dict[str, float]:

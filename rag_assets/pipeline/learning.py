@@ -1,0 +1,251 @@
+"""Learning on a knowledge base: which questions are learned from, where the result is kept, and whether it still helps.
+
+For the commands `train`, the Dagster assets and the gate. What stays out: learning itself (`rag_assets.training`).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.pipeline.measuring import accepted_questions, feedback_file, open_corpus, question_set
+from rag_assets.pipeline.opening import knowledge_base, learned_ranking, published_snapshot
+from rag_assets.query.search.ranking_weights import (
+    MAP_ASSET,
+    SHIPPED,
+    SIGNALS,
+    WEIGHTS_ASSET,
+    Ranking,
+    map_files,
+    weights_files,
+)
+from rag_assets.training.adoption import Proof, adopt, prune, shown, store_candidate, without
+
+if TYPE_CHECKING:
+    from rag_assets.evaluation.evidence import Level
+    from rag_assets.evaluation.questions import Question
+    from rag_assets.pipeline.home import Home
+    from rag_assets.store.snapshots import Snapshot
+    from rag_assets.training.pairs import Judged
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What is learned from, and what becomes of it.
+
+    Attributes:
+        questions: The question set; None for that of the settings.
+        drafts: Questions drafted from the documents that are learned from as well, at most.
+        feedback: Whether thumbs up that nobody has accepted are learned from as well.
+        adopts: Whether what proves better comes into force.
+    """
+
+    questions: Path | None = None
+    drafts: int = 0
+    feedback: bool = False
+    adopts: bool = True
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came of learning.
+
+    Attributes:
+        name: What was learned.
+        place: Where it is kept below the home; None where nothing was found worth keeping.
+        proofs: By level, what it reaches on documents that it was not learned from.
+        reason: What became of it, and why.
+        version: The version in which it came into force; None where it did not.
+        facts: What it is, by name, for people.
+        question_count: Questions that it was learned from.
+    """
+
+    name: str
+    place: str | None
+    proofs: Mapping[str, Proof]
+    reason: str
+    version: int | None
+    facts: Mapping[str, str]
+    question_count: int
+
+    def table(self) -> list[list[str]]:
+        """Level, before, after and difference, with intervals, and whether it is better."""
+        return [
+            [
+                proof.measure,
+                f"{proof.before.mean:.3f} [{proof.before.low:.3f}, {proof.before.high:.3f}]",
+                f"{proof.after.mean:.3f} [{proof.after.low:.3f}, {proof.after.high:.3f}]",
+                shown(proof.difference),
+                proof.reason,
+            ]
+            for proof in self.proofs.values()
+        ]
+
+
+TABLE_COLUMNS = ("measure", "before", "after", "difference", "verdict")
+
+
+def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) -> Trained:
+    """Learn the weights of mode `weighted`, and bring them into force where they prove better than the shipped ones.
+
+    Args:
+        home: The knowledge base.
+        options: What is learned from.
+        progress: Told the number of questions that were asked.
+
+    Raises:
+        QueryError: There are no questions, or nothing is published.
+        ModelError: The embedder failed.
+        StoreError: Another run is writing.
+    """
+    from rag_assets.training.pairs import judged_questions
+    from rag_assets.training.ranking import learn_ranking
+
+    snapshot = published_snapshot(home)
+    asked, measured = _questions(home, snapshot, options)
+    corpus = open_corpus(home, snapshot)
+    judged = judged_questions(knowledge_base(home, snapshot), corpus, asked, progress, measured_ids=measured)
+    candidate = learn_ranking(judged)
+    chosen = candidate.weights if candidate.proof.is_better else candidate.proposed
+    facts = {
+        f"{granularity} {name}": f"{shipped:g} → {now:g}"
+        for granularity, weights in chosen.items()
+        for name, shipped, now in zip(
+            SIGNALS, SHIPPED[granularity].vector(), candidate.proposed[granularity].vector(), strict=True
+        )
+        if shipped or now
+    }
+    proofs = {str(level): proof for level, proof in candidate.proofs.items()}
+    return _kept(home, WEIGHTS_ASSET, weights_files(chosen), candidate.proof, proofs, facts, len(judged), options)
+
+
+def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) -> Trained:
+    """Learn a map of query vectors, and bring it into force where it proves better than none.
+
+    Args:
+        home: The knowledge base.
+        options: What is learned from.
+        progress: Told the number of questions that were asked.
+
+    Raises:
+        QueryError: As for `train_ranking`, like the other errors.
+    """
+    from rag_assets.training.pairs import document_folds, judged_questions
+    from rag_assets.training.query_map import learned_map
+    from rag_assets.training.ranking import FOLDS, LEVELS, proof_of
+
+    snapshot = published_snapshot(home)
+    asked, measured = _questions(home, snapshot, options)
+    weights = learned_ranking(home, snapshot).weights
+    base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+    plain = base.variant(replace(base.options, ranking=Ranking(weights)))
+    judged = judged_questions(plain, corpus, asked, progress, vectors=True, measured_ids=measured)
+    by_id = {each.id: each for each in asked}
+    mapped = list(judged)
+    for held_out in document_folds(judged, FOLDS):
+        query_map, _ = learned_map([each for position, each in enumerate(judged) if position not in set(held_out)])
+        if query_map is not None:
+            other = base.variant(replace(base.options, ranking=Ranking(weights, query_map)))
+            searched = judged_questions(
+                other, corpus, [by_id[judged[each].id] for each in held_out], measured_ids=measured
+            )
+            for position, each in zip(held_out, searched, strict=True):
+                mapped[position] = each
+    proofs: dict[str, Proof] = {}
+    for level, granularity in LEVELS.items():
+        own = [weights[granularity].vector()] * len(judged)
+        proofs[str(level)] = proof_of(judged, level, own, mapped, own)
+    found, ridge = learned_map(judged)
+    main = next(iter(proofs.values()))
+    worse = [each.measure for each in proofs.values() if each.difference.high < 0]
+    if found is None:
+        main = replace(main, is_better=False, reason="no map is surely better than none")
+    elif worse:
+        main = replace(main, is_better=False, reason=f"{main.reason}; worse: {', '.join(worse)}")
+    files = map_files(found, snapshot.embedder) if found is not None else {}
+    facts = {} if math.isinf(ridge) else {"ridge": f"{ridge:g}", "rank": str(found.left.shape[1] if found else 0)}
+    return _kept(home, MAP_ASSET, files, main, proofs, facts, len(judged), options)
+
+
+def settled(home: "Home", candidate: "Snapshot", questions: "Sequence[Question]") -> "tuple[Snapshot, str]":
+    """A version before it is published, without what was learned and is now worse than what is shipped.
+
+    Args:
+        home: The knowledge base.
+        candidate: The version.
+        questions: Accepted questions.
+
+    Returns:
+        The version, and what was taken out of force and why; empty where nothing was.
+
+    Raises:
+        ModelError: The embedder failed.
+        StoreError: A file of the version is damaged.
+    """
+    from rag_assets.training.pairs import judged_questions
+    from rag_assets.training.ranking import LEVELS, proof_of
+
+    ranking = learned_ranking(home, candidate)
+    base, corpus = knowledge_base(home, candidate), open_corpus(home, candidate)
+    notes = []
+    plain: dict[bool, list[Judged]] = {}
+
+    def judged(query_map: bool) -> "list[Judged]":
+        if query_map not in plain:
+            chosen = Ranking(ranking.weights, ranking.query_map if query_map else None)
+            plain[query_map] = judged_questions(base.variant(replace(base.options, ranking=chosen)), corpus, questions)
+        return plain[query_map]
+
+    def change(level: "Level", name: str) -> Proof:
+        learned = ranking.weights[LEVELS[level]].vector()
+        after = judged(query_map=True)
+        if name == MAP_ASSET:
+            return proof_of(judged(query_map=False), level, [learned] * len(after), after, [learned] * len(after))
+        shipped = SHIPPED[LEVELS[level]].vector()
+        return proof_of(after, level, [shipped] * len(after), after, [learned] * len(after))
+
+    for name, is_in_force in ((WEIGHTS_ASSET, ranking.weights != SHIPPED), (MAP_ASSET, ranking.query_map is not None)):
+        if not is_in_force or not any(each.is_measured for each in judged(query_map=True)):
+            continue
+        proofs = [change(level, name) for level in LEVELS]
+        if worse := [f"{each.measure} {shown(each.difference)}" for each in proofs if each.difference.high < 0]:
+            candidate = without(candidate, name)
+            notes.append(f"{name} is out of force, it is worse than what is shipped now: {', '.join(worse)}")
+    return candidate, "; ".join(notes)
+
+
+def _questions(home: "Home", snapshot: "Snapshot", options: TrainingOptions) -> "tuple[list[Question], set[str]]":
+    """What is learned from, and ids of the questions that may prove something."""
+    from rag_assets.training.pairs import further_questions
+
+    accepted = accepted_questions(options.questions or question_set(home))
+    feedback = feedback_file(home) if options.feedback else None
+    further = further_questions(open_corpus(home, snapshot), accepted, options.drafts, feedback)
+    return [*accepted, *further], {each.id for each in accepted}
+
+
+def _kept(
+    home: "Home",
+    name: str,
+    files: Mapping[str, bytes],
+    proof: Proof,
+    proofs: Mapping[str, Proof],
+    facts: Mapping[str, str],
+    question_count: int,
+    options: TrainingOptions,
+) -> Trained:
+    """Keep what was learned, and bring it into force where it may."""
+    if not files:
+        return Trained(name, None, proofs, f"nothing changes: {proof.reason}", None, facts, question_count)
+    with home.lock():
+        place = store_candidate(home.path, name, files, proof)
+        adopts = options.adopts and proof.is_better
+        version = adopt(home.snapshots, name, place).number if adopts else None
+        prune(home.path, home.snapshots, name)
+    became = f"in force in version {version}" if adopts else f"kept in {place}, not in force"
+    if proof.is_better and not options.adopts:
+        became += " (--no-adopt)"
+    return Trained(name, place, proofs, f"{became}: {proof.reason}", version, facts, question_count)

@@ -1,0 +1,86 @@
+"""Training on a knowledge base: by command and by Dagster, what comes into force, and what a changed one does to it."""
+
+import base64
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from click.testing import CliRunner, Result
+
+from rag_assets.cli import main
+from rag_assets.defs.code_location import build_definitions
+from rag_assets.defs.resources import HomeResource
+from rag_assets.defs.training import TRAINING_JOB
+from rag_assets.evaluation.questions import Evidence, Question, question_line
+from rag_assets.evaluation.statistics import Interval
+from rag_assets.pipeline.gate import Gate
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import knowledge_base
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.query.search.ranking_weights import SHIPPED, WEIGHTS_ASSET, Weights, weights_files
+from rag_assets.training.adoption import Proof, adopt, store_candidate
+
+WORDS = ("token", "backup", "invoice", "holiday", "printer", "parking", "visitor", "password", "laptop", "canteen")
+BETTER = Proof("passage R@5", Interval(0, 0, 0, 20), Interval(1, 1, 1, 20), Interval(1, 1, 1, 20), {}, True, "better")
+MISLEADING = {granularity: Weights(words=0, meaning=0, names=1) for granularity in SHIPPED}
+
+
+def run(home: Home, *arguments: object) -> Result:
+    result = CliRunner().invoke(main, ["--home", str(home.path), *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture
+def asked(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A small knowledge base with a question on each of its documents, whose names mislead."""
+    folder, path = Path(home.settings.sources[0]), tmp_path / "questions.jsonl"
+    questions = []
+    for number, word in enumerate(WORDS):
+        for kind in ("rule", "exception"):
+            document, other = f"{word} {kind}.md", WORDS[(number + 1) % len(WORDS)]
+            text = f"The {word} {kind} is number {number}."
+            (folder / f"{other} notes {kind}.md").write_text(f"# Notes\n\n{text}\n", encoding="utf-8")
+            evidence = (Evidence(f"{other} notes {kind}.md", quote=text),)
+            questions.append(Question(document, f"What is the {word} {kind}?", "en", kind, True, evidence))
+    path.write_text("".join(f"{question_line(each)}\n" for each in questions), encoding="utf-8")
+    monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
+    monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "fulltext")
+    run(home, "index", folder)
+    return Home(load_settings(home=home.path, sources=home.settings.sources))
+
+
+def signals_of(home: Home) -> tuple[str, ...]:
+    """The signals that a search weighs now."""
+    result = knowledge_base(home).search("the token rule", "weighted", 3)
+    (fused,) = (step for step in result.trace.steps if step.operation == "fuse")
+    return fused.texts
+
+
+def test_what_is_learned_is_proven_adopted_undone_and_given_up_where_it_no_longer_helps(asked: Home) -> None:
+    shipped = ("words", "meaning", "page")
+    assert signals_of(asked) == shipped
+    said = run(asked, "train", "ranking").output
+    assert "learned from 20 questions" in said
+    assert "not in force: passage: not better beyond the interval" in " ".join(said.split())
+    assert "as shipped" in run(asked, "train", "status").output
+    with dg.instance_for_test() as instance:
+        job = build_definitions(HomeResource(asked.settings)).resolve_job_def(TRAINING_JOB.name)
+        done = job.execute_in_process(instance=instance)
+        events = {each.asset_key.path[-1]: each for each in done.get_asset_materialization_events() if each.asset_key}
+    metadata = events[WEIGHTS_ASSET].step_materialization_data.materialization.metadata
+    assert events.keys() == {WEIGHTS_ASSET, "query_map"}
+    picture = base64.b64decode(str(metadata["picture"].value).partition("base64,")[2].rstrip(")")).decode()
+    assert picture.count("<circle") == 3
+
+    place = store_candidate(asked.path, WEIGHTS_ASSET, weights_files(MISLEADING), BETTER)
+    adopted = adopt(asked.snapshots, WEIGHTS_ASSET, place)
+    assert signals_of(asked) == ("names",)
+    gate = Gate(asked)
+    checked = gate.check(adopted, None)
+    assert checked.learned == {}
+    assert gate.verdict is not None
+    assert "ranking_weights is out of force, it is worse than what is shipped now" in str(gate.verdict)
+    said = run(asked, "train", "undo", "ranking").output
+    assert f"version {adopted.number + 1}: the shipped one is in force" in said
+    assert signals_of(asked) == shipped

@@ -1,0 +1,143 @@
+"""Learning weights and query maps, on made-up signals whose best weights are known."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rag_assets.contracts.errors import QueryError
+from rag_assets.evaluation.evidence import Level
+from rag_assets.evaluation.metrics import Piece
+from rag_assets.query.search.grouping import Granularity, grouped
+from rag_assets.query.search.index import Candidate
+from rag_assets.query.search.ranking_weights import SHIPPED, SIGNALS, Weights
+from rag_assets.training.pairs import Judged, document_folds
+from rag_assets.training.query_map import learned_map
+from rag_assets.training.ranking import fitted, learn_ranking, learned_weights, terms_of
+
+CANDIDATES = 30
+NAMES, WORDS = SIGNALS.index("names"), SIGNALS.index("words")
+
+
+def made_up(count: int, telling: Mapping[int, float], seed: int = 0, documents: int = 10_000) -> list[Judged]:
+    """Questions whose evidence is the candidate that some signals, at these weights, put first, but for noise."""
+    random = np.random.default_rng(seed)
+    found = []
+    for number in range(count):
+        signals = random.random((CANDIDATES, len(SIGNALS)))
+        score = sum(weight * signals[:, place] for place, weight in telling.items())
+        best = int(np.argmax(score + random.gumbel(0, 0.05, CANDIDATES)))
+        ids = tuple((f"d{row}", f"d{row}#1", f"d{row}#1.{number:03}") for row in range(CANDIDATES))
+        ways = {level: ((Piece(frozenset({ids[best][place]})),),) for place, level in enumerate(Level)}
+        documents_of = frozenset({f"d{random.integers(documents)}"})
+        found.append(Judged(f"q{number}", "fact", documents_of, ways, ids, signals))
+    return found
+
+
+def test_a_signal_that_tells_is_learned_and_proves_better() -> None:
+    judged = made_up(60, {WORDS: 1.0, NAMES: 2.0})
+    weights, _ = learned_weights(judged, Level.PASSAGE)
+    assert weights.names > 0.5 * weights.words
+    assert weights.names > 5 * max(weights.meaning, weights.page, weights.summary, weights.identifiers, weights.graph)
+    candidate = learn_ranking(judged)
+    assert candidate.proofs[Level.PASSAGE].is_better
+    assert candidate.proof.is_better
+    assert candidate.weights[Granularity.CHUNK].names > 0
+
+
+def test_a_known_weight_is_recovered() -> None:
+    judged = made_up(400, {WORDS: 1.0, NAMES: 0.7})
+    [weights] = fitted(terms_of(judged, Level.PASSAGE), SHIPPED[Granularity.CHUNK].vector(), [0.001])
+    assert weights[NAMES] / weights[WORDS] == pytest.approx(0.7, abs=0.1)
+    assert (weights >= 0).all()
+
+
+def test_the_slope_of_the_loss_is_its_derivative() -> None:
+    terms = terms_of(made_up(5, {WORDS: 1.0}), Level.PASSAGE)
+    weights = np.linspace(0.5, 2.0, len(SIGNALS))
+    _, slope = terms.loss_and_slope(weights)
+    for place in range(len(SIGNALS)):
+        step = np.eye(len(SIGNALS))[place] * 1e-5
+        change = terms.loss_and_slope(weights + step)[0] - terms.loss_and_slope(weights - step)[0]
+        assert slope[place] == pytest.approx(change / 2e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ten_questions_without_sense_change_little_and_are_not_adopted(seed: int) -> None:
+    judged = made_up(10, {}, seed)
+    weights, _ = learned_weights(judged, Level.PASSAGE)
+    shipped = SHIPPED[Granularity.CHUNK]
+    assert np.abs(weights.vector() - shipped.vector()).max() < 0.3
+    assert not learn_ranking(judged).proof.is_better
+
+
+def test_fewer_questions_than_can_be_parted_leave_the_shipped_weights() -> None:
+    assert learned_weights(made_up(7, {NAMES: 1.0}), Level.PASSAGE) == (SHIPPED[Granularity.CHUNK], math.inf)
+
+
+def test_questions_that_all_share_a_document_prove_nothing() -> None:
+    judged = made_up(30, {NAMES: 1.0}, documents=1)
+    assert learned_weights(judged, Level.PASSAGE) == (SHIPPED[Granularity.CHUNK], math.inf)
+    with pytest.raises(QueryError, match="all 30 questions share documents: none can be held out"):
+        learn_ranking(judged)
+
+
+def test_no_document_stands_in_two_folds() -> None:
+    judged = made_up(200, {}, documents=90)
+    folds = document_folds(judged, 5)
+    assert sorted(position for fold in folds for position in fold) == [*range(200)]
+    documents = [frozenset[str]().union(*(judged[position].documents for position in fold)) for fold in folds]
+    assert sum(map(len, documents)) == len(frozenset[str]().union(*documents))
+    assert document_folds(judged, 5) == folds
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_rankings_are_those_of_the_search(level: Level) -> None:
+    random = np.random.default_rng(3)
+    rows = sorted((f"d{random.integers(5)}", f"p{random.integers(3)}", number) for number in range(40))
+    ids = sorted(((d, f"{d}#{p}", f"{d}#{p}.{n:02}") for d, p, n in rows), key=lambda each: each[2])
+    weights = Weights(1.0, 0.5, 0.3, 0.2).vector()
+    signals = np.round(random.random((40, len(SIGNALS))), 1)  # with ties
+    judged = Judged("q", "", frozenset(), {}, tuple(ids), signals)
+    granularity = {Level.PASSAGE: "chunk", Level.PAGE: "page", Level.DOCUMENT: "document"}[level]
+    scores = (signals @ weights).tolist()
+    found = [Candidate(key, document, page, 0, score) for (document, page, key), score in zip(ids, scores, strict=True)]
+    found.sort(key=lambda each: (-each.score, each.key))
+    place = list(Level).index(level)
+    expected = [(each.document_id, each.page_id, each.key)[place] for each in grouped(found, granularity)[:10]]
+    assert [each[place] for each in judged.ranked(weights, level, 10)] == expected
+
+
+def test_a_query_map_learns_where_answers_lie() -> None:
+    random = np.random.default_rng(0)
+    judged = []
+    for each in made_up(80, {WORDS: 1.0}):
+        passages = random.normal(size=(CANDIDATES, 16))
+        passages[:, 0] = 0.0
+        [held] = each.holding(Level.PASSAGE)
+        passages[held, 0] = 2.0  # evidence differs by what no question says
+        passages /= np.linalg.norm(passages, axis=1, keepdims=True)
+        query = random.normal(size=16)
+        query[0] = 0.0
+        query[1] = 3.0  # what all questions share
+        query /= np.linalg.norm(query)
+        judged.append(replace(each, query=query.astype(np.float32), passages=passages.astype(np.float32)))
+    found, ridge = learned_map(judged)
+    assert found is not None
+    assert math.isfinite(ridge)
+    assert found.left.shape == (16, 16)
+    assert found.left.dtype == np.dtype(np.float32)
+    assert found.mapped(judged[0].query)[0] > 0.1
+    assert np.linalg.norm(found.mapped(judged[0].query)) == pytest.approx(1, abs=1e-5)
+
+
+def test_questions_that_teach_nothing_make_no_map() -> None:
+    random = np.random.default_rng(0)
+    judged = []
+    for each in made_up(40, {}):
+        vectors = random.normal(size=(CANDIDATES + 1, 16)).astype(np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        judged.append(replace(each, query=vectors[0], passages=vectors[1:]))
+    assert learned_map(judged)[0] is None
