@@ -19,6 +19,7 @@ _OBSERVED_SECONDS = 30
     name=REWRITER_MODEL,
     group_name=TRAINING_GROUP,
     kinds={"torch"},
+    owners=["team:rag_assets"],
     code_version=__version__,
     description="A model trained to rewrite questions for this collection; in force only where it proves better.",
 )
@@ -56,6 +57,6 @@ def rewriter_model(
 
 REWRITER_JOB = dg.define_asset_job(
     "train_rewriter",
-    selection=dg.AssetSelection.groups(TRAINING_GROUP),
+    selection=dg.AssetSelection.assets(rewriter_model),
     description="Trains the rewriter by the accepted questions; adopted only where it proves better.",
 )

@@ -21,7 +21,7 @@ _SPAN = 0.2  # of the measure, to either side, that the picture shows
 @dg.asset(
     deps=["snapshot"],
     group_name=TRAINING_GROUP,
-    kinds={"parquet"},
+    kinds={"json"},
     owners=["team:rag_assets"],
     code_version=__version__,
     description="Weights of the default search, learned from accepted questions; in force where they prove better.",
@@ -34,7 +34,7 @@ def ranking_weights(home: dg.ResourceParam[HomeResource], progress: dg.ResourceP
 @dg.asset(
     deps=["snapshot", ranking_weights],
     group_name=TRAINING_GROUP,
-    kinds={"parquet"},
+    kinds={"json"},
     owners=["team:rag_assets"],
     code_version=__version__,
     description="A map of query vectors, learned from accepted questions; in force where it proves better.",
