@@ -3,7 +3,9 @@
 ```
 passages ──► nothing found ──────────────────────────► not in the documents
     │
-    ├──► no language model, or it failed ────────────► quotes             (extracts)
+    ├──► no language model, or it failed
+    │        ├──► asks about documents as a whole ───► overview           (overview)
+    │        └──► any other question ────────────────► quotes             (extracts)
     ├──► meta_knowledge: records of questions ───┐
     ├──► graph_local: passages and neighbourhood ├───► reader ──► checks   (reader, checking)
     ├──► any other mode: passages ───────────────┘
@@ -15,7 +17,7 @@ What stays out: how passages are found (`rag_assets.query.search.modes`).
 """
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
@@ -36,6 +38,7 @@ from rag_assets.query.ask.extracts import Ask, Similarity, asks_for_several, ext
 from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
+from rag_assets.query.ask.overview import Overview, opening, overview, scope_of
 from rag_assets.query.ask.quotes import Meaning
 from rag_assets.query.ask.reader import (
     Question,
@@ -55,7 +58,8 @@ from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.modes import SearchParameters
 from rag_assets.query.search.passages import both
 from rag_assets.query.search.request import Indexes, RetrievalRequest
-from rag_assets.query.search.rewriting_rules import referred
+from rag_assets.query.search.rewriting_rules import referred, refers_back, with_history
+from rag_assets.query.search.whole import is_on_the_whole
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.vectors.store import sql_in
 from rag_assets.text.language import prompt_language
@@ -101,12 +105,15 @@ class _AnswerParts:
         sources: What was given to answer it.
         removed: Citations that were taken out.
         near: Whether the sentences are only near to the question, and no answer.
+        opening: What stands above them where no model wrote them; all that is said where there are none. Empty for
+            that of quotes.
     """
 
     sentences: tuple[Sentence, ...]
     sources: tuple[Source, ...]
     removed: int = 0
     near: bool = False
+    opening: str = ""
 
 
 _Writing = Generator[TextPiece, None, _AnswerParts]
@@ -167,7 +174,7 @@ class Asking:
                 model, failure = None, str(error)
                 trace.add("answer", time.perf_counter(), 0, texts=(f"failed: {failure}",))
         if model is None:
-            parts = self._quoted(retrieval, trace)
+            parts = self._overview(retrieval, trace) or self._quoted(retrieval, trace)
         answer = _answer(retrieval, parts, model, failure, trace)
         text = "".join(pieces)
         if live and answer.text != text and answer.text.startswith(text):
@@ -180,6 +187,33 @@ class Asking:
         if retrieval.parameters.retriever == TEXT_MAP_REDUCE_MODE:
             return self._from_all(retrieval, model, trace, live=live)
         return self._from_passages(retrieval, model, trace, live=live)
+
+    def _overview(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts | None:
+        """What documents are about as a whole; None where that is not asked, or nothing is known of them."""
+        question, history = retrieval.question, retrieval.parameters.history
+        if self.stored is None or not is_on_the_whole(question):
+            return None
+        began = time.perf_counter()
+        chunks = self.indexes.chunks
+        where = retrieval.request.filters.to_sql(chunks.columns)
+        allowed = {each.document_id for each in chunks.listed(where, trace)} if where else None
+        resolved = with_history(question, history) if history and refers_back(question) else question
+        scope = scope_of(resolved, self.stored, allowed)
+        if scope is None:
+            return None
+
+        def passages(named: Collection[str], read: Collection[str]) -> tuple[Hit, ...]:
+            condition = both(sql_in("document_id", sorted({*named, *read})), where)
+            every = sorted(chunks.listed(condition, trace), key=lambda each: (each.document_id, _place(each)))
+            first = {each.document_id: each.key for each in reversed(every)}
+            wanted = [each for each in every if each.document_id in read or first[each.document_id] == each.key]
+            return self.hits_of(wanted, trace)
+
+        found: Overview = overview(scope, retrieval.language, self.stored, passages)
+        trace.add("overview", began, len(scope.rows), texts=(f"documents {len(scope.rows)}",))
+        if not found.sentences and not found.text:
+            return None
+        return _AnswerParts(found.sentences, found.sources, opening=found.text or opening(retrieval.language))
 
     def _quoted(self, retrieval: Retrieval, trace: TraceRecorder) -> _AnswerParts:
         """What the passages state that answers the question, part by part where it asks for several things."""
@@ -325,6 +359,12 @@ class Asking:
         return _AnswerParts(plain_sentences(sentences, sources), tuple(sources), removed)
 
 
+def _place(passage: Candidate) -> tuple[int, int]:
+    """Page of a passage, and its place there."""
+    page = (passage.page_id or "").rpartition("#")[2]
+    return int(page) if page.isdecimal() else 0, position(passage.key)
+
+
 def _in_turn(*rankings: Sequence[Hit]) -> tuple[Hit, ...]:
     """Passages of several rankings, the first of each, then the second, as many as the longest has."""
     if len(rankings) == 1:
@@ -351,9 +391,9 @@ def _answer(
 ) -> Answer:
     language = retrieval.language
     if not parts.sentences:
-        text = NOT_FOUND[language]
+        text = parts.opening or NOT_FOUND[language]
     elif model is None:
-        text = listed(parts.sentences, language, answered=not parts.near)
+        text = listed(parts.sentences, language, answered=not parts.near, opening=parts.opening)
     elif retrieval.parameters.retriever == GRAPH_GLOBAL_MODE:
         text = rendered(parts.sentences)  # which sum up in words of their own
     else:

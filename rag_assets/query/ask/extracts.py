@@ -214,11 +214,11 @@ def quote_for(text: str, source: Source) -> str:
     return cut(best.statement.text) if best is not None and asked.share(best.own) > 0 else ""
 
 
-def listed(sentences: Sequence[Sentence], language: str, *, answered: bool) -> str:
+def listed(sentences: Sequence[Sentence], language: str, *, answered: bool, opening: str = "") -> str:
     """The text of the answer: what it is, and the quotes with the numbers of their sources, one a line."""
-    opening = OPENING if answered else NEAREST
+    openings = OPENING if answered else NEAREST
     lines = [f"- {each.text} {''.join(f'[{citation.number}]' for citation in each.citations)}" for each in sentences]
-    return "\n".join([opening.get(language, opening["en"]), *lines])
+    return "\n".join([opening or openings.get(language, openings["en"]), *lines])
 
 
 def _candidates(source: Source) -> list[_Candidate]:

@@ -2,7 +2,7 @@
 
 | rule | fits | mode |
 | --- | --- | --- |
-| the whole | asks what all documents have in common, or about everything there is | `graph_global` |
+| the whole | is about documents as a whole (`rag_assets.query.search.whole`) | `graph_global` |
 | several things | joins things, names two entities of the graph, or goes on from one by a relation | `graph_local` |
 | any other | | `weighted` |
 
@@ -26,29 +26,10 @@ from rag_assets.query.search.modes import SearchParameters
 from rag_assets.query.search.passage_graph import named_entities
 from rag_assets.query.search.request import Indexes
 from rag_assets.query.search.rewriting_rules import refers_back, with_history
+from rag_assets.query.search.whole import is_on_the_whole
 
 _READ_CHARS = 1000  # of a longer text the beginning is judged
 
-_ALL_DOCUMENTS = re.compile(
-    # a word of its own, not the beginning of one such as 全体会議
-    r"(?:全体|全般)(?:的|(?![一-龠々ァ-ヶー])|(?=テーマ|トピック|論点|傾向|特徴|要約|概要|概観|一覧))|全文書|全資料|(?:全て|すべて|全部|あらゆる|各)の?(?:文書|資料|仕様|設計書|ファイル|ドキュメント|規程|報告書)"
-    r"|(?:文書|資料|設計書|仕様書|ドキュメント)群"
-    r"|\b(?:all|every|entire|whole|across|throughout)\s(?:of\s)?(?:the\s|these\s|our\s|your\s)?"
-    r"(?:documents?|files?|collection|corpus|data\s?set|knowledge\sbase|spec(?:ification)?s?|materials?|texts?|records?|reports?)\b"
-    r"|\b(?:overall|as\sa\swhole|in\sgeneral|in\stotal)\b",
-    re.IGNORECASE,
-)
-_SURVEY = re.compile(
-    r"テーマ|話題|トピック|論点|傾向|特徴|共通|要約|まとめ|概要|概観|一覧|列挙|何が書|どんな内容|どのような内容"
-    r"|\b(?:themes?|topics?|trends?|patterns?|features?|summar(?:y|ies|i[sz]e)|overview|outline|list|takeaways?|in\scommon"
-    r"|what\s(?:is|are).{0,40}\babout)\b",
-    re.IGNORECASE,
-)
-_MAIN_THEMES = re.compile(
-    r"(?:主な|主要な|おもな|全体的な|中心的な|繰り返し現れる)(?:テーマ|話題|トピック|論点|傾向)"
-    r"|\b(?:main|major|key|overall|common|central|recurring|top)\s(?:themes?|topics?|trends?|patterns?)\b",
-    re.IGNORECASE,
-)
 _JOINED = re.compile(
     r"との(?:関係|関連|つながり|違い)|の間の|両方|双方|どちらも|共通点"
     r"|\b(?:both|between)\b.+\band\b|\b(?:related\sto|relationship|in\scommon|the\ssame\s.+\sas)\b",
@@ -144,11 +125,6 @@ def _filled(index: Index | None) -> bool:
     return index is not None and index.row_count > 0
 
 
-def _is_on_the_whole(asked: _Question) -> bool:
-    everything = _ALL_DOCUMENTS.search(asked.text) and _SURVEY.search(asked.text)
-    return bool(everything or _MAIN_THEMES.search(asked.text))
-
-
 def _names_several(asked: _Question) -> bool:
     """Whether it joins things, names two entities of the graph, or one and a relation that leads on from it."""
     if _JOINED.search(asked.text):
@@ -161,7 +137,7 @@ def _names_several(asked: _Question) -> bool:
 
 
 _RULES = (
-    _Rule("the whole", GRAPH_GLOBAL_MODE, _is_on_the_whole),
+    _Rule("the whole", GRAPH_GLOBAL_MODE, lambda asked: is_on_the_whole(asked.text)),
     _Rule("several things", GRAPH_LOCAL_MODE, _names_several),
     _Rule("any other", WEIGHTED_MODE, lambda _: True),
 )

@@ -1,0 +1,125 @@
+"""Questions about documents as a whole: which ones are, and what is said to them without a language model."""
+
+from pathlib import Path
+
+import pytest
+
+from rag_assets.contracts.ports import Turn
+from rag_assets.contracts.tables import DOCUMENTS
+from rag_assets.evaluation.evidence import Corpus
+from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.opening import knowledge_base
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.query import Answer, Filters, KnowledgeBase
+from rag_assets.query.ask.quotes import stands_in
+from rag_assets.query.search.whole import is_on_the_whole
+
+MOST_CHARS = 1200
+
+
+@pytest.fixture(scope="module")
+def sample(sample_home: Path) -> KnowledgeBase:
+    return knowledge_base(Home(load_settings(home=sample_home)))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "この資料群の主なテーマは何ですか",
+        "これらの文書は何についてのものですか",
+        "設計書フォルダには何がありますか",
+        "ここにある資料の概要を教えてください",
+        "どんな文書が登録されていますか",
+        "議事録一式をまとめて要約してください",
+        "What are these documents about?",
+        "Give me an overview of the collection",
+        "Summarize the files in the folder specs",
+        "What is in the specs folder?",
+        "What kinds of documents are there?",
+    ],
+)
+def test_questions_about_the_whole(question: str) -> None:
+    assert is_on_the_whole(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "機能B10103の概要は何ですか",
+        "顧客登録の処理の概要を教えてください",
+        "この設計書の版は何ですか",
+        "添付ファイルはどのフォルダに保存しますか",
+        "エラーコードの一覧はどこにありますか",
+        "必要な書類は何ですか",
+        "全体会議の議事録の要約",
+        "What is the overview of function B10103?",
+        "Which documents must be attached to the application?",
+        "What is the default folder of the log files?",
+        "What is this error about?",
+    ],
+)
+def test_questions_about_a_fact(question: str) -> None:
+    assert not is_on_the_whole(question)
+
+
+def holds(answer: Answer) -> None:
+    """Every sentence of an answer has citations, and each of them stands in its source."""
+    texts = {source.number: source.text for source in answer.sources}
+    assert answer.sentences
+    assert all(sentence.citations for sentence in answer.sentences)
+    for citation in (each for sentence in answer.sentences for each in sentence.citations):
+        assert citation.supported
+        assert stands_in(citation.quote, texts[citation.number])
+
+
+@pytest.mark.parametrize(
+    ("question", "opening"),
+    [
+        ("この資料群の主なテーマは何ですか", "資料の概要:"),
+        ("What are these documents about?", "Overview of the documents:"),
+    ],
+)
+def test_all_documents_are_counted_and_told_of(
+    sample: KnowledgeBase, corpus: Corpus, question: str, opening: str
+) -> None:
+    answer = sample.ask(question)
+    assert answer.answered
+    assert answer.text.startswith(f"{opening}\n")
+    assert len(answer.text) <= MOST_CHARS
+    holds(answer)
+    documents = corpus.stored.read(DOCUMENTS, ["status"])["status"].to_pylist()
+    assert str(documents.count("parsed")) in answer.sentences[0].text
+    assert sample.ask(question).text == answer.text
+
+
+def test_a_folder_is_told_of_alone(sample: KnowledgeBase) -> None:
+    answer = sample.ask("設計書フォルダには何がありますか")
+    holds(answer)
+    assert answer.answered
+    assert all("/設計書/" in source.document_id for source in answer.sources)
+
+
+def test_a_folder_that_is_not_there_is_said(sample: KnowledgeBase) -> None:
+    for question, said in (
+        ("フォルダ「経理」には何がありますか", "「経理」というフォルダーはありません"),
+        ("What is in the folder accounting?", "There is no folder “accounting”"),
+    ):
+        answer = sample.ask(question)
+        assert not answer.answered
+        assert answer.text.startswith(said)
+        assert "設計書" in answer.text
+        assert not answer.sentences
+
+
+def test_filters_and_the_conversation_narrow_the_whole(sample: KnowledgeBase) -> None:
+    answer = sample.ask("この資料群の主なテーマは何ですか", filters=Filters(format=("pdf",)))
+    holds(answer)
+    assert {Path(source.document_id).suffix for source in answer.sources} == {".pdf"}
+    history = (Turn("設計書フォルダには何がありますか", "17 件"),)
+    follow_up = sample.ask("それらの文書の概要を教えて。これらの資料は何についてですか", history=history)
+    assert all("/設計書/" in source.document_id for source in follow_up.sources)
+
+
+def test_documents_that_nothing_is_known_of_are_not_made_up(sample: KnowledgeBase) -> None:
+    answer = sample.ask("What are the main themes of the Shakespeare sonnets?")
+    assert not answer.text.startswith("Overview")
