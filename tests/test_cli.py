@@ -108,7 +108,12 @@ def test_ask_prints_the_documented_json(knowledge_base: tuple[Path, Path], tmp_p
     assert found.keys() >= {"question", "mode", "answer", "sentences", "sources", "trace"}
     assert (found["question"], found["mode"]) == ("それは何秒ですか", "rewrite+fulltext")
     assert found["sentences"][0].keys() >= {"text", "citations"}
-    assert found["sentences"][0]["citations"][0] == {"number": 1, "quote": ANY, "supported": True}
+    assert found["sentences"][0]["citations"][0] == {
+        "number": 1,
+        "quote": ANY,
+        "supported": True,
+        "unchecked": False,
+    }
     assert found["sources"][0]["document_id"] == "specs/token.md"
     assert found["sources"][0]["citation"]["link"].startswith("/pages/specs/token.md?page=1")
     history.write_text("[1]\n", encoding="utf-8")

@@ -183,6 +183,8 @@ def database_problem(path: Path, *, thorough: bool = True) -> str | None:
     Raises:
         StoreError: It cannot be looked at now: it is locked, its permissions forbid it, or the disk fails.
     """
+    if path.is_dir():
+        return "a folder stands in its place"
     if not path.stat().st_size:
         return "it is empty"
     check = "integrity_check" if thorough else "quick_check"

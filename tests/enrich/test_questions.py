@@ -123,6 +123,13 @@ def test_labels_become_questions() -> None:
         ),
         ("これとは異なる方法もあるので注意が必要である。", None, None),
         ("詳細は次の通りである。", None, None),
+        (
+            "田中：ゲートシステムとは、車両のナンバーを読み取る装置である。",
+            "ゲートシステムとは何ですか。",
+            "ゲートシステムとは、車両のナンバーを読み取る装置である。",
+        ),
+        ("今日は、新しい倉庫システムについての打ち合わせです。", None, None),
+        ("私たちは、お客様の声を大切にしている会社です。", None, None),
     ],
 )
 def test_japanese_sentences(sentence: str, question: str | None, answer: str | None) -> None:
@@ -144,6 +151,14 @@ def test_japanese_sentences(sentence: str, question: str | None, answer: str | N
         ("The main reason is the poor quality of the paper.", None),
         ("If it is empty, the scanner stops at once.", None),
         ("The steps are as follows below.", None),
+        ("Today we are an open company with many people in it.", None),
+        ("Yesterday everyone was 12 years older than before.", None),
+        ("The growth numbers we are posting are with all of that in place.", None),
+        ("Overall what we see is the increasing competitiveness of our products.", None),
+        ("To your point, the margin of the cloud is what we look at.", None),
+        ("When I look at the cloud opportunities, we think of healthcare.", None),
+        ("Customers are building intelligent applications on the cloud.", None),
+        ("People are the heart of this company and of its products.", None),
     ],
 )
 def test_english_sentences(sentence: str, question: str | None) -> None:
@@ -221,6 +236,14 @@ def test_what_a_document_is_about_is_a_sentence_of_its_content() -> None:
     pages = [page(header, drawn), guide, cover]
     passages = [Passage(f"d#{p.number}.0", f"d#{p.number}", p.number, (0, 1), p.blocks[0].text, "ja") for p in pages]
     assert extract_questions("x/メール一覧.xlsx", "メール一覧", "ja", pages, passages, 2) == []
+
+
+def test_nobody_asks_what_a_talk_or_a_file_without_a_name_is_about() -> None:
+    said = "The new warehouse system counts every pallet at the gate."
+    talk = page(*(Block(BlockKind.PARAGRAPH, f"{who}: {said}") for who in ("Interviewer", "Tanaka", "Mary Ann")))
+    for pages, name in (([talk], "warehouse talk.txt"), ([prose(said)], "a.txt")):
+        passages = [Passage("d#1.0", "d#1", 1, tuple(range(3)), talk.blocks[0].text, "en")]
+        assert extract_questions(f"x/{name}", "", "en", pages, passages, 3) == []
 
 
 def test_sections_on_how_a_form_is_filled_in_are_passed_over() -> None:

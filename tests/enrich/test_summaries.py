@@ -98,7 +98,9 @@ def test_a_summary_is_never_longer_than_asked(chars: int) -> None:
 
 def test_one_long_sentence_is_cut_rather_than_lost() -> None:
     long = Page(1, PageKind.BODY, (Block(BlockKind.PARAGRAPH, "語" * 500),))
-    assert summarize_page(long, "", 200) == "語" * 200
+    assert summarize_page(long, "", 200) == "語" * 199 + "…"
+    clauses = Page(1, PageKind.BODY, (Block(BlockKind.PARAGRAPH, "The scanner stops where the tray is empty, " * 9),))
+    assert summarize_page(clauses, "", 70) == "The scanner stops where the tray is empty…"
 
 
 def test_terms_are_words_and_bigrams() -> None:

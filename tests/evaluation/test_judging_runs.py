@@ -31,7 +31,7 @@ from rag_assets.text.language import detect_language
 QUESTIONS = (
     Question("returns", "What is the return policy?", "en", "rule", answer_contains=(("30 days",),)),
     Question("duplicate", "顧客登録で顧客名が重複したときのHTTPステータスコードは？", "ja", "rule"),
-    Question("all", "What are these documents about?", "en", "global"),
+    Question("sales", "Which sales values of pesticides are listed?", "en", "list"),
     Question("weather", "明日の大阪の天気予報は？", "ja", "unanswerable", answerable=False),
 )
 TWO_PAIRS = [each for each in labelled_pairs() if each.id in {"en06", "ja01"}]
@@ -47,7 +47,7 @@ def judge(asked: str, body: dict[str, Any]) -> Any:
     if names == {"claims"}:
         return {"claims": re.findall(r"[^.。、,\s]{2,}", texts[0][2])[:20]}
     if names == {"sentences"}:
-        count = len(re.findall(r"^\d+\. ", asked, re.MULTILINE))
+        count = len(re.findall(r"^\d+\. ", asked.rpartition("<sentences-")[2], re.MULTILINE))
         return {"sentences": [{"sentence": n + 1, "reason": "so", "supported": True} for n in range(count)]}
     return {name: {"justification": "by length", "grade": min(100, lengths[0])} for name in names}
 

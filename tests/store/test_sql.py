@@ -16,9 +16,10 @@ from rag_assets.store.lake import Lake
 from rag_assets.store.queries import read_queries, sql_folder
 
 VIEWS = read_queries(sql_folder())
-# on a sample without failures, language model and entity graph
+# on a sample without failures, language model, entity graph and evaluations
 EMPTY = {
     *("failures_by_cause", "model_costs", "cost_by_document", "model_failures"),
+    *("evaluation_history", "evaluation_values", "evaluation_version_changes"),
     *("entity_pages", "co_mentions", "community_tree", "reports_by_rating", "orphan_entities"),
 }
 

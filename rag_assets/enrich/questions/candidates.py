@@ -20,6 +20,7 @@ from rag_assets.enrich.questions.phrases import (
     Japanese,
     Writer,
     document_subject,
+    is_placeholder,
 )
 from rag_assets.enrich.questions.rows import (
     KEY_CHARS,
@@ -149,7 +150,8 @@ def document_candidate(
             plain_heading(block.text) for page in pages for block in page.blocks if block.kind is BlockKind.HEADING
         ]
         topic = next((name for name in names if 2 <= len(name) <= 2 * SUBJECT_CHARS and not is_data(name)), "")
-        topic = topic or PurePosixPath(document_id).stem
+        stem = PurePosixPath(document_id).stem
+        topic = topic or ("" if is_placeholder(stem) else stem)
     writer = Japanese(topic, kind) if language == "ja" else English(topic)
     question = writer.document()
     made = Candidate(CandidateKind.DOCUMENT, question, answer, *place, (quote,), topic)

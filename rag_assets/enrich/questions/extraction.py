@@ -41,6 +41,9 @@ METHOD = "extractive"
 
 _MOST_CANDIDATES = 300
 _MOST_UNITS = 4000
+_TURN = re.compile(r"[^\s:：。、]{1,20}(?: [^\s:：]{1,20}){0,2}[:：]")  # who speaks
+_LEAST_TURNS = 3
+_TALK_SHARE = 0.3  # of the lines of a document that turns begin
 _GRADE_WEIGHT, _CENTRALITY_WEIGHT = 0.7, 0.3
 _LIKENESS, _SAME_PAGE, _SAME_KIND = 0.6, 0.12, 0.06
 _KINDS = {
@@ -142,16 +145,22 @@ def extract_questions(
         The pairs in reading order, each citing a passage that holds the answer; fewer where there is less to ask about.
     """
     units = _units(pages)
+    lines = _lines(pages, language, common)
+    is_talk = _is_talk([line for _, line in lines])
     found = _unambiguous(candidates(document_id, title, pages, language, common))
+    if is_talk:  # who speaks is no label of what is said
+        found = [
+            each for each in found if each.kind is not CandidateKind.PAIR or not is_sentence(each.answer, language)
+        ]
     places = _PassageFinder(passages)
     cited = [(each, place) for each in found if (place := places.find(each)) is not None]
     frequency = Counter(term for unit in units for term in set(terms(unit)))
     graded = [(each, place, grade(each, frequency, len(units))) for each, place in cited]
     graded = _shortened(graded)
     chosen = _choose(graded, count)
-    if len(chosen) < min(2, count) and (whole := _whole(document_id, title, language, pages, common)) is not None:
-        place = places.find(whole)
-        if place is not None:
+    if len(chosen) < min(2, count) and not is_talk:
+        whole = _whole(document_id, title, language, pages, lines)
+        if whole is not None and (place := places.find(whole)) is not None:
             chosen.append((whole, place, grade(whole, frequency, len(units))))
     chosen.sort(key=lambda item: (item[0].page_number, item[0].block_index, item[0].question))
     return [Pair(each.question, each.answer, (place,), score) for each, place, score in chosen]
@@ -250,20 +259,34 @@ class _PassageFinder:
         return None
 
 
-def _whole(
-    document_id: str, title: str, language: str, pages: Sequence[Page], common: Container[str]
-) -> Candidate | None:
-    """What the document is about, answered by its most central sentence, where sentences are most of its text."""
-    content = [page for page in pages if is_content(page)]
-    lines = [
+_Line = tuple[tuple[int, int], str]  # page and block, and a sentence
+
+
+def _lines(pages: Sequence[Page], language: str, common: Container[str]) -> list[_Line]:
+    """The whole sentences of a document that say something by themselves."""
+    return [
         ((page.number, index), line)
-        for page in content
+        for page in pages
+        if is_content(page)
         for index, block in enumerate(page.blocks)
         if block.kind in (BlockKind.PARAGRAPH, BlockKind.LIST_ITEM)
         for line in map(one_line, sentences(joined(without_common(block, common).text, language), language))
         if is_sentence(line, language) and not is_hollow(line)
     ]
-    whole = sum(len(block.text) for page in content for block in page.blocks if block.kind is not BlockKind.HEADER)
+
+
+def _is_talk(lines: Sequence[str]) -> bool:
+    """Whether turns of speakers make up a document."""
+    turns = sum(_TURN.match(line) is not None for line in lines)
+    return turns >= _LEAST_TURNS and turns >= _TALK_SHARE * len(lines)
+
+
+def _whole(
+    document_id: str, title: str, language: str, pages: Sequence[Page], lines: Sequence[_Line]
+) -> Candidate | None:
+    """What the document is about, answered by its most central sentence, where sentences are most of its text."""
+    blocks = [block for page in pages if is_content(page) for block in page.blocks]
+    whole = sum(len(block.text) for block in blocks if block.kind is not BlockKind.HEADER)
     if not lines or 2 * sum(len(line) for _, line in lines) < whole:
         return None
     lines = lines[:_MOST_CANDIDATES]

@@ -29,6 +29,11 @@ class CandidateKind(StrEnum):
     DOCUMENT = "document"
 
 
+def is_placeholder(name: str) -> bool:
+    """Whether the name of a file or a part of it says nothing of what it holds, as `a1` and `report`."""
+    return _PLACEHOLDER.match(name) is not None
+
+
 def document_subject(document_id: str, title: str, language: str) -> tuple[str, str]:
     """What a document is about, and what kind of document it calls itself, from its title.
 
@@ -48,7 +53,7 @@ def document_subject(document_id: str, title: str, language: str) -> tuple[str, 
         return (spaced if len(spaced) <= 2 * SUBJECT_CHARS and " " in spaced else ""), ""
     parts = [part.strip() for part in re.split(r"[_＿]", name) if part.strip()]
     kinds = [part for part in parts if _DOCUMENT_TYPE.search(part)]
-    topics = [part for part in parts if part not in kinds and not _PLACEHOLDER.match(part) and LETTER.search(part)]
+    topics = [part for part in parts if part not in kinds and not is_placeholder(part) and LETTER.search(part)]
     kind = kinds[0] if kinds and len(kinds[0]) <= SUBJECT_CHARS else ""
     topic = topics[-1] if topics and 2 <= len(topics[-1]) <= SUBJECT_CHARS else ""
     return topic, kind
@@ -184,6 +189,6 @@ def lowered(name: str) -> str:
     if words[0] in {"The", "A", "An"}:
         return " ".join([words[0].lower(), *words[1:]])
     capitals = sum(word[:1].isupper() for word in words)
-    if words[0].istitle() and capitals == 1:
+    if words[0].istitle() and capitals == 1 and not any(character.isdigit() for character in name):
         return name[0].lower() + name[1:]
     return name

@@ -42,8 +42,12 @@ _JA_TOPIC = re.compile(
     rf"^(?:・|※|■|また、|なお、)?(?P<name>{_JA_TERM})は、(?P<body>.{{8,}}(?:である|です|とする|とします|こと|をいう|を表す|を示す|を指す))。?$"
 )
 _JA_POINTING = re.compile(
-    r"^(?:この|その|これ|それ|上記|下記|以下|本|同(?!じ)|当該|左記|右記|次|前)|^(?:もの|こと|ため|場合|とき|これら)$|など$|(?:について|に対して|において|に関して|によって|として)$|[をにでへとはがもの]$|^(?:重要|必要|可能|注意)"
+    r"^(?:この|その|これ|それ|上記|下記|以下|本|同(?!じ)|当該|左記|右記|次|前|こちら|そちら|ここ|そこ|あそこ)|^(?:今[日回年月週朝夜後]?|昨[日年]|明日|最近|最初|最後|実際|実)$"
+    r"|^(?:私|僕|俺|我々|あなた|貴方|君|彼|彼女|皆|皆さん|皆様|みんな|みなさん|誰|何|自分)(?:たち|達|ら|方)?$|^(?:もの|こと|ため|場合|とき|これら)$|など$|(?:について|に対して|において|に関して|によって|として)$|[をにでへとはがもの]$|^(?:重要|必要|可能|注意)"
 )
+
+
+_JA_LABEL = re.compile(r"^[^\s:：。、「」]{1,12}[:：]\s*")  # who speaks, or 備考 and the like
 
 
 def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
@@ -53,6 +57,7 @@ def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
         sentence: A whole sentence.
         place: What its section is about, to be followed by で; may be empty.
     """
+    sentence = _JA_LABEL.sub("", sentence)
     if match := _JA_DEFINITION.match(sentence):
         name = match["name"].strip("「」『』・※")
         if _can_be_name(name) and not re.match(r"(?:異なる|違う|別|言え|いえ|限ら|なら|し|思)", match["body"]):
@@ -92,7 +97,7 @@ _EN_TERM = r"(?:(?:The|A|An)\s+)?[A-Z][\w'’/-]*(?:\s+(?:of|for|and|the|in|to|o
 _EN_DEFINITION = re.compile(
     rf"^(?P<name>{_EN_TERM})\s+"
     r"(?P<verb>is|are|refers to|refer to|means|denotes|is defined as|are defined as|stands for)\s+"
-    r"(?P<body>(?:a|an|the|any|one of|[a-z]+ing)\s.{12,})$"
+    r"(?P<body>(?:a|an|the|any|one of|(?<!is )(?<!are )[a-z]+ing)\s.{12,})$"
 )
 _EN_CALLED = re.compile(
     r"^(?P<body>.{12,160}?)\s+(?:is|are)\s+(?:called|known as|referred to as|termed)\s+"
@@ -103,7 +108,8 @@ _EN_CONDITION = re.compile(
 )
 _EN_PURPOSE = re.compile(
     r"^(?:In order to|To)\s+(?P<what>"
-    r"(?!(?:illustrate|summarize|conclude|see|understand|begin|be|the|an?|this|that|our|my|date|some)\b)"
+    r"(?!(?:illustrate|summarize|conclude|see|understand|begin|be|the|an?|this|that|our|my|date|some|your|their|his|her|its"
+    r"|you|us|me|one|all|every|many|most)\b)"
     r"[a-z][^,.;]{6,80}),\s+(?P<how>.{10,})$"
 )
 _EN_VERB = re.compile(
@@ -122,8 +128,17 @@ _EN_POINTING = re.compile(  # words that begin what points elsewhere, or no name
     r"|Although|Because|However|Moreover|Also|Therefore|Thus|Then|Note|Figure|Fig|Table|Section|Chapter|Appendix|And|But"
     r"|Or|For|In|On|At|By|As|To|From|With|Since|Given|Consider|Suppose|Assume|Assuming|Recall|Unlike|Like|First|Second"
     r"|Third|Finally|Where|How|Why|Most|Many|Several|Only|Even|Any|No|Not|Every|Once|Unless|After|Before|Additionally"
-    r"|Furthermore|Similarly|Please|Let)\b",
+    r"|Furthermore|Similarly|Please|Let|Today|Yesterday|Tomorrow|Tonight|Now|Right|Well|So|Just|Yes|Yeah|Okay|OK|Oh|Um"
+    r"|Uh|Hey|Hi|Hello|Thanks|Actually|Basically|Honestly|Obviously|Maybe|Perhaps|Probably|Sometimes|Always|Never|Again"
+    r"|Already|Soon|Later|Currently|Recently|Often|Usually)\b",
     re.IGNORECASE,
+)
+_EN_SPEAKER = re.compile(
+    r"\b(?:I(?=['’\s])|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?)\b|\b(?:just|look at|talk about|think about)\b|\bthat$"
+)
+_EN_PERSON = re.compile(  # who speaks and is spoken to: a sentence of a talk, not about something; "Part I" is a name
+    r"\b(?:I(?=['’\s])|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Yy]ou|[Yy]ours?|that|which|who|what|why|how"
+    r"|(?:[Ee]very|[Ss]ome|[Aa]ny|[Nn]o)(?:one|body|thing))\b|ly$"
 )
 
 
@@ -138,7 +153,9 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
     if (match := _EN_PURPOSE.match(sentence)) is not None:
         yield Asked(CandidateKind.CONDITION, f"How do you {match['what']}?", sentence, match["what"])
         return
-    if (match := _EN_CONDITION.match(sentence)) and not _EN_ANAPHORA.search(match["when"]):
+    if (match := _EN_CONDITION.match(sentence)) and not (
+        _EN_ANAPHORA.search(match["when"]) or _EN_SPEAKER.search(match["when"])
+    ):
         if len(match["when"].split()) < 3:
             return
         question = f"What happens {match['word'].lower()} {match['when']}?"
@@ -147,6 +164,8 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
     for pattern in (_EN_DEFINITION, _EN_AMOUNT, _EN_VERB):
         if not (match := pattern.match(sentence)) or not _can_be_term(match["name"]):
             continue
+        if match["verb"] in {"are", "were"} and " " not in match["name"] and pattern is _EN_DEFINITION:
+            continue  # "Customers are the …" says something of them, and not what they are
         question = _english_question(pattern, match["name"], match["verb"], place)
         kind = CandidateKind.PAIR if pattern is _EN_AMOUNT else CandidateKind.DEFINITION
         yield Asked(kind, question, sentence, match["name"])
@@ -184,7 +203,7 @@ def _can_be_term(text: str) -> bool:
     head = text.partition(" of ")[0].split()
     if head and head[-1].lower().rstrip("s") in _VAGUE and len(head) <= 3:
         return False
-    if _EN_POINTING.match(text) or _EN_ANAPHORA.search(text) or not 1 <= len(words) <= 7:
+    if _EN_POINTING.match(text) or _EN_ANAPHORA.search(text) or _EN_PERSON.search(text) or not 1 <= len(words) <= 7:
         return False
     return sum(map(len, LETTER.findall(text))) >= 3 and not is_small_word(words[-1])
 

@@ -165,7 +165,7 @@ def compose(found: Outline, budget: int, common: Container[str] = ()) -> str:
         scores = _weighed(lexrank(weights), candidates, common)
         chosen = select_diverse(weights, scores, lengths, room)
         if not chosen and room > _SHORTEST_SENTENCE:
-            sentences = [candidates[int(scores.argmax())][:room]]
+            sentences = [_shortened(candidates[int(scores.argmax())], room)]
         else:
             sentences = [candidates[index] for index in sorted(chosen)]
     return SEPARATOR.join(part for part in (headings, columns, *sentences) if part)
@@ -179,6 +179,15 @@ def fit(parts: Iterable[str], budget: int, separator: str) -> str:
         if len(joined) <= budget:
             text = joined
     return text
+
+
+def _shortened(sentence: str, room: int) -> str:
+    """The beginning of a sentence that is longer than there is room, up to a clause or else a word."""
+    head = sentence[: room - 1]
+    clause, word = (max(map(head.rfind, marks)) for marks in ("、。；，", " 　"))
+    comma = max(head.rfind(", "), head.rfind("; "))
+    end = next((place for place in (max(clause, comma), word) if place >= room // 2), room - 2)
+    return f"{head[: end + 1].rstrip(' ,;、，；')}…"
 
 
 def _has_text(page: Page) -> bool:
