@@ -102,7 +102,7 @@ QUESTION_INDEX = VectorTable(
 
 ENTITY_INDEX = VectorTable(
     "entities",
-    "Serving copy of the entities, with vectors of name and description.",
+    "Serving copy of the entities, with mean vectors of the passages that name them.",
     "entity_id",
     (
         ENTITY_ID,

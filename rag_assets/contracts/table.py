@@ -49,6 +49,7 @@ def column(name: str, data_type: pa.DataType, description: str, *, nullable: boo
 
 
 EMBEDDED_TEXT = "embedded_text"  # column that writers give: what is embedded and analysed for full-text search
+AVERAGED_TEXTS = "averaged_texts"  # column that writers may give: texts the mean of whose vectors is the vector
 
 COMPUTED_COLUMNS = ("search_text", "row_sha256")  # columns that the vector store computes
 

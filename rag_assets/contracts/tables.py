@@ -35,7 +35,15 @@ from rag_assets.contracts.graph_tables import (
     RELATIONSHIPS,
 )
 from rag_assets.contracts.serving_tables import CHUNK_INDEX, ENTITY_INDEX, QUESTION_INDEX, REPORT_INDEX, SUMMARY_INDEX
-from rag_assets.contracts.table import COMPUTED_COLUMNS, EMBEDDED_TEXT, TEXT, Table, VectorTable, column
+from rag_assets.contracts.table import (
+    AVERAGED_TEXTS,
+    COMPUTED_COLUMNS,
+    EMBEDDED_TEXT,
+    TEXT,
+    Table,
+    VectorTable,
+    column,
+)
 
 MODEL_CALLS = Table(
     "model_calls",
@@ -109,6 +117,7 @@ VECTOR_TABLES: dict[str, VectorTable] = {
 }
 
 __all__ = [
+    "AVERAGED_TEXTS",
     "BLOCKS",
     "CHUNKS",
     "CHUNK_INDEX",

@@ -739,7 +739,17 @@ STEPS: tuple[Step, ...] = (
         DOCUMENT_FACETS,
         DOCUMENTS,
     ),
-    _serving("index_entities", "entity_index", ENTITY_INDEX, "entity_rows", "entities", ENTITIES),
+    _serving(
+        "index_entities",
+        "entity_index",
+        ENTITY_INDEX,
+        "entity_rows",
+        "entities",
+        ENTITIES,
+        ENTITY_MENTIONS,
+        ENTITY_MERGES,
+        CHUNKS,
+    ),
     _serving("index_reports", "report_index", REPORT_INDEX, "report_rows", "community reports", COMMUNITY_REPORTS),
 )
 

@@ -1,5 +1,6 @@
 """Rows of the serving tables, made from stored tables: what search needs of a passage or a summary in one place."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
@@ -7,6 +8,7 @@ import pyarrow as pa
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.tables import (
+    AVERAGED_TEXTS,
     CHUNK_INDEX,
     CHUNKS,
     COMMUNITY_REPORTS,
@@ -16,6 +18,8 @@ from rag_assets.contracts.tables import (
     EMBEDDED_TEXT,
     ENTITIES,
     ENTITY_INDEX,
+    ENTITY_MENTIONS,
+    ENTITY_MERGES,
     FILE_SUMMARIES,
     PAGE_SUMMARIES,
     QUESTION_INDEX,
@@ -31,6 +35,8 @@ from rag_assets.store.lake import Lake
 SEARCH_TERMS = "rag_assets.text.terms:search_terms"  # gives the column that the store adds for full-text search
 
 _SUMMARY_CHARS = 400  # of the summary of a report that are embedded
+_AVERAGED_PASSAGES = 16  # of those that name an entity: more hardly move the mean, and memory is bounded
+_AVERAGED = pa.list_(pa.dictionary(pa.int32(), pa.string()))  # a text is held once, however many entities it names
 _FACTS = ["document_id", "folder", "format", "modified_at", "title"]
 
 
@@ -50,7 +56,7 @@ def chunk_rows(lake: Lake, shard: str) -> pa.Table:
     records = []
     for row in lake.read(CHUNKS, [shard], [*columns, "context"]).to_pylist():
         context = row.pop("context")
-        records.append({**row, **facts[row["document_id"]], EMBEDDED_TEXT: f"{context}\n{row['text']}"})
+        records.append({**row, **facts[row["document_id"]], EMBEDDED_TEXT: _passage(context, row["text"])})
     return _table(records, CHUNK_INDEX.fields)
 
 
@@ -101,17 +107,23 @@ def question_rows(lake: Lake, shard: str) -> pa.Table:
 def entity_rows(lake: Lake, shard: str) -> pa.Table:
     """Rows of the serving table `entities`, without vectors.
 
+    The vector of an entity is the mean of those of passages that name it, which are made for the passages anyway; of
+    an entity that no passage names, the vector of its own text.
+
     Args:
         lake: The stored tables.
         shard: `WHOLE`; any other one is empty.
     """
-    records = []
-    for row in lake.read(ENTITIES, [shard], ["entity_id", "name", "type", "aliases", "description"]).to_pylist():
+    records, averaged = [], []
+    named_by = _passages_by_name(lake)
+    columns = ["entity_id", "name", "name_key", "type", "aliases", "description"]
+    for row in lake.read(ENTITIES, [shard], columns).to_pylist():
         names = " / ".join([row["name"], *row["aliases"]])
         text = f"{names}\n{row['description']}".strip()
         copied = {name: row[name] for name in ("entity_id", "name", "type")}
         records.append({**copied, "shard": shard, "text": text, EMBEDDED_TEXT: text})
-    return _table(records, ENTITY_INDEX.fields)
+        averaged.append(named_by.get(row["name_key"], []))
+    return _table(records, ENTITY_INDEX.fields).append_column(AVERAGED_TEXTS, pa.array(averaged, _AVERAGED))
 
 
 def report_rows(lake: Lake, shard: str) -> pa.Table:
@@ -137,7 +149,7 @@ _MAKERS: Mapping[str, tuple[tuple[Table, ...], Callable[[Lake, str], pa.Table]]]
     CHUNK_INDEX.name: ((CHUNKS, DOCUMENTS), chunk_rows),
     SUMMARY_INDEX.name: ((FILE_SUMMARIES, PAGE_SUMMARIES, DOCUMENTS), summary_rows),
     QUESTION_INDEX.name: ((SYNTHETIC_QA, DOCUMENT_FACETS, DOCUMENTS), question_rows),
-    ENTITY_INDEX.name: ((ENTITIES,), entity_rows),
+    ENTITY_INDEX.name: ((ENTITIES, ENTITY_MENTIONS, ENTITY_MERGES, CHUNKS), entity_rows),
     REPORT_INDEX.name: ((COMMUNITY_REPORTS,), report_rows),
 }
 
@@ -157,9 +169,13 @@ def serving_states(lake: Lake, name: str, embedder_name: str) -> dict[str, str]:
         name: The serving table.
         embedder_name: Name of the embedder of its vectors.
     """
-    latest = {table.name: lake.latest(table) for table in SERVING[name][0]}
+    tables, make_rows = SERVING[name]
+    latest = {table.name: lake.latest(table) for table in tables}
+    code = serving_code(make_rows)
+    if not tables[0].sharded:
+        read = [(each, *(fact for item in sorted(found.items()) for fact in item)) for each, found in latest.items()]
+        return {shard: digest(embedder_name, code, *read) for shard in latest[tables[0].name]}
     shards = sorted({shard for versions in latest.values() for shard in versions})
-    code = serving_code(SERVING[name][1])
     return {
         shard: digest(embedder_name, code, *((each, found.get(shard)) for each, found in latest.items()))
         for shard in shards
@@ -169,8 +185,31 @@ def serving_states(lake: Lake, name: str, embedder_name: str) -> dict[str, str]:
 def served_texts(lake: Lake) -> Iterator[str]:
     """Every text whose vector the serving tables hold."""
     for tables, make_rows in SERVING.values():
-        for shard in sorted({shard for table in tables for shard in lake.latest(table)}):
+        alike = [table for table in tables if table.sharded == tables[0].sharded]
+        for shard in sorted({shard for table in alike for shard in lake.latest(table)}):
             yield from make_rows(lake, shard)[EMBEDDED_TEXT].to_pylist()
+
+
+def _passage(context: str, text: str) -> str:
+    """What is embedded of a passage."""
+    return f"{context}\n{text}"
+
+
+def _passages_by_name(lake: Lake) -> Mapping[str, list[str]]:
+    """For the key of each entity the texts of passages that name it, each once, in their order."""
+    merges = lake.read(ENTITY_MERGES, columns=["name_key", "merged_into"])
+    merged = dict(zip(merges["name_key"].to_pylist(), merges["merged_into"].to_pylist(), strict=True))
+    texts = {
+        row["chunk_id"]: _passage(row["context"], row["text"])
+        for row in lake.read(CHUNKS, columns=["chunk_id", "context", "text"]).to_pylist()
+    }
+    mentions = lake.read(ENTITY_MENTIONS, columns=["name_key", "chunk_id"])
+    named_by: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for name, chunk_id in zip(mentions["name_key"].to_pylist(), mentions["chunk_id"].to_pylist(), strict=True):
+        passages = named_by[merged.get(name, name)]
+        if chunk_id in texts and len(passages) < _AVERAGED_PASSAGES:
+            passages[texts[chunk_id]] = None
+    return {name: list(passages) for name, passages in named_by.items()}
 
 
 def _facts(lake: Lake, shard: str) -> Mapping[str, dict[str, object]]:

@@ -100,6 +100,19 @@ def test_a_shard_becomes_equal_to_its_rows(tmp_path: Path) -> None:
     assert store.count("notes") == 0
 
 
+def test_a_row_may_have_the_mean_vector_of_other_texts_which_costs_nothing_where_they_are_known(tmp_path: Path) -> None:
+    store, embedder = VectorStore(tmp_path), HashEmbedder()
+    known = store.embed(["one", "two"], embedder)
+    averaged = pa.array([["one", "two"], ["two"], []], pa.list_(pa.dictionary(pa.int32(), pa.string())))
+    given = rows("00", {"a": "A", "b": "B", "c": "C"}).append_column("averaged_texts", averaged)
+    assert store.sync(TABLE, {"00": given}, embedder).embedded == 1, "a row without such texts has that of its own"
+    stored = {row["note_id"]: row["vector"] for row in store.open(TABLE, DIMENSION).to_arrow().to_pylist()}
+    mean = known.mean(axis=0)
+    expected = {"a": mean / np.linalg.norm(mean), "b": known[1], "c": store.embed(["C"], embedder)[0]}
+    assert all(np.allclose(stored[key], vector) for key, vector in expected.items())
+    assert store.sync(TABLE, {"00": given}, embedder).upserted == 0
+
+
 def test_nothing_changed_writes_nothing(tmp_path: Path) -> None:
     store, embedder = VectorStore(tmp_path), HashEmbedder()
     given = {"00": rows("00", {"a": "one", "b": "two"})}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.fingerprint import code_fingerprint
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
-from rag_assets.contracts.tables import COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
+from rag_assets.contracts.tables import AVERAGED_TEXTS, COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
 from rag_assets.store.vectors.cache import VectorCache, fixed_vectors
 from rag_assets.store.vectors.lance import LanceTable, LocalTable, lancedb
 from rag_assets.store.vectors.sync_states import SyncStates
@@ -216,7 +217,8 @@ class VectorStore:
             table: Declaration of the table.
             shards: For each shard all its rows (none to empty it): the columns of `table.fields` except `search_text`
                 and `row_sha256`, which are computed here, and a column `embedded_text`: what is embedded, and
-                analysed for full-text search. Give many shards at once, so that batches are full.
+                analysed for full-text search. A column `averaged_texts` may name, for each row, texts the mean of
+                whose vectors stands for that of its own text. Give many shards at once, so that batches are full.
             embedder: Embeds texts whose vectors are not at hand.
             progress: Told `(rows done, rows to do)` as work goes on.
             states: Digest of what the rows of a shard were made from, kept for `states` once they are written.
@@ -241,7 +243,11 @@ class VectorStore:
             assert cache is not None
             texts = window[EMBEDDED_TEXT].to_pylist()
             counted = _Counter(done, to_do, progress)
-            vectors, computed = cache.embed(texts, embedder, counted.add)
+            averaged = window[AVERAGED_TEXTS].to_pylist() if AVERAGED_TEXTS in window.column_names else []
+            if averaged:
+                vectors, computed = _means(cache, averaged, texts, embedder)
+            else:
+                vectors, computed = cache.embed(texts, embedder, counted.add)
             _upsert(opened, table, _finished(table, window, texts, vectors))
             done += window.num_rows
             embedded += computed
@@ -389,6 +395,8 @@ def _checked(table: VectorTable, shard: str, rows: pa.Table) -> pa.Table:
     """
     fields = [field for field in table.fields if field.name not in COMPUTED_COLUMNS]
     schema = pa.schema([*fields, pa.field(EMBEDDED_TEXT, pa.string(), nullable=False)])
+    if AVERAGED_TEXTS in rows.column_names:
+        schema = schema.append(rows.schema.field(AVERAGED_TEXTS))
     wanted, found = schema.names, rows.column_names
     if set(wanted) != set(found):
         raise SchemaError(f"vector table {table.name}, shard {shard}: expected columns {wanted}, found {found}")
@@ -430,6 +438,25 @@ def _finished(table: VectorTable, rows: pa.Table, texts: list[str], vectors: NDA
         "vector": fixed_vectors(vectors),
     }
     return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _means(
+    cache: VectorCache, averaged: Sequence[Sequence[str]], own: Sequence[str], embedder: Embedder
+) -> tuple[NDArray[np.float32], int]:
+    """For each row the mean of the vectors of its texts, of length 1, and how many texts were embedded.
+
+    Args:
+        cache: Holds most of the vectors.
+        averaged: Texts of each row; where there are none, its own text stands for them.
+        own: Text of each row.
+        embedder: Computes vectors that are not at hand.
+    """
+    texts = [each or [text] for each, text in zip(averaged, own, strict=True)]
+    places = {text: place for place, text in enumerate(dict.fromkeys(chain.from_iterable(texts)))}
+    vectors, computed = cache.embed(list(places), embedder)
+    means = np.stack([vectors[[places[text] for text in each]].mean(axis=0) for each in texts])
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    return (means / np.maximum(lengths, np.finfo(np.float32).tiny)).astype(np.float32), computed
 
 
 def _upsert(opened: LanceTable, table: VectorTable, rows: pa.Table) -> None:
