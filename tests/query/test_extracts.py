@@ -144,6 +144,25 @@ def test_an_identifier_of_the_question_must_stand_in_the_evidence(question: str,
     assert extracts([Ask(question)], [source(table)])[1] == answers
 
 
+@pytest.mark.parametrize(
+    ("question", "answer", "near"),
+    [
+        ("When did Contoso close the merger with Fabrikam?", "Contoso closed the merger on March 4, 2022.", "early"),
+        ("What fee is charged for the late return?", "The late return fee is twenty dollars.", "soon"),
+        ("顧客検索の上限件数コードは？", "顧客検索の上限件数コードは LIM010 とする。", "設定"),
+        ("受付システムはいつ公開されましたか", "受付システムは2021年4月に公開されました。", "先日"),
+        ("顧客登録は何件まで受け付けますか", "顧客登録は百件まで受け付けます。", "多く"),
+    ],
+)
+def test_a_figure_or_a_date_asked_for_is_in_the_answer(question: str, answer: str, near: str) -> None:
+    vague = re.sub(r"March 4, 2022|twenty dollars|LIM010|2021年4月|百件", near, answer)
+    sentences, answers = extracts([Ask(question)], [source(f"{vague}\n\n{answer}")])
+    assert answers
+    assert answer in sentences[0].text
+    _, answers = extracts([Ask(question)], [source(vague)])
+    assert not answers
+
+
 def test_quoted_words_of_the_question_must_stand_in_the_evidence() -> None:
     text = "設定画面の背景色は白とする。「通常表示」の文字色は黒とする。"
     assert extracts([Ask("設定画面の「通常表示」の文字色は？")], [source(text)])[1]

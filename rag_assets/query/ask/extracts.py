@@ -56,7 +56,8 @@ _LISTED = 0.4  # weight of a term that stands in a list, and not in its beginnin
 _LEAD_CHARS = 40
 _NEIGHBOUR = 0.25  # of the score of the statement beside it
 _OFF = 0.7  # of a score, for a list where none is asked for, and what only repeats the question
-_NO_FIGURE = 0.8  # for a statement without a figure where one is asked for
+_NO_FIGURE = 0.6  # of a score, for a statement without a figure or a date where one is asked for
+_LACKING_FIGURE = 1.0  # taken off where the best statement has none
 _RANK_DISCOUNT = 0.03  # of a score, for each place of the passage
 _WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
 _LIST_ASKED = 1.15  # of the score of a list where several things are asked for
@@ -77,9 +78,28 @@ _QUOTED_SHARE = 0.7  # of the terms of quoted words that the passage must hold
 _LACKING_QUOTED = 0.3  # taken off where quoted words of the question stand nowhere in the passage
 _LACKING = 0.5  # taken off where an identifier of the question stands nowhere in the passage
 _HOW = re.compile(r"\bhow (?:many|much|long|old|far|often)\b", re.IGNORECASE)  # whose second word no answer repeats
+_QUANTITY = "(?:amount|code|cost|date|fee|id|length|number|percentage|price|rate|revenue|sum|temperature|total|year)"
 _FIGURE_ASKED = re.compile(
     "いくつ|いくら|何[件桁行個人回円%％日年月時分秒文字台]|桁数|どのくらい|どれくらい"
-    "|how (?:many|much|long|old|far|often)",
+    "|(?:コード|ID|番号|番|日付|金額|温度|売上)(?:は|って)(?:何|なん|いつ|どれ|[?？]|$)"
+    rf"|\bhow (?:many|much|long|old|far|often)\b|\bwhat (?:is|are|was|were) the (?:\w+ ){{0,3}}{_QUANTITY}\b"
+    rf"|\bwhat (?:\w+ ){{0,2}}{_QUANTITY} (?:did|does|do|has|have|is|are|was|were|must|should|can|will)\b",
+    re.IGNORECASE,
+)
+_DATE_ASKED = re.compile(
+    r"いつ.{0,30}(?:した|れた|った|ました)|何[年月](?!間)|日付は"
+    r"|\bwhen (?:and where |exactly )?(?:did|was|were)\b|\b(?:what|which) (?:date|day|month|year)\b",
+    re.IGNORECASE,
+)
+_DATE = re.compile(
+    r"(?<!\d)(?:19|20)\d\d(?!\d)|\d[年月日]|\d{1,2}[/.-]\d{1,2}[/.-]\d"
+    r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{3,6})?\.? \d",
+    re.IGNORECASE,
+)
+_SPELLED_FIGURE = re.compile(
+    r"[〇一二三四五六七八九十百千万億兆数半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限"
+    r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred"
+    r"|thousand|million|half|once|twice|double|every|daily|weekly|monthly|yearly|unlimited)\b",
     re.IGNORECASE,
 )
 _SEVERAL_ASKED = re.compile(
@@ -121,6 +141,7 @@ class _Asked:
     weights: Mapping[str, float]
     several: bool
     figure: bool
+    date: bool
     link: bool
     numbered: frozenset[str]
 
@@ -143,8 +164,11 @@ class _Asked:
         return 1.0 if start else _BACKWARD if end else 0.0
 
     def lacks_figure(self, text: str) -> bool:
-        """Whether a figure is asked for, and a text has none beside those of the question."""
-        return self.figure and not any(word not in self.numbered for word in _NUMBERED.findall(text))
+        """Whether a figure or a date is asked for, and a text has none beside those of the question."""
+        if self.date and not _DATE.search(text):
+            return True
+        numbered = any(word not in self.numbered for word in _NUMBERED.findall(text))
+        return self.figure and not numbered and not _SPELLED_FIGURE.search(text)
 
 
 @dataclass(frozen=True)
@@ -246,6 +270,7 @@ def _asked(ask: Ask, candidates: Sequence[_Candidate]) -> _Asked:
         {term: weight / total for term, weight in weights.items()},
         asks_for_several(question),
         bool(_FIGURE_ASKED.search(question)),
+        bool(_DATE_ASKED.search(question)),
         bool(_LINK_ASKED.search(question)),
         frozenset(_NUMBERED.findall(question)),
     )
@@ -379,7 +404,15 @@ def _sureness(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate])
     covered = _covered(asked.text, best.source, candidates)
     said = _OWN * asked.share(best.own - best.named)
     stands = stands or asked.leads(best.statement) > 0
-    return covered + said + _STANDS * stands - _LACKING * lacks - _LACKING_QUOTED * lacks_quoted
+    lacks_figure = asked.lacks_figure(best.statement.text)
+    return (
+        covered
+        + said
+        + _STANDS * stands
+        - _LACKING * lacks
+        - _LACKING_QUOTED * lacks_quoted
+        - _LACKING_FIGURE * lacks_figure
+    )
 
 
 def _covered(question: str, source: Source, quotes: Sequence[_Candidate]) -> float:
