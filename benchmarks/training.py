@@ -112,7 +112,7 @@ def weights_curve(found: Set) -> None:
         reached = np.zeros((REPETITIONS, len(before)))
         unchanged, seconds = 0, []
         for repetition in range(REPETITIONS):
-            for held_out in document_folds(found.judged, FOLDS, repetition):
+            for held_out in document_folds([each.documents for each in found.judged], FOLDS, repetition):
                 others = sorted(set(everything) - set(held_out))
                 began = time.perf_counter()
                 chosen = [found.judged[each] for each in sampled(others, size, repetition)]
@@ -152,7 +152,7 @@ def map_curve(found: Set, home: Home, questions: Sequence[Question]) -> None:
     for size in sizes_of(len(found.judged)):
         searched: dict[str, Judged] = {}
         unchanged = 0
-        for held_out in document_folds(found.judged, FOLDS):
+        for held_out in document_folds([each.documents for each in found.judged], FOLDS):
             others = sorted(set(everything) - set(held_out))
             query_map, _ = learned_map([found.judged[each] for each in sampled(others, size, 0)])
             unchanged += query_map is None

@@ -145,7 +145,7 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
     judged = judged_questions(plain, corpus, asked, progress, vectors=True, measured_ids=measured)
     by_id = {each.id: each for each in asked}
     mapped = list(judged)
-    for held_out in document_folds(judged, FOLDS):
+    for held_out in document_folds([each.documents for each in judged], FOLDS):
         query_map, _ = learned_map([each for position, each in enumerate(judged) if position not in set(held_out)])
         if query_map is not None:
             other = base.variant(replace(base.options, ranking=Ranking(weights, query_map)))

@@ -5,7 +5,7 @@ from into what is measured. What stays out: learning itself.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -166,27 +166,27 @@ def further_questions(
     return [*found, *(draft_questions(corpus, drafts, [*accepted, *liked]) if drafts else ())]
 
 
-def document_folds(judged: Sequence[Judged], count: int, seed: int = 0) -> list[list[int]]:
+def document_folds(documents: Sequence[Collection[str]], count: int, seed: int = 0) -> list[list[int]]:
     """Positions of questions in folds of about the same size, questions that share a document in one.
 
     Args:
-        judged: The questions.
+        documents: Of each question, the documents that hold its evidence.
         count: Folds, at most.
         seed: Which documents go together.
     """
     of_document: dict[str, int] = {}
-    leader = list(range(len(judged)))
+    leader = list(range(len(documents)))
 
     def first(position: int) -> int:
         while leader[position] != position:
             position = leader[position]
         return position
 
-    for position, question in enumerate(judged):
-        for document in question.documents:
+    for position, named in enumerate(documents):
+        for document in named:
             leader[first(position)] = first(of_document.setdefault(document, position))
     groups: dict[int, list[int]] = {}
-    for position in range(len(judged)):
+    for position in range(len(documents)):
         groups.setdefault(first(position), []).append(position)
     shuffled = list(groups.values())
     random.Random(seed).shuffle(shuffled)  # noqa: S311 - no secret

@@ -160,7 +160,7 @@ def learned_weights(judged: Sequence[Judged], level: Level, terms: Terms | None 
     if len(np.unique(terms.question)) < _LEAST_QUESTIONS:
         return shipped, math.inf
     losses = np.full((len(judged), len(PULLS)), np.nan)
-    folds = document_folds(judged, _INNER_FOLDS)
+    folds = document_folds([each.documents for each in judged], _INNER_FOLDS)
     if len(folds) == 1:
         return shipped, math.inf
     for held_out in folds:
@@ -239,7 +239,7 @@ def learn_ranking(judged: Sequence[Judged]) -> RankingCandidate:
     Raises:
         QueryError: No question can be measured, or all share documents, so that none can be held out.
     """
-    folds = document_folds(judged, FOLDS)
+    folds = document_folds([each.documents for each in judged], FOLDS)
     if len(folds) == 1:
         raise QueryError(f"all {len(judged)} questions share documents: none can be held out, so nothing is learned")
     weights: dict[str, Weights] = {}

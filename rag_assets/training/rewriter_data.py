@@ -4,7 +4,6 @@ What stays out: training itself (`rag_assets.training.rewriter`), and what a rew
 (`rag_assets.training.rewards`).
 """
 
-import random
 from collections.abc import Collection, Sequence
 
 from rag_assets.contracts.errors import BudgetError, ModelError, QueryError
@@ -14,6 +13,7 @@ from rag_assets.evaluation.questions import Question
 from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.search.trained_rewriting import Form
 from rag_assets.training.adoption import Proof, prove
+from rag_assets.training.pairs import document_folds
 from rag_assets.training.rewards import SearchReward
 from rag_assets.training.rewriter import Item, RewriterData
 
@@ -47,7 +47,7 @@ def split(
             f"train rewriter: {len(questions)} questions can be judged, {FOLDS} are needed; `rag-assets questions new "
             "FILE` drafts some to accept, and `--drafts N` trains on further ones"
         )
-    folds = _folds([reward.documents(each) for each in questions])
+    folds = document_folds([reward.documents(each) for each in questions], FOLDS)
     parts = (folds[:_HELD_OUT], folds[_HELD_OUT : _HELD_OUT + _VALIDATING], folds[_HELD_OUT + _VALIDATING :])
     held_out, validating, training = ([questions[at] for fold in part for at in fold] for part in parts)
     learned, choosing = (
@@ -58,21 +58,6 @@ def split(
     if not proving:
         raise QueryError("train rewriter: no accepted question is left to prove anything by; accept more questions")
     return RewriterData(learned, choosing, pseudo_labels(learned, frozen, reward)), proving
-
-
-def _folds(documents: Sequence[Collection[str]]) -> list[list[int]]:
-    """Positions of questions in folds of about the same size; those that share a document, directly or not, in one."""
-    groups: list[tuple[set[str], list[int]]] = []
-    for position, named in enumerate(documents):
-        joined = [each for each in groups if not each[0].isdisjoint(named)]
-        groups = [each for each in groups if each[0].isdisjoint(named)]
-        positions = [at for _, together in joined for at in together]
-        groups.append((set(named).union(*(names for names, _ in joined)), [*positions, position]))
-    random.Random(0).shuffle(groups)  # noqa: S311 - no secret
-    folds: list[list[int]] = [[] for _ in range(FOLDS)]
-    for _, positions in sorted(groups, key=lambda each: -len(each[1])):
-        min(folds, key=len).extend(positions)
-    return folds
 
 
 def pseudo_labels(items: Sequence[Item], frozen: Rewriter, reward: SearchReward) -> list[tuple[Item, str]]:

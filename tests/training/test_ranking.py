@@ -86,11 +86,11 @@ def test_questions_that_all_share_a_document_prove_nothing() -> None:
 
 def test_no_document_stands_in_two_folds() -> None:
     judged = made_up(200, {}, documents=90)
-    folds = document_folds(judged, 5)
+    folds = document_folds([each.documents for each in judged], 5)
     assert sorted(position for fold in folds for position in fold) == [*range(200)]
     documents = [frozenset[str]().union(*(judged[position].documents for position in fold)) for fold in folds]
     assert sum(map(len, documents)) == len(frozenset[str]().union(*documents))
-    assert document_folds(judged, 5) == folds
+    assert document_folds([each.documents for each in judged], 5) == folds
 
 
 @pytest.mark.parametrize("level", list(Level))
