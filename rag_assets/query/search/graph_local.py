@@ -7,8 +7,8 @@ passages: for those at which walks start and those that are returned; walks pass
 
 Source: HippoRAG, NeurIPS 2024 (specificity of nodes, section 2.3), and HippoRAG 2, ICML 2025 (passages among the seeds,
 their weight 0.05, five entities, damping 0.5). Deviations: there is no language model, so that names in the query and
-entities near to it take the place of filtered triples; passages are scored by `hybrid`, not by vectors alone, and only
-the passages that it finds are seeds.
+entities near to it take the place of filtered triples; an entity has the mean vector of the passages that name it, not
+that of its name; passages are scored by `hybrid`, not by vectors alone, and only the passages that it finds are seeds.
 
 What stays out: the graph and the walk (`rag_assets.query.search.passage_graph`), what a reader is given
 (`rag_assets.query.ask.local_context`).
