@@ -19,7 +19,7 @@ from rag_assets.cli.knowledge import graph, taxonomy
 from rag_assets.cli.models import batches, cache
 from rag_assets.cli.searching import search, sql
 from rag_assets.cli.serving import mcp, serve
-from rag_assets.cli.training import train
+from rag_assets.cli.training import train, tune
 from rag_assets.cli.verifying import verify
 from rag_assets.contracts.errors import RagAssetsError
 from rag_assets.text.plain import printable_line
@@ -78,6 +78,7 @@ for _command in (
     evaluate,
     question_sets,
     train,
+    tune,
     sql,
     snapshots,
     publish,

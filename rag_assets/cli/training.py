@@ -1,11 +1,18 @@
 """The commands `train`: what a collection learns from its own questions, adopted where it proves better."""
 
+import re
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_assets.cli.console import open_home, print_table, say
+from rag_assets.cli.console import complain, open_home, print_json, print_table, say
 
+if TYPE_CHECKING:
+    from rag_assets.evaluation.statistics import Interval
+
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _NAMES = {  # what a command learns, and its asset
     "ranking": "ranking_weights",
     "query-map": "query_map",
@@ -125,3 +132,86 @@ def status(context: click.Context) -> None:
         say(f"{what}: {places[-1] if places else 'as shipped'}", bold=True)
         for place, proof in adoption.candidates(home.path, name)[:1]:
             say(f"  last candidate {place}, {proof.get('made_at')}: {proof.get('measure')} {proof.get('reason')}")
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, also as `90s`, `30m` or `2h`."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", str(value))
+        if not found or not float(found[1]):
+            self.fail(f"{value!r}: expected a time, as in 90s, 30m or 2h", param, ctx)
+        return float(found[1]) * _SECONDS[found[2]]
+
+
+@click.command()
+@click.argument("named_set", metavar="[SET]", type=click.Path(path_type=Path, exists=True), required=False)
+@click.option("--budget", type=Duration(), default="30m", show_default=True, help="Time that it may take, as in 30m.")
+@click.option(
+    "--usd",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="US dollars that the language model may cost; 0: not asked.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def tune(context: click.Context, named_set: Path | None, budget: float, usd: float, *, as_json: bool) -> None:
+    """Find which way of searching suits this collection, by the accepted questions of SET; adopts nothing.
+
+    Without SET, those of the setting evaluation.questions. Ctrl-C prints what is known so far.
+    """
+    from rag_assets.cli.progress import progress_display
+    from rag_assets.evaluation.statistics import FEW
+    from rag_assets.pipeline.tuning import planned_tuning
+    from rag_assets.training.adoption import shown
+    from rag_assets.training.tuning import MEASURES, parted, tuned
+
+    deadline = time.monotonic() + budget
+    plan = planned_tuning(open_home(context), named_set, usd)
+    choosing, held_out = parted(plan.documents)
+    with progress_display() as display:
+        made = tuned(plan.candidates, choosing, held_out, deadline, progress=display.phase("asking questions"))
+    notes = [*plan.notes, *([made.ended] if made.ended else [])]
+    if len(held_out) < FEW:
+        notes.append(f"only {len(held_out)} questions are held out: intervals of fewer than {FEW} are too narrow")
+    for note in notes:
+        complain(note)
+    rows = [
+        {
+            "candidate": each.name,
+            "rung": each.rung,
+            "questions": sum(position in each.results for position in choosing),
+            **{measure: _interval(each.interval(measure, choosing)) for measure in MEASURES},
+            "milliseconds": round(each.milliseconds, 1) if each.results else None,
+            "usd": round(each.usd, 4),
+        }
+        for each in sorted(plan.candidates, key=lambda each: (-each.rung, each is not made.winner))
+    ]
+    is_default = made.winner is plan.candidates[0]
+    differences = {measure: _interval(each.difference) for measure, each in made.differences.items()}
+    if as_json:
+        winner = {"winner": made.winner.name, "adoption": made.winner.adoption or None, "differences": differences}
+        print_json({"level": plan.level, "candidates": rows, **winner, "notes": notes})
+        return
+    say(f"{len(choosing)} questions choose, {len(held_out)} are held out; {plan.level}s are searched for")
+    columns = ("candidate", "rung", "questions", *MEASURES, "ms a search", "USD")
+    print_table(columns, [[_cell(value) for value in row.values()] for row in rows])
+    say(f"winner: {made.winner.name}", bold=True)
+    for measure, difference in made.differences.items():
+        say(f"{measure} on questions held out, winner less default: {shown(difference.difference)}")
+    if not is_default:
+        say(f"nothing was adopted; to adopt it: {made.winner.adoption}")
+
+
+def _interval(interval: "Interval | None") -> dict[str, float] | None:
+    if interval is None:
+        return None
+    return {"mean": round(interval.mean, 4), "low": round(interval.low, 4), "high": round(interval.high, 4)}
+
+
+def _cell(value: object) -> object:
+    return f"{value['mean']:.3f} [{value['low']:.3f}, {value['high']:.3f}]" if isinstance(value, dict) else value

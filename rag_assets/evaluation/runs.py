@@ -250,16 +250,27 @@ def evaluate(
         targets[system.name] = by_corpus[key]
         asked = results[system.name] = {}
         for question in questions:
-            asked[question.id] = _asked(system, question, targets[system.name][question.id], options, passages)
+            asked[question.id] = ask_question(system, question, targets[system.name][question.id], options, passages)
             done += 1
             progress(done, total)
     return Evaluation(tuple(questions), options, targets, results, passages)
 
 
-def _asked(
+def ask_question(
     system: System, question: Question, target: Target, options: RunOptions, passages: dict[str, str]
 ) -> QuestionResult:
-    """One question, searched at every level and answered."""
+    """One question, searched at every level and answered.
+
+    Args:
+        system: What is asked.
+        question: The question.
+        target: What it should find there.
+        options: What is measured.
+        passages: Told the texts of what was found.
+
+    Raises:
+        QueryError: The mode cannot be searched.
+    """
     result = QuestionResult()
     for level in (each for each in options.levels if question.searched and each in system.levels):
         began = time.perf_counter()
