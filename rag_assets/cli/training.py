@@ -3,6 +3,7 @@
 import re
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -157,23 +158,35 @@ class Duration(click.ParamType[float]):
     default=0.0,
     help="US dollars that the language model may cost; 0: not asked.",
 )
+@click.option(
+    "--passage-tokens", type=click.IntRange(min=32), multiple=True, help="Also passages of this size, indexed beside."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def tune(context: click.Context, named_set: Path | None, budget: float, usd: float, *, as_json: bool) -> None:
+def tune(
+    context: click.Context,
+    named_set: Path | None,
+    budget: float,
+    usd: float,
+    passage_tokens: tuple[int, ...],
+    *,
+    as_json: bool,
+) -> None:
     """Find which way of searching suits this collection, by the accepted questions of SET; adopts nothing.
 
     Without SET, those of the setting evaluation.questions. Ctrl-C prints what is known so far.
     """
     from rag_assets.cli.progress import progress_display
     from rag_assets.evaluation.statistics import FEW
-    from rag_assets.pipeline.tuning import planned_tuning
+    from rag_assets.pipeline.tuning import Budget, planned_tuning
     from rag_assets.training.adoption import shown
     from rag_assets.training.tuning import MEASURES, parted, tuned
 
-    deadline = time.monotonic() + budget
-    plan = planned_tuning(open_home(context), named_set, usd)
-    choosing, held_out = parted(plan.documents)
-    with progress_display() as display:
+    deadline, home = time.monotonic() + budget, open_home(context)
+    with TemporaryDirectory(prefix="tuning-", dir=home.path) as scratch, progress_display() as display:
+        display.phase("indexing with other passages" if passage_tokens else "opening")
+        plan = planned_tuning(home, named_set, Budget(deadline, usd), passage_tokens, Path(scratch))
+        choosing, held_out = parted(plan.documents)
         made = tuned(plan.candidates, choosing, held_out, deadline, progress=display.phase("asking questions"))
     notes = [*plan.notes, *([made.ended] if made.ended else [])]
     if len(held_out) < FEW:
@@ -195,7 +208,8 @@ def tune(context: click.Context, named_set: Path | None, budget: float, usd: flo
     differences = {measure: _interval(each.difference) for measure, each in made.differences.items()}
     if as_json:
         winner = {"winner": made.winner.name, "adoption": made.winner.adoption or None, "differences": differences}
-        print_json({"level": plan.level, "candidates": rows, **winner, "notes": notes})
+        counts = {"level": plan.level, "choosing": len(choosing), "held_out": len(held_out)}
+        print_json({**counts, "candidates": rows, **winner, "notes": notes})
         return
     say(f"{len(choosing)} questions choose, {len(held_out)} are held out; {plan.level}s are searched for")
     columns = ("candidate", "rung", "questions", *MEASURES, "ms a search", "USD")

@@ -3,6 +3,11 @@
 What stays out: choosing among them.
 """
 
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus, Level, Target
     from rag_assets.evaluation.questions import Question
     from rag_assets.evaluation.runs import System
+    from rag_assets.pipeline.settings import Settings
     from rag_assets.query.knowledge_base import KnowledgeBase
     from rag_assets.store.snapshots import Snapshot
     from rag_assets.training.tuning import Candidate
@@ -36,6 +42,19 @@ _WITH_GRAPH = (modes.GRAPH_LOCAL_MODE, f"{modes.HYBRID_MODE},{modes.GRAPH_LOCAL_
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What tuning may take.
+
+    Attributes:
+        deadline: When it ends, by `time.monotonic`.
+        usd: US dollars that calls of the language model may cost; for 0 none is asked.
+    """
+
+    deadline: float
+    usd: float = 0.0
+
+
+@dataclass(frozen=True)
 class Plan:
     """What is tuned.
 
@@ -52,23 +71,25 @@ class Plan:
     notes: list[str]
 
 
-def planned_tuning(home: Home, path: Path | None, usd: float) -> Plan:
+def planned_tuning(home: Home, path: Path | None, budget: Budget, sizes: Sequence[int], folder: Path) -> Plan:
     """The configurations of a knowledge base, and the accepted questions that choose among them.
 
     Args:
         home: The knowledge base.
         path: The question set; None for that of the settings.
-        usd: US dollars that calls of the language model may cost; for 0 none is asked.
+        budget: What it may take; other passages are indexed in half of its time.
+        sizes: Tokens of passages to try besides those that there are.
+        folder: Where documents are indexed with other passages; the caller removes it.
 
     Raises:
         QueryError: Nothing is published, or no question can be judged.
     """
     from rag_assets.evaluation.runs import System
 
-    home, notes = _bounded(home, usd)
+    own, (home, notes) = home, _bounded(home, budget.usd)
     snapshot = published_snapshot(home)
     base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
-    questions, targets, level = _judged(corpus, path or question_set(home))
+    questions, level = _judged(corpus, path or question_set(home))
     default = home.settings.search.mode
     systems = [(System(f"{default} (default)", base, corpus, default), "")]
     systems += [
@@ -82,8 +103,20 @@ def planned_tuning(home: Home, path: Path | None, usd: float) -> Plan:
         systems.append((System("no reranking", unranked, corpus, default), "RAG_RERANKING__MODEL="))
     if (learned := _with_learned_weights(home, snapshot, base)) is not None:
         systems.append((System("learned weights", learned, corpus, modes.WEIGHTED_MODE), "rag-assets train ranking"))
-    made = [_candidate(system, adoption, questions, targets, level) for system, adoption in systems]
-    return Plan(made, [_documents(each) for each in targets], level, notes)
+    last = time.monotonic() + (budget.deadline - time.monotonic()) / 2
+    for size in sizes:
+        try:
+            other, seconds = _of_other_passages(own, size, folder / str(size), last - time.monotonic())
+        except QueryError as error:
+            notes.append(f"passages of {size} tokens: not tried: {error}")
+            continue
+        version = published_snapshot(other)
+        system = System(f"passages of {size} tokens", knowledge_base(other), open_corpus(other, version), default)
+        adoption = f"RAG_CHUNKING__SIZE_TOKENS={size} rag-assets index --accept-settings  (some {seconds:.0f} s)"
+        systems.append((system, adoption))
+    made = [_candidate(system, adoption, questions, level) for system, adoption in systems]
+    documents = [_documents(each) for each in corpus.targets(questions).values()]
+    return Plan(made, documents, level, notes)
 
 
 def _bounded(home: Home, usd: float) -> tuple[Home, list[str]]:
@@ -91,13 +124,54 @@ def _bounded(home: Home, usd: float) -> tuple[Home, list[str]]:
     own = home.settings.language_model
     if own.provider == "extractive":
         return home, []
-    least = min((each for each in (own.run_budget_usd, usd) if each is not None), default=usd)
-    changes = {"run_budget_usd": least} if usd else {"provider": "extractive", "model": ""}
-    notes = [] if usd else [f"{own.provider} is not asked; --usd says what it may cost"]
-    return Home(home.settings.model_copy(update={"language_model": own.model_copy(update=changes)})), notes
+    if not usd:
+        return Home(_without_model(home.settings)), [f"{own.provider} is not asked; --usd says what it may cost"]
+    least = usd if own.run_budget_usd is None else min(own.run_budget_usd, usd)
+    bounded = own.model_copy(update={"run_budget_usd": least})
+    return Home(home.settings.model_copy(update={"language_model": bounded})), []
 
 
-def _judged(corpus: "Corpus", path: Path) -> "tuple[list[Question], list[Target], Level]":
+def _of_other_passages(home: Home, size: int, folder: Path, seconds: float) -> tuple[Home, float]:
+    """The same documents, cut into other passages in a knowledge base of its own, and the seconds that took.
+
+    Raises:
+        QueryError: It did not end in time, or failed, or its embedder may cost.
+    """
+    if home.settings.embedding.provider == "openai":
+        raise QueryError("the embedder is a server, whose price is not known")
+    folder.mkdir(parents=True)
+    (folder / "models").symlink_to((home.path / "models").resolve())
+    settings, began = home.settings, time.monotonic()
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"},  # which is that of this one
+        "RAG_EMBEDDING__PROVIDER": settings.embedding.provider,
+        "RAG_EMBEDDING__MODEL": settings.embedding.model,
+        "RAG_CHUNKING__SIZE_TOKENS": str(size),
+        "RAG_GRAPH__ENABLED": "false",
+        "RAG_LANGUAGE_MODEL__PROVIDER": "extractive",
+        "RAG_LANGUAGE_MODEL__MODEL": "",
+        "RAG_EVALUATION__GATE": "off",
+    }
+    sources = [f"{each.name}={each.location}" for each in home.sources()]
+    command = [sys.executable, "-m", "rag_assets", "--home", str(folder), "index", *sources]
+    try:
+        done = subprocess.run(  # noqa: S603 - this program
+            command, env=environment, capture_output=True, text=True, timeout=max(0.0, seconds), check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise QueryError(f"indexing did not end in {max(0.0, seconds):.0f} s, half of the time left") from None
+    if done.returncode:
+        raise QueryError(f"indexing failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    changes = {"home": folder, "chunking": settings.chunking.model_copy(update={"size_tokens": size})}
+    return Home(_without_model(settings).model_copy(update=changes)), time.monotonic() - began
+
+
+def _without_model(settings: "Settings") -> "Settings":
+    plain = settings.language_model.model_copy(update={"provider": "extractive", "model": ""})
+    return settings.model_copy(update={"language_model": plain})
+
+
+def _judged(corpus: "Corpus", path: Path) -> "tuple[list[Question], Level]":
     from rag_assets.evaluation.evidence import Level
 
     asked = [
@@ -107,8 +181,8 @@ def _judged(corpus: "Corpus", path: Path) -> "tuple[list[Question], list[Target]
     questions = [each for each in asked if _documents(targets[each.id])]
     if not questions:
         raise QueryError(f"{path}: no accepted question names evidence that is indexed")
-    found = [targets[each.id] for each in questions]
-    return questions, found, Level.PAGE if any(any(each.ways[Level.PAGE]) for each in found) else Level.DOCUMENT
+    paged = any(any(targets[each.id].ways[Level.PAGE]) for each in questions)
+    return questions, Level.PAGE if paged else Level.DOCUMENT
 
 
 def _documents(target: "Target") -> frozenset[str]:
@@ -129,16 +203,15 @@ def _with_learned_weights(home: Home, snapshot: "Snapshot", base: "KnowledgeBase
     return None
 
 
-def _candidate(
-    system: "System", adoption: str, questions: "list[Question]", targets: "list[Target]", level: "Level"
-) -> "Candidate":
+def _candidate(system: "System", adoption: str, questions: "list[Question]", level: "Level") -> "Candidate":
     from rag_assets.evaluation.runs import RunOptions, ask_question
     from rag_assets.training.tuning import MEASURES, Asked, Candidate
 
-    options = RunOptions(measures=MEASURES, levels=(level,))
+    options, targets = RunOptions(measures=MEASURES, levels=(level,)), system.corpus.targets(questions)
 
     def ask(position: int) -> Asked:
-        result = ask_question(system, questions[position], targets[position], options, {})
+        question = questions[position]
+        result = ask_question(system, question, targets[question.id], options, {})
         values = result.values.get(level, {})
         seconds = result.milliseconds.get(level, float("nan")) / 1000
         return Asked(tuple(values.get(each, float("nan")) for each in MEASURES), seconds, result.cost_usd)

@@ -8,6 +8,8 @@ from click.testing import CliRunner
 
 from rag_assets.cli.main import main
 from rag_assets.contracts.errors import QueryError
+from rag_assets.evaluation.questions import Evidence, Question, question_line
+from rag_assets.pipeline.home import Home
 from rag_assets.training.tuning import Asked, Candidate, Tuning, parted, tuned
 
 EVERY = [*range(40)]
@@ -99,22 +101,26 @@ def test_questions_of_one_document_are_never_parted() -> None:
         parted(documents[:8])
 
 
-def test_the_command_changes_nothing(sample_home: Path, tmp_path: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in (sample_home / "snapshots").rglob("*")}
-    documents = CliRunner().invoke(
-        main, ["--home", str(sample_home), "sql", "--json", "SELECT document_id FROM documents"]
-    )
-    names = [row["document_id"] for row in json.loads(documents.stdout)]
-    lines = [
-        json.dumps({"id": f"q{at}", "question": f"What does {name} say?", "evidence": [{"document": name}]})
-        for at, name in enumerate(names)
-    ]
-    (tmp_path / "set.jsonl").write_text("\n".join(lines), "utf-8")
-    result = CliRunner().invoke(
-        main, ["--home", str(sample_home), "tune", str(tmp_path / "set.jsonl"), "--budget", "10s", "--json"]
-    )
+def test_the_command_tries_modes_and_passages_and_changes_nothing(home: Home, tmp_path: Path) -> None:
+    folder, lines = Path(home.settings.sources[0]), []
+    for at, name in enumerate(("token", "backup", "invoice", "holiday", "printer", "parking")):
+        text = f"The {name} rule is number {at}."
+        (folder / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
+        lines.append(
+            Question(name, f"What is the {name} rule?", "en", "rule", True, (Evidence(f"{name}.md", quote=text),))
+        )
+    path = tmp_path / "set.jsonl"
+    path.write_text("".join(f"{question_line(each)}\n" for each in lines), "utf-8")
+    CliRunner().invoke(main, ["--home", str(home.path), "index", str(folder)])
+    before = {each: each.stat().st_mtime_ns for each in home.path.rglob("*") if each.is_file()}
+    arguments = ["--home", str(home.path), "tune", str(path), "--budget", "5m", "--passage-tokens", "48", "--json"]
+    result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
-    assert told["candidates"][0]["rung"] >= 1
-    assert any(row["candidate"].endswith("(default)") for row in told["candidates"])
-    assert {path: path.stat().st_mtime_ns for path in (sample_home / "snapshots").rglob("*")} == before
+    rows = {row["candidate"]: row for row in told["candidates"]}
+    assert told["notes"] == [
+        f"only {told['held_out']} questions are held out: intervals of fewer than 20 are too narrow"
+    ]
+    assert rows.keys() > {"auto (default)", "vector", "rewrite+weighted", "passages of 48 tokens"}
+    assert all(row["questions"] == told["choosing"] and row["R@5"]["mean"] == 1 for row in rows.values())
+    assert {each: each.stat().st_mtime_ns for each in home.path.rglob("*") if each.is_file()} == before
