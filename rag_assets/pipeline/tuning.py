@@ -112,8 +112,8 @@ def planned_tuning(home: Home, path: Path | None, budget: Budget, sizes: Sequenc
             continue
         version = published_snapshot(other)
         system = System(f"passages of {size} tokens", knowledge_base(other), open_corpus(other, version), default)
-        adoption = f"RAG_CHUNKING__SIZE_TOKENS={size} rag-assets index --accept-settings  (some {seconds:.0f} s)"
-        systems.append((system, adoption))
+        notes.append(f"passages of {size} tokens: indexing took {seconds:.0f} s")
+        systems.append((system, f"RAG_CHUNKING__SIZE_TOKENS={size} rag-assets index --accept-settings"))
     made = [_candidate(system, adoption, questions, level) for system, adoption in systems]
     documents = [_documents(each) for each in corpus.targets(questions).values()]
     return Plan(made, documents, level, notes)

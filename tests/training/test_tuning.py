@@ -118,9 +118,8 @@ def test_the_command_tries_modes_and_passages_and_changes_nothing(home: Home, tm
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     rows = {row["candidate"]: row for row in told["candidates"]}
-    assert told["notes"] == [
-        f"only {told['held_out']} questions are held out: intervals of fewer than 20 are too narrow"
-    ]
+    assert told["notes"][0].startswith("passages of 48 tokens: indexing took")
+    assert told["notes"][1].startswith(f"only {told['held_out']} questions are held out")
     assert rows.keys() > {"auto (default)", "vector", "rewrite+weighted", "passages of 48 tokens"}
     assert all(row["questions"] == told["choosing"] and row["R@5"]["mean"] == 1 for row in rows.values())
     assert {each: each.stat().st_mtime_ns for each in home.path.rglob("*") if each.is_file()} == before
