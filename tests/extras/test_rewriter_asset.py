@@ -1,4 +1,4 @@
-"""The trained rewriter on a knowledge base: the Dagster job trains, proves and adopts it, and one command goes back."""
+"""The trained rewriter on a knowledge base: a job trains and proves it; adopted, it rewrites; undo goes back."""
 
 import importlib.util
 import random
@@ -15,9 +15,9 @@ from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.rewriter import REWRITER_JOB
 from rag_assets.evaluation.questions import Evidence, Question, question_line
 from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.opening import knowledge_base, published_snapshot
+from rag_assets.pipeline.opening import knowledge_base, published_snapshot, trained_model
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.training.adoption import REWRITER_MODEL
+from rag_assets.training.adoption import REWRITER_MODEL, adopt
 
 pytestmark = [
     pytest.mark.skipif(
@@ -31,27 +31,25 @@ THINGS = ("token", "backup", "invoice", "holiday", "printer", "parking", "visito
 KINDS = ("rule", "limit", "owner", "price", "place", "color", "number", "period", "contact")
 TRAINING = {
     "BATCH": "8", "SAMPLES": "4", "MOST_TOKENS": "5", "LEARNING_RATE": "0.001", "WARM_UP_LEARNING_RATE": "0.003",
-    "WARM_UP_EPOCHS": "40", "STEPS": "60", "SHORTEST_TOKENS": "2", "LONGEST_TOKENS": "5", "VALIDATION_STEPS": "15",
+    "WARM_UP_EPOCHS": "2", "STEPS": "4", "SHORTEST_TOKENS": "2", "LONGEST_TOKENS": "5", "VALIDATION_STEPS": "2",
     "FORMS": '["keywords"]', "LEVEL": "document", "REWARD": "MRR@10", "THREADS": "1", "DEVICE": "cpu",
 }  # fmt: skip
 
 
 @pytest.fixture
 def asked(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Official notes, and drafts that repeat the words of the question more often: a rewrite must say `official`."""
+    """Notes with a question on each, enough of them to train on some and to prove it on others."""
     folder, path = Path(home.settings.sources[0]), tmp_path / "questions.jsonl"
     pairs = [(thing, kind) for thing in THINGS for kind in KINDS]
     random.Random(0).shuffle(pairs)
     questions = []
     for number, (thing, kind) in enumerate(pairs):
-        text = f"Official: the {thing} {kind} is {number}."
-        (folder / f"{number}a.md").write_text(f"{text}\n", encoding="utf-8")
-        draft = f"What is the {thing} {kind}? The {thing} {kind}, the {thing} {kind}."
-        (folder / f"{number}b.md").write_text(f"{draft}\n", encoding="utf-8")
-        evidence = (Evidence(f"{number}a.md", quote=text),)
+        text = f"The {thing} {kind} is {number}."
+        (folder / f"{number}.md").write_text(f"{text}\n", encoding="utf-8")
+        evidence = (Evidence(f"{number}.md", quote=text),)
         questions.append(Question(str(number), f"What is the {thing} {kind}?", "en", "notes", True, evidence))
     path.write_text("".join(f"{question_line(each)}\n" for each in questions), encoding="utf-8")
-    texts = [*(each.text for each in questions), *THINGS, *KINDS, "official", "keywords:"]
+    texts = [*(each.text for each in questions), *THINGS, *KINDS, "keywords:"]
     write_small_model(tmp_path / "model", texts)
     monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
     monkeypatch.setenv("RAG_REWRITER_TRAINING__MODEL", str(tmp_path / "model"))
@@ -62,28 +60,29 @@ def asked(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(load_settings(home=home.path, sources=home.settings.sources))
 
 
-def keywords(home: Home) -> str:
-    """What the rewriter in force makes of a question."""
-    result = knowledge_base(home).search("What is the token rule?", "rewrite", 3)
-    (rewritten,) = (step for step in result.trace.steps if step.operation == "rewrite")
-    return " ".join(rewritten.texts).casefold()
-
-
-def test_the_job_adopts_a_rewriter_that_proves_better_and_undo_goes_back(asked: Home) -> None:
-    before = keywords(asked)
+def test_the_job_trains_and_proves_a_rewriter_that_can_be_adopted_and_undone(asked: Home) -> None:
     with dg.instance_for_test() as instance:
         job = build_definitions(HomeResource(asked.settings)).resolve_job_def(REWRITER_JOB.name)
         done = job.execute_in_process(instance=instance)
         (event,) = done.get_asset_materialization_events()
-        observed = instance.get_event_records(dg.EventRecordsFilter(dg.DagsterEventType.ASSET_OBSERVATION))
+        assert instance.fetch_observations(dg.AssetKey(REWRITER_MODEL), limit=10).records
     metadata = event.step_materialization_data.materialization.metadata
-    assert metadata["adopted"].value is True, metadata["reason"].value
+    assert metadata["adopted"].value is False, "four steps teach nothing"
+    assert "not better beyond the interval" in str(metadata["reason"].value)
     assert str(metadata["curve"].value).startswith("![curve](data:image/svg+xml;base64,")
-    assert observed
-    after = keywords(asked)
-    assert "official" not in before
-    assert "official" in after
+    assert trained_model(asked, published_snapshot(asked)) is None
+    before = rewrites(asked)
+    adopt(asked.snapshots, REWRITER_MODEL, str(metadata["place"].value))
+    assert trained_model(asked, published_snapshot(asked)) is not None
+    assert rewrites(asked) != before
     result = CliRunner().invoke(main, ["--home", str(asked.path), "train", "undo", "rewriter"])
     assert result.exit_code == 0, result.output
-    assert keywords(asked) == before
-    assert not published_snapshot(asked).learned.get(REWRITER_MODEL)
+    assert trained_model(asked, published_snapshot(asked)) is None
+    assert rewrites(asked) == before
+
+
+def rewrites(home: Home) -> list[tuple[str, ...]]:
+    """What is searched for questions, as the trace tells."""
+    base = knowledge_base(home)
+    traces = (base.search(f"What is the {thing} rule?", "rewrite", 3).trace for thing in THINGS)
+    return [step.texts for trace in traces for step in trace.steps if step.operation == "rewrite"]
