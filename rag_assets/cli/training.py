@@ -217,6 +217,8 @@ def tune(
     say(f"winner: {made.winner.name}", bold=True)
     for measure, difference in made.differences.items():
         say(f"{measure} on questions held out, winner less default: {shown(difference.difference)}")
+    if not is_default and not any(each.difference.low > 0 for each in made.differences.values()):
+        say("it is not better beyond the interval: the default may stay")
     if not is_default:
         say(f"nothing was adopted; to adopt it: {made.winner.adoption}")
 
