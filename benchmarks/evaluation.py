@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rag_assets.evaluation.drafts import draft_questions
+from rag_assets.evaluation.evidence import Level
 from rag_assets.evaluation.records import RunFacts, record_run
 from rag_assets.evaluation.runs import RunOptions, evaluate
 from rag_assets.evaluation.scores import figures, warnings
@@ -29,7 +30,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--questions", type=int, default=5_000)
+    parser.add_argument("--level", choices=tuple(Level), action="append", help="repeatable; every one, unless given")
     arguments = parser.parse_args()
+    levels = tuple(Level(each) for each in arguments.level or Level)
     home = Home(load_settings(home=arguments.home))
     systems = open_systems(home, MODES)
     drafts = draft_questions(systems[0].corpus, 200)
@@ -38,7 +41,7 @@ def main() -> None:
         for number in range(arguments.questions)
     ]
     began = time.perf_counter()
-    evaluation = evaluate(systems, questions, RunOptions())
+    evaluation = evaluate(systems, questions, RunOptions(levels=levels))
     asked = time.perf_counter()
     computed, notes = figures(evaluation), warnings(evaluation)
     intervals = time.perf_counter()

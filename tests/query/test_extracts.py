@@ -147,7 +147,11 @@ def test_an_identifier_of_the_question_must_stand_in_the_evidence(question: str,
 @pytest.mark.parametrize(
     ("question", "answer", "near"),
     [
-        ("When did Contoso close the merger with Fabrikam?", "Contoso closed the merger on March 4, 2022.", "early"),
+        (
+            "When did Contoso close the merger with Fabrikam?",
+            "Contoso closed the merger with Fabrikam on March 4, 2022.",
+            "early",
+        ),
         ("What fee is charged for the late return?", "The late return fee is twenty dollars.", "soon"),
         ("顧客検索の上限件数コードは？", "顧客検索の上限件数コードは LIM010 とする。", "設定"),
         ("受付システムはいつ公開されましたか", "受付システムは2021年4月に公開されました。", "先日"),

@@ -72,10 +72,11 @@ _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
 _HEADER = 1.5  # weight of a header beside its value, where cells of a wide row are chosen
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
-_SURE = 0.65  # from which a statement is taken for an answer, see `_sureness`
+_SURE = 0.72  # from which a statement is taken for an answer, see `_sureness`
 _STANDS = 0.2  # added where an identifier or quoted words of the question stand in the statement
 _QUOTED_SHARE = 0.7  # of the terms of quoted words that the passage must hold
 _LACKING_QUOTED = 0.3  # taken off where quoted words of the question stand nowhere in the passage
+_LEADS = 0.4  # added where what leads where is asked, and the statement is a connection that starts there
 _LACKING = 0.5  # taken off where an identifier of the question stands nowhere in the passage
 _HOW = re.compile(r"\bhow (?:many|much|long|old|far|often)\b", re.IGNORECASE)  # whose second word no answer repeats
 _QUANTITY = "(?:amount|code|cost|date|fee|id|length|number|percentage|price|rate|revenue|sum|temperature|total|year)"
@@ -403,12 +404,12 @@ def _sureness(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate])
     lacks_quoted = any(len(terms & held) < _QUOTED_SHARE * len(terms) for terms in quoted)
     covered = _covered(asked.text, best.source, candidates)
     said = _OWN * asked.share(best.own - best.named)
-    stands = stands or asked.leads(best.statement) > 0
+    led = asked.leads(best.statement)
     lacks_figure = asked.lacks_figure(best.statement.text)
     return (
         covered
         + said
-        + _STANDS * stands
+        + max(_STANDS * stands, _LEADS * led)
         - _LACKING * lacks
         - _LACKING_QUOTED * lacks_quoted
         - _LACKING_FIGURE * lacks_figure
