@@ -99,6 +99,13 @@ def test_a_folder_is_told_of_alone(sample: KnowledgeBase) -> None:
     assert all("/設計書/" in source.document_id for source in answer.sources)
 
 
+def test_a_folder_need_not_be_called_a_folder(sample: KnowledgeBase) -> None:
+    answer = sample.ask("What are the recurring themes in the yearly reports of our group?")
+    holds(answer)
+    assert answer.answered
+    assert all("/reports/" in source.document_id for source in answer.sources)
+
+
 def test_a_folder_that_is_not_there_is_said(sample: KnowledgeBase) -> None:
     for question, said in (
         ("フォルダ「経理」には何がありますか", "「経理」というフォルダーはありません"),

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import PurePath
 from posixpath import commonpath
 
@@ -414,14 +414,24 @@ def _folders(documents: Mapping[str, Mapping[str, str]]) -> list[tuple[str, int]
 def _named(
     words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str, str]], stored: StoredTables
 ) -> list[Mapping[str, str]]:
-    """The documents whose names hold most of some words, or else names and summaries; none where all hold little."""
+    """The documents whose names hold most of some words; or else of a folder named; or else by summaries, too."""
     names = _terms_of_names(rows)
-    if not (named := _with_most(words, rows, names)):
+    if not (named := _with_most(words, rows, names) or _in_folder_said(words, rows)):
         read = stored.read(FILE_SUMMARIES, ["document_id", "text"]).to_pylist()
         said = {row["document_id"]: content_terms(row["text"]) for row in read}
         both = {each: held | said.get(each, frozenset()) for each, held in names.items()}
         named = _with_most(words, rows, both)
     return named
+
+
+def _in_folder_said(words: Sequence[tuple[str, ...]], rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """The documents below folders all of whose name is said; of the longest such name."""
+    said = frozenset(chain.from_iterable(words))
+    parts = {part for row in rows for part in row["folder"].split("/")}
+    names = {part: frozenset(chain.from_iterable(content_words(_folded(part)))) for part in parts}
+    most = max((len(terms) for terms in names.values() if terms <= said), default=0)
+    meant = {part for part, terms in names.items() if terms and terms <= said and len(terms) == most}
+    return [row for row in rows if not meant.isdisjoint(row["folder"].split("/"))]
 
 
 def _with_most(
