@@ -87,6 +87,23 @@ def test_lines_that_many_documents_share_are_left_out_where_others_fill_half_of_
     assert summarize_page(Page(1, PageKind.SHEET, (heading, note, short)), "", 60, common).startswith("1. 概要 / ")
 
 
+TALK = (
+    "ALEX MOORE, Example Bank: Great. Thanks very much. And how do you see that?",
+    "(Operator direction.) So that's kind of one example of it. I think you saw that too.",
+    "JANE DOE: Revenue of the storage division rose 12 percent to 310 million dollars. We appreciate it.",
+    "The factory in Osaka opened in March and builds sensors for the storage division. Next question.",
+)
+
+
+def test_the_summary_of_a_talk_says_what_stands_by_itself() -> None:
+    talk = Page(1, PageKind.BODY, tuple(Block(BlockKind.PARAGRAPH, text) for text in TALK))
+    assert summarize_page(talk, "", 200) == (
+        "Revenue of the storage division rose 12 percent to 310 million dollars."
+        " / The factory in Osaka opened in March and builds sensors for the storage division."
+    )
+    assert summarize_page(Page(1, PageKind.BODY, talk.blocks[:2]), "", 200)  # nothing else is there
+
+
 def test_a_page_without_text_has_no_summary() -> None:
     assert summarize_page(Page(1, PageKind.SHEET, (), "空"), "設計書", 200) == ""
 

@@ -7,6 +7,7 @@ page says what kind of page it is. Lengths follow the multi-vector method: about
 the file and 200 on the page for a page.
 """
 
+import re
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -18,6 +19,7 @@ from rag_assets.contracts.causes import BlockKind, PageRole
 from rag_assets.contracts.content import Block, Page
 from rag_assets.enrich.centrality import lexrank, select_diverse, tf_idf
 from rag_assets.parsing.chunking import column_names
+from rag_assets.text.content_words import content_words, is_wide
 from rag_assets.text.language import detect_language, split_sentences
 from rag_assets.text.plain import one_line
 
@@ -34,9 +36,24 @@ _HEADING_SHARE = 0.35
 _COLUMN_SHARE = 0.25
 _MOST_CANDIDATES = 200
 _PAGE_CANDIDATES = 5
+_SENTENCE_CHARS = 60  # of an ordinary sentence
 _SHORTEST_SENTENCE = 6
 _COMMON_WEIGHT = 0.1  # of the centrality of a line that many documents share
+_SPOKEN_WEIGHT = (
+    0.3  # of that of a sentence which only those understand who heard the one before, or which is small talk
+)
+_SHORT_WEIGHT = 0.5  # of that of a sentence of few words of its own
+_TELLING_WORDS = 4  # that an English sentence has, numbers included, which is not short
 _ENOUGH_SHARE = 0.5  # of a summary that other lines must be able to fill for those to be left out
+_SPEAKER = re.compile(r"^[A-Z][A-Z.'’-]+(?: [A-Z][A-Z.'’-]*){1,2}(?:, [^:]{2,40})?:\s*")  # as in a transcript
+_SPOKEN = re.compile(
+    r"^(?:and|but|so|or|because|yeah|yes|no|well|okay|ok|thanks?|thank|hi|hello|good|great|sure|maybe|please|sorry|now|then|let"
+    r"|this|that|these|those|it|he|she|they|there|here|you|i|which|who|what|why|how|as i|like i)\b"
+    r"|\b(?:I|you|your|me|my|I['’](?:m|d|ll|ve)|let['’]s|kind of|sort of|thank you|appreciate it)\b"
+    r"|\?$|^\(.*\)$|^(?:そして|それ|これ|その|この|そう|ああ|はい|いえ|では|じゃあ|で、|なので|だから|ちなみに|ありがとう|よろしく)"
+    r"|(?:です|ます|でしょう)(?:か|ね|よ|よね)[。？?]?$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +104,7 @@ def outline(blocks: Sequence[Block]) -> Outline:
                 columns += [name.rpartition(" > ")[2] for name in column_names(block.rows[: block.header_row_count])]
                 sentences += [row_text(row.cells) for row in block.rows[block.header_row_count :][:_MOST_CANDIDATES]]
             case _:
-                sentences += split_sentences(block.text)
+                sentences += split_sentences(_SPEAKER.sub("", block.text))
     return Outline(_distinct(headings, 2), _distinct(columns, 1), _distinct(sentences, _SHORTEST_SENTENCE))
 
 
@@ -157,7 +174,7 @@ def compose(found: Outline, budget: int, common: Container[str] = ()) -> str:
     headings = fit(_common_last(found.headings, common), int(budget * _HEADING_SHARE), "、")
     columns = fit(_common_last(found.columns, common), int(budget * _COLUMN_SHARE), "、")
     room = budget - sum(len(part) + len(SEPARATOR) for part in (headings, columns) if part)
-    candidates = found.sentences[:_MOST_CANDIDATES]
+    candidates = _standing_alone(found.sentences[:_MOST_CANDIDATES], room, common)
     sentences: list[str] = []
     if candidates:
         weights = tf_idf(candidates)
@@ -199,7 +216,7 @@ def _page_names(pages: Sequence[Page]) -> tuple[str, ...]:
 
 
 def _most_central(sentences: Sequence[str], common: Container[str]) -> list[str]:
-    candidates = sentences[:_MOST_CANDIDATES]
+    candidates = _standing_alone(sentences[:_MOST_CANDIDATES], _PAGE_CANDIDATES * _SENTENCE_CHARS, common)
     if len(candidates) <= _PAGE_CANDIDATES:
         return list(candidates)
     weights = tf_idf(candidates)
@@ -213,9 +230,23 @@ def _common_last(lines: Sequence[str], common: Container[str]) -> list[str]:
 
 
 def _weighed(scores: NDArray[np.float64], sentences: Sequence[str], common: Container[str]) -> NDArray[np.float64]:
-    weights = [_COMMON_WEIGHT if sentence in common else 1.0 for sentence in sentences]
+    weights = [_COMMON_WEIGHT if sentence in common else _telling(sentence) for sentence in sentences]
     weighed: NDArray[np.float64] = scores * np.array(weights)
     return weighed
+
+
+def _standing_alone(sentences: Sequence[str], room: int, common: Container[str]) -> Sequence[str]:
+    """Those that say something of their own by themselves where they can fill half of the room, else all."""
+    alone = [sentence for sentence in sentences if sentence not in common and _telling(sentence) == 1]
+    return alone if sum(map(len, alone)) >= room * _ENOUGH_SHARE else sentences
+
+
+def _telling(sentence: str) -> float:
+    """How much a sentence says by itself; rows and what does not end as a sentence are not judged."""
+    if sentence.rstrip(")）]」』”\"'’")[-1:] not in tuple("。．.!?！？"):
+        return 1.0
+    spoken, words = _SPOKEN_WEIGHT if _SPOKEN.search(sentence) else 1.0, content_words(sentence)
+    return spoken * (_SHORT_WEIGHT if len(words) < _TELLING_WORDS and not is_wide(words) else 1.0)
 
 
 def row_text(cells: Sequence[str]) -> str:
