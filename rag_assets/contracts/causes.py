@@ -32,7 +32,8 @@ class PageKind(StrEnum):
     SHEET = "sheet"
     PAGE = "page"
     SLIDE = "slide"
-    BODY = "body"  # the whole of a file that has no pages: text, Markdown, HTML, CSV
+    SECTION = "section"  # of a long file that has no pages
+    BODY = "body"  # the whole of a shorter one: text, Markdown, HTML; and of CSV and messages
 
 
 class PageRole(StrEnum):

@@ -68,13 +68,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page, sheet or slide, or the whole of a file without pages.
+    """A page, sheet or slide; of a file without pages the whole, or a section where it is long.
 
     Attributes:
         number: Position in the file, from 1.
         kind: What it is.
         blocks: Its blocks in reading order.
-        name: Name of the sheet, or None.
+        name: Name of the sheet, heading of the section, or None.
         hidden: Whether the file hides it.
         size: Width and height in points, or None.
         role: What the page is for, where it is no content: `cover`, `revision_history` or `contents`.

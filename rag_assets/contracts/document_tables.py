@@ -63,7 +63,7 @@ PAGES = Table(
         SHARD,
         PAGE_NUMBER,
         PAGE_NAME,
-        column("kind", TEXT, "`sheet`, `page`, `slide` or `body`."),
+        column("kind", TEXT, "`sheet`, `page`, `slide`, `section` or `body`."),
         column("hidden", pa.bool_(), "Whether the file hides the sheet or slide."),
         column(
             "role",

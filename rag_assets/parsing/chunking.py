@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rag_assets.contracts.causes import BlockKind
+from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Box, Page, Row
 from rag_assets.contracts.ports import Tokenizer
 from rag_assets.text.cells import cover
@@ -76,7 +76,7 @@ def chunk_page(
     Returns:
         The passages in reading order; none where the page has no text.
     """
-    base = _distinct([*titles, page.name or ""])
+    base = _distinct(titles if page.kind is PageKind.SECTION else [*titles, page.name or ""])  # headings stand apart
     context_limit = int(size_tokens * _CONTEXT_SHARE)
     contexts = _Contexts(base, tokenizer, context_limit)
     budget = size_tokens - context_limit

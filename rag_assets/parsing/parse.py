@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from rag_assets.contracts.causes import FailureCause
-from rag_assets.contracts.content import Failure, ParsedDocument
+from rag_assets.contracts.causes import FailureCause, PageKind
+from rag_assets.contracts.content import Failure, Page, ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.detect import OTHER_FORMATS, Detection, DocumentFormat, detect_format
 from rag_assets.parsing.limits import ParsingLimits, limited
+from rag_assets.parsing.sections import divided
 from rag_assets.text.plain import one_line
 
 __all__ = ["ParsingLimits", "parse_bytes"]
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 _MESSAGE_CHARS = 300
 # Text formats that have no reader of their own, told by the extension where Unstructured reads them.
 _TEXT_EXTENSIONS = {".org": "org", ".rst": "rst", ".xml": "xml"}
+_UNDIVIDED = (DocumentFormat.CSV, DocumentFormat.TSV, DocumentFormat.EML, DocumentFormat.MSG)
 
 
 def parse_bytes(
@@ -60,7 +62,14 @@ def parse_bytes(
         return ParsedDocument(detection.name, failures=(Failure(FailureCause.MEMORY, "memory ran out"),))
     except Exception as error:  # noqa: BLE001 - third-party parsers raise anything on damaged files; it becomes a row
         return ParsedDocument(detection.name, failures=(_unexpected(error, file_name),))
-    return replace(document, format=detection.name, failures=(*nothing_read(document), *document.failures))
+    failures = (*nothing_read(document), *document.failures)
+    return replace(document, format=detection.name, pages=_pages(document.pages, detection), failures=failures)
+
+
+def _pages(pages: tuple[Page, ...], detection: Detection) -> tuple[Page, ...]:
+    """The pages; a long text without pages in sections. Tables and messages stay whole."""
+    is_text = len(pages) == 1 and pages[0].kind is PageKind.BODY and detection.format not in _UNDIVIDED
+    return divided(pages[0]) if is_text else pages
 
 
 def nothing_read(document: ParsedDocument) -> tuple[Failure, ...]:

@@ -18,6 +18,7 @@ from rag_assets.text.plain import one_line
 TRACED = 20  # passages whose scores a step of the trace names
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _PAGED_FORMATS = frozenset({"pdf", "pptx", "ppt"})
+_SECTIONED_FORMATS = frozenset({"txt", "md", "html", "org", "rst", "xml", "epub"})  # whose long files are divided
 
 _T = TypeVar("_T")
 _Hidden = Annotated[_T, Field(exclude=True)]
@@ -54,7 +55,7 @@ class Citation:
     Attributes:
         document_id: The file.
         page_number: Page, sheet or slide, from 1.
-        page_name: Name of the sheet, or None.
+        page_name: Name of the sheet or section, or None.
         cell_range: Cells, as in `B4:F20`, or None.
         box: Left, top, right, bottom in points from the top left corner of the page, or None.
         format: Format of the file.
@@ -70,12 +71,13 @@ class Citation:
     chunk_id: _Hidden[str] = ""
 
     def __str__(self) -> str:
-        """As in `specs/token.xlsx › Login › B4:F20` or `report.pdf › p.3`."""
+        """As in `specs/token.xlsx › Login › B4:F20`, `report.pdf › p.3` or `minutes.txt › §3`."""
         parts = [self.document_id]
         if self.page_name:
             parts.append(self.page_name)
         elif self.format in _PAGED_FORMATS or self.page_number > 1:
-            parts.append(f"p.{self.page_number}")
+            sign = "§" if self.format in _SECTIONED_FORMATS else "p."
+            parts.append(f"{sign}{self.page_number}")
         if self.cell_range:
             parts.append(self.cell_range)
         return " › ".join(parts)
@@ -129,7 +131,7 @@ class Hit:
         document_id: The file.
         page_id: Its page.
         page_number: Page, sheet or slide, from 1.
-        page_name: Name of the sheet, or None.
+        page_name: Name of the sheet or section, or None.
         chunk_id: The passage; of a page or document that is a result, its best passage.
         text: Text of the passage as displayed.
         title: Title of the document.

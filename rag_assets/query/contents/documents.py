@@ -53,8 +53,8 @@ class PageEntry:
     Attributes:
         page_number: Position in the document, from 1.
         page_id: The page.
-        page_name: Name of the sheet, or None.
-        kind: `sheet`, `page`, `slide` or `body`.
+        page_name: Name of the sheet or section, or None.
+        kind: `sheet`, `page`, `slide`, `section` or `body`.
         hidden: Whether the file hides it.
         role: `cover`, `revision_history` or `contents`, or None.
         length_chars: Characters of text.

@@ -143,8 +143,8 @@ class PageContents:
         page_id: The page.
         page_number: Position in the document, from 1.
         page_count: Pages of the document.
-        page_name: Name of the sheet, or None.
-        kind: `sheet`, `page`, `slide` or `body`.
+        page_name: Name of the sheet or section, or None.
+        kind: `sheet`, `page`, `slide`, `section` or `body`.
         hidden: Whether the file hides it.
         role: `cover`, `revision_history` or `contents`, or None.
         language: Main language, ISO 639-1.

@@ -125,6 +125,7 @@ const TEXTS = {
   // page
   openPage: ["Open the page", "ページを開く"],
   pageNumber: ["Page {n}", "{n} ページ"],
+  sectionNumber: ["Section {n}", "第 {n} 節"],
   pageOf: ["{n} of {count}", "{n} / {count}"],
   pages: ["Pages", "ページ"],
   pageNavigation: ["Pages of the document", "文書内のページ"],
@@ -338,6 +339,11 @@ export function t(key, values = {}) {
 /** The text of one of an open list of names, as of a mode or a cause; a name without one stands for itself. */
 export function named(kind, name) {
   return TEXTS[`${kind}.${name}`] ? t(`${kind}.${name}`) : name;
+}
+
+/** What a page is called: its name, else its number. */
+export function pageName(page) {
+  return page.page_name ?? t(page.kind === "section" ? "sectionNumber" : "pageNumber", { n: page.page_number });
 }
 
 export function number(value, digits = 0) {

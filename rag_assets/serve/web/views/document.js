@@ -2,7 +2,7 @@
 
 import { encoded, get } from "/api.js";
 import { el, fill, link } from "/dom.js";
-import { bytes, date, dollars, named, number, percent, t } from "/i18n.js";
+import { bytes, date, dollars, named, number, pageName, percent, t } from "/i18n.js";
 import { folderAddress, pageAddress } from "/places.js";
 import { scrolled } from "/traces.js";
 import { says, stateOf } from "/views/documents.js";
@@ -55,7 +55,7 @@ function facts({ entry, chunk_count: passages, question_count: questions }) {
 
 function pages({ entry, pages: listed }) {
   const items = listed.map((page) => {
-    const name = page.page_name ?? t("pageNumber", { n: page.page_number });
+    const name = pageName(page);
     const remarks = [page.role && named("role", page.role), page.hidden && t("hidden")].filter(Boolean).join(", ");
     return el(
       "li",

@@ -2,7 +2,7 @@
 
 import { encoded, get } from "/api.js";
 import { el, fill, link } from "/dom.js";
-import { named, percent, t } from "/i18n.js";
+import { named, pageName, percent, t } from "/i18n.js";
 import { notice } from "/notices.js";
 import { documentAddress, pageAddress, placeOf } from "/places.js";
 import { pagePicture } from "/picture.js";
@@ -46,7 +46,7 @@ export async function showPage(view, [documentId], signal) {
       " › ",
       link(documentAddress(documentId), {}, page.title),
     ),
-    el("h1", {}, page.page_name ?? (page.kind === "body" ? page.title : t("pageNumber", { n: number }))),
+    el("h1", {}, page.kind === "body" ? (page.page_name ?? page.title) : pageName(page)),
     facts(page),
     pageLinks(page, document.pages),
     citedLine(place, cited, view, pictured, blocks),
@@ -97,10 +97,7 @@ function pageLinks(page, pages) {
   const at = pages.findIndex((each) => each.page_number === page.page_number);
   const to = (other, text, rel) =>
     other && link(pageAddress(page.document_id, other.page_number), { rel, class: "button" }, text);
-  const names = pages.map((each) => [
-    String(each.page_number),
-    each.page_name ?? t("pageNumber", { n: each.page_number }),
-  ]);
+  const names = pages.map((each) => [String(each.page_number), pageName(each)]);
   const chooser = select("go-to-page", names, String(page.page_number), (value) =>
     go(pageAddress(page.document_id, value)),
   );
