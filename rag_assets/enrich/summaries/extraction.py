@@ -104,7 +104,7 @@ def outline(blocks: Sequence[Block]) -> Outline:
                 columns += [name.rpartition(" > ")[2] for name in column_names(block.rows[: block.header_row_count])]
                 sentences += [row_text(row.cells) for row in block.rows[block.header_row_count :][:_MOST_CANDIDATES]]
             case _:
-                sentences += split_sentences(_SPEAKER.sub("", block.text))
+                sentences += (_SPEAKER.sub("", sentence) for sentence in split_sentences(block.text))
     return Outline(_distinct(headings, 2), _distinct(columns, 1), _distinct(sentences, _SHORTEST_SENTENCE))
 
 
