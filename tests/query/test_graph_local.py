@@ -2,15 +2,17 @@ import numpy as np
 import pytest
 from graph_data import FILM, PERSON, QUESTION, fill_lake, graph_base, stored_tables
 from query_data import BagOfWordsEmbedder, make_base
+from scipy.sparse import csr_array
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.tables import CHUNK_INDEX
 from rag_assets.query import Filters, KnowledgeBase
 from rag_assets.query.ask.local_context import local_context
-from rag_assets.query.search.graph_local import Walk
-from rag_assets.query.search.passage_graph import build_passage_graph
+from rag_assets.query.search.graph_local import Walk, walk_worth
+from rag_assets.query.search.passage_graph import PassageGraph, build_passage_graph
 from rag_assets.store.lake import Lake
 from rag_assets.store.vectors.store import VectorStore
+from rag_assets.text.folding import fold_name
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +89,21 @@ def test_a_reader_is_given_the_neighbourhood_within_the_budget(
     small = local_context(stored, built, walk, hits, 80)
     assert small.length_tokens <= 80
     assert 0 < len(small.passages) < len(hits)
+
+
+@pytest.mark.parametrize(
+    ("query", "worth"),
+    [
+        ("Where was the director of Silent Harbor born?", 1.0),
+        ("Silent Harbor and Zagreb", 1.0),
+        ("Was Silent Harbor shown in Everyville?", 0.25),
+        ("Where is Everyville of the north?", 0.0),
+        ("When was Silent Harbor made?", 0.0),
+        ("What was it of?", 0.0),
+    ],
+)
+def test_a_walk_is_worth_something_where_few_passages_name_what_is_asked(query: str, worth: float) -> None:
+    names = ("Silent Harbor", "Zagreb", "Everyville")
+    positions = {fold_name(name): position for position, name in enumerate(names)}
+    graph = PassageGraph((), names, names, positions, np.array([1, 3, 4]), csr_array((3, 3)))
+    assert walk_worth(query, graph) == worth

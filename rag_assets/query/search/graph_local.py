@@ -14,7 +14,9 @@ What stays out: the graph and the walk (`rag_assets.query.search.passage_graph`)
 (`rag_assets.query.ask.local_context`).
 """
 
+import re
 import time
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -34,7 +36,25 @@ PASSAGE_WEIGHT = 0.05
 HOW_TO_INDEX = "set RAG_GRAPH__ENABLED=true (graph.enabled) and run `rag-assets index`"
 _LOOKED_UP = 100  # passages looked up at once, at least
 _SHOWN = 10  # seeds and neighbours that the trace names
+_FEW_PASSAGES = 3  # that name an entity from which a walk leads somewhere
+_WORTH = ((1.0, 1.0), (0.5, 0.25))  # of a walk, by the share of the entities that are named by few passages
 _QUERY_CHARS = 2000  # of a longer query the beginning is looked through for names
+
+_JOINED = re.compile(
+    r"との(?:関係|関連|つながり|違い)|の間の|両方|双方|どちらも|共通点"
+    r"|\b(?:both|between)\b.+\band\b|\b(?:related\sto|relationship|in\scommon|the\ssame\s.+\sas)\b",
+    re.IGNORECASE,
+)
+_RELATION = re.compile(
+    r"の[^の、。]{1,20}の|(?:した|する|している|された|がある)[^、。]{1,15}の"
+    # something of another thing, or a thing told by what it does
+    r"|\b(?:of|whose|who|that|which|by|where|when)\s\S|\w['’]s?\s",
+    re.IGNORECASE,
+)
+_FIRST_QUESTION_WORD = re.compile(
+    r"^\W*(?:(?:in|at|on|by|for|of|from)\s)?(?:who|whose|what|which|where|when|why|how|that)\b(?:['’]s\b)?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +75,22 @@ class Walk:
         """Positions of the entities that walks reach most often, seeds included; equal ones by position."""
         best = np.argsort(-self.entities, kind="stable")[:count]
         return [int(position) for position in best if self.entities[position] > 0]
+
+
+def walk_worth(query: str, graph: PassageGraph) -> float:
+    """How much a walk tells beside words and meaning: 0 for nothing, up to 1.
+
+    A query leads on that names two entities, joins things in words, or goes on from one by a relation ("the director of
+    ..."). A walk from what many passages name leads everywhere: it is worth all where few passages name each of the
+    entities, something where few name half of them, else nothing.
+    """
+    text = unicodedata.normalize("NFKC", query[:_QUERY_CHARS])
+    named = named_entities(graph, text)
+    relation = _RELATION.search(_FIRST_QUESTION_WORD.sub("", text))
+    if not named or (len(named) == 1 and relation is None and _JOINED.search(text) is None):
+        return 0.0
+    share = float(np.mean(graph.passage_counts[named] <= _FEW_PASSAGES))
+    return next((worth for least, worth in _WORTH if share >= least), 0.0)
 
 
 def search_graph_local(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:

@@ -32,7 +32,7 @@ class Weights:
         identifiers: BM25 of the identifiers in the query alone.
         document: Words and meaning of all passages of its document.
         agreement: The lesser of words and meaning.
-        graph: The walk over the entity graph, where there is one.
+        graph: The walk over the entity graph, where there is one, times what it is worth for the query.
     """
 
     words: float = 1.0
@@ -52,9 +52,9 @@ class Weights:
 
 SIGNALS = tuple(each.name for each in fields(Weights))
 SHIPPED: Mapping[str, Weights] = {
-    Granularity.CHUNK: Weights(page=0.2),
-    Granularity.PAGE: Weights(page=0.3),
-    Granularity.DOCUMENT: Weights(names=0.5, summary=0.3),
+    Granularity.CHUNK: Weights(page=0.2, graph=2.0),
+    Granularity.PAGE: Weights(page=0.3, graph=2.0),
+    Granularity.DOCUMENT: Weights(names=0.5, summary=0.3, graph=2.7),
 }
 
 

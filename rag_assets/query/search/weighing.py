@@ -7,13 +7,15 @@
 | page | the two above, of all passages of its page | 0.2 | 0.3 | |
 | names | words of the document's path, rare ones most | | | 0.5 |
 | summary | cosine of the page's summary | | | 0.3 |
+| graph | place in a walk over the entity graph, times `walk_worth` of the query | 2 | 2 | 2.7 |
 
-`identifiers`, `document`, `agreement` and `graph` (`rag_assets.query.search.ranking_weights`) weigh nothing as shipped:
-what they are worth is learned on a collection, and so may the weights above be (`rag_assets.training.ranking`).
+`identifiers`, `document` and `agreement` (`rag_assets.query.search.ranking_weights`) weigh nothing as shipped: what
+they are worth is learned on a collection, and so may the weights above be (`rag_assets.training.ranking`).
 
 Each signal is 1 for the best candidate. Words are divided by the best score, so that a passage which holds the one rare
 word of a query stands far before those that do not; meaning is scaled between the best and the hundredth, as cosines
-of one query differ little. What a document is about stands in its name and its summaries, what a passage says does not:
+of one query differ little. The walk finds passages that neither words nor meaning do; its scores fall steeply, so that
+its places count. What a document is about stands in its name and its summaries, what a passage says does not:
 so these two weigh where documents are looked for.
 
 Source: adding scaled scores: S. Bruch, S. Gai and A. Ingber, An analysis of fusion functions for hybrid retrieval, ACM
@@ -34,7 +36,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.causes import SummaryFormat
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.fusion import comb_sum
-from rag_assets.query.search.graph_local import search_graph_local
+from rag_assets.query.search.graph_local import search_graph_local, walk_worth
 from rag_assets.query.search.index import TERM_WEIGHTS, Candidate, at_once, rescored, scored
 from rag_assets.query.search.passages import CANDIDATES, both
 from rag_assets.query.search.ranking_weights import SIGNALS, QueryMap, Ranking
@@ -48,6 +50,7 @@ _NAME_TERM_COST = 0.02  # by which each term of a name makes the others weigh le
 
 
 _OWN_MEANING = 0.5  # of meaning against words, in what page and document sum up
+_WALK_PLACES = 7  # by which the worth of a passage of the walk falls to a third
 
 _Scores = Mapping[str, float]  # by passage
 
@@ -65,7 +68,7 @@ class WeightedSearch:
         self._query_map = ranking.query_map
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-        """Passages that share words or meaning with the query, by falling score; equal ones by id.
+        """Passages that share words or meaning with the query, or that its graph leads to, by falling score, then id.
 
         In the trace, the lists of the fusion are the signals that weigh, each at its weight, named in its texts.
 
@@ -115,7 +118,7 @@ def _mapped(request: RetrievalRequest, query_map: QueryMap | None) -> RetrievalR
 def _signals(
     request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder, wanted: Collection[str]
 ) -> tuple[list[Candidate], dict[str, _Scores]]:
-    """Passages that share words or meaning with the query, and the signals that are wanted and can be told."""
+    """Passages that any signal finds, and the signals that are wanted and can be told."""
     chunks, summaries = indexes.chunks, indexes.summaries
     asked = keywords(request.text) or request.text
     depth = max(CANDIDATES, request.depth)
@@ -131,13 +134,16 @@ def _signals(
     identifiers = [term for term in query_terms(asked).split() if kind_of(term) is TermKind.IDENTIFIER]
     if "identifiers" in wanted and identifiers:
         searches["identifiers"] = partial(chunks.matching, " ".join(identifiers), where, depth)
+    worth = 0.0
     if "graph" in wanted and indexes.graphs and indexes.entities is not None and indexes.entities.row_count:
+        worth = walk_worth(request.text, indexes.graphs.get())
+    if worth:
         searches["graph"] = partial(search_graph_local, replace(request, depth=CANDIDATES), indexes)
     rankings = dict(zip(searches, at_once([*searches.values()], trace), strict=True))
     matching, nearest = rankings["words"], rankings["meaning"]
-    found = [*{each.key: each for each in chain(matching, nearest)}.values()]
+    found = [*{each.key: each for each in chain(matching, nearest, rankings.get("graph", ()))}.values()]
     words, meaning = _by_best(matching), _by_place(nearest)
-    own = comb_sum([words, _times(_OWN_MEANING, meaning)])
+    own = {each.key: 0.0 for each in found} | comb_sum([words, _times(_OWN_MEANING, meaning)])
     signals: dict[str, _Scores] = {"words": words, "meaning": meaning}
     if "page" in wanted:
         signals["page"] = _group_scores(found, own, lambda each: each.page_id or each.key)
@@ -151,9 +157,10 @@ def _signals(
         signals["document"] = _group_scores(found, own, lambda each: each.document_id)
     if "agreement" in wanted:
         signals["agreement"] = {key: min(score, meaning[key]) for key, score in words.items() if key in meaning}
-    for name in ("identifiers", "graph"):
-        shares = _by_best(rankings.get(name, ()))
-        signals[name] = {each.key: shares[each.key] for each in found if each.key in shares}
+    shares = _by_best(rankings.get("identifiers", ()))
+    signals["identifiers"] = {each.key: shares[each.key] for each in found if each.key in shares}
+    if worth:
+        signals["graph"] = {each.key: worth * math.exp(-at / _WALK_PLACES) for at, each in enumerate(rankings["graph"])}
     return found, signals
 
 
