@@ -130,6 +130,7 @@ def test_labels_become_questions() -> None:
         ),
         ("今日は、新しい倉庫システムについての打ち合わせです。", None, None),
         ("私たちは、お客様の声を大切にしている会社です。", None, None),
+        ("大抵の場合それほど致命的なことは、他の開発者に知らせる必要のないものです。", None, None),
     ],
 )
 def test_japanese_sentences(sentence: str, question: str | None, answer: str | None) -> None:
@@ -143,7 +144,10 @@ def test_japanese_sentences(sentence: str, question: str | None, answer: str | N
         ("A duplex scanner is a device that reads both sides of a sheet.", "What is a duplex scanner?"),
         ("If the paper tray is empty, the scanner stops at once.", "What happens if the paper tray is empty?"),
         ("To calibrate the sensor, press both buttons for five seconds.", "How do you calibrate the sensor?"),
-        ("Net sales of the company were $4.2 million in the last year.", "What were net sales of the company?"),
+        (
+            "Net sales of the company were $4.2 million in the last year.",
+            "What were net sales of the company in Sales FY21?",
+        ),
         ("The control panel consists of a display, two lamps and a key.", "What does the control panel consist of?"),
         ("A list of words that are left out is called a stop list.", "What is a stop list?"),
         ("It is a device that reads both sides of a sheet.", None),
@@ -159,11 +163,20 @@ def test_japanese_sentences(sentence: str, question: str | None, answer: str | N
         ("When I look at the cloud opportunities, we think of healthcare.", None),
         ("Customers are building intelligent applications on the cloud.", None),
         ("People are the heart of this company and of its products.", None),
+        ("To do this, press both buttons for five seconds.", None),
+        ("Fortnite is a good example of what people play on it.", None),
+        ("If an engineer is optimizing, they optimize and see what is next.", None),
+        ("If you go up to the store today, you'll see that.", None),
+        ("JANE DOE, Example Bank: Thank you very much.", None),
     ],
 )
 def test_english_sentences(sentence: str, question: str | None) -> None:
-    found = asked([prose(sentence)], "en", "x/images.pdf")
+    found = asked([prose(sentence)], "en", "x/SalesFY21.pdf")
     assert found == ({question: sentence} if question else {})
+
+
+def test_amounts_are_asked_for_where_the_document_has_a_name() -> None:
+    assert asked([prose("Net sales of the company were $4.2 million in the last year.")], "en", "x/images.pdf") == {}
 
 
 def test_headings_ask_for_what_follows() -> None:

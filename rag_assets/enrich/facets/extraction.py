@@ -8,7 +8,8 @@ For a document `d` and a value `v` of a facet with values `V`:
 - `s(v) = c(v) - mean of c over V`.
 - `w(v)`: of each word of the value (label and terms) that the document holds, the weight of the best place that it
   stands in (`_PLACE_WEIGHTS`), together `1 - product of (1 - weight)`. The name of a system (顧客管理システム) tells
-  what it is for, not what the document is: a word that stands in such names alone weighs as in the body.
+  what it is for, not what the document is: a word that stands in such names alone weighs as in the body. A word that
+  stands in the body alone, and in one line of many, is none.
 - `logit(v) = s(v) / _TEMPERATURE + _WORD_WEIGHT * w(v)`; "none of them" has the logit `_NONE_LOGIT`.
 - The confidence is the softmax over `V` and "none of them". Values from `_THRESHOLD` on are kept; those with a
   word in the title, and the best of a required facet, also from `_LEAST` on. A value that no line of the document
@@ -46,6 +47,8 @@ _BODY_CHARS = 6000
 _VECTOR_CHARS = 400  # of headings, and of the beginning of the text
 _LINES = 400
 _EVIDENCE_CHARS = 120
+_FEW_LINES = 20  # in which a word counts that stands there once
+_TOLD = 2  # lines of a longer text that must hold it
 _QUOTED_WORDS = 2  # of a description that a line shares to speak for the value
 
 _WORD = re.compile(rf"[a-z]{{4,}}|[{KATAKANA}{KANJI}]{{2,}}")
@@ -220,6 +223,7 @@ class _Places:
             room -= len(line)
             if room <= 0:
                 break
+        self._told = _TOLD if len(self._lines) > _FEW_LINES else 1
         self._lines += [*self._headings, (document.title, title)]
         self._text = "\n".join([title, *(text for _, text in (*self._headings, *self._lines))])
 
@@ -234,8 +238,8 @@ class _Places:
                 found[word] = _PLACE_WEIGHTS["title"], line or self._title
             elif line is not None:
                 found[word] = _PLACE_WEIGHTS["heading"], line
-            elif (line := next((line for line, text in self._lines if stands_in(text)), None)) is not None:
-                found[word] = _PLACE_WEIGHTS["body"], line
+            elif len(lines := [line for line, text in self._lines if stands_in(text)]) >= self._told:
+                found[word] = _PLACE_WEIGHTS["body"], lines[0]
         # a word within another that also stands there says nothing new: 設計書 in 画面設計書
         return {word: hit for word, hit in found.items() if not any(word != other and word in other for other in found)}
 

@@ -68,6 +68,7 @@ _APART = re.compile(
     r"|^(?:how to (?:fill in|fill out|complete) th|instructions? (?:for|to) (?:use|filling|complet))",
     re.IGNORECASE,
 )
+_SPEAKER = re.compile(r"[A-Z][A-Z.'’-]+(?: [A-Z][A-Z.'’-]*){1,2}(?:, .+)?")
 _PAIR = re.compile(r"^\s*[・\-*]?\s*(?P<label>[^\s:：。、,，?？][^:：。、,，?？]{0,38}?)\s*[:：]\s*(?P<value>\S.*)$")
 
 
@@ -116,7 +117,7 @@ def candidates(
         phrasing = local if local in ("ja", "en") else language
         if language == "ja" and any(is_japanese(block.text) for block in page.blocks):
             phrasing = "ja"
-        writer = Japanese(topic, kind) if phrasing == "ja" else English(topic)
+        writer = Japanese(topic, kind) if phrasing == "ja" else English(topic, PurePosixPath(document_id).stem)
         found += _page_candidates(page, writer, common)
     return [each for each in found if _is_sound(each)]
 
@@ -207,10 +208,10 @@ class _Maker:
 
     def asked(self, sentence: str) -> Iterator[Candidate]:
         """Questions that a sentence of the block answers."""
-        if self.writer.language == "ja":
-            found = japanese_questions(sentence, self.writer.about(self.section))
+        if isinstance(self.writer, English):
+            found = english_questions(sentence, self.writer.document_name)
         else:
-            found = english_questions(sentence, self.writer.about(""))
+            found = japanese_questions(sentence, self.writer.about(self.section))
         for each in found:
             yield from self.make(each.kind, each.question, each.answer, (sentence,), each.subject)
 
@@ -315,6 +316,8 @@ def _labelled(label: str, value: str, maker: _Maker) -> Iterator[Candidate]:
         return
     if is_header_word(label) and is_header_word(value):  # headers above empty cells
         return
+    if _SPEAKER.fullmatch(label) and value.endswith((".", "!", "?")):  # what somebody says
+        return
     question = maker.writer.pair("" if folded(label) in folded(maker.section) else maker.section, label)
     yield from maker.make(CandidateKind.PAIR, question, value, (label, value), f"{maker.section} {label}")
 
@@ -383,7 +386,7 @@ def _is_sound(candidate: Candidate) -> bool:
         return False
     if any(question.count(a) != question.count(b) for a, b in ("「」", "()", "（）", "“”", "[]", "【】")):
         return False
-    if re.search(r"[XＸ]{2,}|[XＸ]ｘ?x{2}|\(cid:", candidate.question + candidate.answer):
+    if re.search(r"[XＸ]{2,}|[XＸ]ｘ?x{2}|\(cid:|([A-Za-z])\1{3}|\?{3}", candidate.question + candidate.answer):
         return False
     return not re.search(r"[\ufffd\u0000-\u001f]|\.\.\.|…|・・|○○|〇〇|△△", question)
 

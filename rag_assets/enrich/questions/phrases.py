@@ -132,8 +132,9 @@ class English:
     language = "en"
     separator = ", "
 
-    def __init__(self, topic: str) -> None:
+    def __init__(self, topic: str, stem: str = "") -> None:
         self._topic = topic
+        self.document_name = topic or ("" if is_placeholder(stem) else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", stem))
 
     def about(self, section: str) -> str:
         return f"“{section}”" if section else self._topic

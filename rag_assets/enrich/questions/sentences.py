@@ -90,7 +90,7 @@ def _can_be_name(text: str) -> bool:
         return False
     if re.search(r"(?:違い|ポイント|理由|結果|一つ|問題|原因|やり方|点|ところ|例|意味)$", text) and len(text) <= 6:
         return False
-    return len(LETTER.findall(text)) >= 2 and text[0] not in "をにでへとはがもの"
+    return len(LETTER.findall(text)) >= 2 and text[0] not in "をにでへとはがもの" and "それ" not in text
 
 
 _EN_TERM = r"(?:(?:The|A|An)\s+)?[A-Z][\w'’/-]*(?:\s+(?:of|for|and|the|in|to|on)?\s*[\w'’/()-]+){0,5}?"
@@ -136,6 +136,11 @@ _EN_POINTING = re.compile(  # words that begin what points elsewhere, or no name
 _EN_SPEAKER = re.compile(
     r"\b(?:I(?=['’\s])|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?)\b|\b(?:just|look at|talk about|think about)\b|\bthat$"
 )
+_EN_SAID_ALOUD = re.compile(r"\b(?:I|they|you['’]ll|we['’]ll|that['’]s)\b|\b(?:that|this|it)[.!]$")
+_EN_PRAISE = re.compile(  # says how something is, not what
+    r"(?:an?|the|one of(?: the| our)?) (?:\w+ly |very |most )?"
+    r"(?:good|great|nice|perfect|central|big|huge|real|key|important|critical|major|significant|tremendous|exciting|strong)\b"
+)
 _EN_PERSON = re.compile(  # who speaks and is spoken to: a sentence of a talk, not about something; "Part I" is a name
     r"\b(?:I(?=['’\s])|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Yy]ou|[Yy]ours?|that|which|who|what|why|how"
     r"|(?:[Ee]very|[Ss]ome|[Aa]ny|[Nn]o)(?:one|body|thing))\b|ly$"
@@ -150,11 +155,11 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
         document: What the document is called; may be empty.
     """
     place = f" in {document}" if document else ""
-    if (match := _EN_PURPOSE.match(sentence)) is not None:
+    if (match := _EN_PURPOSE.match(sentence)) is not None and not _EN_ANAPHORA.search(match["what"]):
         yield Asked(CandidateKind.CONDITION, f"How do you {match['what']}?", sentence, match["what"])
         return
     if (match := _EN_CONDITION.match(sentence)) and not (
-        _EN_ANAPHORA.search(match["when"]) or _EN_SPEAKER.search(match["when"])
+        _EN_ANAPHORA.search(match["when"]) or _EN_SPEAKER.search(match["when"]) or _EN_SAID_ALOUD.search(match["then"])
     ):
         if len(match["when"].split()) < 3:
             return
@@ -164,6 +169,10 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
     for pattern in (_EN_DEFINITION, _EN_AMOUNT, _EN_VERB):
         if not (match := pattern.match(sentence)) or not _can_be_term(match["name"]):
             continue
+        if pattern is _EN_DEFINITION and _EN_PRAISE.match(match["body"]):
+            continue
+        if pattern is _EN_AMOUNT and not place:
+            continue  # an amount is one of many where nothing says of when and whom
         if match["verb"] in {"are", "were"} and " " not in match["name"] and pattern is _EN_DEFINITION:
             continue  # "Customers are the …" says something of them, and not what they are
         question = _english_question(pattern, match["name"], match["verb"], place)
