@@ -263,7 +263,7 @@ def test_a_limit_of_time_makes_nothing_stale_but_what_failed_by_it(base: Base) -
     base.limits = replace(base.limits, timeout_seconds=base.limits.timeout_seconds + 1, memory_bytes=1 << 31)
     assert base.index() == (0, 0)
     base.write("two")
-    base.limits = replace(base.limits, timeout_seconds=0.001)
+    base.limits = replace(base.limits, timeout_seconds=1e-9)
     assert base.index()[0] == 1
     assert base.text() == []
     assert base.index()[0] == 0

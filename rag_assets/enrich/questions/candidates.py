@@ -152,7 +152,7 @@ def document_candidate(
         ]
         topic = next((name for name in names if 2 <= len(name) <= 2 * SUBJECT_CHARS and not is_data(name)), "")
         stem = PurePosixPath(document_id).stem
-        topic = topic or ("" if is_placeholder(stem) else stem)
+        topic = topic or ("" if is_placeholder(stem) or "__" in stem else stem)
     writer = Japanese(topic, kind) if language == "ja" else English(topic)
     question = writer.document()
     made = Candidate(CandidateKind.DOCUMENT, question, answer, *place, (quote,), topic)
@@ -385,6 +385,8 @@ def _is_sound(candidate: Candidate) -> bool:
     if not 8 <= len(question) <= (120 if is_japanese(question) else 200):
         return False
     if any(question.count(a) != question.count(b) for a, b in ("「」", "()", "（）", "“”", "[]", "【】")):
+        return False
+    if re.search(r"(?<![\w.])[a-z] [a-z](?![\w.])", question):  # letters torn apart
         return False
     if re.search(r"[XＸ]{2,}|[XＸ]ｘ?x{2}|\(cid:|([A-Za-z])\1{3}|\?{3}", candidate.question + candidate.answer):
         return False

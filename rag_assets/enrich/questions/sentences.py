@@ -45,6 +45,7 @@ _JA_POINTING = re.compile(
     r"^(?:この|その|これ|それ|上記|下記|以下|本|同(?!じ)|当該|左記|右記|次|前|こちら|そちら|ここ|そこ|あそこ)|^(?:今[日回年月週朝夜後]?|昨[日年]|明日|最近|最初|最後|実際|実)$"
     r"|^(?:私|僕|俺|我々|あなた|貴方|君|彼|彼女|皆|皆さん|皆様|みんな|みなさん|誰|何|自分)(?:たち|達|ら|方)?$|^(?:もの|こと|ため|場合|とき|これら)$|など$|(?:について|に対して|において|に関して|によって|として)$|[をにでへとはがもの]$|^(?:重要|必要|可能|注意)"
 )
+_JA_MOSTLY = re.compile(r"(?:多く|大抵|たいてい|ほとんど|大半|通常|普通)の?$")
 
 
 _JA_LABEL = re.compile(r"^[^\s:：。、「」]{1,12}[:：]\s*")  # who speaks, or 備考 and the like
@@ -66,7 +67,9 @@ def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
     if (match := _JA_CALLED.match(sentence)) and _can_be_name(name := match["name"].strip("「」『』")):
         yield Asked(CandidateKind.DEFINITION, f"{name}とは何ですか。", sentence, name)
         return
-    if (match := _JA_CONDITION.match(sentence)) and not _JA_POINTING.match(match["when"]):
+    if (match := _JA_CONDITION.match(sentence)) and not (
+        _JA_POINTING.match(match["when"]) or _JA_MOSTLY.search(match["when"])
+    ):
         when = match["when"].strip("・※ ")
         if not re.search(r"参照", match["then"]) or len(match["then"]) > 20:
             prefix = f"{place}で、" if place else ""
@@ -77,7 +80,11 @@ def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
                 question = f"{prefix}{when}場合はどうすればよいですか。"
             yield Asked(CandidateKind.CONDITION, question, match["then"], when)
         return
-    if (match := _JA_TOPIC.match(sentence)) and _can_be_name(name := match["name"].strip("「」『』・※")):
+    if (
+        (match := _JA_TOPIC.match(sentence))
+        and _can_be_name(name := match["name"].strip("「」『』・※"))
+        and (place or len(name) > 2)
+    ):
         prefix = f"{place}で、" if place and name not in place else ""
         question = f"{prefix}{name}はどのように定められていますか。"
         if re.search(r"(?:である|です|をいう|を表す|を示す|を指す)。?$", sentence):
@@ -137,9 +144,12 @@ _EN_SPEAKER = re.compile(
     r"\b(?:I(?=['’\s])|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?)\b|\b(?:just|look at|talk about|think about)\b|\bthat$"
 )
 _EN_SAID_ALOUD = re.compile(r"\b(?:I|they|you['’]ll|we['’]ll|that['’]s)\b|\b(?:that|this|it)[.!]$")
+_EN_NO_CLAUSE = re.compile(r"^\w+ed (?:for|by|with|in|to|on)\b|\b(?:many|more|most|few|some|any|one)$", re.IGNORECASE)
+_EN_VERB_INSIDE = re.compile(r"\b(?:is|are|was|were|will|can|could|may|might|should|would|must)\b")
 _EN_PRAISE = re.compile(  # says how something is, not what
     r"(?:an?|the|one of(?: the| our)?) (?:\w+ly |very |most )?"
-    r"(?:good|great|nice|perfect|central|big|huge|real|key|important|critical|major|significant|tremendous|exciting|strong)\b"
+    r"(?:good|great|nice|perfect|central|big|huge|real|key|important|critical|major|significant|tremendous|exciting|strong"
+    r"|fundamental|leading|market leader|leader|go-to|\w{3,}est)\b"
 )
 _EN_PERSON = re.compile(  # who speaks and is spoken to: a sentence of a talk, not about something; "Part I" is a name
     r"\b(?:I(?=['’\s])|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Yy]ou|[Yy]ours?|that|which|who|what|why|how"
@@ -155,7 +165,9 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
         document: What the document is called; may be empty.
     """
     place = f" in {document}" if document else ""
-    if (match := _EN_PURPOSE.match(sentence)) is not None and not _EN_ANAPHORA.search(match["what"]):
+    if (match := _EN_PURPOSE.match(sentence)) and not (
+        _EN_ANAPHORA.search(match["what"]) or _EN_SPEAKER.search(match["what"])
+    ):
         yield Asked(CandidateKind.CONDITION, f"How do you {match['what']}?", sentence, match["what"])
         return
     if (match := _EN_CONDITION.match(sentence)) and not (
@@ -212,7 +224,13 @@ def _can_be_term(text: str) -> bool:
     head = text.partition(" of ")[0].split()
     if head and head[-1].lower().rstrip("s") in _VAGUE and len(head) <= 3:
         return False
-    if _EN_POINTING.match(text) or _EN_ANAPHORA.search(text) or _EN_PERSON.search(text) or not 1 <= len(words) <= 7:
+    if (
+        _EN_VERB_INSIDE.search(text)
+        or _EN_POINTING.match(text)
+        or _EN_ANAPHORA.search(text)
+        or _EN_PERSON.search(text)
+        or not 1 <= len(words) <= 7
+    ):
         return False
     return sum(map(len, LETTER.findall(text))) >= 3 and not is_small_word(words[-1])
 
