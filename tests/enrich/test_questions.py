@@ -168,6 +168,10 @@ def test_japanese_sentences(sentence: str, question: str | None, answer: str | N
         ("If an engineer is optimizing, they optimize and see what is next.", None),
         ("If you go up to the store today, you'll see that.", None),
         ("JANE DOE, Example Bank: Thank you very much.", None),
+        ("OPERATOR: Our first question comes from the line of John Roe.", None),
+        ("Bing reached over 140 million daily active users.", None),
+        ("When you see the size of the contracts, it is about the cloud.", None),
+        ("When adjusted for the charge of last year, income rose by 25 percent.", None),
     ],
 )
 def test_english_sentences(sentence: str, question: str | None) -> None:

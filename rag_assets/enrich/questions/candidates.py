@@ -68,7 +68,7 @@ _APART = re.compile(
     r"|^(?:how to (?:fill in|fill out|complete) th|instructions? (?:for|to) (?:use|filling|complet))",
     re.IGNORECASE,
 )
-_SPEAKER = re.compile(r"[A-Z][A-Z.'’-]+(?: [A-Z][A-Z.'’-]*){1,2}(?:, .+)?")
+_SPEAKER = re.compile(r"[A-Z][A-Z.'’-]+(?: [A-Z][A-Z.'’-]*){0,2}(?:, .+)?")
 _PAIR = re.compile(r"^\s*[・\-*]?\s*(?P<label>[^\s:：。、,，?？][^:：。、,，?？]{0,38}?)\s*[:：]\s*(?P<value>\S.*)$")
 
 

@@ -144,11 +144,14 @@ _EN_SPEAKER = re.compile(
     r"\b(?:I(?=['’\s])|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?)\b|\b(?:just|look at|talk about|think about)\b|\bthat$"
 )
 _EN_SAID_ALOUD = re.compile(r"\b(?:I|they|you['’]ll|we['’]ll|that['’]s)\b|\b(?:that|this|it)[.!]$")
-_EN_NO_CLAUSE = re.compile(r"^\w+ed (?:for|by|with|in|to|on)\b|\b(?:many|more|most|few|some|any|one)$", re.IGNORECASE)
+_EN_NO_CLAUSE = re.compile(
+    r"^\w+ed (?:for|by|with|in|to|on)\b|^you (?:see|look|think)\b|\b(?:many|more|most|few|some|any|one)$", re.IGNORECASE
+)
+_TO_BE = frozenset({"is", "are", "was", "were"})
 _EN_VERB_INSIDE = re.compile(r"\b(?:is|are|was|were|will|can|could|may|might|should|would|must)\b")
 _EN_PRAISE = re.compile(  # says how something is, not what
     r"(?:an?|the|one of(?: the| our)?) (?:\w+ly |very |most )?"
-    r"(?:good|great|nice|perfect|central|big|huge|real|key|important|critical|major|significant|tremendous|exciting|strong"
+    r"(?:good|great|nice|perfect|central|big|huge|real|key|important|critical|major|significant|tremendous|exciting|strong|terrific|existential"
     r"|fundamental|leading|market leader|leader|go-to|\w{3,}est)\b"
 )
 _EN_PERSON = re.compile(  # who speaks and is spoken to: a sentence of a talk, not about something; "Part I" is a name
@@ -173,7 +176,7 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
     if (match := _EN_CONDITION.match(sentence)) and not (
         _EN_ANAPHORA.search(match["when"]) or _EN_SPEAKER.search(match["when"]) or _EN_SAID_ALOUD.search(match["then"])
     ):
-        if len(match["when"].split()) < 3:
+        if len(match["when"].split()) < 3 or _EN_NO_CLAUSE.search(match["when"]):
             return
         question = f"What happens {match['word'].lower()} {match['when']}?"
         yield Asked(CandidateKind.CONDITION, question, sentence, match["when"])
@@ -183,8 +186,8 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
             continue
         if pattern is _EN_DEFINITION and _EN_PRAISE.match(match["body"]):
             continue
-        if pattern is _EN_AMOUNT and not place:
-            continue  # an amount is one of many where nothing says of when and whom
+        if pattern is _EN_AMOUNT and (not place or (match["verb"] not in _TO_BE and " " not in match["name"])):
+            continue  # an amount is one of many where nothing says of when and whom; "Bing reached" does not say of what
         if match["verb"] in {"are", "were"} and " " not in match["name"] and pattern is _EN_DEFINITION:
             continue  # "Customers are the …" says something of them, and not what they are
         question = _english_question(pattern, match["name"], match["verb"], place)
