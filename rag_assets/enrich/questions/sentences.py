@@ -187,7 +187,7 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
         if pattern is _EN_DEFINITION and _EN_PRAISE.match(match["body"]):
             continue
         if pattern is _EN_AMOUNT and (not place or (match["verb"] not in _TO_BE and " " not in match["name"])):
-            continue  # an amount is one of many where nothing says of when and whom; "Bing reached" does not say of what
+            continue  # an amount of what, of when and of whom is not said
         if match["verb"] in {"are", "were"} and " " not in match["name"] and pattern is _EN_DEFINITION:
             continue  # "Customers are the …" says something of them, and not what they are
         question = _english_question(pattern, match["name"], match["verb"], place)
