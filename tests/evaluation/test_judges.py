@@ -156,9 +156,8 @@ def test_grades_have_a_justification_and_those_of_passages_need_passages(tmp_pat
     answers = [JudgedAnswer(GOOD.question, GOOD.text, passages=passages), POOR, JudgedAnswer("Who?", "nobody")]
     with serving(script) as server:
         good, poor, refused = judge_grades(judge_of(server, tmp_path), answers)
-        assert re.search(
-            r"<passages-(\w+)>\n\[1\]\nThe harbour.*\[2\].*grade 100\.\n</passages-\1>", server.asked[0], re.DOTALL
-        )
+        pattern = r"<passages-(\w+)>\n\[1\]\nThe harbour.*\[2\].*grade 100\.\n</passages-\1>"
+        assert any(re.search(pattern, asked, re.DOTALL) for asked in server.asked)  # they are asked side by side
     assert {name: each.grade for name, each in good.grades.items()} == dict.fromkeys(METRICS, 90)
     assert {each.justification for each in good.grades.values()} == {"so"}
     assert tuple(poor.grades) == ANSWER_METRICS
