@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -420,9 +421,12 @@ def publish(context: click.Context, *, anyway: bool) -> None:
 
     from rag_assets.cli.progress import progress_display
     from rag_assets.defs.runs import publish_in_process
+    from rag_assets.pipeline.measuring import gate_notes
 
-    home = open_home(context)
+    home, begun = open_home(context), datetime.now(UTC)
     with home.lock(), progress_display() as progress:
         publish_in_process(home, progress, getpass.getuser() if anyway else None)
     current = home.snapshots.current()
     say(f"readers see version {current.number if current else 'none'}")
+    for note in gate_notes(home, begun):
+        say(note)

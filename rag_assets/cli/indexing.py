@@ -238,6 +238,7 @@ def _shards_to_index(home: "Home", changes: "Changes", *, full_check: bool) -> t
 
 def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, as_json: bool) -> None:
     from rag_assets.parsing.incomplete import incomplete_documents
+    from rag_assets.pipeline.measuring import gate_notes
 
     changes = indexing.changes
     snapshot = home.snapshots.current()
@@ -260,6 +261,7 @@ def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, 
             "seconds": round(indexing.seconds, 3),
             "model_calls": _model_costs(home, begun),
             "model_steps": _model_steps(home, begun),
+            "accepted_questions": gate_notes(home, begun),
         }
         print_json(summary)
         return
@@ -283,6 +285,8 @@ def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, 
     _print_read_in_part(incomplete)
     _print_stand_ins(_model_steps(home, begun))
     _print_model_costs(home, indexing.planned, begun)
+    for note in gate_notes(home, begun):
+        say(note)
 
 
 def _model_steps(home: "Home", begun: datetime | None) -> dict[str, dict[str, object]]:

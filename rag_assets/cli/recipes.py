@@ -44,7 +44,7 @@ class RecipeRequest:
 def run(home: "Home", asked: RecipeRequest) -> "RecipeRun | None":
     """Ask the conditions of a recipe, after what calls of language models will cost was said; None for a plan alone."""
     from rag_assets.cli.progress import progress_display
-    from rag_assets.evaluation.recipes.running import run_recipe
+    from rag_assets.evaluation.recipes.running import recipe_gaps, run_recipe
     from rag_assets.pipeline.measuring import open_corpus
     from rag_assets.pipeline.opening import knowledge_base, published_snapshot
     from rag_assets.pipeline.plan import plan_questions
@@ -59,7 +59,11 @@ def run(home: "Home", asked: RecipeRequest) -> "RecipeRun | None":
             _say_plan(each)
         if not plans:
             say("no calls of language models", err=True)
+    elif asked.plan:
+        say("no calls of language models: none is set", err=True)
     if asked.plan:
+        for line in recipe_gaps(asked.name, knowledge_base(home, snapshot), corpus):
+            say(line, err=True)
         return None
     with progress_display() as display:
         return ask(knowledge_base(home, snapshot), progress=display.phase("asking questions"))

@@ -104,18 +104,15 @@ def accepted_result(gate: Gate, problem: str | None = None) -> dg.AssetCheckResu
         problem: Why it is not published, where it is not.
     """
     verdict = gate.verdict
-    told = "not measured" if verdict is None else str(verdict)
-    if gate.overridden_by:
-        told = f"published anyway by {gate.overridden_by}: {told}"
     if verdict is None:
-        return dg.AssetCheckResult(check_name=ACCEPTED.name, passed=True, description=told)
+        return dg.AssetCheckResult(check_name=ACCEPTED.name, passed=True, description=gate.told)
     means = {name: sum(values.values()) / len(values) for name, values in verdict.scores.items() if values}
     lost = [str(each) for each in verdict.regressions]
     return dg.AssetCheckResult(
         check_name=ACCEPTED.name,
         passed=not verdict.problems,
         severity=dg.AssetCheckSeverity.ERROR if problem else dg.AssetCheckSeverity.WARN,
-        description=problem or told,
+        description=problem or gate.told,
         metadata={**means, "worse": len(lost), "questions": lost[:200]},
     )
 

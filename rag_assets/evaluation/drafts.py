@@ -75,15 +75,22 @@ def draft_questions(corpus: Corpus, count: int, taken: Sequence[Question] = (), 
         _from_rows(corpus, chosen, documents, {key: pages[key] for key in content}, chance),
     )
     asked, ids = {question.text for question in taken}, {question.id for question in taken}
+    quoted = {_quoted(question) for question in taken}
     numbers = (f"q{number:04}" for number in range(1, _CANDIDATES * count + len(ids) + 1))
     free = (key for key in numbers if key not in ids)
     drafts: list[Question] = []
     for draft in (each for pair in zip_longest(*kinds) for each in pair if each is not None):
-        if len(drafts) < _CANDIDATES * count and draft.text not in asked:
+        if len(drafts) < _CANDIDATES * count and draft.text not in asked and _quoted(draft) not in quoted:
             asked.add(draft.text)
+            quoted.add(_quoted(draft))
             drafts.append(replace(draft, id=next(free)))
     targets = corpus.targets(drafts)
     return [each for each in drafts if not targets[each.id].missing[Level.PASSAGE]][:count]
+
+
+def _quoted(question: Question) -> frozenset[tuple[str, str]]:
+    """What a question is about, so that none is drafted twice in other words."""
+    return frozenset((each.document, folded(each.quote)) for each in question.evidence)
 
 
 def _synthetic(corpus: Corpus, documents: Sequence[str], pages: Mapping[str, str]) -> Iterator[Question]:

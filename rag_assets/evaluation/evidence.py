@@ -22,6 +22,7 @@ from rag_assets.text.cells import parse_range
 
 _LEAST_PART = 0.5  # of a quote that two passages share out, which one of them holds, at least
 _NOT_COMPARED = re.compile(r"[\s|｜\",;]+")  # white space, and what parts cells
+_PART = re.compile(r"(.+)#\d+(?:\.\d+)?", re.DOTALL)  # id of a page or passage
 _NUMBERED = re.compile(r"(?:page|slide|sheet|p\.?|ページ|頁|スライド|シート)\s*(\d+)", re.IGNORECASE)
 
 
@@ -91,10 +92,17 @@ class _Page:
 
 @dataclass(frozen=True)
 class _Named:
-    """Documents that evidence names; where they were moved to another folder, only the quote tells that it is them."""
+    """What evidence names.
+
+    Attributes:
+        keys: Documents.
+        moved: Whether they lie in another folder, so that only the quote tells that it is them.
+        part: Id of the page or passage that is named; None where the whole document is.
+    """
 
     keys: tuple[str, ...]
     moved: bool = False
+    part: str | None = None
 
 
 def folded(text: str) -> str:
@@ -117,11 +125,13 @@ class Corpus:
         self._facts: dict[str, DocumentFacts] = {}
         self._by_name: dict[str, list[str]] = defaultdict(list)
         self._by_stem: dict[str, list[str]] = defaultdict(list)
+        self._by_word: dict[str, list[str]] = defaultdict(list)
         for row in stored.read(DOCUMENTS, ("document_id", "format", "language", "length_chars")).to_pylist():
             key = row["document_id"]
             self._facts[key] = DocumentFacts(row["format"], row["language"], row["length_chars"])
             self._by_name[PurePosixPath(key).name].append(key)
             self._by_stem[PurePosixPath(key).stem].append(key)
+            self._by_word[_word(key)].append(key)
 
     def targets(self, questions: Iterable[Question]) -> dict[str, Target]:
         """What searches for questions are to find, by the question's id.
@@ -133,14 +143,21 @@ class Corpus:
         named = {evidence.document for question in asked for evidence in question.evidence}
         documents = {name: self._documents(name) for name in named}
         placed = {each.document for question in asked for each in question.evidence if each.place or each.quote}
-        pages = self._pages({key for name in placed for key in documents[name].keys})
+        parted = {name for name, each in documents.items() if each.part is not None}
+        pages = self._pages({key for name in placed | parted for key in documents[name].keys})
         return {question.id: self._target(question, documents, pages) for question in asked}
 
     def _documents(self, named: str) -> _Named:
-        """Documents that a path means: those whose path it ends with, or that end with it; else by the name alone."""
+        """Documents that a path or an id means: those whose path it ends with, or that end with it; else by the name
+        alone.
+        """
         named = unicodedata.normalize("NFC", named)
         if named in self._facts:
             return _Named((named,))
+        if keys := self._by_word.get(_word(named)):  # as files of TREC and BEIR write ids
+            return _Named(tuple(keys))
+        if (match := _PART.fullmatch(named)) and (keys := self._by_word.get(_word(match[1]))):
+            return _Named(tuple(keys), part=_word(named))
         path = PurePosixPath(named)
         candidates = self._by_name.get(path.name, [])
         shared = {key: _shared_tail(path.parts, PurePosixPath(key).parts) for key in candidates}
@@ -192,6 +209,8 @@ class Corpus:
         self, evidence: Evidence, documents: _Named, pages: Mapping[str, list[_Page]]
     ) -> dict[Level, frozenset[str]]:
         """By level, the ids that hold one piece of evidence."""
+        if documents.part is not None:
+            return _part(documents.part, [page for key in documents.keys for page in pages.get(key, [])])
         quoting = {key: _quoting(evidence, pages.get(key, [])) for key in documents.keys}
         meant = [key for key in documents.keys if quoting[key]]
         if not meant and not documents.moved:
@@ -202,6 +221,22 @@ class Corpus:
         on_pages = frozenset(page.page_id for page in chosen)
         passages = frozenset(_passages(evidence, chosen)) if evidence.quote else on_pages
         return {Level.DOCUMENT: frozenset(meant), Level.PAGE: on_pages, Level.PASSAGE: passages}
+
+
+def _part(named: str, pages: Sequence[_Page]) -> dict[Level, frozenset[str]]:
+    """By level, the ids that hold a page or passage; none where it is there no more."""
+    for page in pages:
+        within = [page.page_id, *(passage.chunk_id for passage in page.passages)]
+        found = [key for key in within if _word(key) == named]
+        if found:
+            whole = frozenset({page.page_id.rpartition("#")[0]})
+            return {Level.DOCUMENT: whole, Level.PAGE: frozenset({page.page_id}), Level.PASSAGE: frozenset(found)}
+    return dict.fromkeys(Level, frozenset())
+
+
+def _word(identifier: str) -> str:
+    """An id without white space, which files of TREC and BEIR cannot hold as it is."""
+    return "_".join(identifier.split())
 
 
 def _shared_tail(first: Sequence[str], second: Sequence[str]) -> int:

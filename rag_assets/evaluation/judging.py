@@ -4,8 +4,10 @@ What stays out: whether the passages were found (`rag_assets.evaluation.metrics`
 """
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from rag_assets.evaluation.evidence import Level, Target
 from rag_assets.evaluation.questions import GLOBAL_TYPE, LIST_TYPE, Question
@@ -27,9 +29,12 @@ ANSWER_MEASURES: Mapping[str, str] = {
 
 
 def holds_answer(text: str, question: Question) -> bool:
-    """Whether the beginning of a text holds one alternative of every group, case, width and white space aside."""
-    beginning = _compared(text[: LONG_ANSWER_CHARS if question.type in LONG_TYPES else ANSWER_CHARS])
-    return all(any(_compared(each) in beginning for each in group) for group in question.answer_contains)
+    """Whether the beginning of a text holds one alternative of every group, case, width and white space aside.
+
+    Numbers and words of Latin letters are found whole: 3 does not stand in 30, 1,300 or 3.5, nor `no` in `nothing`.
+    """
+    beginning = _folded(text[: LONG_ANSWER_CHARS if question.type in LONG_TYPES else ANSWER_CHARS])
+    return all(any(_pattern(each).search(beginning) for each in group) for group in question.answer_contains)
 
 
 def judge_answer(question: Question, answer: Answer, target: Target) -> dict[str, float]:
@@ -61,5 +66,20 @@ def _cites(question: Question, answer: Answer, target: Target, level: Level) -> 
     return float(any(not wanted.isdisjoint(each) for each in ids))
 
 
-def _compared(text: str) -> str:
-    return "".join(unicodedata.normalize("NFKC", text).casefold().split())
+@cache
+def _pattern(alternative: str) -> re.Pattern[str]:
+    characters = "".join(_folded(alternative).split())
+    before = after = ""
+    if re.match("[0-9]", characters):  # what stands before the comma is the same number only before three digits
+        before = r"(?<![0-9])(?<![0-9]\.)" + (r"(?<![0-9],)" if re.match("[0-9]{3}(?![0-9])", characters) else "")
+    elif re.match("[a-z]", characters):
+        before = "(?<![a-z])"
+    if re.search("[0-9]$", characters):
+        after = r"(?![0-9]|\.[0-9]|,[0-9]{3}(?![0-9]))"
+    elif re.search("[a-z]$", characters):
+        after = "(?=s?(?![a-z]))"  # or in the plural
+    return re.compile(before + r"\s*".join(map(re.escape, characters)) + after)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()

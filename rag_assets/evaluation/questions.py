@@ -6,6 +6,7 @@ CSV with the columns `question`, `answer` and `document`. What stays out: which 
 """
 
 import csv
+import io
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -110,7 +111,9 @@ def read_questions(path: Path, qrels: Path | None = None) -> list[Question]:
             questions = list(_csv(path))
         else:
             questions = [_question(path, number, row) for number, row in _json_lines(path)]
-    except (OSError, UnicodeError) as error:
+    except UnicodeError as error:
+        raise QueryError(f"{path}: cannot be read: its text is not UTF-8") from error
+    except OSError as error:
         raise QueryError(f"{path}: cannot be read: {error}") from error
     if not questions:
         raise QueryError(f"{path}: holds no question")
@@ -237,25 +240,29 @@ def _question(path: Path, number: int, record: Mapping[str, Any]) -> Question:
 
 
 def _csv(path: Path) -> Iterator[Question]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        columns = set(reader.fieldnames or ())
-        if not {"question", "answer", "document"} <= columns:
-            raise QueryError(f"{path}: expected the columns question, answer and document, found {', '.join(columns)}")
-        for row in reader:
-            document, answer = (row["document"] or "").strip(), (row["answer"] or "").strip()
-            record = {
-                "id": row.get("id") or str(reader.line_num),
-                "question": row["question"] or "",
-                "lang": row.get("lang") or "",
-                "type": row.get("type") or "",
-                "answerable": bool(answer or document),
-                "evidence": [{"document": document, "place": row.get("place") or "", "quote": row.get("quote") or ""}]
-                if document
-                else [],
-                "answer_contains": [[answer]] if answer else [],
-            }
-            yield _question(path, reader.line_num, record)
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeError:
+        text = content.decode("cp932")  # as Excel writes it in Japan
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    columns = list(reader.fieldnames or ())
+    if not {"question", "answer", "document"} <= set(columns):
+        raise QueryError(f"{path}: expected the columns question, answer and document, found {', '.join(columns)}")
+    for row in reader:
+        document, answer = (row["document"] or "").strip(), (row["answer"] or "").strip()
+        record = {
+            "id": row.get("id") or str(reader.line_num),
+            "question": row["question"] or "",
+            "lang": row.get("lang") or "",
+            "type": row.get("type") or "",
+            "answerable": bool(answer or document),
+            "evidence": [{"document": document, "place": row.get("place") or "", "quote": row.get("quote") or ""}]
+            if document
+            else [],
+            "answer_contains": [[answer]] if answer else [],
+        }
+        yield _question(path, reader.line_num, record)
 
 
 def _beir(queries: Path, qrels: Path) -> list[Question]:
@@ -302,6 +309,8 @@ def read_qrels(path: Path) -> dict[str, dict[str, float]]:
 
 
 def _qrels_of(folder: Path) -> Path:
+    if not (folder / "queries.jsonl").is_file():
+        raise QueryError(f"{folder}: is no BEIR folder: expected queries.jsonl in it")
     places = [folder / "qrels" / "test.tsv", folder / "qrels.tsv", *sorted((folder / "qrels").glob("*.tsv"))]
     for place in places:
         if place.is_file():

@@ -101,7 +101,12 @@ def recorded_runs(lake: Lake, run_id: str | None = None) -> list[Row]:
         StoreError: A file is damaged.
     """
     rows: list[Row] = lake.read(EVALUATION_RUNS, None if run_id is None else [run_id]).to_pylist()
-    return sorted(rows, key=lambda row: row["run_id"], reverse=True)
+    return sorted(rows, key=lambda row: (row["evaluated_at"], row["run_id"]), reverse=True)
+
+
+def set_digest(questions: Sequence[Question]) -> str:
+    """Equal digests, equal questions, whatever their order."""
+    return digest(*sorted(map(question_line, questions)))
 
 
 def recorded_scores(lake: Lake, run_ids: Collection[str], dimensions: Collection[str]) -> list[Row]:
@@ -136,7 +141,7 @@ def _run(run_id: str, now: datetime, evaluation: Evaluation, system: str, facts:
         "version": facts.versions[system],
         "mode": system.partition("@")[0],
         "question_set": facts.question_set,
-        "set_digest": digest(*sorted(map(question_line, evaluation.questions))),
+        "set_digest": set_digest(evaluation.questions),
         "question_count": len(evaluation.questions),
         "choosing_count": sum(question.purpose == "choosing" for question in evaluation.questions),
         "levels": [level.value for level in evaluation.options.levels],

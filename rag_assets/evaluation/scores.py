@@ -25,6 +25,7 @@ from rag_assets.evaluation.statistics import (
     bootstrap_intervals,
     compare,
     questions_needed,
+    unseen_share,
     visible_difference,
 )
 
@@ -168,7 +169,11 @@ def compared(
         if not all(math.isnan(one - other) for one, other in zip(*values, strict=True)):
             families.setdefault(level, {})[name] = values
             changes[name] = _changes(evaluation.questions, *values)
-    comparisons = {name: each for pairs in families.values() for name, each in compare(pairs, seed).items()}
+    comparisons = {
+        name: each
+        for level, pairs in families.items()
+        for name, each in compare(pairs, seed, _BOUNDS.get(level, 1.0)).items()
+    }
     return ComparedSystems(first, second, comparisons, changes)
 
 
@@ -223,7 +228,11 @@ def _power(evaluation: Evaluation, level: Level, measure: str, questions: Sequen
     # two systems that have nothing to do with each other differ by the spread of both
     spread = max(spreads) if spreads else math.sqrt(2) * stdev(values[0].tolist())
     if not spread:
-        return []
+        missed = unseen_share(len(questions))
+        return [
+            f"the set is small: {level} {measure} is the same on all of {len(questions)} questions, which leaves room "
+            f"for {missed:.0%} of others where it is not"
+        ]
     visible, needed = visible_difference(len(questions), spread), questions_needed(SMALL_DIFFERENCE, spread)
     line = (
         f"{len(questions)} questions show differences of {level} {measure} between modes from {visible:.2f} on; "

@@ -61,7 +61,8 @@ class Comparison:
         p_holm: The same, by Holm for all comparisons that stand beside this one.
         wins: Questions on which the first is better.
         losses: Questions on which it is worse.
-        visible: Smallest difference that so many questions show with a chance of `POWER`.
+        visible: Smallest difference that so many questions show with a chance of `POWER`; where none of them differs,
+            the largest that they may miss.
     """
 
     difference: Interval
@@ -125,19 +126,26 @@ def bootstrap_intervals(
             mean = float(cleaned[index].mean())
             bound = bounds[index] if bounds else 1.0
             if mean in {0.0, bound} and math.isfinite(bound) and float(np.ptp(cleaned[index])) == 0.0:
-                edge = (tail) ** (1 / length)
-                low, high = (bound * edge, bound) if mean else (0.0, bound * (1 - edge))  # noqa: PLW2901
+                missed = bound * unseen_share(length, level)
+                low, high = (bound - missed, bound) if mean else (0.0, missed)  # noqa: PLW2901
             intervals[index] = Interval(mean, float(low), float(high), length)
     return [intervals[index] for index in range(len(columns))]
 
 
 def paired_bootstrap(
-    first: Sequence[float], second: Sequence[float], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
+    first: Sequence[float],
+    second: Sequence[float],
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    bound: float = 1.0,
 ) -> PairedDifference:
     """Compare two systems, question by question.
 
     The p value is the share of resampled mean differences, shifted to a mean of 0, that are at least as far from 0 as
-    the one observed; one is added to both counts, so that it is never 0.
+    the one observed; one is added to both counts, so that it is never 0. Where no question differs, or all do as far as
+    can be, every resample is the same; the interval then leaves room for the largest share of other questions that so
+    many may hold none of, by Clopper and Pearson.
 
     Args:
         first: One value a question.
@@ -145,6 +153,7 @@ def paired_bootstrap(
         level: Share of the resampled means within the interval.
         resamples: Number of resamples.
         seed: Seed of the resampling.
+        bound: The largest possible value of a question; infinite where there is none.
 
     Raises:
         ValueError: The numbers of values differ, or there are none.
@@ -157,6 +166,10 @@ def paired_bootstrap(
     tail = (1 - level) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     extreme = int(np.count_nonzero(np.abs(means - observed) >= abs(observed) - 1e-12))
+    if float(np.ptp(differences)) == 0.0 and abs(observed) in {0.0, bound}:
+        missed = bound * unseen_share(len(differences), level)
+        ends = {0.0: (-missed, missed), bound: (bound - missed, bound), -bound: (-bound, missed - bound)}
+        low, high = ends[observed]
     return PairedDifference(
         Interval(observed, float(low), float(high), len(differences)), (extreme + 1) / (resamples + 1)
     )
@@ -234,12 +247,20 @@ def visible_difference(count: int, deviation: float, level: float = LEVEL, power
     return _reach(level, power) * deviation / math.sqrt(count)
 
 
-def compare(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], seed: int = 0) -> dict[str, Comparison]:
+def unseen_share(count: int, level: float = LEVEL) -> float:
+    """The largest share of questions of a kind that so many questions may hold none of, by Clopper and Pearson."""
+    return float(1 - ((1 - level) / 2) ** (1 / count))
+
+
+def compare(
+    pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], seed: int = 0, bound: float = 1.0
+) -> dict[str, Comparison]:
     """Compare systems by all tests; Holm takes all that are compared here as one family.
 
     Args:
         pairs: By name, the values of the first and of the second system on the same questions.
         seed: Seed of the resampling.
+        bound: The largest possible value of a question; infinite where there is none.
 
     Raises:
         ValueError: The numbers of values of a pair differ, or there are none.
@@ -247,9 +268,9 @@ def compare(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], seed: 
     p_values = [wilcoxon(first, second) for first, second in pairs.values()]
     comparisons = {}
     for (name, (first, second)), p_value, p_holm in zip(pairs.items(), p_values, holm(p_values), strict=True):
-        bootstrap = paired_bootstrap(first, second, seed=seed)
+        bootstrap = paired_bootstrap(first, second, seed=seed, bound=bound)
         differences = _differences(first, second)
-        deviation = float(differences.std(ddof=1)) if len(differences) > 1 else math.nan
+        deviation = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
         comparisons[name] = Comparison(
             bootstrap.difference,
             bootstrap.p_value,
@@ -258,7 +279,7 @@ def compare(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], seed: 
             p_holm,
             int(np.count_nonzero(differences > 0)),
             int(np.count_nonzero(differences < 0)),
-            visible_difference(len(differences), deviation),
+            visible_difference(len(differences), deviation) if deviation else bound * unseen_share(len(differences)),
         )
     return comparisons
 

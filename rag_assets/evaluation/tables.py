@@ -57,8 +57,7 @@ class TextTable:
 
 def shown(interval: Interval) -> str:
     """A figure with its interval; a star where it rests on fewer than `FEW` questions."""
-    few = "*" if interval.count < FEW else ""
-    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]{few}"
+    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]{_few(interval)}"
 
 
 def shown_amount(interval: Interval) -> str:
@@ -116,10 +115,11 @@ def comparison_table(comparison: ComparedSystems) -> TextTable:
     rows = tuple(
         (
             name,
-            f"{each.difference.mean:+.3f} [{each.difference.low:+.3f}, {each.difference.high:+.3f}]",
+            f"{each.difference.mean:+.3f} [{each.difference.low:+.3f}, {each.difference.high:+.3f}]"
+            f"{_few(each.difference)}",
             *(f"{value:.3f}" for value in (each.p_bootstrap, each.p_randomisation, each.p_wilcoxon, each.p_holm)),
             f"{each.wins} / {each.losses}",
-            "" if math.isnan(each.visible) or not each.visible else f"{each.visible:.2f}",
+            f"{each.visible:.2f}" if math.isfinite(each.visible) else "",
         )
         for name, each in comparison.comparisons.items()
     )
@@ -248,3 +248,7 @@ def _amounts(level: str) -> tuple[str, ...]:
 
 def _cell(interval: Interval | None, form: Any) -> str:
     return "" if interval is None else form(interval)
+
+
+def _few(interval: Interval) -> str:
+    return "*" if interval.count < FEW else ""

@@ -69,7 +69,10 @@ class Verdict:
 
     def __str__(self) -> str:
         lost = "; ".join(map(str, self.regressions[:_NAMED]))
-        return f"{'; '.join(self.problems)}: {lost}" if self.problems else self.note
+        more = f"; and {len(self.regressions) - _NAMED} more" if len(self.regressions) > _NAMED else ""
+        if self.problems:
+            return f"{'; '.join(self.problems)}: {lost}{more}"
+        return f"{self.note}; worse: {lost}{more}" if lost else self.note
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,13 @@ class Gate:
         self.verdict: Verdict | None = None
         self._home = home
         self._settings = home.settings.evaluation
-        self._run: Evaluation | None = None
+        self._runs: list[tuple[Evaluation, int | None]] = []  # with the version; None of the candidate
+
+    @property
+    def told(self) -> str:
+        """What was found, and who published a version all the same, in words."""
+        found = "not measured" if self.verdict is None else str(self.verdict)
+        return f"published anyway by {self.overridden_by}: {found}" if self.overridden_by else found
 
     def check(self, candidate: "Snapshot", current: "Snapshot | None") -> "Snapshot":
         """Measure a version, and hold it back where it is worse than the one that readers see.
@@ -142,17 +151,22 @@ class Gate:
         self._record(published.number)
 
     def _record(self, version: int | None) -> None:
-        if self._run is None or self._settings.questions is None:
+        """Record what the version that readers saw reached, where that is not told yet, then what the new one did."""
+        if not self._runs or self._settings.questions is None:
             return
-        from rag_assets.evaluation.records import recorded_runs
+        from rag_assets.evaluation.records import recorded_runs, set_digest
         from rag_assets.evaluation.scores import figures
 
-        notes = [] if self.verdict is None else [str(self.verdict)]
-        last = next((row for row in recorded_runs(self._home.lake) if row["made_by"] == GATE), None)
-        if version is None and last and last["version"] is None and last["warnings"] == notes:
+        rows = [row for row in recorded_runs(self._home.lake) if row["made_by"] == GATE]
+        known = {(row["version"], row["mode"], row["set_digest"]) for row in rows}
+        if version is None and rows and rows[0]["version"] is None and rows[0]["warnings"] == [self.told]:
             return  # it was held back before
-        versions = dict.fromkeys(self._run.systems, version)
-        record(self._home, self._run, figures(self._run), versions, self._settings.questions, GATE, notes)
+        for run, number in self._runs:
+            if number is not None and (number, run.systems[0], set_digest(run.questions)) in known:
+                continue
+            notes = [self.told if number is None else f"measured again, to compare the next version with {number}"]
+            versions = dict.fromkeys(run.systems, version if number is None else number)
+            record(self._home, run, figures(run), versions, self._settings.questions, GATE, notes)
 
     def _settled(self, candidate: "Snapshot") -> "tuple[Snapshot, str]":
         """The version without what was learned on an earlier state of the collection and is worse than nothing now."""
@@ -179,8 +193,9 @@ class Gate:
         if not questions:
             return None
         after = self._measured(candidate, questions)
-        self._run = after.run
         before = self._before(current, questions) if current is not None else _Measurement({})
+        told = ((before.run, current.number if current else None), (after.run, None))
+        self._runs = [(run, number) for run, number in told if run is not None]
         return _verdict(questions, before, after)
 
     def _before(self, current: "Snapshot", questions: "list[Question]") -> _Measurement:
@@ -248,7 +263,7 @@ class Gate:
 
 
 def _verdict(questions: "list[Question]", before: _Measurement, after: _Measurement) -> Verdict:
-    from rag_assets.evaluation.statistics import paired_bootstrap
+    from rag_assets.evaluation.statistics import compare
 
     texts = {question.id: question.text for question in questions}
     problems, regressions, notes = [], [], []
@@ -258,13 +273,16 @@ def _verdict(questions: "list[Question]", before: _Measurement, after: _Measurem
         if not shared:
             continue
         pairs: list[tuple[float, float]] = [(then_reached[key], now_reached[key]) for key in shared]
-        change = paired_bootstrap([now for _, now in pairs], [then for then, _ in pairs]).difference
+        compared = compare({name: ([now for _, now in pairs], [then for then, _ in pairs])})[name]
+        change = compared.difference
         words = (
             f"{name} changes by {change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}] on {len(shared)} questions"
         )
-        notes.append(words)
         if change.high < 0:
             problems.append(words)
+        if change.low <= 0 <= change.high:
+            words += f", which show changes from {compared.visible:.2f} on"
+        notes.append(words)
         worse = [(key, then, now) for key, (then, now) in zip(shared, pairs, strict=True) if now < then]
         regressions += [Regression(key, texts[key], name, then, now) for key, then, now in worse]
     regressions.sort(key=lambda each: (each.after - each.before, each.question_id))

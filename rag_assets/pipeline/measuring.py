@@ -4,11 +4,18 @@ For the command `evaluate`, the Dagster asset and the gate. What stays out: meas
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.modes import GRAPH_GLOBAL_MODE, GRAPH_LOCAL_MODE, MODES
+from rag_assets.contracts.modes import (
+    BASELINE_PREPARING,
+    BASELINE_RETRIEVERS,
+    GRAPH_GLOBAL_MODE,
+    GRAPH_LOCAL_MODE,
+    MODES,
+)
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 
 if TYPE_CHECKING:
@@ -39,9 +46,11 @@ def open_systems(home: "Home", names: Sequence[str]) -> "list[System]":
     wanted: list[str] = []
     for name in names:
         wanted.extend(_all_modes(home) if name == "all" else [name])
+    parsed = {name: parse_system(name) for name in wanted}
+    for mode, _, _ in parsed.values():
+        _check_mode(mode)
     opened, systems = {}, []
-    for name in dict.fromkeys(wanted):
-        mode, summaries, number = parse_system(name)
+    for name, (mode, summaries, number) in parsed.items():
         if number not in opened:
             snapshot = published_snapshot(home) if number is None else home.snapshots.load(number)
             opened[number] = knowledge_base(home, snapshot), open_corpus(home, snapshot), snapshot.number
@@ -132,6 +141,18 @@ def run_warnings(home: "Home", evaluation: "Evaluation", path: Path) -> list[str
     return lines
 
 
+def gate_notes(home: "Home", since: datetime) -> list[str]:
+    """What the gate found of the versions that were published since, in a line each."""
+    from rag_assets.evaluation.records import recorded_runs
+
+    current = home.snapshots.current()
+    if current is None or home.settings.evaluation.questions is None:
+        return []
+    runs = [row for row in recorded_runs(home.lake) if row["made_by"] == GATE and row["evaluated_at"] >= since]
+    notes = runs[0]["warnings"] if runs and runs[0]["version"] == current.number else []
+    return [f"accepted questions: {note}" for note in notes]
+
+
 def record(
     home: "Home",
     evaluation: "Evaluation",
@@ -187,6 +208,16 @@ def measure(home: "Home", progress: "Progress") -> str:
     notes = run_warnings(home, evaluation, path)
     versions = {each.name: each.version for each in systems}
     return record(home, evaluation, figures(evaluation), versions, path, JOB, notes)
+
+
+def _check_mode(mode: str) -> None:
+    from rag_assets.query.search.modes import check_mode
+
+    try:
+        check_mode(mode)
+    except QueryError as error:
+        baselines = ", ".join((*BASELINE_RETRIEVERS, *(f"{each}+MODE" for each in BASELINE_PREPARING)))
+        raise QueryError(f"{error}; to measure, also all, {baselines}") from error
 
 
 def _all_modes(home: "Home") -> list[str]:

@@ -1,5 +1,6 @@
 """A version that answers accepted questions worse is not published, unless a person says so."""
 
+import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -112,7 +113,8 @@ def test_a_worse_version_is_held_back_until_a_person_publishes_it(measured: Home
     assert "token (passage R@5" in description
     published = run(measured, "publish", "--anyway")
     assert published.exit_code == 0, published.output
-    assert published.stdout == "readers see version 2\n"
+    assert published.stdout.startswith("readers see version 2\naccepted questions: published anyway by ")
+    assert "token (passage R@5 1.00 before, 0.00 now): How long is a token valid?" in published.stdout
     passed, description = check_descriptions(measured)[0]
     assert not passed
     assert description.startswith("published anyway by ")
@@ -124,6 +126,31 @@ def test_a_worse_version_is_held_back_until_a_person_publishes_it(measured: Home
     assert "the gate held back a version 1 times by this set, so it was used for choosing" in measured_again.output
 
 
+def test_what_is_worse_within_the_interval_is_said_and_stands_beside_the_version_before(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, path = Path(home.settings.sources[0]), tmp_path / "questions.jsonl"
+    write_facts(folder, path)
+    assert run(home, "index", folder).exit_code == 0
+    monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
+    monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "fulltext")
+    asked = FACTS["token"][0]
+    for number in range(COPIES):
+        (folder / f"token-{number}.md").write_text(f"# {number}\n\n{asked} {asked} {number}\n", encoding="utf-8")
+    indexed = run(home, "index", folder)
+    assert indexed.exit_code == 0, indexed.output
+    assert current(home) == 2
+    assert "accepted questions: passage R@5 changes by -0.200 [-0.600, +0.000] on 5 questions, which show changes from" in (
+        indexed.stdout
+    )
+    assert "; worse: token (passage R@5 1.00 before, 0.00 now): How long is a token valid?" in indexed.stdout
+    rows = run(home, "sql", "--json", "SELECT * FROM evaluation_version_changes WHERE level = 'passage'")
+    changes = {(row["question_id"], row["measure"]): row for row in map(json.loads, rows.stdout.splitlines())}
+    change = changes["token", "R@5"]
+    assert [change[name] for name in ("version_before", "version", "value_before", "value")] == [1, 2, 1.0, 0.0]
+    assert [row["version"] for row in recorded_runs(home.lake)] == [2, 1]
+
+
 def test_a_question_whose_document_is_gone_holds_nothing_back(measured: Home) -> None:
     folder = Path(measured.settings.sources[0])
     for name in list(FACTS)[1:]:
@@ -133,7 +160,7 @@ def test_a_question_whose_document_is_gone_holds_nothing_back(measured: Home) ->
     assert current(measured) == 2
     passed, description = check_descriptions(measured)[0]
     assert passed
-    assert "passage R@5 changes by +0.000 [+0.000, +0.000] on 1 questions" in description
+    assert "passage R@5 changes by +0.000 [-0.975, +0.975] on 1 questions, which show changes from 0.97 on" in description
 
 
 class Noise:
@@ -251,7 +278,7 @@ def test_a_version_that_cannot_be_read_any_more_is_compared_by_what_was_kept_wit
     for before in (without_files(snapshot), with_other_columns(home, snapshot)):
         verdict = checked(home, snapshot, before)
         assert verdict is not None
-        assert "passage R@5 changes by +0.000 [+0.000, +0.000] on 5 questions" in verdict.note
+        assert "passage R@5 changes by +0.000 [-0.522, +0.522] on 5 questions" in verdict.note
     for path in indexed.glob("lake/*/*/00000098.parquet"):
         path.unlink()
 

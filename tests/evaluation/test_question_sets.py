@@ -67,6 +67,8 @@ def test_csv(tmp_path: Path) -> None:
     assert (first.id, first.text, first.answer_contains) == ("2", "How long?", (("30 minutes",),))
     assert first.evidence == (Evidence("specs/token.xlsx"),)
     assert (second.answerable, second.evidence, second.answer_contains) == (False, (), ())
+    path.write_text("question,answer,document\n期限は？,30分,仕様.xlsx\n", encoding="cp932")  # as Excel does in Japan
+    assert read_questions(path)[0].text == "期限は？"
     path.write_text("question,answer\nHow long?,30\n", encoding="utf-8")
     with pytest.raises(QueryError, match="expected the columns question, answer and document, found"):
         read_questions(path)
@@ -91,6 +93,8 @@ def test_beir_and_trec(tmp_path: Path, qrels: str) -> None:
 
 
 def test_wrong_judgements_are_named(tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="is no BEIR folder: expected queries.jsonl"):
+        read_questions(tmp_path)
     (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "one"}', encoding="utf-8")
     with pytest.raises(QueryError, match="holds no judgements"):
         read_questions(tmp_path)

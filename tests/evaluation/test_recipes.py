@@ -108,6 +108,14 @@ def test_what_does_not_go_together_is_said(sample_home: Path, questions_file: Pa
         assert "--recipe" in result.stderr
 
 
+def test_a_plan_without_a_language_model_says_what_cannot_be_run(sample_home: Path, questions_file: Path) -> None:
+    result = run(sample_home, questions_file, "--recipe", "pr3", "--plan")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ""
+    assert "no calls of language models: none is set" in result.stderr
+    assert "not run: (b)" in result.stderr
+
+
 def answer(asked: str, body: dict[str, Any]) -> Any:
     """What each step is told, by what its schema wants."""
     del asked

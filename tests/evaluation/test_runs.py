@@ -106,6 +106,33 @@ def test_quoting_everything_is_no_answer() -> None:
     assert holds_answer("x" * ANSWER_CHARS + "30 days, beta", longer)
 
 
+@pytest.mark.parametrize(
+    ("alternative", "text", "holds"),
+    [
+        ("3", "30 days", False),
+        ("3", "13 days", False),
+        ("3", "3.5 days", False),
+        ("5", "3.5 days", False),
+        ("3", "3,000 days", False),
+        ("300", "1,300 days", False),
+        ("3", "1, 2,3, 4", True),
+        ("30", "10,30,50", True),
+        ("3", "within 3.", True),
+        ("3", "第3章", True),
+        ("10桁", "顧客番号は10 桁です", True),
+        ("10桁", "顧客番号は110桁です", False),
+        ("no", "nothing", False),
+        ("no", "No.", True),
+        ("POST", "POSTする", True),
+        ("AI", "gain", False),
+        ("visa", "Visas are needed", True),
+        ("south dakota", "in South\nDakota", True),
+    ],
+)
+def test_numbers_and_words_are_found_whole(alternative: str, text: str, *, holds: bool) -> None:
+    assert holds_answer(text, Question("q", "?", answer_contains=((alternative,),))) is holds
+
+
 def test_every_figure_has_an_interval_and_groups_make_up_the_whole(evaluation: Evaluation) -> None:
     computed = figures(evaluation)
     assert all(each.interval.low <= each.interval.mean <= each.interval.high for each in computed)
@@ -218,12 +245,21 @@ def test_the_command_prints_json_and_writes_files_for_other_tools(
     wanted = read_qrels(tmp_path / "beir" / "qrels" / "test.tsv")
     assert set(wanted) == {each["_id"] for each in queries}
     assert {key for keys in wanted.values() for key in keys} <= {each["_id"] for each in corpus} | {f"sample/{RECEIPT}"}
+    read_back = run(sample_home, tmp_path / "beir", *options)
+    assert read_back.exit_code == 0, read_back.output
+    before, after = ({each["id"]: each["results"]["fulltext"]["values"] for each in of["questions"]} for of in (
+        record, json.loads(read_back.stdout)
+    ))
+    assert after["draft"]["passage"] == before["draft"]["passage"]
+    assert {key: each["passage"]["MRR@10"] for key, each in after.items()} == {
+        key: before[key]["passage"]["MRR@10"] for key in after
+    }
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--mode", "nearest"), "question returns: unknown mode"),
+        (("--mode", "nearest"), "unknown mode 'nearest'"),
         (("--mode", "two_step:line"), "expected page or file after the colon"),
         (("--mode", "hybrid@x"), "expected the number of a version after @"),
         (("--measure", "recall@5"), "unknown measure 'recall@5'"),

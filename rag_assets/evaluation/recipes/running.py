@@ -6,7 +6,7 @@ there are (`rag_assets.evaluation.recipes.conditions`), and asking and scoring (
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -88,29 +88,21 @@ def run_recipe(
     """
     recipe = RECIPES[name]
     conditions = tuple(recipe.conditions(base, corpus.stored))
-    present = {table for table, count in base.row_counts.items() if count}
-    answer_k = None
-    if base.writer is not None:
-        present, answer_k = present | {MODEL}, FILLING_K
-    not_run: dict[str, str] = {}
-    systems = []
-    for each in conditions:
-        reasons = [each.reason] if each.reason else [REMEDIES[need] for need in each.needs if need not in present]
-        if reasons:
-            not_run[each.name] = reasons[0]
-        else:
-            systems.append(
-                System(
-                    each.name,
-                    base.variant(each.options or base.options, each.rewriter),
-                    corpus,
-                    each.mode,
-                    each.summaries,
-                    levels=each.levels,
-                    answer_k=answer_k,
-                    reports=each.reports,
-                )
-            )
+    not_run = _not_run(conditions, base)
+    systems = [
+        System(
+            each.name,
+            base.variant(each.options or base.options, each.rewriter),
+            corpus,
+            each.mode,
+            each.summaries,
+            levels=each.levels,
+            answer_k=None if base.writer is None else FILLING_K,
+            reports=each.reports,
+        )
+        for each in conditions
+        if each.name not in not_run
+    ]
     notes = tuple(recipe.notes(base, corpus.stored))
     context = recipe.context(corpus.stored) if recipe.context else None
     if not systems:
@@ -121,6 +113,39 @@ def run_recipe(
     options = RunOptions(measures, recipe.levels, answering, judged=answering, k=recipe.k)
     evaluation = evaluate(systems, wanted or questions, options, progress)
     return RecipeRun(name, recipe, conditions, not_run, None, (), {}, notes, context).judged(evaluation)
+
+
+def recipe_gaps(name: str, base: KnowledgeBase, corpus: Corpus) -> list[str]:
+    """The conditions of a recipe that cannot be run, with what they lack, in a line each.
+
+    Args:
+        name: Of the recipe, in `RECIPES`.
+        base: The knowledge base.
+        corpus: Its documents.
+
+    Raises:
+        StoreError: A published file is gone or damaged.
+    """
+    return _gaps(_not_run(RECIPES[name].conditions(base, corpus.stored), base))
+
+
+def _not_run(conditions: Iterable[Condition], base: KnowledgeBase) -> dict[str, str]:
+    """What conditions lack, by name."""
+    present = {table for table, count in base.row_counts.items() if count}
+    if base.writer is not None:
+        present.add(MODEL)
+    lacking = {
+        each.name: [each.reason] if each.reason else [REMEDIES[need] for need in each.needs if need not in present]
+        for each in conditions
+    }
+    return {name: reasons[0] for name, reasons in lacking.items() if reasons}
+
+
+def _gaps(not_run: Mapping[str, str]) -> list[str]:
+    reasons: dict[str, list[str]] = {}
+    for name, reason in not_run.items():
+        reasons.setdefault(reason, []).append(name)
+    return [f"not run: {'; '.join(names)}: {reason}" for reason, names in reasons.items()]
 
 
 def recipe_tables(run: RecipeRun) -> list[TextTable]:
@@ -153,13 +178,10 @@ def recipe_tables(run: RecipeRun) -> list[TextTable]:
 
 def recipe_notes(run: RecipeRun) -> list[str]:
     """What a reader of the tables has to know, in a line each."""
-    reasons: dict[str, list[str]] = {}
-    for name, reason in run.not_run.items():
-        reasons.setdefault(reason, []).append(name)
     return [
         f"published figures are of {run.recipe.published_on}: they are not comparable with yours",
         *run.notes,
-        *(f"not run: {'; '.join(names)}: {reason}" for reason, names in reasons.items()),
+        *_gaps(run.not_run),
     ]
 
 
