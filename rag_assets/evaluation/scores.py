@@ -229,10 +229,8 @@ def _power(evaluation: Evaluation, level: Level, measure: str, questions: Sequen
     spread = max(spreads) if spreads else math.sqrt(2) * stdev(values[0].tolist())
     if not spread:
         missed = unseen_share(len(questions))
-        return [
-            f"the set is small: {level} {measure} is the same on all of {len(questions)} questions, which leaves room "
-            f"for {missed:.0%} of others where it is not"
-        ]
+        same = f"{level} {measure} is the same on all of {len(questions)} questions"
+        return [f"the set is small: {same}, which leaves room for {missed:.0%} of others where it is not"]
     visible, needed = visible_difference(len(questions), spread), questions_needed(SMALL_DIFFERENCE, spread)
     line = (
         f"{len(questions)} questions show differences of {level} {measure} between modes from {visible:.2f} on; "

@@ -115,8 +115,7 @@ def comparison_table(comparison: ComparedSystems) -> TextTable:
     rows = tuple(
         (
             name,
-            f"{each.difference.mean:+.3f} [{each.difference.low:+.3f}, {each.difference.high:+.3f}]"
-            f"{_few(each.difference)}",
+            _shown_change(each.difference),
             *(f"{value:.3f}" for value in (each.p_bootstrap, each.p_randomisation, each.p_wilcoxon, each.p_holm)),
             f"{each.wins} / {each.losses}",
             f"{each.visible:.2f}" if math.isfinite(each.visible) else "",
@@ -248,6 +247,10 @@ def _amounts(level: str) -> tuple[str, ...]:
 
 def _cell(interval: Interval | None, form: Any) -> str:
     return "" if interval is None else form(interval)
+
+
+def _shown_change(interval: Interval) -> str:
+    return f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]{_few(interval)}"
 
 
 def _few(interval: Interval) -> str:

@@ -140,9 +140,8 @@ def test_what_is_worse_within_the_interval_is_said_and_stands_beside_the_version
     indexed = run(home, "index", folder)
     assert indexed.exit_code == 0, indexed.output
     assert current(home) == 2
-    assert "accepted questions: passage R@5 changes by -0.200 [-0.600, +0.000] on 5 questions, which show changes from" in (
-        indexed.stdout
-    )
+    told = "accepted questions: passage R@5 changes by -0.200 [-0.600, +0.000] on 5 questions, which show changes"
+    assert told in indexed.stdout
     assert "; worse: token (passage R@5 1.00 before, 0.00 now): How long is a token valid?" in indexed.stdout
     rows = run(home, "sql", "--json", "SELECT * FROM evaluation_version_changes WHERE level = 'passage'")
     changes = {(row["question_id"], row["measure"]): row for row in map(json.loads, rows.stdout.splitlines())}
@@ -160,7 +159,7 @@ def test_a_question_whose_document_is_gone_holds_nothing_back(measured: Home) ->
     assert current(measured) == 2
     passed, description = check_descriptions(measured)[0]
     assert passed
-    assert "passage R@5 changes by +0.000 [-0.975, +0.975] on 1 questions, which show changes from 0.97 on" in description
+    assert "passage R@5 changes by +0.000 [-0.975, +0.975] on 1 questions, which show changes" in description
 
 
 class Noise:

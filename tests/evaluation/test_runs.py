@@ -247,9 +247,10 @@ def test_the_command_prints_json_and_writes_files_for_other_tools(
     assert {key for keys in wanted.values() for key in keys} <= {each["_id"] for each in corpus} | {f"sample/{RECEIPT}"}
     read_back = run(sample_home, tmp_path / "beir", *options)
     assert read_back.exit_code == 0, read_back.output
-    before, after = ({each["id"]: each["results"]["fulltext"]["values"] for each in of["questions"]} for of in (
-        record, json.loads(read_back.stdout)
-    ))
+    before, after = (
+        {each["id"]: each["results"]["fulltext"]["values"] for each in of["questions"]}
+        for of in (record, json.loads(read_back.stdout))
+    )
     assert after["draft"]["passage"] == before["draft"]["passage"]
     assert {key: each["passage"]["MRR@10"] for key, each in after.items()} == {
         key: before[key]["passage"]["MRR@10"] for key in after
