@@ -37,8 +37,9 @@ from rag_assets.graph.mentions import recognizers
 from rag_assets.graph.mentions.dialogues import ExtractionOptions
 from rag_assets.graph.mentions.extraction import Extraction, Extractor
 from rag_assets.graph.mentions.locating import FoldedText
+from rag_assets.graph.mentions.prose import relates
 from rag_assets.graph.mentions.recognizers import Entity, SpacyRecognizer
-from rag_assets.graph.mentions.spans import KnownNames, capitalised_names, identifiers
+from rag_assets.graph.mentions.spans import KnownNames, Span, capitalised_names, identifiers, parted
 from rag_assets.graph.mentions.tables import MentionOptions, MentionUpdate, update_mentions
 from rag_assets.graph.mentions.windows import page_units, page_windows
 from rag_assets.graph.names import is_code, is_name
@@ -668,3 +669,31 @@ def test_orders_in_a_document_stay_within_its_fence_and_invent_no_name(tmp_path:
     names = set(lake.read(ENTITY_MENTIONS)["name"].to_pylist())
     assert "認可サーバ" in names
     assert "OWNED BY ORDERS" not in names, "it does not stand in the document"
+
+
+@pytest.mark.parametrize(
+    ("text", "related"),
+    [
+        ("KPMG is using Azure Cognitive Services to transcribe calls.", True),
+        ("Yes, Azure grew 30 percent in the quarter, and Dynamics 365 by 20.", True),
+        ("Thanks to Azure, Dynamics grew faster.", True),
+        ("以下のURIを /api/v1/clients に変更する。", True),
+        ("MICHAEL SPENCER: Thanks, Jenn.", False),
+        ("GREGG MOSKOWITZ, Mizuho: Okay, thank you very much for taking the question.", False),
+        ("Sure, Kirk.", False),
+        ("XL® are registered trademarks of DuPont Pioneer. EX® VPM ® d XL® i t d t d k f D P t Pi", False),
+        ("[12] J. Bambauer and R. Sarathy, “Fool's gold,” Journal of Law, vol. 16, no. 4, pp. 701-755, 2014.", False),
+        ("dists/stable/main/source dists/stable/main/binary-amd64 pool/main/a", False),
+    ],
+)
+def test_what_only_names_relates_nothing(text: str, *, related: bool) -> None:
+    assert relates(text) is related
+
+
+def test_two_names_joined_are_two_and_one_said_twice_is_one() -> None:
+    text = "We met Airbus and Toyota."
+    span = Span(7, 24, "organization")
+    two = parted(span, text, {"airbus", "toyota"})
+    assert [text[each.start : each.end] for each in two] == ["Airbus", "Toyota"]
+    assert parted(span, text, {"airbus"}) == [span]
+    assert parted(Span(0, 15, "term"), "K2-2002 K2-2002 test", set()) == [Span(0, 7, "term")]

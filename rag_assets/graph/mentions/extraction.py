@@ -19,12 +19,14 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
 from rag_assets.graph.aliases import declared_aliases
 from rag_assets.graph.entity_types import IDENTIFIER, PRODUCT, TERM, EntityTypes
+from rag_assets.graph.mentions.prose import SHORTEST, is_prose, is_reference, is_torn, relates
 from rag_assets.graph.mentions.recognizers import Recognizer
 from rag_assets.graph.mentions.spans import (
     KnownNames,
     Span,
     capitalised_names,
     identifiers,
+    parted,
     stands_alone,
     without_overlaps,
 )
@@ -42,8 +44,6 @@ _DESCRIPTION_CHARS = 500
 _ROW_NAMES = 8
 _SENTENCE_NAMES = 8
 _NEIGHBOURS = 3
-_PARTICLE = re.compile("[がはをにでとのもへ](?=[^ぁ-ん]|$)|です|ます|する|した")
-_SHORTEST_PROSE = 10
 _SMALL_LETTERS = re.compile(r"(?<![\w'’&-])[a-z]{2,}")
 _PROSE = frozenset({BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.NOTE})
 _WRAPPED_CHARS = {"ja": 20, "en": 40}  # a shorter line that no sentence ends is a heading or an item
@@ -51,7 +51,6 @@ _WRAPPED_LINES = 12  # of one sentence, at most
 _ENDS = tuple("。．.！？!?：:；;」』）)】")
 _ITEM = re.compile(r"\s*(?:[・•●○◆■□※*\-–]|[(（]?[\d①-⑳ア-ンa-zA-Z]{1,3}[.)）．、 ])")
 _CELL = " / "  # between the cells of a row
-_CAPITALS_PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
 _JAPANESE_PERSON = re.compile(
     "[\u3400-\u9fff々]{2,5}|[\u3400-\u9fff々]{1,3}[ぁ-んァ-ヴー]{1,5}|[ァ-ヴー]+(?:[・ =＝][ァ-ヴー]+)+"
     "|[A-Z][a-z]+(?: [A-Z][a-z.]+)+"
@@ -229,11 +228,15 @@ class Extractor:
                 if kind is BlockKind.TABLE:  # a cell is no sentence that would show what a name is of
                     recognized = [replace(span, type=TERM) for span in recognized]
                 elif language == "en":
+                    recognized = [each for span in recognized for each in parted(span, unit.text, proven)]
                     recognized = list(_confirmed(recognized, unit.text, people, common))
+                if is_reference(sentence.text):  # of its titles and journals, words would be names
+                    recognized = [span for span in recognized if span.type == "person"]
                 own = [*known.find(unit.text), *identifiers(unit.text, is_japanese=language == "ja"), *recognized]
                 if language == "en" and kind not in {BlockKind.TABLE, BlockKind.DIAGRAM}:
                     own += _speaker(unit.text)
-                    own += _capitals(unit.text, proven, common, own)
+                    if not (is_reference(sentence.text) or is_torn(unit.text)):
+                        own += _capitals(unit.text, proven, common, own)
                 found = self._mentions(page, unit, sentence.text, without_overlaps(own), structure)
                 mentions += found
                 relationships += _relationships(page, unit, sentence.text, found, structure)
@@ -256,7 +259,7 @@ class Extractor:
             description = ""
             if row is not None:
                 description = row.description if key in map(fold_name, row.names) else ""
-            elif kind in _PROSE and _says_something(sentence, name):
+            elif kind in _PROSE and _says_something(sentence, name) and relates(sentence):
                 description = sentence
             found[key] = Mention(
                 page.number,
@@ -396,7 +399,7 @@ def _page_prose(page: Page, language: str) -> list[_Prose]:
             offset = start
             for line in block.text.split("\n"):
                 for text, place in _cells(line) if block.kind is BlockKind.TABLE else [(line, 0)]:
-                    if _is_prose(text, language, block.kind):
+                    if is_prose(text, language, block.kind):
                         parts.append(_Prose(page.number, offset + place, text))
                 offset += len(line) + 1
         start += len(block.text) + 1
@@ -408,12 +411,6 @@ def _cells(line: str) -> Iterator[tuple[str, int]]:
     for cell in line.split(" | "):
         yield cell, place
         place += len(cell) + 3
-
-
-def _is_prose(text: str, language: str, kind: BlockKind) -> bool:
-    if language == "ja":
-        return len(text) >= _SHORTEST_PROSE and len(_PARTICLE.findall(text)) >= 2
-    return kind is not BlockKind.TABLE or bool(_CAPITALS_PROSE.search(text))
 
 
 def _tidy(text: str, span: Span, language: str) -> Span | None:
@@ -510,7 +507,7 @@ def _spans_by_unit(page: Page, language: str, named: Sequence[Span]) -> Iterator
 
 
 def _says_something(text: str, name: str) -> bool:
-    return len(text) > 2 * len(name) and len(text) >= _SHORTEST_PROSE
+    return len(text) > 2 * len(name) and len(text) >= SHORTEST
 
 
 def _shortened(text: str) -> str:
@@ -561,6 +558,8 @@ def _relationships(
     keys = [mention.key for mention in mentions]
     if kind in {BlockKind.TABLE, BlockKind.DIAGRAM, BlockKind.HEADING}:
         yield from _row_pairs(structure, place, keys, relate)
+        return
+    if not relates(sentence):
         return
     for index, first in enumerate(keys[:_SENTENCE_NAMES]):
         for second in keys[index + 1 : index + 1 + _NEIGHBOURS]:

@@ -1,0 +1,71 @@
+"""Which text says something of the names in it: running text, and what only looks like it.
+
+Entries of a bibliography, text whose letters a PDF tore apart, courtesies of a conversation and lists of paths name
+much and relate nothing.
+"""
+
+import re
+
+from rag_assets.contracts.causes import BlockKind
+
+SHORTEST = 10  # characters of a sentence
+_PARTICLE = re.compile("[がはをにでとのもへ](?=[^ぁ-ん]|$)|です|ます|する|した")
+_CAPITALS_PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
+_ENTRY = re.compile(r"\s*\[\d{1,3}\]\s+\S")
+_PUBLISHED = re.compile(r"\bvol\. ?\d|\bno\. ?\d+, |\bpp\. ?\d|\bin Proc(?:\.|eedings)|\barXiv[: ]|\bdoi[: ]|\bISBN\b")
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_LETTER = re.compile(r"(?<![^\s(])[A-Za-z](?=\s|$)")
+_WORDS = re.compile(r"[^\W\d_]+")
+_LEAST_LETTERS = 5  # that stand alone in a torn text
+_LETTER_SHARE = 0.2  # of its words
+_REAL_LETTERS = frozenset("aAI")
+_SPOKEN = re.compile(r"[A-Z][A-Za-z.'’-]+(?: [A-Z][A-Za-z.'’-]*){0,3}(?:, [^:]{2,40})?: ")
+_COURTESY = re.compile(
+    r"\b(?:thanks(?! to)|thank you|good (?:morning|afternoon|evening)|hello|congrat\w*|your (?:line|next question)"
+    r"|next question|go ahead)\b|^(?:hi|welcome)\b",
+    re.IGNORECASE,
+)
+_COURTESY_WORDS = 16
+_YES = re.compile(r"^(?:yes|yeah|yep|no|sure|perfect|absolutely|great|okay|right|exactly)\b", re.IGNORECASE)
+_YES_WORDS = 5
+_PATH = re.compile(r"(?<!\S)[\w.\-~<>{}*]*(?:/[\w.\-+~<>{}*%]+)+/?(?!\S)", re.ASCII)
+_LEAST_PATHS = 3
+_PATH_SHARE = 0.6  # of the characters
+
+
+def is_prose(text: str, language: str, kind: BlockKind) -> bool:
+    """Whether a line or cell is running text, which recognizers can read."""
+    if is_torn(text):
+        return False
+    if language == "ja":
+        return len(text) >= SHORTEST and len(_PARTICLE.findall(text)) >= 2
+    return kind is not BlockKind.TABLE or bool(_CAPITALS_PROSE.search(text))
+
+
+def is_torn(text: str) -> bool:
+    """Whether words of Latin letters are torn into single letters, as `i t d t d k f`."""
+    letters = [each for each in _LETTER.findall(text) if each not in _REAL_LETTERS]
+    return len(letters) >= _LEAST_LETTERS and len(letters) >= _LETTER_SHARE * len(_WORDS.findall(text))
+
+
+def is_reference(text: str) -> bool:
+    """Whether a sentence is an entry of a bibliography."""
+    quoted = "“" in text or '"' in text
+    return bool(_ENTRY.match(text) or (quoted and _PUBLISHED.search(text) and _YEAR.search(text)))
+
+
+def relates(text: str) -> bool:
+    """Whether names that stand together in a sentence are related by it."""
+    return not (is_torn(text) or is_reference(text) or _is_courtesy(text) or _is_path_list(text))
+
+
+def _is_courtesy(text: str) -> bool:
+    """Whether somebody greets or thanks, and says nothing else."""
+    said = _SPOKEN.sub("", text, count=1)
+    count = len(said.split())
+    return bool((count <= _COURTESY_WORDS and _COURTESY.search(said)) or (count <= _YES_WORDS and _YES.search(said)))
+
+
+def _is_path_list(text: str) -> bool:
+    paths = _PATH.findall(text)
+    return len(paths) >= _LEAST_PATHS and sum(map(len, paths)) >= _PATH_SHARE * len("".join(text.split()))
