@@ -67,6 +67,11 @@ _ABBREVIATION = re.compile(
 )
 _ITEM_CHARS = 4
 _ITEM_NUMBER = re.compile(r"\(?[0-9A-Za-z]{1,3}")
+_SINGLE_LETTER = re.compile(r"(?<![^\s(])[A-Za-z](?=\s|$)")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_LEAST_LETTERS = 5  # that stand alone in a torn text
+_LETTER_SHARE = 0.2  # of its words
+_REAL_LETTERS = frozenset("aAI")
 
 
 def detect_language(text: str) -> str:
@@ -261,3 +266,9 @@ def _is_shortened(line: str, start: int, end: int) -> bool:
     begin = max(start, end - _ABBREVIATION_CHARS)
     found = _LAST_WORD.search(line, begin, end)
     return found is not None and _ABBREVIATION.fullmatch(line, found.start(), end) is not None
+
+
+def is_torn(text: str) -> bool:
+    """Whether words of Latin letters are torn into single letters, as `i t d t d k f`."""
+    letters = [each for each in _SINGLE_LETTER.findall(text) if each not in _REAL_LETTERS]
+    return len(letters) >= _LEAST_LETTERS and len(letters) >= _LETTER_SHARE * len(_LETTERS.findall(text))

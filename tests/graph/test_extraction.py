@@ -693,7 +693,7 @@ def test_what_only_names_relates_nothing(text: str, *, related: bool) -> None:
 def test_two_names_joined_are_two_and_one_said_twice_is_one() -> None:
     text = "We met Airbus and Toyota."
     span = Span(7, 24, "organization")
-    two = parted(span, text, {"airbus", "toyota"})
+    two = parted(span, text, {"Airbus", "Toyota"}.__contains__)
     assert [text[each.start : each.end] for each in two] == ["Airbus", "Toyota"]
-    assert parted(span, text, {"airbus"}) == [span]
-    assert parted(Span(0, 15, "term"), "K2-2002 K2-2002 test", set()) == [Span(0, 7, "term")]
+    assert parted(span, text, {"Airbus"}.__contains__) == [span]
+    assert parted(Span(0, 15, "term"), "K2-2002 K2-2002 test", set[str]().__contains__) == [Span(0, 7, "term")]

@@ -12,8 +12,8 @@ For a document `d` and a value `v` of a facet with values `V`:
   stands in the body alone, and in one line of many, is none.
 - `logit(v) = s(v) / _TEMPERATURE + _WORD_WEIGHT * w(v)`; "none of them" has the logit `_NONE_LOGIT`.
 - The confidence is the softmax over `V` and "none of them". Values from `_THRESHOLD` on are kept; those with a
-  word in the title, and the best of a required facet, also from `_LEAST` on. A value that no line of the document
-  speaks for is left out: such a line holds a word of it, or several of its description.
+  word in the title, and the best of a required facet with a word, also from `_LEAST` on. A value that no line of the
+  document speaks for is left out: such a line holds a word of it, or several of its description.
 
 Constants were set by eye on office documents. A row depends on its document, the taxonomy and the embedder alone.
 """
@@ -202,7 +202,7 @@ def _facet_assignments(
     titled = [any(weight == _PLACE_WEIGHTS["title"] for weight, _ in match.values()) for match in matches]
     kept = [i for i in order if sure[i] >= (_LEAST if titled[i] else _THRESHOLD)][: facet.most_values]
     if facet.required and not kept:
-        kept = [index for index in order[:1] if sure[index] >= _LEAST]
+        kept = [index for index in order[:1] if sure[index] >= _LEAST and matches[index]]
     for index in kept:
         yield Assignment(facet.name, facet.values[index].name, round(sure[index], 4), evidence[index])
 

@@ -50,7 +50,7 @@ from rag_assets.enrich.questions.texts import (
 )
 from rag_assets.enrich.summaries.extraction import row_text
 from rag_assets.parsing.chunking import column_names
-from rag_assets.text.language import detect_language, is_japanese, split_sentences
+from rag_assets.text.language import detect_language, is_japanese, is_torn, split_sentences
 from rag_assets.text.plain import one_line
 
 Item = TypeVar("Item")
@@ -68,6 +68,9 @@ _APART = re.compile(
     r"|^(?:how to (?:fill in|fill out|complete) th|instructions? (?:for|to) (?:use|filling|complet))",
     re.IGNORECASE,
 )
+_REPEATED_WORDS = 40  # of a longer text three words may well come again
+_FIGURES_SHARE = 0.8
+_EQUATION = re.compile(r"(?<!\w)[a-zεδλμσ] ?[=∈≤≥] ?[a-zεδλμσ](?!\w)")  # what is left of a formula
 _SPEAKER = re.compile(r"[A-Z][A-Z.'’-]+(?: [A-Z][A-Z.'’-]*){0,2}(?:, .+)?")
 _PAIR = re.compile(r"^\s*[・\-*]?\s*(?P<label>[^\s:：。、,，?？][^:：。、,，?？]{0,38}?)\s*[:：]\s*(?P<value>\S.*)$")
 
@@ -300,6 +303,8 @@ def _listing(name: str, values: Sequence[str], maker: _Maker) -> Iterator[Candid
 
 def _labelled_rows(body: Sequence[Row], maker: _Maker) -> Iterator[Candidate]:
     """Rows without a header: label and value side by side, once or several times in a row."""
+    if len(body) > 2 and _is_header([" ".join(row.cells[1:]) for row in body]):
+        body = body[1:]
     for row in _spread(body, _ROWS):
         cells = [one_line(cell) for index, cell in enumerate(row.cells) if index == 0 or cell != row.cells[index - 1]]
         if len(cells) < 2 or len(cells) % 2:
@@ -310,13 +315,18 @@ def _labelled_rows(body: Sequence[Row], maker: _Maker) -> Iterator[Candidate]:
 
 def _labelled(label: str, value: str, maker: _Maker) -> Iterator[Candidate]:
     label = label.rstrip(" :：")
-    if not is_label(label, maker.writer.language) or not says_something(value) or folded(value) == folded(label):
+    if (
+        label.startswith(("•", "●", "▪"))
+        or not is_label(label, maker.writer.language)
+        or not says_something(value)
+        or folded(value) == folded(label)
+    ):
         return
     if is_record_label(label) or is_record_label(value) or value.endswith((":", "：")) or value.startswith("※"):
         return
     if is_header_word(label) and is_header_word(value):  # headers above empty cells
         return
-    if _SPEAKER.fullmatch(label) and value.endswith((".", "!", "?")):  # what somebody says
+    if _SPEAKER.fullmatch(label) and value.endswith((".", "!", "?", "-", "—")):  # what somebody says
         return
     question = maker.writer.pair("" if folded(label) in folded(maker.section) else maker.section, label)
     yield from maker.make(CandidateKind.PAIR, question, value, (label, value), f"{maker.section} {label}")
@@ -386,11 +396,27 @@ def _is_sound(candidate: Candidate) -> bool:
         return False
     if any(question.count(a) != question.count(b) for a, b in ("「」", "()", "（）", "“”", "[]", "【】")):
         return False
-    if re.search(r"(?<![\w.])[a-z] [a-z](?![\w.])", question):  # letters torn apart
+    if re.search(r"(?<![\w.])[a-z] [a-z](?![\w.])", question) or is_torn(candidate.answer):  # letters torn apart
         return False
-    if re.search(r"[XＸ]{2,}|[XＸ]ｘ?x{2}|\(cid:|([A-Za-z])\1{3}|\?{3}", candidate.question + candidate.answer):
+    if candidate.answer.endswith(("?", "？")) or _EQUATION.search(candidate.answer) or _repeats(candidate.answer):
+        return False
+    if re.search(r"[XＸ]{2,}|[XＸ]ｘ?x{2}|\(cid:|([A-Za-z])\1{3}|\?{3}|_{4}", candidate.question + candidate.answer):
         return False
     return not re.search(r"[\ufffd\u0000-\u001f]|\.\.\.|…|・・|○○|〇〇|△△", question)
+
+
+def _repeats(text: str) -> bool:
+    """Whether a text says three words in a row again, as text read twice does."""
+    words = text.lower().split()
+    runs = [tuple(words[place : place + 3]) for place in range(len(words) - 2)]
+    return len(set(runs)) < len(runs) and len(words) <= _REPEATED_WORDS
+
+
+def _is_header(values: Sequence[str]) -> bool:
+    """Whether the first of the rows is a header: it holds no figure, and the others do."""
+    rest = [value for value in values[1:] if value.strip()]
+    figures = sum(any(map(str.isdigit, value)) for value in rest)
+    return len(rest) > 1 and not any(map(str.isdigit, values[0])) and figures >= _FIGURES_SHARE * len(rest)
 
 
 def _spread(items: Sequence[Item], count: int) -> list[Item]:

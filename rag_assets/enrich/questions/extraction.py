@@ -42,6 +42,7 @@ METHOD = "extractive"
 _MOST_CANDIDATES = 300
 _MOST_UNITS = 4000
 _TURN = re.compile(r"[^\s:：。、]{1,20}(?: [^\s:：]{1,20}){0,2}[:：]")  # who speaks
+_NAMED_TURN = re.compile(r"([A-Z][\w'’-]+(?: [A-Z]\.)?(?: [A-Z][\w'’-]+){1,2})(?:, [^:]{2,60})?: ")  # `AMY HOOD: `
 _LEAST_TURNS = 3
 _TALK_SHARE = 0.3  # of the lines of a document that turns begin
 _GRADE_WEIGHT, _CENTRALITY_WEIGHT = 0.7, 0.3
@@ -146,12 +147,15 @@ def extract_questions(
     """
     units = _units(pages)
     lines = _lines(pages, language, common)
-    is_talk = _is_talk([line for _, line in lines])
+    said = [line for _, line in lines]
+    is_talk = _is_talk(said)
     found = _unambiguous(candidates(document_id, title, pages, language, common))
     if is_talk:  # who speaks is no label of what is said
         found = [
             each for each in found if each.kind is not CandidateKind.PAIR or not is_sentence(each.answer, language)
         ]
+    if _is_spoken(said):
+        found = [each for each in found if not _is_remark(each, "\n".join(said))]
     places = _PassageFinder(passages)
     cited = [(each, place) for each in found if (place := places.find(each)) is not None]
     frequency = Counter(term for unit in units for term in set(terms(unit)))
@@ -294,6 +298,18 @@ def _whole(
     sizes = np.array([min(1.0, len(line) / 40) for _, line in lines])
     place, line = lines[int(np.round(central * sizes, 12).argmax())]
     return document_candidate(document_id, title, language, pages, place, line, line)
+
+
+def _is_spoken(lines: Sequence[str]) -> bool:
+    """Whether people with full names speak in a document in turns, in however long ones."""
+    names = Counter(match[1] for line in lines if (match := _NAMED_TURN.match(line)))
+    return sum(count >= _LEAST_TURNS for count in names.values()) > 1
+
+
+def _is_remark(candidate: Candidate, said: str) -> bool:
+    """Whether a question of a talk asks what happened next, which is no rule, or for an opinion on a common word."""
+    is_story = candidate.kind is CandidateKind.CONDITION and candidate.question.startswith("What happens")
+    return is_story or (candidate.kind is CandidateKind.DEFINITION and f" {candidate.subject.lower()}" in said)
 
 
 def _units(pages: Sequence[Page]) -> list[str]:

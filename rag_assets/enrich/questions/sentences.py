@@ -61,7 +61,11 @@ def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
     sentence = _JA_LABEL.sub("", sentence)
     if match := _JA_DEFINITION.match(sentence):
         name = match["name"].strip("「」『』・※")
-        if _can_be_name(name) and not re.match(r"(?:異なる|違う|別|言え|いえ|限ら|なら|し|思)", match["body"]):
+        if (
+            _can_be_name(name)
+            and not re.match(r"(?:異なる|違う|別|言え|いえ|限ら|なら|し|思)", match["body"])
+            and not re.search(r"ということ(?:です|である)。?$", match["body"])
+        ):
             yield Asked(CandidateKind.DEFINITION, f"{name}とは何ですか。", sentence, name)
             return
     if (match := _JA_CALLED.match(sentence)) and _can_be_name(name := match["name"].strip("「」『』")):
@@ -122,7 +126,7 @@ _EN_PURPOSE = re.compile(
 _EN_VERB = re.compile(
     rf"^(?P<name>{_EN_TERM})\s+"
     r"(?P<verb>consists? of|includes?|contains?|provides?|supports?|requires?|allows?|describes?|specifies|specify"
-    r"|measures?|represents?|covers?|handles?|manages?|uses?|shows?)\s+(?P<body>.{10,})$"
+    r"|represents?|covers?|handles?|manages?|uses?|shows?)\s+(?P<body>.{10,})$"
 )
 _EN_AMOUNT = re.compile(
     rf"^(?P<name>{_EN_TERM})\s+"
@@ -147,12 +151,12 @@ _EN_SAID_ALOUD = re.compile(r"\b(?:I|they|you['’]ll|we['’]ll|that['’]s)\b|
 _EN_NO_CLAUSE = re.compile(
     r"^\w+ed (?:for|by|with|in|to|on)\b|^you (?:see|look|think)\b|\b(?:many|more|most|few|some|any|one)$", re.IGNORECASE
 )
-_TO_BE = frozenset({"is", "are", "was", "were"})
 _EN_VERB_INSIDE = re.compile(r"\b(?:is|are|was|were|will|can|could|may|might|should|would|must)\b")
 _EN_PRAISE = re.compile(  # says how something is, not what
     r"(?:an?|the|one of(?: the| our)?) (?:\w+ly |very |most )?"
     r"(?:good|great|nice|perfect|central|big|huge|real|key|important|critical|major|significant|tremendous|exciting|strong|terrific|existential"
-    r"|fundamental|leading|market leader|leader|go-to|\w{3,}est)\b"
+    r"|fundamental|leading|market leader|leader|go-to|only|valuable|clear|crucial|essential|powerful|massive|wonderful"
+    r"|compelling|number one|undisputed|\w{3,}est)\b"
 )
 _EN_PERSON = re.compile(  # who speaks and is spoken to: a sentence of a talk, not about something; "Part I" is a name
     r"\b(?:I(?=['’\s])|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Yy]ou|[Yy]ours?|that|which|who|what|why|how"
@@ -186,7 +190,7 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
             continue
         if pattern is _EN_DEFINITION and _EN_PRAISE.match(match["body"]):
             continue
-        if pattern is _EN_AMOUNT and (not place or (match["verb"] not in _TO_BE and " " not in match["name"])):
+        if pattern is _EN_AMOUNT and (not place or " " not in match["name"]):
             continue  # an amount of what, of when and of whom is not said
         if match["verb"] in {"are", "were"} and " " not in match["name"] and pattern is _EN_DEFINITION:
             continue  # "Customers are the …" says something of them, and not what they are

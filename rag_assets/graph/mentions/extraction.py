@@ -19,7 +19,7 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
 from rag_assets.graph.aliases import declared_aliases
 from rag_assets.graph.entity_types import IDENTIFIER, PRODUCT, TERM, EntityTypes
-from rag_assets.graph.mentions.prose import SHORTEST, is_prose, is_reference, is_torn, relates
+from rag_assets.graph.mentions.prose import SHORTEST, is_prose, is_reference, relates
 from rag_assets.graph.mentions.recognizers import Recognizer
 from rag_assets.graph.mentions.spans import (
     KnownNames,
@@ -35,7 +35,7 @@ from rag_assets.graph.mentions.windows import Unit, page_units
 from rag_assets.graph.names import is_code, is_name
 from rag_assets.parsing.records import page_text
 from rag_assets.text.folding import clean_name, fold_name
-from rag_assets.text.language import detect_language, split_sentences
+from rag_assets.text.language import detect_language, is_torn, split_sentences
 from rag_assets.text.plain import one_line
 
 METHOD = "extractive"
@@ -60,7 +60,7 @@ _PLACE_CHARS = 4  # of a Japanese place whose ending does not show that it is on
 _ABBREVIATION = re.compile(r"[A-Za-z]{1,5}")
 _ONE_SCRIPT = re.compile("[\u3400-\u9fff々]+|[ァ-ヴー・]+|(?:[A-Z][a-z]+)(?: [A-Z][a-z]+)*")
 _PRODUCT = re.compile("[ァ-ヴー・]+|(?:[A-Z][\\w]*)(?: [A-Z0-9][\\w.]*)*")
-_SIGNS = re.compile('[\\\\{}@"=<>$^`~#*+]')
+_SIGNS = re.compile('[\\\\{}@"=<>$^`~#*+∈∉⊆⊂∪∩≤≥≠∀∃]')
 _CAPITALS = re.compile(r"[A-Z0-9 &./\-]{1,5}")
 _SPEAKER = re.compile(r"([A-Z][A-Z'\-]+(?: [A-Z]\.)?(?: [A-Z][A-Z'\-]+){1,2}):(?:\s|$)")
 _INNER_CAPITAL = re.compile("[a-z][A-Z]")
@@ -71,6 +71,8 @@ _LISTED = re.compile(r", (?!(?:Inc|Ltd|LLC|Jr|Sr)\b)")
 _LAST_WORDS = re.compile(r"(?: (?:and|or|of|the|a|an|for|in|on|with|to|at|by))+$")
 _STATES = frozenset({"US", "UK", "USA", "EU", "UAE", "USSR", "UN"})
 _ARTICLE = re.compile(r"^(?:the|a|an|our|its|their|this|that|his|her)\s+", re.IGNORECASE)
+_NUMBERING = re.compile(r"^(?:\d+\.)+\d* +(?=\S)")
+_SUFFIX = re.compile("(?:直[前後]|以[前後外降]|同士|自体)$")
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
@@ -216,6 +218,10 @@ class Extractor:
         proven = _proven_names(pages, languages)
         people = _people(pages, named)
         common = _common_words(pages, languages)
+
+        def is_known(name: str) -> bool:
+            return fold_name(name) in proven or self._types.of_name(name) is not None
+
         mentions: list[Mention] = []
         relationships: list[Relationship] = []
         for page in pages:
@@ -228,7 +234,7 @@ class Extractor:
                 if kind is BlockKind.TABLE:  # a cell is no sentence that would show what a name is of
                     recognized = [replace(span, type=TERM) for span in recognized]
                 elif language == "en":
-                    recognized = [each for span in recognized for each in parted(span, unit.text, proven)]
+                    recognized = [each for span in recognized for each in parted(span, unit.text, is_known)]
                     recognized = list(_confirmed(recognized, unit.text, people, common))
                 if is_reference(sentence.text):  # of its titles and journals, words would be names
                     recognized = [span for span in recognized if span.type == "person"]
@@ -420,9 +426,11 @@ def _tidy(text: str, span: Span, language: str) -> Span | None:
         return None
     start = span.start + len(name) - len(name.lstrip())
     name = name.strip()
-    without = _ARTICLE.sub("", name)
+    without = _NUMBERING.sub("", _ARTICLE.sub("", name))
     start += len(name) - len(without)
-    name = _POSSESSIVE.sub("", without.partition(": ")[0]).rstrip(" ,.;:")
+    name = _POSSESSIVE.sub("", without.partition(": ")[0]).rstrip(" ,.;:-–—")
+    if language == "ja":
+        name = _SUFFIX.sub("", name)
     if start and text[start + len(name) :].startswith(":") and " " in name:
         name = name.rpartition(" ")[0]  # the last word is a label, as in `Cashier: Ann Lee Register: 7`
     name = _LAST_WORDS.sub("", name)

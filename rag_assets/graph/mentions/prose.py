@@ -7,6 +7,7 @@ much and relate nothing.
 import re
 
 from rag_assets.contracts.causes import BlockKind
+from rag_assets.text.language import is_torn
 
 SHORTEST = 10  # characters of a sentence
 _PARTICLE = re.compile("[がはをにでとのもへ](?=[^ぁ-ん]|$)|です|ます|する|した")
@@ -14,11 +15,6 @@ _CAPITALS_PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
 _ENTRY = re.compile(r"\s*\[\d{1,3}\]\s+\S")
 _PUBLISHED = re.compile(r"\bvol\. ?\d|\bno\. ?\d+, |\bpp\. ?\d|\bin Proc(?:\.|eedings)|\barXiv[: ]|\bdoi[: ]|\bISBN\b")
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-_LETTER = re.compile(r"(?<![^\s(])[A-Za-z](?=\s|$)")
-_WORDS = re.compile(r"[^\W\d_]+")
-_LEAST_LETTERS = 5  # that stand alone in a torn text
-_LETTER_SHARE = 0.2  # of its words
-_REAL_LETTERS = frozenset("aAI")
 _SPOKEN = re.compile(r"[A-Z][A-Za-z.'’-]+(?: [A-Z][A-Za-z.'’-]*){0,3}(?:, [^:]{2,40})?: ")
 _COURTESY = re.compile(
     r"\b(?:thanks(?! to)|thank you|good (?:morning|afternoon|evening)|hello|congrat\w*|your (?:line|next question)"
@@ -40,12 +36,6 @@ def is_prose(text: str, language: str, kind: BlockKind) -> bool:
     if language == "ja":
         return len(text) >= SHORTEST and len(_PARTICLE.findall(text)) >= 2
     return kind is not BlockKind.TABLE or bool(_CAPITALS_PROSE.search(text))
-
-
-def is_torn(text: str) -> bool:
-    """Whether words of Latin letters are torn into single letters, as `i t d t d k f`."""
-    letters = [each for each in _LETTER.findall(text) if each not in _REAL_LETTERS]
-    return len(letters) >= _LEAST_LETTERS and len(letters) >= _LETTER_SHARE * len(_WORDS.findall(text))
 
 
 def is_reference(text: str) -> bool:

@@ -5,7 +5,7 @@ What stays out: names by their place in a document (`rag_assets.graph.mentions.s
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rag_assets.graph.entity_types import IDENTIFIER, TERM
@@ -63,11 +63,11 @@ _MONTHS = plain_words("calendar_en")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;•·\n\"“”(\[|]|\d[.)]|[-–—*])\s*$")
 
 
-def parted(span: Span, text: str, proven: set[str]) -> list[Span]:
+def parted(span: Span, text: str, is_known: Callable[[str], bool]) -> list[Span]:
     """A recognized span of English text; two where it is two names joined, the first where it says one twice."""
     name = text[span.start : span.end]
     first, _, second = name.partition(" and ")
-    if second and {fold_name(first), fold_name(second)} <= proven:
+    if second and is_known(first) and is_known(second):
         return [replace(span, end=span.start + len(first)), replace(span, start=span.end - len(second))]
     half = (len(name) - 1) // 2
     return [replace(span, end=span.start + half)] if name[:half] == name[half + 1 :] and name[half] == " " else [span]
