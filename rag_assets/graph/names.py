@@ -35,6 +35,10 @@ _ERA = re.compile("(?:明治|大正|昭和|平成|令和)(?:[0-9〇一二三四�
 _TEMPLATE = re.compile(
     r"[\[［<＜{].*[\]］>＞}]|.*[\[［<＜{][^\[\]]*[\]］>＞}].*[\[［<＜{].*|[xX〇○●◯*＊ＸAＡ9０9\-_/.:,\s]+|(.)\1{2,}|(.)\2+\s.*"
 )
+_NOT_A_NAME = re.compile(  # a contraction, a sum, a pointer
+    r".*['’](?:ll|m|ve|re|d|t)(?:\s.*)?|(?:sub|grand )totals?(?:\s.*)?|totals? (?:\(|of\b).*|合計|小計|総計|総合計"
+    r"|(?:上記|下記|左記|別紙|別途|同上)(?:を?参照)?|all rights reserved"
+)
 _KANJI_DIGITS = "〇一二三四五六七八九十百千"
 _NUMBERED_PART = f"(?:第?[\\d{_KANJI_DIGITS}①-⑳⑴-⒇]++(?:条|項|号|章|節|編|款|目|部)?+|[イロハニホヘトチリヌ⒜-⒵])"
 _POINTER = re.compile(  # to an article of a law or a part of the text, where it is not said of which
@@ -66,7 +70,7 @@ CODE = re.compile(
     r"(?![A-Za-z0-9_]|[-/:.][A-Za-z0-9])"
 )
 _KEY = re.compile(r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]+(?:[_\-][A-Z0-9]+)*")
-_CELL_REFERENCE = re.compile(r"[A-Z]{1,3}\d{1,4}")
+_CELL_REFERENCE = re.compile(r"[A-Z]{1,3}[1-9]\d{0,3}")
 
 
 @lru_cache(maxsize=1 << 17)
@@ -82,6 +86,8 @@ def is_name(text: str) -> bool:
     if _NUMBER.fullmatch(key) or _DATE_WORDS.fullmatch(key) or _QUARTER.fullmatch(key) or _ERA.fullmatch(key):
         return False
     if _TEMPLATE.fullmatch(clean_name(text)) or _TEMPLATE.fullmatch(key) or key[0] in "[<{" or _POINTER.fullmatch(key):
+        return False
+    if _NOT_A_NAME.fullmatch(key):
         return False
     wide = len(_WIDE.findall(key))
     if any(key.count(opening) != key.count(closing) for opening, closing in ("()", "[]")):

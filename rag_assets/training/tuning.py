@@ -174,7 +174,7 @@ def tuned(
             count, rung = min(size, len(choosing)), rung + 1
             for each in alive:
                 each.rung = rung
-            made.winner = _ranked(alive, choosing[:count])[0]
+            made.winner = _ranked(alive, choosing[:count], default)[0]
         if made.winner is not default:
             _ask((default, made.winner), held_out, deadline, clock, progress)
             made.differences = {
@@ -212,16 +212,16 @@ def _ask(
 
 
 def _better_half(alive: Sequence[Candidate], default: Candidate, positions: Sequence[int]) -> list[Candidate]:
-    ranked = _ranked(alive, positions)[: max(1, len(alive) // 2)]
+    ranked = _ranked(alive, positions, default)[: max(1, len(alive) // 2)]
     return ranked if default in ranked else [*ranked, default]
 
 
-def _ranked(alive: Sequence[Candidate], positions: Sequence[int]) -> list[Candidate]:
-    """Best first; of equal ones the faster."""
+def _ranked(alive: Sequence[Candidate], positions: Sequence[int], default: Candidate) -> list[Candidate]:
+    """Best first; of equal ones the default, then the faster."""
 
     def rank(each: Candidate) -> tuple[float, ...]:
         means = [each.interval(measure, positions) for measure in MEASURES]
-        return (*(-(mean.mean if mean else 0.0) for mean in means), each.milliseconds)
+        return (*(-(mean.mean if mean else 0.0) for mean in means), each is not default, each.milliseconds)
 
     return sorted(alive, key=rank)
 

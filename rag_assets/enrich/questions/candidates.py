@@ -307,7 +307,7 @@ def _labelled_rows(body: Sequence[Row], maker: _Maker) -> Iterator[Candidate]:
         body = body[1:]
     for row in _spread(body, _ROWS):
         cells = [one_line(cell) for index, cell in enumerate(row.cells) if index == 0 or cell != row.cells[index - 1]]
-        if len(cells) < 2 or len(cells) % 2:
+        if len(cells) < 2 or len(cells) % 2 or _are_headers(cells, maker.writer.language):
             continue
         for label, value in zip(cells[::2], cells[1::2], strict=True):
             yield from _labelled(label, value, maker)
@@ -410,6 +410,16 @@ def _repeats(text: str) -> bool:
     words = text.lower().split()
     runs = [tuple(words[place : place + 3]) for place in range(len(words) - 2)]
     return len(set(runs)) < len(runs) and len(words) <= _REPEATED_WORDS
+
+
+def _are_headers(cells: Sequence[str], language: str) -> bool:
+    """Whether the cells of an English row are all labels, and none a value: of several pairs, or one said twice."""
+    if language == "ja" or any(any(map(str.isdigit, cell)) for cell in cells):
+        return False
+    if len(cells) > 2:
+        return all(is_label(cell.rstrip(" :*"), language) for cell in cells)
+    label, value = (set(re.findall(r"\w+", cell.lower())) for cell in cells)
+    return len(label) > 1 and label <= value and len(value) <= len(label) + 2
 
 
 def _is_header(values: Sequence[str]) -> bool:

@@ -154,8 +154,8 @@ def extract_questions(
         found = [
             each for each in found if each.kind is not CandidateKind.PAIR or not is_sentence(each.answer, language)
         ]
-    if _is_spoken(said):
-        found = [each for each in found if not _is_remark(each, "\n".join(said))]
+    if speakers := _speakers(said):
+        found = [each for each in found if not _is_remark(each, "\n".join(said), speakers)]
     places = _PassageFinder(passages)
     cited = [(each, place) for each in found if (place := places.find(each)) is not None]
     frequency = Counter(term for unit in units for term in set(terms(unit)))
@@ -300,16 +300,19 @@ def _whole(
     return document_candidate(document_id, title, language, pages, place, line, line)
 
 
-def _is_spoken(lines: Sequence[str]) -> bool:
-    """Whether people with full names speak in a document in turns, in however long ones."""
-    names = Counter(match[1] for line in lines if (match := _NAMED_TURN.match(line)))
-    return sum(count >= _LEAST_TURNS for count in names.values()) > 1
+def _speakers(lines: Sequence[str]) -> set[str]:
+    """The people who speak in a document in turns, by full name; none where there are not two."""
+    names = Counter(match[1].lower() for line in lines if (match := _NAMED_TURN.match(line)))
+    speakers = {name for name, count in names.items() if count >= _LEAST_TURNS}
+    return set(names) if len(speakers) > 1 else set()
 
 
-def _is_remark(candidate: Candidate, said: str) -> bool:
-    """Whether a question of a talk asks what happened next, which is no rule, or for an opinion on a common word."""
-    is_story = candidate.kind is CandidateKind.CONDITION and candidate.question.startswith("What happens")
-    return is_story or (candidate.kind is CandidateKind.DEFINITION and f" {candidate.subject.lower()}" in said)
+def _is_remark(candidate: Candidate, said: str, speakers: Container[str]) -> bool:
+    """Whether a question of a talk is none: what came next or how, what a common word is like, what somebody says."""
+    subject = candidate.subject.strip().lower()
+    if candidate.kind is CandidateKind.CONDITION:
+        return candidate.question.startswith(("What happens", "How do you"))
+    return subject in speakers or (candidate.kind is CandidateKind.DEFINITION and f" {subject}" in said)
 
 
 def _units(pages: Sequence[Page]) -> list[str]:

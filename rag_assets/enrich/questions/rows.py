@@ -90,7 +90,7 @@ def can_be_key(text: str, header: str = "") -> bool:
     """Whether a cell can name its row; figures can under a header that says that they are codes."""
     if re.fullmatch(r"[0-9A-Za-z_./-]{2,80}", text) and (_CODE_HEADER.search(header) or LETTER.search(text)):
         return bool(_CODE_HEADER.search(header)) or len(LETTER.findall(text)) >= 2
-    if not 2 <= len(text) <= KEY_CHARS or text.endswith("。"):
+    if not 2 <= len(text) <= KEY_CHARS or text.endswith(("。", ":", "：")):
         return False
     return bool(LETTER.search(text)) and not is_data(text) and says_something(text)
 

@@ -141,7 +141,7 @@ _EN_POINTING = re.compile(  # words that begin what points elsewhere, or no name
     r"|Third|Finally|Where|How|Why|Most|Many|Several|Only|Even|Any|No|Not|Every|Once|Unless|After|Before|Additionally"
     r"|Furthermore|Similarly|Please|Let|Today|Yesterday|Tomorrow|Tonight|Now|Right|Well|So|Just|Yes|Yeah|Okay|OK|Oh|Um"
     r"|Uh|Hey|Hi|Hello|Thanks|Actually|Basically|Honestly|Obviously|Maybe|Perhaps|Probably|Sometimes|Always|Never|Again"
-    r"|Already|Soon|Later|Currently|Recently|Often|Usually)\b",
+    r"|Already|Soon|Later|Currently|Recently|Often|Usually|[A-Z][a-z]+ly|[A-Z][a-z]+ing (?:to|in|on|for|the|a)|All)\b",
     re.IGNORECASE,
 )
 _EN_SPEAKER = re.compile(
@@ -152,9 +152,10 @@ _EN_NO_CLAUSE = re.compile(
     r"^\w+ed (?:for|by|with|in|to|on)\b|^you (?:see|look|think)\b|\b(?:many|more|most|few|some|any|one)$", re.IGNORECASE
 )
 _EN_VERB_INSIDE = re.compile(r"\b(?:is|are|was|were|will|can|could|may|might|should|would|must)\b")
+_EN_POINTING_BODY = re.compile(r"(?:this|that|these|those|such|the same|it|them)\b")
 _EN_PRAISE = re.compile(  # says how something is, not what
     r"(?:an?|the|one of(?: the| our)?) (?:\w+ly |very |most )?"
-    r"(?:good|great|nice|perfect|central|big|huge|real|key|important|critical|major|significant|tremendous|exciting|strong|terrific|existential"
+    r"(?:good|great|best|worst|stark|reminder|nice|perfect|central|big|huge|real|key|important|critical|major|significant|tremendous|exciting|strong|terrific|existential"
     r"|fundamental|leading|market leader|leader|go-to|only|valuable|clear|crucial|essential|powerful|massive|wonderful"
     r"|compelling|number one|undisputed|\w{3,}est)\b"
 )
@@ -192,6 +193,8 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
             continue
         if pattern is _EN_AMOUNT and (not place or " " not in match["name"]):
             continue  # an amount of what, of when and of whom is not said
+        if pattern is _EN_VERB and _EN_POINTING_BODY.match(match["body"]):
+            continue
         if match["verb"] in {"are", "were"} and " " not in match["name"] and pattern is _EN_DEFINITION:
             continue  # "Customers are the …" says something of them, and not what they are
         question = _english_question(pattern, match["name"], match["verb"], place)

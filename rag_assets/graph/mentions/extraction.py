@@ -71,6 +71,12 @@ _LISTED = re.compile(r", (?!(?:Inc|Ltd|LLC|Jr|Sr)\b)")
 _LAST_WORDS = re.compile(r"(?: (?:and|or|of|the|a|an|for|in|on|with|to|at|by))+$")
 _STATES = frozenset({"US", "UK", "USA", "EU", "UAE", "USSR", "UN"})
 _ARTICLE = re.compile(r"^(?:the|a|an|our|its|their|this|that|his|her)\s+", re.IGNORECASE)
+_BULLETS = " \t•·▪■●*-–—‐̶"
+_SYMBOL = re.compile(r"[A-Z](?:[a-z]|\d)")  # of a formula, as in `Nk` or `D1`
+_EXAMPLES = re.compile(  # companies are named after this
+    r"\b(?:companies|customers|organi[sz]ations|partners|brands|retailers|firms|banks|manufacturers|systems)\b[^.;]{0,80}?"
+    r"\b(?:like|such as|including|from)\b[^.;]{0,160}$"
+)
 _NUMBERING = re.compile(r"^(?:\d+\.)+\d* +(?=\S)")
 _SUFFIX = re.compile("(?:直[前後]|以[前後外降]|同士|自体)$")
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -371,6 +377,7 @@ def _capitals(text: str, proven: set[str], common: frozenset[str], others: Seque
         span
         for span, sure in capitalised_names(text)
         if (sure or fold_name(text[span.start : span.end]) in proven)
+        and not _SYMBOL.fullmatch(text[span.start : span.end])
         and (" " in text[span.start : span.end] or not _is_common(text[span.start : span.end], common))
         and not any(span.start < other.end and other.start < span.end for other in others)
     ]
@@ -424,8 +431,8 @@ def _tidy(text: str, span: Span, language: str) -> Span | None:
     name = text[span.start : span.end]
     if "\n" in name or " | " in name:
         return None
-    start = span.start + len(name) - len(name.lstrip())
-    name = name.strip()
+    start = span.start + len(name) - len(name.lstrip(_BULLETS))
+    name = name.lstrip(_BULLETS).rstrip()
     without = _NUMBERING.sub("", _ARTICLE.sub("", name))
     start += len(name) - len(without)
     name = _POSSESSIVE.sub("", without.partition(": ")[0]).rstrip(" ,.;:-–—")
@@ -438,7 +445,7 @@ def _tidy(text: str, span: Span, language: str) -> Span | None:
         return None
     if language == "ja" and not stands_alone(text, start, start + len(name)):
         return None
-    if language == "en" and (not any(map(str.isupper, name)) or _SMALL_WORD.search(name)):
+    if language == "en" and (not any(map(str.isupper, name)) or _SMALL_WORD.search(name) or _SYMBOL.fullmatch(name)):
         return None
     if language == "ja" and span.type == "person" and not _JAPANESE_PERSON.fullmatch(name):
         return None
@@ -482,7 +489,10 @@ def _confirmed(spans: Sequence[Span], text: str, people: set[str], common: froze
         if single and is_common:
             continue
         doubtful = span.type == "person" and single and fold_name(name) not in people
-        yield replace(span, type=TERM) if doubtful or is_common else span
+        kind = TERM if doubtful or is_common else span.type
+        if kind in {"person", "place"} and fold_name(name) not in people and _EXAMPLES.search(text[: span.start]):
+            kind = "organization"
+        yield replace(span, type=kind)
 
 
 def _proven_names(pages: Sequence[Page], languages: Mapping[int, str]) -> set[str]:

@@ -52,6 +52,7 @@ _LAST_SIGNS = ".,:;?!)'="
 _SHORTEST = 4
 _LONGEST = 120
 
+_JOINED = re.compile(r" (?:and|or|to|from|on|with|versus|vs\.?) ")  # what two names run together by
 _QUOTED = re.compile("「([^「」\n]{2,24})」")
 
 _CAPITAL = r"(?:[A-Z][\w&'’\-]*[\w]|[A-Z]\.|[A-Z])"
@@ -66,7 +67,8 @@ _SENTENCE_START = re.compile(r"(?:^|[.!?:;•·\n\"“”(\[|]|\d[.)]|[-–—*]
 def parted(span: Span, text: str, is_known: Callable[[str], bool]) -> list[Span]:
     """A recognized span of English text; two where it is two names joined, the first where it says one twice."""
     name = text[span.start : span.end]
-    first, _, second = name.partition(" and ")
+    joined = _JOINED.search(name)
+    first, second = (name[: joined.start()], name[joined.end() :]) if joined else (name, "")
     if second and is_known(first) and is_known(second):
         return [replace(span, end=span.start + len(first)), replace(span, start=span.end - len(second))]
     half = (len(name) - 1) // 2
@@ -89,9 +91,12 @@ def identifiers(text: str, *, is_japanese: bool) -> Iterator[Span]:
             if not is_japanese and _TWO_HUMPS.fullmatch(name):
                 continue
             yield Span(match.start(), match.start() + len(name), IDENTIFIER)
-    for match in CODE.finditer(text):
-        if is_code(match[0]) and not (is_cell_reference(match[0]) and _beside_reference(text, *match.span())):
-            yield Span(match.start(), match.end(), IDENTIFIER)
+    codes = [match for match in CODE.finditer(text) if is_code(match[0])]
+    cells = [match for match in codes if is_cell_reference(match[0])]
+    if any(_beside_reference(text, *match.span()) for match in cells):  # then all of them are of cells
+        codes = [match for match in codes if match not in cells]
+    for match in codes:
+        yield Span(match.start(), match.end(), IDENTIFIER)
 
 
 def _beside_reference(text: str, start: int, end: int) -> bool:

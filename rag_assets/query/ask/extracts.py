@@ -14,6 +14,7 @@ What stays out: how passages are found, and what a passage states (`rag_assets.q
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from rag_assets.query.ask.statements import STATEMENT_CHARS, Kind, Statement, cu
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.content_words import content_terms, content_words, held_share
+from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import one_line
 from rag_assets.text.terms import TermKind, kind_of, query_terms
 
@@ -61,6 +63,7 @@ _LACKING_FIGURE = 1.0  # taken off where the best statement has none
 _RANK_DISCOUNT = 0.03  # of a score, for each place of the passage
 _WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
 _LIST_ASKED = 1.15  # of the score of a list where several things are asked for
+_REASONED = 1.2  # of the score of a statement that gives a reason, where one is asked for
 _LINKED = 0.5  # added to the score of a connection that starts or ends at what the question names
 _BACKWARD = 0.4  # of that, for one that ends there
 _NAMED_END = 0.8  # share of the terms of an end from which the question names it
@@ -79,7 +82,11 @@ _LACKING_QUOTED = 0.3  # taken off where quoted words of the question stand nowh
 _LEADS = 0.4  # added where what leads where is asked, and the statement is a connection that starts there
 _LACKING = 0.5  # taken off where an identifier of the question stands nowhere in the passage
 _HOW = re.compile(r"\bhow (?:many|much|long|old|far|often)\b", re.IGNORECASE)  # whose second word no answer repeats
-_QUANTITY = "(?:amount|code|cost|date|fee|id|length|number|percentage|price|rate|revenue|sum|temperature|total|year)"
+_QUANTITY = (
+    "(?:amount|capacity|code|cost|date|fee|id|length|limit|number|percentage|price|range|rate|revenue|size|sum|temperature"
+    "|total|year)"
+)
+_PAGE_OF = re.compile(r"\bpage \d+ of \d+\b|\d+ ?/ ?\d+ ?ページ", re.IGNORECASE)
 _FIGURE_ASKED = re.compile(
     "いくつ|いくら|何[件桁行個人回円%％日年月時分秒文字台]|桁数|どのくらい|どれくらい"
     "|(?:コード|ID|番号|番|日付|金額|温度|売上)(?:は|って)(?:何|なん|いつ|どれ|[?？]|$)"
@@ -87,6 +94,7 @@ _FIGURE_ASKED = re.compile(
     rf"|\bwhat (?:\w+ ){{0,2}}{_QUANTITY} (?:did|does|do|has|have|is|are|was|were|must|should|can|will)\b",
     re.IGNORECASE,
 )
+_UNIT_ASKED = re.compile(r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ)")
 _DATE_ASKED = re.compile(
     r"いつ.{0,30}(?:した|れた|った|ました)|何[年月](?!間)|日付は"
     r"|\bwhen (?:and where |exactly )?(?:did|was|were)\b|\b(?:what|which) (?:date|day|month|year)\b",
@@ -98,7 +106,7 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _SPELLED_FIGURE = re.compile(
-    r"[〇一二三四五六七八九十百千万億兆数半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限"
+    r"[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限"
     r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred"
     r"|thousand|million|half|once|twice|double|every|daily|weekly|monthly|yearly|unlimited)\b",
     re.IGNORECASE,
@@ -111,6 +119,14 @@ _SEVERAL_ASKED = re.compile(
 _LINK_ASKED = re.compile(
     r"(?<![「\"])次(?:に|は|の(?!通り|とおり|よう))|直[前後]|[前後]の(?:処理|画面|工程|ステップ)|矢印|遷移[元先]|(?:つなが|繋が|接続)|行き先|どこ(?:に|へ)(?:進|行|移)"
     r"|\b(?:next|arrows?|leads? to|goes to|flows?|connect\w*|points? (?:to|at)|comes? (?:after|before))\b",
+    re.IGNORECASE,
+)
+_REASON_ASKED = re.compile(
+    r"何のため|何を目的|目的は|なぜ|何故|どうして|理由|\b(?:why|what for|purpose)\b", re.IGNORECASE
+)
+_REASON = re.compile(
+    r"ため[、。]|ために|防[ぐげ]|目的|理由|よう(?:に|と)する|から[、。]"
+    r"|\b(?:because|since|so that|in order to|due to|as a result)\b",
     re.IGNORECASE,
 )
 _WHICH_ASKED = re.compile(
@@ -142,8 +158,10 @@ class _Asked:
     weights: Mapping[str, float]
     several: bool
     figure: bool
+    units: tuple[str, ...]
     date: bool
     link: bool
+    reason: bool
     numbered: frozenset[str]
 
     def share(self, terms: Set[str]) -> float:
@@ -164,11 +182,14 @@ class _Asked:
         )
         return 1.0 if start else _BACKWARD if end else 0.0
 
-    def lacks_figure(self, text: str) -> bool:
-        """Whether a figure or a date is asked for, and a text has none beside those of the question."""
+    def lacks_figure(self, statement: Statement) -> bool:
+        """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
+        text = statement.text
         if self.date and not _DATE.search(text):
             return True
-        numbered = any(word not in self.numbered for word in _NUMBERED.findall(text))
+        if is_japanese(text) and any(not _counts(statement, unit) for unit in self.units):
+            return True
+        numbered = any(word not in self.numbered for word in _NUMBERED.findall(_PAGE_OF.sub("", text)))
         return self.figure and not numbered and not _SPELLED_FIGURE.search(text)
 
 
@@ -271,9 +292,20 @@ def _asked(ask: Ask, candidates: Sequence[_Candidate]) -> _Asked:
         {term: weight / total for term, weight in weights.items()},
         asks_for_several(question),
         bool(_FIGURE_ASKED.search(question)),
+        tuple(_UNIT_ASKED.findall(question)),
         bool(_DATE_ASKED.search(question)),
         bool(_LINK_ASKED.search(question)),
+        bool(_REASON_ASKED.search(question)),
         frozenset(_NUMBERED.findall(question)),
+    )
+
+
+def _counts(statement: Statement, unit: str) -> bool:
+    """Whether a statement gives a number of a unit, as `10桁` or, in a cell or a pair, `桁数: 10`."""
+    return bool(
+        re.search(rf"[0-9〇一二三四五六七八九十百千万億]\s*{unit}", unicodedata.normalize("NFKC", statement.text))
+        or any(unit in header and _NUMBERED.search(value) for header, value in statement.cells)
+        or re.search(rf"{unit}[^\s。]{{0,6}}[:：はが]\s*[0-9]", statement.text)
     )
 
 
@@ -321,10 +353,12 @@ def _beside(asked: _Asked, candidates: Sequence[_Candidate], by_words: Sequence[
             if 0 <= other < len(candidates) and candidates[other].source is candidate.source
         ]
         score = max(score, (1 - _NEIGHBOUR) * score + _NEIGHBOUR * max(near, default=0.0))
-    if asked.lacks_figure(candidate.statement.text):
+    if asked.lacks_figure(candidate.statement):
         score *= _NO_FIGURE
     if asked.repeats(candidate):
         score *= _OFF
+    if asked.reason and _REASON.search(candidate.statement.text):
+        score *= _REASONED
     if candidate.statement.kind is Kind.LIST:
         score *= _LIST_ASKED if asked.several else _OFF
     return score + _LINKED * asked.leads(candidate.statement)
@@ -395,7 +429,7 @@ def _is_sibling(asked: _Asked, candidate: _Candidate, said: Sequence[_Candidate]
 
 def _sureness(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate]) -> float:
     """How sure it is that the best candidate answers; from `_SURE` it is taken for an answer."""
-    passage = [each for each in candidates if each.source is best.source]
+    passage = [each for each in candidates if each.source.document_id == best.source.document_id]
     held = best.named.union(*(each.own | each.above for each in passage))
     identifiers = [term for term in asked.weights if kind_of(term) == TermKind.IDENTIFIER]
     quoted = [terms for each in _QUOTED.findall(asked.text) if (terms := _terms(each))]
@@ -405,7 +439,7 @@ def _sureness(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate])
     covered = _covered(asked.text, best.source, candidates)
     said = _OWN * asked.share(best.own - best.named)
     led = asked.leads(best.statement)
-    lacks_figure = asked.lacks_figure(best.statement.text)
+    lacks_figure = asked.lacks_figure(best.statement)
     return (
         covered
         + said

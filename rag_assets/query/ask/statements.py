@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import zip_longest
 
 from rag_assets.text.content_words import content_words
 from rag_assets.text.plain import one_line
@@ -36,6 +37,7 @@ _ANNOUNCES = re.compile(
     r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|[:：]$|(?:follows|following|below)\s*[:.]$",
     re.IGNORECASE,
 )
+_POINTS = re.compile(r"(?:以下|下記|次)の\w|\b(?:the following|these) \w", re.IGNORECASE)  # to items, where they follow
 _ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _NUMBERED = re.compile(r"\d+\.")
@@ -117,9 +119,11 @@ class _Reader:
     record: list[tuple[str, str]] = field(default_factory=list)
     lead: str = ""  # what announces or heads the lines gathered
     gathered: list[str] = field(default_factory=list)
+    following: str = ""  # the line after the one that is read
 
     def read(self, text: str) -> Iterator[Statement]:
-        for line in filter(_WORD.search, map(one_line, text.splitlines())):
+        lines = [line for line in map(one_line, text.splitlines()) if _WORD.search(line)]
+        for line, self.following in zip_longest(lines, lines[1:], fillvalue=""):
             pair = _PAIR.match(line) if _CELL not in line else None
             if pair is None or any(label == pair["label"] for label, _ in self.record):
                 yield from self._closed_record()
@@ -141,6 +145,10 @@ class _Reader:
     @property
     def _context(self) -> str:
         return " ".join(self.headings[-_HEADINGS:])
+
+    def _announces(self, sentence: str) -> bool:
+        points = _POINTS.search(sentence) and _ITEM.match(self.following)
+        return bool(points or _ANNOUNCES.search(sentence))
 
     def _gather(self, line: str) -> None:
         if self.lead and sum(map(len, self.gathered)) + len(line) <= _LIST_CHARS:
@@ -196,7 +204,7 @@ class _Reader:
         if self.lead and not self.gathered and _ENDED.search(self.lead) and not _ANNOUNCES.search(self.lead):
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
         parts = _parts(line)
-        announces = bool(parts) and _ANNOUNCES.search(parts[-1]) is not None
+        announces = bool(parts) and self._announces(parts[-1])
         if self.lead and _ITEM.match(line):
             self._gather(line)
         else:
