@@ -143,11 +143,11 @@ def run_warnings(home: "Home", evaluation: "Evaluation", path: Path) -> list[str
 
 def gate_notes(home: "Home", since: datetime) -> list[str]:
     """What the gate found of the versions that were published since, in a line each."""
-    from rag_assets.evaluation.records import recorded_runs
-
     current = home.snapshots.current()
     if current is None or home.settings.evaluation.questions is None:
         return []
+    from rag_assets.evaluation.records import recorded_runs  # loads LanceDB, which an unchanged folder does not need
+
     runs = [row for row in recorded_runs(home.lake) if row["made_by"] == GATE and row["evaluated_at"] >= since]
     notes = runs[0]["warnings"] if runs and runs[0]["version"] == current.number else []
     return [f"accepted questions: {note}" for note in notes]
