@@ -34,6 +34,10 @@ import os, signal, sys, time
 class PdfiumError(RuntimeError):
     pass
 
+class PdfSysfontBase:
+    def setup(self):
+        pass
+
 class PdfDocument:
     def __init__(self, data, password=None):
         order = data[5:].split()

@@ -1,86 +1,112 @@
-"""Vertical texts that pdfium gives up because the machine has no Japanese font.
+"""A stand-in for fonts of Chinese, Japanese and Korean that neither a PDF file nor the machine has.
 
-What stays out: reading of the text that is there (`pdf_runs`).
+pdfium takes the extent of a character from its font. Where a font is not in the file and the machine has none for the
+script, characters have no extent, and pdfium leaves those out that stand alone in their text object or run from top to
+bottom. The stand-in gives every character the extent of its cell and nothing to be seen, so that the text layer is
+whole on any machine.
 
-A font that is not in the file is replaced by one of the machine. Where none has its characters, they get no extent, and
-pdfium leaves out texts without a width: those that run from top to bottom. Horizontal ones stay.
+What stays out: reading of text (`rag_assets.parsing.pdf.runs`).
 """
 
 import ctypes
+import struct
 from functools import cache
 from typing import Any
 
-from rag_assets.parsing.limits import current_limits
-
-_OBJECTS = 100_000
-_NO_WIDTH = 0.01
-_CONTENT = "BT /F 10 Tf 50 50 Td <65E5> Tj ET"  # 日
-_FONT = "/Type /Font /BaseFont /Ryumin-Light"
-_SYSTEM = "<< /Registry (Adobe) /Ordering (Japan1) /Supplement 6 >>"
-_METRICS = "/FontBBox [0 -120 1000 880] /ItalicAngle 0 /Ascent 880 /Descent -120 /CapHeight 700 /StemV 80"
-_PROBE_OBJECTS = (
-    "<< /Type /Catalog /Pages 2 0 R >>",
-    "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-    "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 100 100] /Contents 4 0 R /Resources << /Font << /F 5 0 R >> >> >>",
-    f"<< /Length {len(_CONTENT)} >>\nstream\n{_CONTENT}\nendstream",
-    f"<< {_FONT} /Subtype /Type0 /Encoding /UniJIS-UTF16-V /DescendantFonts [6 0 R] >>",
-    f"<< {_FONT} /Subtype /CIDFontType0 /CIDSystemInfo {_SYSTEM} /DW 1000 /FontDescriptor 7 0 R >>",
-    f"<< /Type /FontDescriptor /FontName /Ryumin-Light /Flags 6 {_METRICS} >>",
-)
+_NAME = b"RagAssetsStandIn"
+_CHARSETS = {128, 129, 130, 134, 136}  # of `FPDF_SYSFONTINFO`: Shift_JIS, Hangul, Johab, GB 2312 and Big5
+_TTC = 0x74746366  # table `ttcf`, which only collections of fonts have
+_UNITS = 1000  # per em
+_ASCENT, _DESCENT = 880, -120
+_HALF, _FULL = 1, 2  # glyphs
+_BOXES = {_HALF: (30, -100, 470, 780), _FULL: (60, -80, 940, 800)}  # left, bottom, right and top
+_HALF_WIDTH = ((0x20, 0x2FF), (0xFF61, 0xFFDC), (0xFFE8, 0xFFEE))
 
 
 @cache
-def has_japanese_font() -> bool:
-    """Whether vertical Japanese is read here where its font is not in the file; found by reading a page of it."""
-    import pypdfium2
-    from pypdfium2 import raw
+def provide_stand_in() -> None:
+    """Give pdfium the stand-in, for this process; fonts of the machine go before it."""
+    from pypdfium2 import PdfSysfontBase
 
-    document = pypdfium2.PdfDocument(_probe())
-    try:
-        page = document[0]
-        text_page = page.get_textpage()
-        try:
-            return bool(raw.FPDFText_CountChars(text_page) > 0)
-        finally:
-            text_page.close()
-            page.close()
-    finally:
-        document.close()
+    font = ctypes.create_string_buffer(stand_in_font())
+    handle, length = ctypes.addressof(font), len(font) - 1
+
+    class StandIn(PdfSysfontBase):  # type: ignore[misc]
+        held = font
+
+        def MapFont(self, _: Any, *wanted: Any) -> Any:  # noqa: N802
+            found = super().MapFont(_, *wanted)
+            return handle if not found and wanted[2] in _CHARSETS else found
+
+        def GetFontData(self, _: Any, found: int, table: int, buffer: Any, size: int) -> int:  # noqa: N802
+            if found != handle:
+                return int(super().GetFontData(_, found, table, buffer, size))
+            if table == _TTC:
+                return 0
+            if buffer and size >= length:
+                ctypes.memmove(buffer, font, length)
+            return length
+
+        def GetFaceName(self, _: Any, found: int, buffer: Any, size: int) -> int:  # noqa: N802
+            if found != handle:
+                return int(super().GetFaceName(_, found, buffer, size))
+            if buffer and size > len(_NAME):
+                ctypes.memmove(buffer, _NAME + b"\0", len(_NAME) + 1)
+            return len(_NAME) + 1
+
+        def GetFontCharset(self, _: Any, found: int) -> int:  # noqa: N802
+            return 128 if found == handle else int(super().GetFontCharset(_, found))
+
+        def DeleteFont(self, _: Any, found: int) -> None:  # noqa: N802
+            if found != handle:
+                super().DeleteFont(_, found)
+
+    StandIn().setup()
 
 
-def count_lost_texts(raw: Any, page: Any) -> int:
-    """Texts of a page that are not in its text layer for want of a Japanese font; 0 where there is one.
+def stand_in_font() -> bytes:
+    """A TrueType font of two glyphs: one of half an em for Latin letters and half-width forms, one for all others.
 
-    Args:
-        raw: The module `pypdfium2.raw`.
-        page: The page.
+    Source: OpenType specification 1.9, `cmap` subtable format 13 (many-to-one range mappings).
     """
-    if has_japanese_font():
-        return 0
-    lost = seen = 0
-    edges = [ctypes.c_float() for _ in range(4)]
-    waiting = [(raw.FPDFPage_GetObject(page, index), 0) for index in range(raw.FPDFPage_CountObjects(page))]
-    while waiting and seen < _OBJECTS:
-        shape, depth = waiting.pop()
-        seen += 1
-        kind = raw.FPDFPageObj_GetType(shape)
-        if kind == raw.FPDF_PAGEOBJ_FORM and depth < current_limits().nesting_depth:
-            count = min(raw.FPDFFormObj_CountObjects(shape), _OBJECTS)
-            waiting += [(raw.FPDFFormObj_GetObject(shape, index), depth + 1) for index in range(count)]
-        elif kind == raw.FPDF_PAGEOBJ_TEXT and raw.FPDFPageObj_GetBounds(shape, *edges):
-            left, bottom, right, top = (edge.value for edge in edges)
-            is_flat = right - left < _NO_WIDTH and top - bottom > _NO_WIDTH
-            lost += is_flat and not raw.FPDFFont_GetIsEmbedded(raw.FPDFTextObj_GetFont(shape))
-    return lost
+    glyphs = [b"", *(_stroke(*_BOXES[glyph]) for glyph in (_HALF, _FULL))]
+    offsets = [sum(map(len, glyphs[:place])) for place in range(len(glyphs) + 1)]
+    widths = ((_UNITS, 0), (_UNITS // 2, _BOXES[_HALF][0]), (_UNITS, _BOXES[_FULL][0]))
+    tables = {
+        b"cmap": _character_map(),
+        b"glyf": b"".join(glyphs),
+        b"head": struct.pack(
+            ">IIIIHHQQhhhhHHhhh",
+            *(0x10000, 0x10000, 0, 0x5F0F3CF5, 0, _UNITS, 0, 0, 0, _DESCENT, _UNITS, _ASCENT, 0, 8, 2, 1, 0),
+        ),
+        b"hhea": struct.pack(">IhhhHhhhhhhhhhhhH", 0x10000, _ASCENT, _DESCENT, 0, _UNITS, *[0] * 11, len(glyphs)),
+        b"hmtx": b"".join(struct.pack(">Hh", *each) for each in widths),
+        b"loca": b"".join(struct.pack(">I", offset) for offset in offsets),
+        b"maxp": struct.pack(">IH13H", 0x10000, len(glyphs), 4, 1, 0, 0, 2, *[0] * 8),
+    }
+    start = 12 + 16 * len(tables)
+    directory, body = struct.pack(">IHHHH", 0x10000, len(tables), 64, 2, 16 * len(tables) - 64), b""
+    for tag, table in tables.items():
+        directory += tag + struct.pack(">III", 0, start + len(body), len(table))
+        body += table + b"\0" * (-len(table) % 4)
+    return directory + body
 
 
-def _probe() -> bytes:
-    """A PDF of one vertical character in a font that is not in it."""
-    body, offsets = "%PDF-1.7\n", []
-    for number, text in enumerate(_PROBE_OBJECTS, start=1):
-        offsets.append(len(body))
-        body += f"{number} 0 obj\n{text}\nendobj\n"
-    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
-    size = len(_PROBE_OBJECTS) + 1
-    trailer = f"trailer << /Size {size} /Root 1 0 R >>\nstartxref\n{len(body)}\n%%EOF"
-    return f"{body}xref\n0 {size}\n0000000000 65535 f \n{table}{trailer}".encode("ascii")
+def _stroke(left: int, bottom: int, right: int, top: int) -> bytes:
+    """A glyph that goes from corner to corner and back: of that extent, without an area."""
+    return struct.pack(
+        ">hhhhhHH2B4h", 1, left, bottom, right, top, 1, 0, 1, 1, left, right - left, bottom, top - bottom
+    )
+
+
+def _character_map() -> bytes:
+    """Which glyph a character has."""
+    groups, begin = [], 0
+    for first, last in (*_HALF_WIDTH, (0x110000, 0)):
+        if begin < first:
+            groups.append((begin, first - 1, _FULL))
+        if last:
+            groups.append((first, last, _HALF))
+        begin = last + 1
+    body = b"".join(struct.pack(">III", *group) for group in groups)
+    return struct.pack(">HHHHIHHIII", 0, 1, 3, 10, 12, 13, 0, 16 + len(body), 0, len(groups)) + body

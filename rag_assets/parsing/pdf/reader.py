@@ -20,7 +20,7 @@ from rag_assets.parsing.flow import sensible_title
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.ocr import OcrError, OcrTime
 from rag_assets.parsing.pdf.columns import take_aligned
-from rag_assets.parsing.pdf.fonts import count_lost_texts
+from rag_assets.parsing.pdf.fonts import provide_stand_in
 from rag_assets.parsing.pdf.grid import find_grids
 from rag_assets.parsing.pdf.layout import Layout
 from rag_assets.parsing.pdf.lines import Line, order_lines
@@ -112,7 +112,6 @@ class _Reader:
             return None
         for cut in cuts:
             self.note_cut(opened.number, cut)
-        self._note_lost(opened)
         return self._arrange(opened, runs)
 
     def _picture_lines(self, opened: _OpenPage) -> list[Line]:
@@ -122,18 +121,9 @@ class _Reader:
         recognized = self._recognize(opened)
         if recognized is not None:
             return order_lines(recognized)
-        self._note_lost(opened)
         note_cut = partial(self.note_cut, opened.number)
         runs = read_runs(raw, opened.page, opened.text_page, opened.size, note_cut)
         return self._arrange(opened, runs) if runs else []
-
-    def _note_lost(self, opened: _OpenPage) -> None:
-        from pypdfium2 import raw
-
-        if lost := count_lost_texts(raw, opened.page):
-            lack = "their font is not in the file, and no Japanese font is installed"
-            message = f"page {opened.number}: vertical texts are left out ({lost}): {lack}"
-            self._fail(opened.number, FailureCause.NO_TEXT, message)
 
     def _arrange(self, opened: _OpenPage, runs: list[Run]) -> list[Line]:
         """Lines and tables from the runs of a page and what is drawn on it."""
@@ -182,6 +172,7 @@ def parse_pdf(
         ParseError: ENCRYPTED where a password is needed; MALFORMED where it cannot be opened; TOO_LARGE where it has
             too many pages.
     """
+    provide_stand_in()
     document = _open(data, passwords)
     try:
         count = len(document)
