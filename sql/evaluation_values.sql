@@ -1,4 +1,5 @@
 -- Values of single questions in evaluations: a row for each run, system, question, level and measure.
-SELECT run_id, system, question_id, type, language, score.level, score.measure, score.value
-FROM (SELECT run_id, system, question_id, type, language, unnest(scores) AS score FROM evaluation_results)
-ORDER BY run_id DESC, system, question_id, score.level, score.measure
+SELECT v.run_id, v.system, v.question_id, v.type, v.language, v.score.level, v.score.measure, v.score.value
+FROM (SELECT run_id, system, question_id, type, language, unnest(scores) AS score FROM evaluation_results) AS v
+JOIN evaluation_runs AS r ON r.run_id = v.run_id AND r.system = v.system
+ORDER BY r.evaluated_at DESC, v.run_id, v.system, v.question_id, v.score.level, v.score.measure

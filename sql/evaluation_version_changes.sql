@@ -3,6 +3,7 @@ WITH ordered AS (
     SELECT run_id, system, question_set, mode, version, evaluated_at,
         lag(run_id) OVER w AS run_id_before, lag(system) OVER w AS system_before, lag(version) OVER w AS version_before
     FROM evaluation_runs
+    WHERE version IS NOT NULL  -- nobody saw one that the gate held back
     WINDOW w AS (PARTITION BY question_set, mode ORDER BY evaluated_at, run_id)
 )
 SELECT

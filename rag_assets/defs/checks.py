@@ -110,7 +110,7 @@ def accepted_result(gate: Gate, problem: str | None = None) -> dg.AssetCheckResu
     lost = [str(each) for each in verdict.regressions]
     return dg.AssetCheckResult(
         check_name=ACCEPTED.name,
-        passed=not verdict.problems,
+        passed=not verdict.held,
         severity=dg.AssetCheckSeverity.ERROR if problem else dg.AssetCheckSeverity.WARN,
         description=problem or gate.told,
         metadata={**means, "worse": len(lost), "questions": lost[:200]},

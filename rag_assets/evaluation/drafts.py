@@ -27,6 +27,7 @@ _NAME_CHARS = (2, 40)
 _QUOTE_CHARS = 80
 _CODE = re.compile(r"(?=.*[A-Za-z])(?=.*[0-9])[A-Za-z0-9][A-Za-z0-9_.\-]{2,23}")
 _SENTENCE = re.compile(r"[。、，！？!?;；]|\. ")
+_SAYS = re.compile(r"[^\W_]")  # more than a mark, as in ○ or -
 _WORD = re.compile(r"[^\W\d_]{2}")
 _ASKED = {
     "ja": ("「{title}」で、{name}の{header}は何ですか？", "「{title}」で、{code}（{name}）の{header}は何ですか？"),
@@ -164,7 +165,7 @@ def _askable_rows(rows: Sequence[Mapping[str, Any]], headers: int, chance: rando
             at
             for at, cell in enumerate(cells)
             if at not in {name_at, code_at, *counters} and at < len(heads) and heads[at] not in {"", heads[name_at]}
-            if 0 < len(cell) <= _VALUE_CHARS and cell not in {"-", "－"} and cells.count(cell) == 1
+            if 0 < len(cell) <= _VALUE_CHARS and _SAYS.search(cell) and cells.count(cell) == 1
             if cell not in name + heads[at]
         ]
         if values:

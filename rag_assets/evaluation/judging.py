@@ -8,11 +8,15 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 
 from rag_assets.evaluation.evidence import Level, Target
 from rag_assets.evaluation.questions import GLOBAL_TYPE, LIST_TYPE, Question
 from rag_assets.query.ask.answers import Answer
 
+_LETTERS = "a-zà-öø-ɏͰ-ϿЀ-ԯḀ-ỿ"  # of scripts that part words by blanks, folded: Latin, Greek, Cyrillic
+_PARTS = re.compile(r"[0-9]+(?:\.[0-9]+)*|\S")
+_GROUPED = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3}|(?: [0-9]{3}))+(?![0-9])")
 ANSWER_CHARS = 600  # what a person reads of an answer; quoting everything is no answer
 LONG_ANSWER_CHARS = 1_200
 LONG_TYPES = frozenset({LIST_TYPE, GLOBAL_TYPE, "cross_document"})
@@ -31,7 +35,8 @@ ANSWER_MEASURES: Mapping[str, str] = {
 def holds_answer(text: str, question: Question) -> bool:
     """Whether the beginning of a text holds one alternative of every group, case, width and white space aside.
 
-    Numbers and words of Latin letters are found whole: 3 does not stand in 30, 1,300 or 3.5, nor `no` in `nothing`.
+    Numbers, and words of Latin, Greek and Cyrillic letters, are found whole: 3 does not stand in 30, 1,300, 3.5 or -3,
+    nor `no` in `nothing`. Numbers are the same with and without marks of thousands, words with the s of the plural.
     """
     beginning = _folded(text[: LONG_ANSWER_CHARS if question.type in LONG_TYPES else ANSWER_CHARS])
     return all(any(_pattern(each).search(beginning) for each in group) for group in question.answer_contains)
@@ -68,18 +73,40 @@ def _cites(question: Question, answer: Answer, target: Target, level: Level) -> 
 
 @cache
 def _pattern(alternative: str) -> re.Pattern[str]:
-    characters = "".join(_folded(alternative).split())
-    before = after = ""
-    if re.match("[0-9]", characters):  # what stands before the comma is the same number only before three digits
-        before = r"(?<![0-9])(?<![0-9]\.)" + (r"(?<![0-9],)" if re.match("[0-9]{3}(?![0-9])", characters) else "")
-    elif re.match("[a-z]", characters):
-        before = "(?<![a-z])"
-    if re.search("[0-9]$", characters):
-        after = r"(?![0-9]|\.[0-9]|,[0-9]{3}(?![0-9]))"
-    elif re.search("[a-z]$", characters):
-        after = "(?=s?(?![a-z]))"  # or in the plural
-    return re.compile(before + r"\s*".join(map(re.escape, characters)) + after)
+    text = _GROUPED.sub(lambda match: re.sub("[, ]", "", match[0]), _folded(alternative).strip())
+    parts = _PARTS.findall(text)
+    gaps = [r"\s+" if one[-1:].isdecimal() and two[:1].isdecimal() else r"\s*" for one, two in pairwise(parts)]
+    pattern = "".join(_part(part) + gap for part, gap in zip(parts, [*gaps, ""], strict=True))
+    return re.compile(_edge_before(text) + pattern + _edge_after(text))
+
+
+def _part(part: str) -> str:
+    """A number, with marks of thousands or without, or a character."""
+    if not part[0].isdecimal():
+        return re.escape(part)
+    whole, *rest = part.split(".")
+    groups = [whole[max(0, end - 3) : end] for end in range(len(whole), 0, -3)]
+    return r"\.".join(["[, ]?".join(reversed(groups)), *rest])
+
+
+def _edge_before(text: str) -> str:
+    """What must not stand before a number or a word, which would be another with it."""
+    if re.match("[0-9]", text):  # what stands before the comma is the same number only before three digits
+        comma = r"(?<![0-9],)" if re.match("[0-9]{3}(?![0-9])", text) else ""
+        return rf"(?<![0-9▲△])(?<![0-9]\.)(?<!(?<!\w)-){comma}"
+    if re.match("-[0-9]", text):
+        return r"(?<!\w)"
+    return f"(?<![{_LETTERS}])" if re.match(f"[{_LETTERS}]", text) else ""
+
+
+def _edge_after(text: str) -> str:
+    """What must not stand after it."""
+    if re.search("[0-9]$", text):
+        return r"(?![0-9]|\.[0-9]|,[0-9]{3}(?![0-9]))"
+    if re.search("[a-z]{3}$", text):
+        return f"(?=s?(?![{_LETTERS}]))"  # or in the plural
+    return f"(?![{_LETTERS}])" if re.search(f"[{_LETTERS}]$", text) else ""
 
 
 def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+    return unicodedata.normalize("NFKC", text).casefold().replace("\u2212", "-")

@@ -17,9 +17,11 @@ from filelock import FileLock
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from rag_assets.contracts.errors import QueryError
+from rag_assets.parsing.plain.text import decode_text
 from rag_assets.store.files import write_atomically
 from rag_assets.text.language import detect_language
 
+BEIR_FIELD = "rag_assets"  # of the metadata of a query: the question as it was, and the judgements that it had
 GLOBAL_TYPE = "global"  # about the whole collection: no passage alone answers it
 LIST_TYPE = "list"
 MOST_DRAFTS = 10_000  # of a set that drafts are added to: more than a person reads
@@ -77,7 +79,7 @@ class Question:
     type: str = ""
     answerable: bool = True
     evidence: tuple[Evidence, ...] = ()
-    answer_contains: tuple[tuple[_Text, ...], ...] = ()
+    answer_contains: tuple[Annotated[tuple[_Text, ...], Field(min_length=1)], ...] = ()
     history: _Named[tuple[str, ...]] = ()
     note: _Named[str] = ""
     draft: _Named[bool] = False
@@ -240,12 +242,7 @@ def _question(path: Path, number: int, record: Mapping[str, Any]) -> Question:
 
 
 def _csv(path: Path) -> Iterator[Question]:
-    content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeError:
-        text = content.decode("cp932")  # as Excel writes it in Japan
-    reader = csv.DictReader(io.StringIO(text, newline=""))
+    reader = csv.DictReader(io.StringIO(decode_text(path.read_bytes()), newline=""))
     columns = list(reader.fieldnames or ())
     if not {"question", "answer", "document"} <= set(columns):
         raise QueryError(f"{path}: expected the columns question, answer and document, found {', '.join(columns)}")
@@ -270,8 +267,8 @@ def _beir(queries: Path, qrels: Path) -> list[Question]:
     asked = dict(read_queries(queries, str(queries)))
     if unknown := sorted(judged.keys() - asked.keys()):
         raise QueryError(f"{qrels}: {unknown[0]} is judged, but is no query of {queries}")
-    return [
-        Question(
+    questions = {
+        query: Question(
             query,
             text,
             evidence=tuple(Evidence(key, grade=grade) for key, grade in judged[query].items()),
@@ -279,7 +276,14 @@ def _beir(queries: Path, qrels: Path) -> list[Question]:
         )
         for query, text in asked.items()
         if query in judged
-    ]
+    }
+    for number, record in _json_lines(queries):  # as we wrote it, unless somebody judged it anew
+        query, metadata = str(record["_id"]), record.get("metadata")
+        own = metadata.get(BEIR_FIELD) if isinstance(metadata, dict) else None
+        if query in questions and isinstance(own, dict) and own.get("judged") == judged[query]:
+            stated = {**own.get("question", {}), "id": query, "question": asked[query]}
+            questions[query] = _question(queries, number, stated)
+    return list(questions.values())
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, float]]:

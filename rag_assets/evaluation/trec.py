@@ -7,6 +7,7 @@ from typing import TextIO
 
 from rag_assets.contracts.tables import CHUNKS, DOCUMENTS
 from rag_assets.evaluation.evidence import Level
+from rag_assets.evaluation.questions import BEIR_FIELD, question_line
 from rag_assets.evaluation.runs import Evaluation, Place
 from rag_assets.query.results import SearchResult
 from rag_assets.query.stored import StoredTables
@@ -65,6 +66,9 @@ def write_evaluation(evaluation: Evaluation, folder: Path) -> list[Path]:
 def write_beir(evaluation: Evaluation, stored: StoredTables, folder: Path) -> None:
     """Write the questions, the passages of the first system's version and which of them are relevant, as BEIR has them.
 
+    Judgements of BEIR cannot say that several passages hold the same piece of evidence; the questions hold theirs as
+    metadata, so that `read_questions` reads the set as it was.
+
     Args:
         evaluation: The run.
         stored: The tables of the version that its first system searched.
@@ -81,11 +85,14 @@ def write_beir(evaluation: Evaluation, stored: StoredTables, folder: Path) -> No
                 record = {"_id": _field(row["chunk_id"]), "title": titles[row["document_id"]], "text": row["text"]}
                 out.write(json.dumps(record, ensure_ascii=False) + "\n")
     judged = list(_judgements(evaluation, evaluation.systems[0], Level.PASSAGE))
-    asked = {question for question, _, _ in judged}
+    of_question: dict[str, dict[str, int]] = {}
+    for query, key, grade in judged:
+        of_question.setdefault(query, {})[_field(key)] = grade
     with (folder / "queries.jsonl").open("w", encoding="utf-8") as out:
         for question in evaluation.questions:
-            if question.id in asked:
-                record = {"_id": _field(question.id), "text": question.text}
+            if question.id in of_question:
+                own = {"question": json.loads(question_line(question)), "judged": of_question[question.id]}
+                record = {"_id": _field(question.id), "text": question.text, "metadata": {BEIR_FIELD: own}}
                 out.write(json.dumps(record, ensure_ascii=False) + "\n")
     with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as out:
         out.write("query-id\tcorpus-id\tscore\n")

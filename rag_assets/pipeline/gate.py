@@ -6,7 +6,8 @@ versions are measured (`rag_assets.evaluation`) and published (`rag_assets.store
 
 import logging
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from rag_assets.contracts.tables import TABLES
 from rag_assets.pipeline.measuring import GATE, open_corpus, record
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.store.integrity import schema_problems
+from rag_assets.text.plain import counted
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.questions import Question
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 _MEASURES = (("passage", "R@5"), ("answer", "correct"))
 _NAMED = 10  # questions that got worse, in a message
+_GONE_NAMED = 3  # questions that are not asked, in a message
+_FEWEST = 3  # questions of which all are worse, whatever the interval of so few says
 _log = logging.getLogger(__name__)
 
 Scores = Mapping[str, Mapping[str, float]]  # by measure and question
@@ -36,19 +40,19 @@ class Regression:
     Attributes:
         question_id: Its id.
         text: The question.
-        measure: As in `answer correct`.
-        before: What the version that readers see reaches.
-        after: What the new one does.
+        changes: By measure, as in `answer correct`, what the version that readers see reaches and what the new one
+            does.
     """
 
     question_id: str
     text: str
-    measure: str
-    before: float
-    after: float
+    changes: Mapping[str, tuple[float, float]]
 
     def __str__(self) -> str:
-        return f"{self.question_id} ({self.measure} {self.before:.2f} before, {self.after:.2f} now): {self.text}"
+        told = ", ".join(
+            f"{measure} {before:.2f} before, {after:.2f} now" for measure, (before, after) in self.changes.items()
+        )
+        return f"{self.question_id} ({told}): {self.text}"
 
 
 @dataclass(frozen=True)
@@ -57,21 +61,19 @@ class Verdict:
 
     Attributes:
         scores: What it reached.
-        problems: Measures by which it is worse beyond the interval, in words; empty where it is not.
+        held: Whether it is worse beyond the interval by one of the measures.
         regressions: The questions that it does worse on, the largest loss first.
-        note: What there is to know besides, in words.
+        note: How it compares by each measure, and what there is to know besides, in words.
     """
 
     scores: Scores
-    problems: tuple[str, ...]
+    held: bool
     regressions: tuple[Regression, ...]
     note: str
 
     def __str__(self) -> str:
         lost = "; ".join(map(str, self.regressions[:_NAMED]))
         more = f"; and {len(self.regressions) - _NAMED} more" if len(self.regressions) > _NAMED else ""
-        if self.problems:
-            return f"{'; '.join(self.problems)}: {lost}{more}"
         return f"{self.note}; worse: {lost}{more}" if lost else self.note
 
 
@@ -82,11 +84,13 @@ class _Measurement:
     Attributes:
         scores: By measure and question.
         failures: Why the language model did not answer, by question; such answers have no score.
+        gone: Ids of the questions that were not asked, as their document or quote is gone, with the document.
         run: The run that tells it; None where it was read from the records.
     """
 
     scores: Scores
     failures: Mapping[str, str] = field(default_factory=dict)
+    gone: Mapping[str, str] = field(default_factory=dict)
     run: "Evaluation | None" = None
 
 
@@ -107,11 +111,13 @@ class Gate:
         self._home = home
         self._settings = home.settings.evaluation
         self._runs: list[tuple[Evaluation, int | None]] = []  # with the version; None of the candidate
+        self._problem = ""  # why nothing was measured
 
     @property
     def told(self) -> str:
         """What was found, and who published a version all the same, in words."""
-        found = "not measured" if self.verdict is None else str(self.verdict)
+        unmeasured = f"not measured: {self._problem}" if self._problem else "not measured"
+        found = unmeasured if self.verdict is None else str(self.verdict)
         return f"published anyway by {self.overridden_by}: {found}" if self.overridden_by else found
 
     def check(self, candidate: "Snapshot", current: "Snapshot | None") -> "Snapshot":
@@ -134,11 +140,12 @@ class Gate:
         except RagAssetsError as error:
             if self.overridden_by is None:
                 raise
+            self._problem = str(error)
             _log.warning("accepted questions are not measured: %s", error)
         if drift and self.verdict is not None:
             self.verdict = replace(self.verdict, note=f"{self.verdict.note}; {drift}")
-        problems = self.verdict.problems if self.verdict is not None else ()
-        if problems and self._settings.gate == "block" and self.overridden_by is None:
+        held = self.verdict is not None and self.verdict.held
+        if held and self._settings.gate == "block" and self.overridden_by is None:
             self._record(None)
             raise EvaluationError(
                 f"nothing is published, readers keep version {current.number if current else 'none'}: {self.verdict}; "
@@ -151,20 +158,28 @@ class Gate:
         self._record(published.number)
 
     def _record(self, version: int | None) -> None:
-        """Record what the version that readers saw reached, where that is not told yet, then what the new one did."""
-        if not self._runs or self._settings.questions is None:
+        """Record what the version that readers saw reached, where that is not told yet, then what the new one did.
+
+        Of a version that somebody published unmeasured, who did is recorded.
+        """
+        if self._settings.questions is None or not (self._runs or self.overridden_by):
             return
+        from rag_assets.evaluation.evidence import Level
         from rag_assets.evaluation.records import recorded_runs, set_digest
+        from rag_assets.evaluation.runs import Evaluation, RunOptions
         from rag_assets.evaluation.scores import figures
 
         rows = [row for row in recorded_runs(self._home.lake) if row["made_by"] == GATE]
         known = {(row["version"], row["mode"], row["set_digest"]) for row in rows}
         if version is None and rows and rows[0]["version"] is None and rows[0]["warnings"] == [self.told]:
             return  # it was held back before
-        for run, number in self._runs:
+        mode = self._home.settings.search.ask_mode
+        options = RunOptions(("R@5",), (Level.PASSAGE,))
+        for run, number in self._runs or [(Evaluation((), options, {mode: {}}, {mode: {}}, {}), None)]:
             if number is not None and (number, run.systems[0], set_digest(run.questions)) in known:
                 continue
-            notes = [self.told if number is None else f"measured again, to compare the next version with {number}"]
+            again = f"measured when the next version was compared with version {number}"
+            notes = [self.told if number is None else again]
             versions = dict.fromkeys(run.systems, version if number is None else number)
             record(self._home, run, figures(run), versions, self._settings.questions, GATE, notes)
 
@@ -238,9 +253,10 @@ class Gate:
 
         base, corpus = knowledge_base(self._home, snapshot), open_corpus(self._home, snapshot)
         targets = corpus.targets(questions)
-        asked = [each for each in questions if not targets[each.id].gone]
+        gone = {each.id: targets[each.id].gone[0].document for each in questions if targets[each.id].gone}
+        asked = [each for each in questions if each.id not in gone]
         if not asked:
-            return _Measurement({})
+            return _Measurement({}, gone=gone)
         mode = self._home.settings.search.ask_mode
         system = System(mode, base, corpus, mode)
         options = RunOptions(("R@5",), (Level.PASSAGE,), answers=True)
@@ -259,35 +275,60 @@ class Gate:
             }
             for level, measure in _MEASURES
         }
-        return _Measurement(scores, failures, run)
+        return _Measurement(scores, failures, gone, run)
 
 
 def _verdict(questions: "list[Question]", before: _Measurement, after: _Measurement) -> Verdict:
-    from rag_assets.evaluation.statistics import compare
-
-    texts = {question.id: question.text for question in questions}
-    problems, regressions, notes = [], [], []
+    held, notes = False, []
+    lost: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
     for name, now_reached in after.scores.items():
         then_reached = before.scores.get(name, {})
-        shared = sorted(then_reached.keys() & now_reached.keys())
-        if not shared:
+        pairs = {key: (then_reached[key], now_reached[key]) for key in sorted(then_reached.keys() & now_reached.keys())}
+        if not pairs:
             continue
-        pairs: list[tuple[float, float]] = [(then_reached[key], now_reached[key]) for key in shared]
-        compared = compare({name: ([now for _, now in pairs], [then for then, _ in pairs])})[name]
-        change = compared.difference
-        words = (
-            f"{name} changes by {change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}] on {len(shared)} questions"
-        )
-        if change.high < 0:
-            problems.append(words)
-        if change.low <= 0 <= change.high:
-            words += f", which show changes from {compared.visible:.2f} on"
+        is_held, words = _compared(name, list(pairs.values()))
+        held |= is_held
         notes.append(words)
-        worse = [(key, then, now) for key, (then, now) in zip(shared, pairs, strict=True) if now < then]
-        regressions += [Regression(key, texts[key], name, then, now) for key, then, now in worse]
-    regressions.sort(key=lambda each: (each.after - each.before, each.question_id))
-    if not notes:
+        for key, (then, now) in pairs.items():
+            if now < then:
+                lost[key][name] = then, now
+    notes.sort(key=lambda words: not words.startswith("worse"))
+    texts = {question.id: question.text for question in questions}
+    regressions = [Regression(key, texts[key], changes) for key, changes in lost.items()]
+    regressions.sort(key=lambda each: (min(now - then for then, now in each.changes.values()), each.question_id))
+    if not notes and after.run is not None:
         notes.append("there are no figures of the version before")
+    if after.gone:
+        named = ", ".join(f"{key} ({document})" for key, document in list(after.gone.items())[:_GONE_NAMED])
+        more = f" and {len(after.gone) - _GONE_NAMED} more" if len(after.gone) > _GONE_NAMED else ""
+        of = f"{len(after.gone)} of {counted(len(questions), 'question')}"
+        notes.append(f"not asked, as the document or quote is gone: {of}: {named}{more}")
     if failures := {**before.failures, **after.failures}:
-        notes.append(f"{len(failures)} answers are not compared: {next(iter(failures.values()))}")
-    return Verdict(after.scores, tuple(problems), tuple(regressions), "; ".join(notes))
+        notes.append(f"not compared: {counted(len(failures), 'answer')}: {next(iter(failures.values()))}")
+    return Verdict(after.scores, held, tuple(regressions), "; ".join(notes))
+
+
+def _compared(name: str, pairs: Sequence[tuple[float, float]]) -> tuple[bool, str]:
+    """Whether values are worse beyond the interval, and how they compare, in words.
+
+    Args:
+        name: The measure.
+        pairs: Before and after, of each question.
+    """
+    import numpy as np
+
+    from rag_assets.evaluation.statistics import paired_bootstrap, visible_change
+
+    before, after = np.array(pairs).T
+    change = paired_bootstrap(after.tolist(), before.tolist()).difference
+    held = change.high < 0 or (len(pairs) >= _FEWEST and bool(np.all(after < before)))
+    if change.mean == 0:
+        kind = "no change" if np.array_equal(after, before) else "no change on the whole"
+    else:
+        is_beyond = change.high < 0 or change.low > 0
+        extent = "beyond the interval" if is_beyond else "on every question" if held else "within the interval"
+        kind = f"{'worse' if change.mean < 0 else 'better'} {extent}"
+    words = f"{name} {change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}] on {counted(len(pairs), 'question')}"
+    if not held and change.low <= 0:
+        words += f", which show{'s' if len(pairs) == 1 else ''} changes from {visible_change(after - before):.2f} on"
+    return held, f"{kind}: {words}"

@@ -17,6 +17,7 @@ from rag_assets.contracts.modes import (
     MODES,
 )
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
+from rag_assets.text.plain import counted
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus
@@ -137,7 +138,7 @@ def run_warnings(home: "Home", evaluation: "Evaluation", path: Path) -> list[str
             for row in recorded_runs(home.lake)
         )
         if held:
-            lines.append(f"the gate held back a version {held} times by this set, so it was used for choosing")
+            lines.append(f"the gate held back {counted(held, 'version')} by this set, so it was used for choosing")
     return lines
 
 

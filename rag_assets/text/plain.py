@@ -41,6 +41,11 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, as in `1 question` or `1,200 questions`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def message_of(text: object, most_chars: int = MESSAGE_CHARS) -> str:
     """A message, as of an error, in one line, cut where it is long."""
     line = printable_line(one_line(text))

@@ -21,8 +21,10 @@ from rag_assets.contracts.tables import CHUNKS
 from rag_assets.evaluation.questions import Evidence, Question, question_line
 from rag_assets.evaluation.records import recorded_results, recorded_runs, value_of
 from rag_assets.models.embedding import embedders
+from rag_assets.pipeline import gate as gate_module
 from rag_assets.pipeline.gate import Gate, Verdict
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.measuring import gate_notes
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.snapshots import Snapshot
@@ -46,6 +48,9 @@ output_tokens = 4096
 input_usd = 2.5
 output_usd = 10.0
 """
+TOKEN_WORSE = (
+    "token (passage R@5 1.00 before, 0.00 now, answer correct 1.00 before, 0.00 now): How long is a token valid?"
+)
 COPIES = 6  # more than the first 5 results, by which questions are judged
 
 
@@ -103,8 +108,8 @@ def test_a_worse_version_is_held_back_until_a_person_publishes_it(measured: Home
             (folder / f"{name}-{number}.md").write_text(text, encoding="utf-8")
     refused = run(measured, "index")
     assert refused.exit_code == 1
-    assert "nothing is published, readers keep version 1: passage R@5 changes by -1.000" in refused.stderr
-    assert "token (passage R@5 1.00 before, 0.00 now): How long is a token valid?" in refused.stderr
+    assert "nothing is published, readers keep version 1: worse on every question: passage R@5 -1.000" in refused.stderr
+    assert TOKEN_WORSE in refused.stderr
     assert "`rag-assets publish --anyway`" in refused.stderr
     assert current(measured) == 1
     assert len(knowledge_base(measured).search("token", "hybrid", 50).hits) == len(FACTS)
@@ -114,7 +119,7 @@ def test_a_worse_version_is_held_back_until_a_person_publishes_it(measured: Home
     published = run(measured, "publish", "--anyway")
     assert published.exit_code == 0, published.output
     assert published.stdout.startswith("readers see version 2\naccepted questions: published anyway by ")
-    assert "token (passage R@5 1.00 before, 0.00 now): How long is a token valid?" in published.stdout
+    assert TOKEN_WORSE in published.stdout
     passed, description = check_descriptions(measured)[0]
     assert not passed
     assert description.startswith("published anyway by ")
@@ -123,7 +128,7 @@ def test_a_worse_version_is_held_back_until_a_person_publishes_it(measured: Home
     results = recorded_results(measured.lake, runs[0]["run_id"])
     assert {value_of(row, "passage", "R@5") for row in results} == {0.0}
     measured_again = run(measured, "evaluate", "--mode", "hybrid", "--level", "passage")
-    assert "the gate held back a version 1 times by this set, so it was used for choosing" in measured_again.output
+    assert "the gate held back 1 version by this set, so it was used for choosing" in measured_again.output
 
 
 def test_what_is_worse_within_the_interval_is_said_and_stands_beside_the_version_before(
@@ -140,9 +145,11 @@ def test_what_is_worse_within_the_interval_is_said_and_stands_beside_the_version
     indexed = run(home, "index", folder)
     assert indexed.exit_code == 0, indexed.output
     assert current(home) == 2
-    told = "accepted questions: passage R@5 changes by -0.200 [-0.600, +0.000] on 5 questions, which show changes"
+    told = (
+        "worse within the interval: passage R@5 -0.200 [-0.600, +0.000] on 5 questions, which show changes from 1.00 on"
+    )
     assert told in indexed.stdout
-    assert "; worse: token (passage R@5 1.00 before, 0.00 now): How long is a token valid?" in indexed.stdout
+    assert f"; worse: {TOKEN_WORSE}" in indexed.stdout
     rows = run(home, "sql", "--json", "SELECT * FROM evaluation_version_changes WHERE level = 'passage'")
     changes = {(row["question_id"], row["measure"]): row for row in map(json.loads, rows.stdout.splitlines())}
     change = changes["token", "R@5"]
@@ -159,7 +166,10 @@ def test_a_question_whose_document_is_gone_holds_nothing_back(measured: Home) ->
     assert current(measured) == 2
     passed, description = check_descriptions(measured)[0]
     assert passed
-    assert "passage R@5 changes by +0.000 [-0.975, +0.975] on 1 questions, which show changes" in description
+    assert description.startswith("no change: passage R@5 +0.000 [-0.975, +0.975] on 1 question, which shows changes")
+    gone = "not asked, as the document or quote is gone: 4 of 5 questions: password (password.md), backup (backup.md), "
+    assert gone in description
+    assert description.endswith("customer (customer.md) and 1 more")
 
 
 class Noise:
@@ -196,8 +206,8 @@ def test_a_version_of_an_embedder_of_noise_is_not_published(
         worse.setattr(embedders, "load_embedder", lambda *arguments: Noise(real(*arguments)))
         refused = run(home, "index")
     assert refused.exit_code == 1, refused.output
-    assert "nothing is published, readers keep version 1: passage R@5 changes by -" in refused.stderr
-    assert "(passage R@5 1.00 before, 0.00 now): " in refused.stderr
+    assert "nothing is published, readers keep version 1: worse beyond the interval: passage R@5 -" in refused.stderr
+    assert "(passage R@5 1.00 before, 0.00 now, " in refused.stderr
     assert current(home) == 1
     hits = knowledge_base(Home(load_settings(home=home.path))).search("How long is a token valid?", "vector", 1).hits
     assert FACTS["token"][1] in hits[0].text
@@ -222,7 +232,7 @@ def test_a_version_of_passages_that_are_too_short_is_not_published(
     monkeypatch.setenv("RAG_CHUNKING__SIZE_TOKENS", "32")
     refused = run(home, "index", "--accept-settings")
     assert refused.exit_code == 1, refused.output
-    assert "nothing is published, readers keep version 1: passage R@5 changes by -" in refused.stderr
+    assert "nothing is published, readers keep version 1: worse on every question: passage R@5 -" in refused.stderr
     assert "vault (passage R@5 1.00 before, " in refused.stderr
     assert current(home) == 1
 
@@ -277,7 +287,7 @@ def test_a_version_that_cannot_be_read_any_more_is_compared_by_what_was_kept_wit
     for before in (without_files(snapshot), with_other_columns(home, snapshot)):
         verdict = checked(home, snapshot, before)
         assert verdict is not None
-        assert "passage R@5 changes by +0.000 [-0.522, +0.522] on 5 questions" in verdict.note
+        assert "no change: passage R@5 +0.000 [-0.522, +0.522] on 5 questions" in verdict.note
     for path in indexed.glob("lake/*/*/00000098.parquet"):
         path.unlink()
 
@@ -286,7 +296,33 @@ def test_who_publishes_anyway_is_not_stopped_by_what_cannot_be_measured(indexed:
     home, snapshot = opened(indexed, search={"ask_mode": "graph_global"})
     with pytest.raises(QueryError):
         checked(home, snapshot, snapshot)
-    assert checked(home, snapshot, snapshot, "me") is None
+    gate = Gate(home, "me")
+    gate.keep(gate.check(snapshot, snapshot))
+    assert gate.verdict is None
+    assert gate.told.startswith("published anyway by me: not measured: ")
+    row = recorded_runs(home.lake)[0]
+    assert (row["version"], row["question_count"], row["warnings"]) == (snapshot.number, 0, [gate.told])
+    assert gate_notes(home, row["evaluated_at"]) == [f"accepted questions: {gate.told}"]
+
+
+def test_questions_without_evidence_that_is_left_are_named(indexed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "questions.jsonl"
+    gone = Question("lost", "When?", evidence=(Evidence("lost.md"),))
+    path.write_text(f"{question_line(gone)}\n", encoding="utf-8")
+    home, snapshot = opened(indexed, evaluation={"questions": path})
+    verdict = checked(home, snapshot, snapshot)
+    assert verdict is not None
+    assert str(verdict) == "not asked, as the document or quote is gone: 1 of 1 question: lost (lost.md)"
+
+
+def test_all_of_a_few_questions_answered_worse_hold_a_version_back() -> None:
+    """The interval of so few goes beyond nought."""
+    questions = [Question(name, "?") for name in "abcd"]
+    before = gate_module._Measurement({"passage R@5": dict.fromkeys("abcd", 1.0)})
+    after = gate_module._Measurement({"passage R@5": dict.fromkeys("abcd", 0.0)})
+    verdict = gate_module._verdict(questions, before, after)
+    assert verdict.held
+    assert verdict.note.startswith("worse on every question: passage R@5 -1.000 [-1.000, +0.205] on 4 questions")
 
 
 @pytest.mark.parametrize(
@@ -303,5 +339,5 @@ def test_answers_that_the_model_did_not_write_hold_nothing_back(
     assert verdict is not None
     assert verdict.scores["answer correct"] == {}
     assert len(verdict.scores["passage R@5"]) == len(FACTS)
-    assert "5 answers are not compared: " in verdict.note
+    assert "not compared: 5 answers: " in verdict.note
     assert words in verdict.note

@@ -69,6 +69,9 @@ def test_csv(tmp_path: Path) -> None:
     assert (second.answerable, second.evidence, second.answer_contains) == (False, (), ())
     path.write_text("question,answer,document\n期限は？,30分,仕様.xlsx\n", encoding="cp932")  # as Excel does in Japan
     assert read_questions(path)[0].text == "期限は？"
+    for encoding, name in (("utf-16", "期限"), ("euc_jp", "期限は何日ですか"), ("cp1252", "Größe")):
+        path.write_text(f"question,answer,document\n{name}?,30,x.xlsx\n", encoding=encoding)
+        assert read_questions(path)[0].text == f"{name}?"
     path.write_text("question,answer\nHow long?,30\n", encoding="utf-8")
     with pytest.raises(QueryError, match="expected the columns question, answer and document, found"):
         read_questions(path)
@@ -90,6 +93,17 @@ def test_beir_and_trec(tmp_path: Path, qrels: str) -> None:
     assert (first.id, first.text, first.evidence[0].grade, len(first.evidence)) == ("q1", "one", 2, 1)
     assert second.evidence == (Evidence("d3"),)
     assert read_questions(tmp_path / "queries.jsonl", tmp_path / "qrels" / "test.tsv") == [first, second]
+
+
+def test_own_metadata_of_beir_counts_until_somebody_judges_anew(tmp_path: Path) -> None:
+    own = Question("q 1", "one", "en", "list", evidence=(Evidence("d.md", quote="x"),), answer_contains=(("y",),))
+    metadata = {"rag_assets": {"question": json.loads(question_line(own)), "judged": {"d.md#1": 1, "d.md#2": 1}}}
+    line = {"_id": "q 1", "text": "one", "metadata": metadata}
+    (tmp_path / "queries.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    (tmp_path / "qrels.tsv").write_text("q 1\td.md#1\t1\nq 1\td.md#2\t1\n", encoding="utf-8")
+    assert read_questions(tmp_path) == [own]
+    (tmp_path / "qrels.tsv").write_text("q 1\td.md#2\t1\n", encoding="utf-8")
+    assert read_questions(tmp_path)[0].evidence == (Evidence("d.md#2"),)
 
 
 def test_wrong_judgements_are_named(tmp_path: Path) -> None:

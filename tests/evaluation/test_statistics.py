@@ -14,6 +14,7 @@ from rag_assets.evaluation.statistics import (
     paired_bootstrap,
     questions_needed,
     randomisation_test,
+    visible_change,
     visible_difference,
     wilcoxon,
 )
@@ -28,7 +29,6 @@ def test_an_interval_is_seeded_and_covers_the_mean() -> None:
     assert interval.low == pytest.approx(0.5 - 1.96 * 0.05, abs=0.015)
     assert interval.high == pytest.approx(0.5 + 1.96 * 0.05, abs=0.015)
     assert bootstrap_interval([0.3, math.nan, 0.3]).count == 2
-    assert bootstrap_interval([0.3, 0.3]).low == pytest.approx(0.3)
 
 
 def test_an_interval_equals_that_of_scipy() -> None:
@@ -86,6 +86,35 @@ def test_randomisation_of_few_questions_is_exact_as_in_scipy(count: int) -> None
         (first, second), lambda one, other: np.mean(one - other), permutation_type="samples", n_resamples=np.inf
     )
     assert randomisation_test(first.tolist(), second.tolist()) == pytest.approx(theirs.pvalue)
+
+
+@pytest.mark.parametrize(
+    ("difference", "count", "low", "high"),
+    [  # room for the share of others that so many may hold none of: 1 - 0.025 ** (1 / count)
+        *((-1.0, 1, -1.0, 0.95), (-1.0, 2, -1.0, 0.684), (-1.0, 5, -1.0, 0.044), (-1.0, 6, -1.0, -0.081)),
+        *((-0.5, 5, -0.761, 0.283), (-0.5, 12, -0.632, -0.103), (0.0, 5, -0.522, 0.522), (1.0, 6, 0.081, 1.0)),
+    ],
+)
+def test_equal_differences_leave_room_for_those_of_other_questions(
+    difference: float, count: int, low: float, high: float
+) -> None:
+    interval = paired_bootstrap([max(0.0, difference)] * count, [max(0.0, -difference)] * count).difference
+    assert interval.mean == difference
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=0.001)
+
+
+def test_the_change_that_is_visible_is_seen_as_often_as_it_should() -> None:
+    random = np.random.default_rng(13)
+    visible = visible_change(np.zeros(80))
+    assert visible == pytest.approx(5.5 / 80)
+    seen = 0
+    for trial in range(200):
+        lost = (random.random(80) < visible).astype(float)
+        seen += paired_bootstrap((1 - lost).tolist(), [1.0] * 80, resamples=500, seed=trial).difference.high < 0
+    assert 0.7 <= seen / 200 <= 0.9
+    spread = random.choice([-1.0, 0.0, 1.0], 80)
+    assert visible_change(spread) == visible_difference(80, float(spread.std(ddof=1)))
+    assert visible_change(np.zeros(3)) == 1.0
 
 
 def test_randomisation_of_many_questions_is_near_that_of_scipy() -> None:
@@ -148,4 +177,6 @@ def test_values_that_are_all_alike_have_the_interval_of_their_scale() -> None:
     assert (points.mean, points.high) == (100, 100)
     assert shares.low == pytest.approx(0.025 ** (1 / 5))
     assert (amounts.low, amounts.high) == (1, 1)
+    (half,) = bootstrap_intervals([[0.5] * 5])
+    assert (half.low, half.high) == pytest.approx((0.239, 0.761), abs=0.001)
     assert (none.low, none.high) == (0, 0)
