@@ -14,6 +14,7 @@ RESAMPLES = 10_000  # makes the ends of an interval repeat to about a hundredth 
 LEVEL = 0.95
 POWER = 0.8  # chance that a difference is seen which `questions_needed` is asked for
 _LOST_SEEN = 5.5  # questions lost on average, where four are in four of five cases: the fewest that intervals show
+_WORSE_EACH = 3  # questions of which all are worse, whatever the interval of so few says
 FEW = 20  # questions below which a bootstrap interval is known to be too narrow
 _BLOCK = 2_000_000  # values drawn at a time
 
@@ -264,6 +265,18 @@ def visible_change(differences: Values, bound: float = 1.0) -> float:
     lost = min(bound, bound * _LOST_SEEN / len(differences))
     by_spread = visible_difference(len(differences), spread)
     return max(lost, by_spread) if math.isfinite(bound) or not spread else by_spread
+
+
+def is_worse(difference: Interval, differences: Sequence[float]) -> bool:
+    """Whether questions are worse by a change: beyond the interval, or each of them where they are three or more.
+
+    The second is for so few questions that an interval says next to nothing.
+
+    Args:
+        difference: Mean of the differences, with its interval.
+        differences: After minus before, one a question.
+    """
+    return difference.high < 0 or (len(differences) >= _WORSE_EACH and max(differences) < 0)
 
 
 def compare(

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _MEASURES = (("passage", "R@5"), ("answer", "correct"))
 _NAMED = 10  # questions that got worse, in a message
 _GONE_NAMED = 3  # questions that are not asked, in a message
-_FEWEST = 3  # questions of which all are worse, whatever the interval of so few says
 _log = logging.getLogger(__name__)
 
 Scores = Mapping[str, Mapping[str, float]]  # by measure and question
@@ -317,11 +316,11 @@ def _compared(name: str, pairs: Sequence[tuple[float, float]]) -> tuple[bool, st
     """
     import numpy as np
 
-    from rag_assets.evaluation.statistics import paired_bootstrap, visible_change
+    from rag_assets.evaluation.statistics import is_worse, paired_bootstrap, visible_change
 
     before, after = np.array(pairs).T
     change = paired_bootstrap(after.tolist(), before.tolist()).difference
-    held = change.high < 0 or (len(pairs) >= _FEWEST and bool(np.all(after < before)))
+    held = is_worse(change, after - before)
     if change.mean == 0:
         kind = "no change" if np.array_equal(after, before) else "no change on the whole"
     else:

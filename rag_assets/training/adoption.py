@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.evaluation.statistics import FEW, Interval, bootstrap_interval, paired_bootstrap
+from rag_assets.evaluation.statistics import FEW, Interval, bootstrap_interval, is_worse, paired_bootstrap
 from rag_assets.store.files import write_atomically
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
@@ -67,8 +67,13 @@ def prove(measure: str, before: Values, after: Values, guards: Mapping[str, tupl
     if not pairs:
         raise QueryError(f"{measure}: no question can be measured: none has evidence that the collection holds")
     difference = _difference(pairs)
-    compared = {name: _difference(both) for name, values in guards.items() if len(both := _pairs(*values)) > 1}
-    worse = [f"{name} by {shown(each)}" for name, each in compared.items() if each.high < 0]
+    guarded = {name: both for name, values in guards.items() if len(both := _pairs(*values)) > 1}
+    compared = {name: _difference(both) for name, both in guarded.items()}
+    worse = [
+        f"{name} by {shown(each)}"
+        for name, each in compared.items()
+        if is_worse(each, [after - before for before, after in guarded[name]])
+    ]
     if difference.count < FEW:
         reason = f"{difference.count} questions prove nothing: at least {FEW} are needed"
     elif difference.low <= 0:
