@@ -27,6 +27,7 @@ from rag_assets.query.ask.statements import STATEMENT_CHARS, Kind, Statement, cu
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.content_words import content_terms, content_words, held_share
+from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import one_line
 from rag_assets.text.terms import TermKind, kind_of, query_terms
@@ -66,6 +67,7 @@ _LIST_ASKED = 1.15  # of the score of a list where several things are asked for
 _REASONED = 1.2  # of the score of a statement that gives a reason, where one is asked for
 _LINKED = 0.5  # added to the score of a connection that starts or ends at what the question names
 _BACKWARD = 0.4  # of that, for one that ends there
+_BY_TERMS = 0.7  # of an end that the question names by its terms, beside one that it names as it stands
 _NAMED_END = 0.8  # share of the terms of an end from which the question names it
 _LEAST_NEW = 2  # terms beside those of the question that a statement holds
 _SIBLING = 0.9  # of the best score, from which the like statement of another document is said, too
@@ -113,7 +115,7 @@ _SPELLED_FIGURE = re.compile(
 )
 _SEVERAL_ASKED = re.compile(
     r"どれとどれ|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あります|含まれ)|どの.{0,8}(?:ですか|対応)"
-    r"|\b(?:which|what) \w+s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
+    r"|\b(?:which|what) (?!is\b|was\b|does\b|has\b)\w*[^\Wsiu]s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
     re.IGNORECASE,
 )
 _LINK_ASKED = re.compile(
@@ -177,10 +179,15 @@ class _Asked:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
         if statement.kind is not Kind.CONNECTION or not self.link:
             return 0.0
-        start, end = (
-            len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0 for terms in map(_terms, statement.cells[0])
-        )
-        return 1.0 if start else _BACKWARD if end else 0.0
+        start, end = map(self._names, statement.cells[0])
+        return max(start, _BACKWARD * end)
+
+    def _names(self, end: str) -> float:
+        """1 where the question names an end of a connection as it stands, less where it does so by its terms."""
+        if (words := fold_name(end)) and words in fold_name(self.text):
+            return 1.0
+        terms = _terms(end)
+        return _BY_TERMS if len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0 else 0.0
 
     def lacks_figure(self, statement: Statement) -> bool:
         """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
@@ -436,7 +443,7 @@ def _sureness(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate])
     stands = not best.own.isdisjoint(identifiers) or any(terms <= best.own | best.above for terms in quoted)
     lacks = any(term not in held for term in identifiers)
     lacks_quoted = any(len(terms & held) < _QUOTED_SHARE * len(terms) for terms in quoted)
-    covered = _covered(asked.text, best.source, candidates)
+    covered = _covered(asked.text, best.source)
     said = _OWN * asked.share(best.own - best.named)
     led = asked.leads(best.statement)
     lacks_figure = asked.lacks_figure(best.statement)
@@ -450,17 +457,13 @@ def _sureness(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate])
     )
 
 
-def _covered(question: str, source: Source, quotes: Sequence[_Candidate]) -> float:
-    """Share of a question's weighed content words in a passage."""
-    words = list(dict.fromkeys(content_words(keywords(_HOW.sub(" ", question)))))
-    held = Counter(term for quote in quotes for term in content_terms(quote.statement.text))
-    shares = {}
-    for word in words:
-        rarity = sum(math.log((1 + len(quotes)) / (1 + held[term])) + 1 for term in word) / len(word)
-        shares[word] = rarity * (_STEM_WEIGHT if len(word[0]) == 1 else 1)
-    total = sum(shares.values()) or 1.0
+def _covered(question: str, source: Source) -> float:
+    """Share of a question's content words in a passage; rare ones count no more, as measured."""
+    words = dict.fromkeys(content_words(keywords(_HOW.sub(" ", question))))
+    weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
     terms = content_terms(f"{source.title}\n{source.citation}\n{source.whole_text}")
-    return sum(shares[word] * held_share([word], terms) for word in words) / total
+    held = sum(weight * held_share([word], terms) for word, weight in zip(words, weights, strict=True))
+    return held / (sum(weights) or 1.0)
 
 
 def _sentence(candidate: _Candidate, asked: _Asked, *, placed: bool) -> Sentence:
@@ -484,7 +487,7 @@ def _row(statement: Statement, asked: _Asked) -> str:
         return statement.text
     cells = [(header, value) for header, value in statement.cells if not _NOTHING.fullmatch(value)]
     said = [one_line(f"{header.rpartition(' > ')[2]}: {value}" if header else value) for header, value in cells]
-    order = sorted(range(len(cells)), key=lambda place: (-_cell_share(asked, *cells[place]), place))
+    order = sorted(range(len(cells)), key=lambda place: (-_cell_share(asked, *cells[place]), len(said[place])))
     chosen: set[int] = set()
     room = _ROW_CHARS
     for place in order:
