@@ -21,14 +21,13 @@ def parse_toy(data: bytes) -> ParsedDocument:
     blocks = tuple(Block(BlockKind.PARAGRAPH, line) for line in data.decode().splitlines())
     return ParsedDocument("toy", pages=(Page(1, PageKind.BODY, blocks),))
 '''
-TABLE = """
-
-PAGE_COUNTS = Table(
+TABLE = """PAGE_COUNTS = Table(
     "page_counts",
     "How many pages each document has.",
     ("document_id",),
     (DOCUMENT_ID, SHARD, column("page_count", pa.int32(), "Pages.")),
 )
+
 """
 STEP = '''"""The step that counts pages."""
 
@@ -120,10 +119,7 @@ def package(tmp_path: Path) -> Path:
         f"{case}            return parse_toy(data)\n        case DocumentFormat.TXT:\n",
     )
 
-    with (folder / "contracts/enrichment_tables.py").open("a", encoding="utf-8") as file:
-        file.write(TABLE)
-    for line in ("    PAGE_SUMMARIES,\n", "        PAGE_SUMMARIES,\n"):
-        edit(folder / "contracts/tables.py", line, f"{line}{line.replace('PAGE_SUMMARIES', 'PAGE_COUNTS')}")
+    edit(folder / "contracts/tables.py", "DOCUMENT_FACETS = Table(", f"{TABLE}DOCUMENT_FACETS = Table(")
     (folder / "enrich/page_counts.py").write_text(STEP)
     edit(folder / "pipeline/steps.py", "    PAGE_SUMMARIES,\n", "    PAGE_SUMMARIES,\n    PAGE_COUNTS,\n")
     edit(folder / "pipeline/steps.py", "def _summarize_pages(", f"{STEP_FUNCTIONS}def _summarize_pages(")

@@ -1,49 +1,572 @@
-"""Every stored table, declared once: pyarrow schema, key, and a description with unit for each field.
+"""Every table, declared once: pyarrow schema, key, and a description with unit for each column.
 
 Writers cast to these schemas and refuse what does not fit; asset column schemas, checks, SQL views and the data-model
-page are derived from them. What stays out: reading and writing, which is `rag_assets.store`.
+page are derived from them.
 """
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
-from rag_assets.contracts.document_tables import (
-    BLOCKS,
-    CHUNKS,
-    DOCUMENTS,
-    PAGES,
-    PARSE_FAILURES,
+TEXT = pa.string()
+
+BOX = pa.list_(pa.float32(), 4)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A stored table.
+
+    Attributes:
+        name: Name of the table, of its asset and of its SQL view.
+        description: One sentence for the UI and the data-model page.
+        key: Columns that identify a row; rows are stored in their order.
+        fields: The columns. Each carries its description as field metadata.
+        sharded: Whether rows are split by the hash of `document_id`.
+        published: Whether published versions name it; else readers see it as it is now.
+        recorded: Whether its rows are records that no step of indexing makes, a shard a run.
+    """
+
+    name: str
+    description: str
+    key: tuple[str, ...]
+    fields: tuple[pa.Field, ...]
+    sharded: bool = True
+    published: bool = True
+    recorded: bool = False
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The pyarrow schema, with descriptions."""
+        return pa.schema(list(self.fields))
+
+    def describe(self, column: str) -> str:
+        """Description of a column."""
+        metadata = self.schema.field(column).metadata or {}
+        return str(metadata[b"description"], "utf-8")
+
+
+def column(name: str, data_type: pa.DataType, description: str, *, nullable: bool = False) -> pa.Field:
+    """A documented column."""
+    return pa.field(name, data_type, nullable=nullable, metadata={"description": description})
+
+
+EMBEDDED_TEXT = "embedded_text"  # column that writers give: what is embedded and analysed for full-text search
+AVERAGED_TEXTS = "averaged_texts"  # column that writers may give: texts the mean of whose vectors is the vector
+
+COMPUTED_COLUMNS = ("search_text", "row_sha256")  # columns that the vector store computes
+
+
+@dataclass(frozen=True)
+class VectorTable:
+    """A serving table of the vector store, derived from stored tables; its vector column is added by the store.
+
+    Attributes:
+        name: Name of the LanceDB table.
+        description: One sentence for the UI and the data-model page.
+        key: The column that identifies a row.
+        fields: The columns other than `vector`.
+    """
+
+    name: str
+    description: str
+    key: str
+    fields: tuple[pa.Field, ...]
+
+    def schema(self, dimension: int) -> pa.Schema:
+        """The pyarrow schema for vectors of a length; the key is declared as primary key, so that writers that race
+        to insert one key cannot duplicate it.
+        """
+        fields = [
+            field.with_metadata({**(field.metadata or {}), "lance-schema:unenforced-primary-key": "true"})
+            if field.name == self.key
+            else field
+            for field in self.fields
+        ]
+        vector = column("vector", pa.list_(pa.float32(), dimension), "Embedding of unit length.")
+        return pa.schema([*fields, vector])
+
+
+DOCUMENT_ID = column("document_id", TEXT, "Source name and path below the source's root: POSIX separators, NFC.")
+SHARD = column("shard", TEXT, "Hash shard of the document, two hexadecimal digits.")
+PAGE_ID = column("page_id", TEXT, "`document_id#page_number`.")
+PAGE_NUMBER = column("page_number", pa.int32(), "Position of the page, sheet or slide in its file, from 1.")
+PAGE_NAME = column("page_name", TEXT, "Name of the sheet; null for pages without a name.", nullable=True)
+CELL_RANGE = column("cell_range", TEXT, "Cells covered, as in `B4:F20`; null outside spreadsheets.", nullable=True)
+PAGE_BOX = column(
+    "box",
+    BOX,
+    "Left, top, right, bottom in points from the top left corner of the page; null where the format has none.",
+    nullable=True,
 )
-from rag_assets.contracts.enrichment_tables import (
-    DOCUMENT_FACETS,
-    DOCUMENT_LINES,
-    FILE_SUMMARIES,
-    META_KNOWLEDGE,
-    PAGE_SUMMARIES,
-    QUESTION_CLUSTERS,
-    SYNTHETIC_QA,
+LANGUAGE = column("language", TEXT, "Main language, ISO 639-1 (`ja`, `en`); `und` where it cannot be told.")
+METHOD = column("method", TEXT, "What wrote it: `extractive` or the name of the language model.")
+ENTITY_ID = column("entity_id", TEXT, "Identifies the entity: digest of its key, 16 hexadecimal digits.")
+
+# What files hold: documents, pages, blocks, passages and failures.
+
+DOCUMENTS = Table(
+    "documents",
+    "One row for each file that the sources hold, with its state.",
+    ("document_id",),
+    (
+        DOCUMENT_ID,
+        SHARD,
+        column("source_name", TEXT, "Name of the source."),
+        column("uri", TEXT, "Where the file was read: a local path or a URI."),
+        column("folder", TEXT, "Source name and folders above the file, POSIX separators."),
+        column("file_name", TEXT, "Name of the file with its extension."),
+        column("format", TEXT, "Format found in the bytes: `xlsx`, `xls`, `pdf`, `docx`, `pptx`, `html`, ..."),
+        column("content_sha256", TEXT, "SHA-256 of the bytes, hexadecimal; null where unreadable.", nullable=True),
+        column("size_bytes", pa.int64(), "Size of the file in bytes."),
+        column("modified_at", pa.timestamp("us", tz="UTC"), "Last change of the file, UTC.", nullable=True),
+        column(
+            "fingerprint",
+            TEXT,
+            "Size, times of modification and of status change, and inode (or size and entity tag) of the file when it "
+            "was looked at last.",
+        ),
+        column(
+            "status",
+            TEXT,
+            "`parsed`; `failed`: nothing was read of it; `unreadable`: its file can no longer be read, and its rows "
+            "are those of before.",
+        ),
+        column("title", TEXT, "Title stated in the file, else the file name without extension."),
+        LANGUAGE,
+        column("page_count", pa.int32(), "Pages, sheets or slides."),
+        column("unread_page_count", pa.int32(), "Pages with failures of which nothing was read."),
+        column("partly_read_page_count", pa.int32(), "Pages with failures of which something was read."),
+        column("length_chars", pa.int64(), "Characters of text in all its pages."),
+    ),
 )
-from rag_assets.contracts.evaluation_tables import EVALUATION_RESULTS, EVALUATION_RUNS, EVALUATION_SCORES
-from rag_assets.contracts.graph_tables import (
-    CLAIMS,
-    COMMUNITIES,
-    COMMUNITY_MEMBERS,
-    COMMUNITY_REPORTS,
-    ENTITIES,
-    ENTITY_MENTIONS,
-    ENTITY_MERGES,
-    RELATIONSHIP_MENTIONS,
-    RELATIONSHIPS,
+
+PAGES = Table(
+    "pages",
+    "One row for each page, sheet or slide, with its text.",
+    ("document_id", "page_number"),
+    (
+        PAGE_ID,
+        DOCUMENT_ID,
+        SHARD,
+        PAGE_NUMBER,
+        PAGE_NAME,
+        column("kind", TEXT, "`sheet`, `page`, `slide`, `section` or `body`."),
+        column("hidden", pa.bool_(), "Whether the file hides the sheet or slide."),
+        column(
+            "role",
+            TEXT,
+            "`cover`, `revision_history` or `contents` for sheets that hold no content of their own; else null.",
+            nullable=True,
+        ),
+        LANGUAGE,
+        column("width_points", pa.float32(), "Width of the page in points; null without a size.", nullable=True),
+        column("height_points", pa.float32(), "Height of the page in points; null without a size.", nullable=True),
+        column(
+            "ocr_confidence",
+            pa.float32(),
+            "Of a page whose text was read from a picture: mean confidence of its characters, 0 to 1; else null.",
+            nullable=True,
+        ),
+        column("length_chars", pa.int64(), "Characters of `text`."),
+        column("text", TEXT, "Text of the page in reading order, as displayed."),
+    ),
 )
-from rag_assets.contracts.serving_tables import CHUNK_INDEX, ENTITY_INDEX, QUESTION_INDEX, REPORT_INDEX, SUMMARY_INDEX
-from rag_assets.contracts.table import (
-    AVERAGED_TEXTS,
-    COMPUTED_COLUMNS,
-    EMBEDDED_TEXT,
-    TEXT,
-    Table,
-    VectorTable,
-    column,
+
+TABLE_ROW = pa.struct(
+    [
+        pa.field("cells", pa.list_(pa.string()), nullable=False),
+        pa.field("cell_range", pa.string()),
+        pa.field("box", BOX),
+    ]
 )
+
+CELL_FORMULA = pa.struct(
+    [pa.field("cell", pa.string(), nullable=False), pa.field("formula", pa.string(), nullable=False)]
+)
+
+BLOCKS = Table(
+    "blocks",
+    "One row for each heading, paragraph, table or other part of a page, with its position.",
+    ("document_id", "page_number", "block_index"),
+    (
+        column("block_id", TEXT, "`page_id.block_index` with the prefix `b`: `specs/a.xlsx#1.b0`."),
+        PAGE_ID,
+        DOCUMENT_ID,
+        SHARD,
+        PAGE_NUMBER,
+        column("block_index", pa.int32(), "Position on the page in reading order, from 0."),
+        column(
+            "kind",
+            TEXT,
+            "`heading`, `paragraph`, `list_item`, `table`, `note`, `diagram`, `header` or `caption`.",
+        ),
+        column("text", TEXT, "Text as displayed; of a table, its rows as lines with ` | ` between cells."),
+        column(
+            "section",
+            pa.list_(pa.string()),
+            "Headings above the block, outermost first; of a table, a note on its unit last.",
+        ),
+        CELL_RANGE,
+        PAGE_BOX,
+        column("header_row_count", pa.int32(), "Of a table: leading rows that are column headers; else 0."),
+        column("rows", pa.list_(TABLE_ROW), "Of a table: its rows with their positions; else empty."),
+        column(
+            "formulas", pa.list_(CELL_FORMULA), "Formulas of its cells, whose last results `text` shows; else empty."
+        ),
+    ),
+)
+
+CHUNKS = Table(
+    "chunks",
+    "One row for each passage that is searched: whole blocks, table rows under their headers, or parts of long blocks.",
+    ("document_id", "page_number", "chunk_index"),
+    (
+        column("chunk_id", TEXT, "`page_id.chunk_index`."),
+        PAGE_ID,
+        DOCUMENT_ID,
+        SHARD,
+        PAGE_NUMBER,
+        PAGE_NAME,
+        column("chunk_index", pa.int32(), "Position on the page, from 0."),
+        column("context", TEXT, "Title, page name and section: what the passage is about, embedded before its text."),
+        column("text", TEXT, "Text as displayed."),
+        LANGUAGE,
+        CELL_RANGE,
+        PAGE_BOX,
+        column("block_indexes", pa.list_(pa.int32()), "Blocks of the page that the passage is taken from."),
+        column("length_tokens", pa.int32(), "Tokens of context and text, in tokens of the embedder."),
+    ),
+)
+
+PARSE_FAILURES = Table(
+    "parse_failures",
+    "One row for each document, or part of one, that could not be parsed, with the cause.",
+    ("document_id", "failure_index"),
+    (
+        DOCUMENT_ID,
+        SHARD,
+        column("failure_index", pa.int32(), "Position among the failures of the document, from 0."),
+        column("page_number", pa.int32(), "Page that failed; null for the whole document.", nullable=True),
+        column(
+            "cause",
+            TEXT,
+            "`unreadable`, `unsupported_format`, `encrypted`, `malformed`, `too_large`, `timeout`, `memory`, "
+            "`crashed`, `not_calculated` or `no_text`.",
+        ),
+        column("message", TEXT, "What was found, in one line."),
+        column("traceback_id", TEXT, "Id of the traceback in the log; null where there is none.", nullable=True),
+    ),
+)
+
+# What is made from documents: summaries, facets, questions and meta knowledge.
+
+DOCUMENT_LINES = Table(
+    "document_lines",
+    "The lines of each document as digests, from which those that many documents share are told.",
+    ("document_id",),
+    (
+        DOCUMENT_ID,
+        SHARD,
+        column("line_keys", pa.list_(pa.int64()), "Digests of its headings, column names, sentences and table rows."),
+    ),
+)
+
+PAGE_SUMMARIES = Table(
+    "page_summaries",
+    "A summary of each page: a little on the file, then what the page holds; of a cover, revision history or table of "
+    "contents, which of them it is.",
+    ("document_id", "page_number"),
+    (
+        PAGE_ID,
+        DOCUMENT_ID,
+        SHARD,
+        PAGE_NUMBER,
+        PAGE_NAME,
+        LANGUAGE,
+        column("method", TEXT, "What wrote the summary: `extractive` or the name of the language model."),
+        column("length_chars", pa.int32(), "Characters of `text`."),
+        column("text", TEXT, "The summary."),
+    ),
+)
+
+FILE_SUMMARIES = Table(
+    "file_summaries",
+    "A summary of each document.",
+    ("document_id",),
+    (
+        DOCUMENT_ID,
+        SHARD,
+        LANGUAGE,
+        column("method", TEXT, "What wrote the summary: `extractive` or the name of the language model."),
+        column("length_chars", pa.int32(), "Characters of `text`."),
+        column("text", TEXT, "The summary."),
+    ),
+)
+
+DOCUMENT_FACETS = Table(
+    "document_facets",
+    "What kind of document each one is: its values in the facets of the taxonomy.",
+    ("document_id", "facet", "value"),
+    (
+        DOCUMENT_ID,
+        SHARD,
+        column("facet", TEXT, "Facet of the taxonomy, as in `document_type`."),
+        column("value", TEXT, "Value of the facet, as in `api_specification`."),
+        column("confidence", pa.float32(), "How sure, from 0 to 1."),
+        column("evidence", TEXT, "Words of the document that speak for it; empty where none can be quoted."),
+        METHOD,
+    ),
+)
+
+SYNTHETIC_QA = Table(
+    "synthetic_qa",
+    "Questions that each document answers, with their answers and the passages that these rest on.",
+    ("document_id", "qa_index"),
+    (
+        column("qa_id", TEXT, "`document_id#q` and `qa_index`: `specs/a.xlsx#q0`."),
+        DOCUMENT_ID,
+        SHARD,
+        column("qa_index", pa.int32(), "Position among the questions of the document, from 0."),
+        column("question", TEXT, "The question, as a person would ask it."),
+        column("answer", TEXT, "The answer, from the document alone."),
+        column("chunk_ids", pa.list_(TEXT), "Passages that the answer rests on, at least one."),
+        column("page_ids", pa.list_(TEXT), "Pages of these passages."),
+        column("grade", pa.float32(), "How good question and answer are, from 0 to 100."),
+        column("indexed", pa.bool_(), "Whether the question is searched: its grade reaches the threshold."),
+        LANGUAGE,
+        METHOD,
+    ),
+)
+
+QUESTION_CLUSTERS = Table(
+    "question_clusters",
+    "Which questions say nearly the same: clusters of searched questions within each facet value.",
+    ("facet", "value", "qa_id"),
+    (
+        column("facet", TEXT, "Facet of the taxonomy."),
+        column("value", TEXT, "Value of the facet."),
+        column("qa_id", TEXT, "The question."),
+        column("cluster", pa.int32(), "Number of the cluster within the facet value, from 0."),
+        column("is_representative", pa.bool_(), "Whether it stands for its cluster: the one nearest to its middle."),
+        column("distance", pa.float32(), "Cosine distance to the representative."),
+    ),
+    sharded=False,
+)
+
+META_KNOWLEDGE = Table(
+    "meta_knowledge",
+    "For each facet value, and each combination in use, a summary of what its questions and answers are about.",
+    ("selection",),
+    (
+        column("selection", TEXT, "The facet values, as in `department=sales & document_type=report`."),
+        column("facets", pa.list_(TEXT), "The facet values, each as `facet=value`, rising."),
+        column("question_count", pa.int32(), "Questions that it is made from."),
+        column("document_count", pa.int32(), "Documents that they are of."),
+        column("key_terms", pa.list_(TEXT), "Terms that set these questions apart from the others, best first."),
+        column("text", TEXT, "The summary."),
+        column("content_sha256", TEXT, "Digest of the questions and answers; rewritten only when it changes."),
+        LANGUAGE,
+        METHOD,
+    ),
+    sharded=False,
+)
+
+# The entity graph: mentions, entities, relationships, communities and their reports.
+
+ENTITY_MENTIONS = Table(
+    "entity_mentions",
+    "One row for each place where a document names an entity.",
+    ("document_id", "mention_index"),
+    (
+        DOCUMENT_ID,
+        SHARD,
+        column("mention_index", pa.int32(), "Position among the mentions of the document, from 0."),
+        PAGE_ID,
+        PAGE_NUMBER,
+        column("chunk_id", TEXT, "Passage that holds the mention; null where none does.", nullable=True),
+        column("window_index", pa.int32(), "Window of the page that was read, from 0."),
+        column(
+            "start_char", pa.int32(), "Where the name begins in the text of the page; null if not found.", nullable=True
+        ),
+        column("name", TEXT, "The name as written."),
+        column("name_key", TEXT, "The name folded: NFKC, case, width and spacing; what names are compared by."),
+        column("type", TEXT, "Type of the entity, as in `organization` or `identifier`."),
+        column("description", TEXT, "What the place says of the entity; empty where nothing."),
+        METHOD,
+    ),
+)
+
+RELATIONSHIP_MENTIONS = Table(
+    "relationship_mentions",
+    "One row for each place where a document relates two entities.",
+    ("document_id", "mention_index"),
+    (
+        DOCUMENT_ID,
+        SHARD,
+        column("mention_index", pa.int32(), "Position among the relationships of the document, from 0."),
+        PAGE_ID,
+        PAGE_NUMBER,
+        column("chunk_id", TEXT, "Passage that holds the relationship; null where none does.", nullable=True),
+        column("window_index", pa.int32(), "Window of the page that was read, from 0."),
+        column("source_key", TEXT, "`name_key` of the entity it starts from."),
+        column("target_key", TEXT, "`name_key` of the entity it leads to."),
+        column(
+            "kind",
+            TEXT,
+            "`stated` by a model, a drawn `connector`, together in a `row` or `sentence`; `alias` where the source is "
+            "declared to be another name of the target, which is no edge.",
+        ),
+        column("strength", pa.float32(), "From 0 to 10, as the model judges it; 1 without a model."),
+        column("description", TEXT, "How they are related; empty where only that they occur together is known."),
+        METHOD,
+    ),
+)
+
+CLAIMS = Table(
+    "claims",
+    "One row for each statement about an entity that could be checked, where their extraction is switched on.",
+    ("document_id", "claim_index"),
+    (
+        DOCUMENT_ID,
+        SHARD,
+        column("claim_index", pa.int32(), "Position among the claims of the document, from 0."),
+        PAGE_ID,
+        PAGE_NUMBER,
+        column("chunk_id", TEXT, "Passage that holds the claim; null where none does.", nullable=True),
+        column("subject_key", TEXT, "`name_key` of the entity that it is about."),
+        column("object_key", TEXT, "`name_key` of the entity that it also concerns; null for none.", nullable=True),
+        column("type", TEXT, "Type of the claim."),
+        column("status", TEXT, "`true`, `false` or `suspected`."),
+        column("start_date", TEXT, "When it begins to hold, ISO 8601; null where not stated.", nullable=True),
+        column("end_date", TEXT, "When it ceases to hold, ISO 8601; null where not stated.", nullable=True),
+        column("description", TEXT, "The claim."),
+        column("source_text", TEXT, "Words of the document that state it."),
+        METHOD,
+    ),
+)
+
+ENTITIES = Table(
+    "entities",
+    "The nodes of the entity graph.",
+    ("entity_id",),
+    (
+        ENTITY_ID,
+        column("number", pa.int32(), "Number by which reports cite it: a short digest of `entity_id`."),
+        column("name", TEXT, "Its most frequent name."),
+        column("name_key", TEXT, "Its key: the folded name that the others were merged into."),
+        column("type", TEXT, "Its most frequent type."),
+        column("aliases", pa.list_(TEXT), "Other names, rising."),
+        column("description", TEXT, "What its documents say of it."),
+        column(
+            "content_sha256",
+            TEXT,
+            "Digest of what the description was made from; rewritten only when it changes. Null where it is to be "
+            "written again.",
+            nullable=True,
+        ),
+        column("mention_count", pa.int32(), "Places that name it."),
+        column("document_count", pa.int32(), "Documents that name it."),
+        column("degree", pa.int32(), "Entities that it is related to."),
+        column("rank", pa.float64(), "PageRank over the weighted graph."),
+    ),
+    sharded=False,
+)
+
+RELATIONSHIPS = Table(
+    "relationships",
+    "The edges of the entity graph, without direction.",
+    ("source_id", "target_id"),
+    (
+        column("source_id", TEXT, "`entity_id` of one end, the smaller of the two."),
+        column("target_id", TEXT, "`entity_id` of the other end."),
+        column("number", pa.int32(), "Number by which reports cite it: a short digest of both ends."),
+        column("description", TEXT, "How the two are related; empty where only that they occur together is known."),
+        column(
+            "content_sha256",
+            TEXT,
+            "Digest of what the description was made from; rewritten only when it changes. Null where it is to be "
+            "written again.",
+            nullable=True,
+        ),
+        column("weight", pa.float64(), "Instances of the relationship; of mere co-occurrence, weighed by PMI."),
+        column("mention_count", pa.int32(), "Places that state it."),
+        column("combined_degree", pa.int32(), "Sum of the degrees of both ends."),
+    ),
+    sharded=False,
+)
+
+ENTITY_MERGES = Table(
+    "entity_merges",
+    "One row for each name that was taken for another name of an entity, with the reason.",
+    ("name_key",),
+    (
+        column("name_key", TEXT, "The name, folded."),
+        column("merged_into", TEXT, "`name_key` of the entity."),
+        column(
+            "rule", TEXT, "`declared` in a document, `similar` names and vectors, `model`, or `override` by a person."
+        ),
+        column("similarity", pa.float32(), "Cosine of the two names' vectors; null where not compared.", nullable=True),
+        column("evidence", TEXT, "Where it is declared, or what confirmed it."),
+    ),
+    sharded=False,
+)
+
+COMMUNITIES = Table(
+    "communities",
+    "Groups of closely related entities, level by level; every level holds every entity once.",
+    ("community_id",),
+    (
+        column("community_id", TEXT, "Identifies the community: a digest of its level and members."),
+        column("level", pa.int32(), "0 for the coarsest level."),
+        column("parent_id", TEXT, "Community of the level above that holds it; null at level 0.", nullable=True),
+        column("size", pa.int32(), "Entities in it."),
+        column("relationship_count", pa.int32(), "Relationships between its entities."),
+        column("is_leaf", pa.bool_(), "Whether it is not split any further."),
+    ),
+    sharded=False,
+)
+
+COMMUNITY_MEMBERS = Table(
+    "community_members",
+    "Which entity is in which community; one row for each entity and level.",
+    ("level", "entity_id"),
+    (
+        column("level", pa.int32(), "0 for the coarsest level."),
+        ENTITY_ID,
+        column("community_id", TEXT, "The community of the level that holds the entity."),
+    ),
+    sharded=False,
+)
+
+FINDING = pa.struct(
+    [pa.field("summary", pa.string(), nullable=False), pa.field("explanation", pa.string(), nullable=False)]
+)
+
+COMMUNITY_REPORTS = Table(
+    "community_reports",
+    "A report on each community, with references to the records that it rests on.",
+    ("community_id",),
+    (
+        column("community_id", TEXT, "The community."),
+        column("level", pa.int32(), "Its level."),
+        column("title", TEXT, "Short title with names from the community."),
+        column("summary", TEXT, "What the community is about."),
+        column("rating", pa.float32(), "Impact from 0 to 10."),
+        column("rating_explanation", TEXT, "Why."),
+        column("findings", pa.list_(FINDING), "Findings, most important first."),
+        column("text", TEXT, "The whole report."),
+        column("removed_references", pa.int32(), "References to records that do not exist, taken out of the text."),
+        column("length_tokens", pa.int32(), "Tokens of `text`, estimated."),
+        column("content_sha256", TEXT, "Digest of what the report was written from; rewritten only when it changes."),
+        LANGUAGE,
+        METHOD,
+    ),
+    sharded=False,
+)
+
+# Calls of language models.
 
 MODEL_CALLS = Table(
     "model_calls",
@@ -81,79 +604,255 @@ MODEL_CALLS = Table(
     published=False,
 )
 
-TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (
-        DOCUMENTS,
-        PAGES,
-        BLOCKS,
-        CHUNKS,
-        PARSE_FAILURES,
-        DOCUMENT_LINES,
-        PAGE_SUMMARIES,
-        FILE_SUMMARIES,
-        DOCUMENT_FACETS,
-        SYNTHETIC_QA,
-        QUESTION_CLUSTERS,
-        META_KNOWLEDGE,
-        ENTITY_MENTIONS,
-        RELATIONSHIP_MENTIONS,
-        CLAIMS,
-        ENTITIES,
-        RELATIONSHIPS,
-        ENTITY_MERGES,
-        COMMUNITIES,
-        COMMUNITY_MEMBERS,
-        COMMUNITY_REPORTS,
-        MODEL_CALLS,
-        EVALUATION_RUNS,
-        EVALUATION_SCORES,
-        EVALUATION_RESULTS,
-    )
-}
+# Records of evaluations. Rows are added by every run and never computed anew, so published versions do not name them.
+
+_TEXTS = pa.list_(TEXT)
+_RUN_ID = column("run_id", TEXT, "Identifies the run: when it ended, UTC, and a random part.")
+_SYSTEM = column("system", TEXT, "What was measured, as in `hybrid`, `two_step:file` or `hybrid@3`.")
+_TOKENS = (
+    column("input_tokens", pa.int64(), "Tokens that language models read."),
+    column("output_tokens", pa.int64(), "Tokens that they wrote."),
+    column("cost_usd", pa.float64(), "Price in US dollars."),
+)
+
+EVALUATION_RUNS = Table(
+    "evaluation_runs",
+    "One row for each run of an evaluation and each mode or version that it measured.",
+    ("run_id", "system"),
+    (
+        _RUN_ID,
+        _SYSTEM,
+        column("evaluated_at", pa.timestamp("us", tz="UTC"), "When the run ended, UTC."),
+        column("made_by", TEXT, "`evaluate` (the command), `job` (the Dagster job) or `gate` (before publishing)."),
+        column("version", pa.int64(), "Version that was asked; null of one that the gate held back.", nullable=True),
+        column("mode", TEXT, "Mode of search."),
+        column("question_set", TEXT, "Name of the file or folder of the question set."),
+        column("set_digest", TEXT, "Digest of the questions that were asked: equal digests, equal questions."),
+        column("question_count", pa.int32(), "Questions that were asked."),
+        column("choosing_count", pa.int32(), "Those of them that were used for choosing (`purpose`)."),
+        column("levels", _TEXTS, "What was searched for: `document`, `page`, `passage`."),
+        column("measures", _TEXTS, "Measures of rankings."),
+        column("answers", pa.bool_(), "Whether questions were answered as well."),
+        column("language_model", TEXT, "`extractive` or the name of the language model."),
+        column("embedder", TEXT, "Name of the embedder."),
+        column("release", TEXT, "Version of rag_assets."),
+        column("seconds", pa.float64(), "Time that searches and answers took."),
+        *_TOKENS,
+        column("warnings", _TEXTS, "What a reader of the figures has to know."),
+    ),
+    sharded=False,
+    published=False,
+    recorded=True,
+)
+
+EVALUATION_SCORES = Table(
+    "evaluation_scores",
+    "Figures of evaluations: one row for each run, system, measure and group of questions, with its interval.",
+    ("run_id", "system", "level", "measure", "dimension", "group_name"),
+    (
+        _RUN_ID,
+        _SYSTEM,
+        column(
+            "level",
+            TEXT,
+            "`document`, `page`, `passage`, `answer`, a judge as `grading`, or `cost` (time, tokens, dollars).",
+        ),
+        column("measure", TEXT, "As in `R@5`, `correct` or `milliseconds passage`."),
+        column("dimension", TEXT, "`type`, `language`, `format` or `length`; `all` for all questions."),
+        column("group_name", TEXT, "Which of them, as in `list`; `all` for all questions."),
+        column("mean", pa.float64(), "Mean over the questions."),
+        column("low", pa.float64(), "Lower end of its 95 % interval."),
+        column("high", pa.float64(), "Upper end of its 95 % interval."),
+        column("question_count", pa.int32(), "Questions that it rests on."),
+    ),
+    sharded=False,
+    published=False,
+    recorded=True,
+)
+
+EVALUATION_RESULTS = Table(
+    "evaluation_results",
+    "What came of each question of an evaluation: one row for each run, system and question.",
+    ("run_id", "system", "question_id"),
+    (
+        _RUN_ID,
+        _SYSTEM,
+        column("question_id", TEXT, "Id of the question in its set."),
+        column("position", pa.int32(), "Its place in the set, from 1."),
+        column("question", TEXT, "The question."),
+        column("history", _TEXTS, "Questions that were asked before it."),
+        column("type", TEXT, "Kind of question, in the words of the set."),
+        column("language", TEXT, "Its language."),
+        column("answerable", pa.bool_(), "Whether the documents are to hold an answer."),
+        column(
+            "expected",
+            pa.list_(
+                pa.struct(
+                    [
+                        pa.field("document", TEXT),
+                        pa.field("place", TEXT),
+                        pa.field("quote", TEXT),
+                        pa.field("alternative", pa.bool_()),
+                        pa.field("indexed", pa.bool_()),
+                    ]
+                )
+            ),
+            "Evidence; `indexed` where the version holds it at every level that was searched.",
+        ),
+        column("answer_contains", pa.list_(_TEXTS), "Groups of alternatives that a right answer holds one of each."),
+        column("mode", TEXT, "How it was searched: the mode that `auto` chose."),
+        column(
+            "scores",
+            pa.list_(pa.struct([pa.field("level", TEXT), pa.field("measure", TEXT), pa.field("value", pa.float64())])),
+            "Its values; measures that say nothing of it are left out.",
+        ),
+        column(
+            "results",
+            pa.list_(
+                pa.struct(
+                    [
+                        pa.field("chunk_id", TEXT),
+                        pa.field("page_id", TEXT),
+                        pa.field("document_id", TEXT),
+                        pa.field("place", TEXT),
+                        pa.field("text", TEXT),
+                        pa.field("relevant", pa.bool_()),
+                    ]
+                )
+            ),
+            "The first 5 results of the finest level, best first, with the beginning of their text.",
+        ),
+        column(
+            "outcome",
+            TEXT,
+            "`right`, `wrong` or `refused`; of what the documents do not answer `invented` or `correct`; null where "
+            "not judged.",
+            nullable=True,
+        ),
+        column("answer", TEXT, "What was answered; null where nothing was asked for.", nullable=True),
+        column("citations", _TEXTS, "Places that the answer cites."),
+        column("failure", TEXT, "Why the language model did not answer; else null.", nullable=True),
+        column("milliseconds", pa.float64(), "Time of its searches and its answer."),
+        *_TOKENS,
+    ),
+    sharded=False,
+    published=False,
+    recorded=True,
+)
+
+TABLES: dict[str, Table] = {table.name: table for table in list(globals().values()) if isinstance(table, Table)}
+
+# Serving tables of the vector store, derived from the stored ones.
+
+_SEARCH_TEXT = column(
+    "search_text", TEXT, "Terms that the full-text index holds, parted by blanks, of context and text."
+)
+_ROW_SHA256 = column("row_sha256", TEXT, "SHA-256 over the other columns and the embedder's name: tells what changed.")
+_FOLDER = column("folder", TEXT, "Source name and folders above the file, POSIX separators.")
+_FORMAT = column("format", TEXT, "Format of the file.")
+_MODIFIED_AT = column("modified_at", pa.timestamp("us", tz="UTC"), "Last change of the file, UTC.", nullable=True)
+_TITLE = column("title", TEXT, "Title of the document.")
+_WHOLE = column("shard", TEXT, "Always `all`: the table is made as a whole.")
+
+CHUNK_INDEX = VectorTable(
+    "chunks",
+    "Serving copy of the chunks, with vectors and full-text index.",
+    "chunk_id",
+    (
+        column("chunk_id", TEXT, "`page_id.chunk_index`."),
+        PAGE_ID,
+        DOCUMENT_ID,
+        SHARD,
+        PAGE_NUMBER,
+        PAGE_NAME,
+        _FOLDER,
+        _FORMAT,
+        LANGUAGE,
+        _MODIFIED_AT,
+        _TITLE,
+        column("text", TEXT, "Text as displayed."),
+        CELL_RANGE,
+        PAGE_BOX,
+        _SEARCH_TEXT,
+        _ROW_SHA256,
+    ),
+)
+
+SUMMARY_INDEX = VectorTable(
+    "summaries",
+    "Serving copy of the file and page summaries, with vectors and full-text index.",
+    "summary_id",
+    (
+        column("summary_id", TEXT, "`content_format:document_id` or `content_format:page_id`."),
+        column("content_format", TEXT, "`file_summary` or `page_summary`."),
+        DOCUMENT_ID,
+        column("page_id", TEXT, "Page that is summarised; null for file summaries.", nullable=True),
+        SHARD,
+        _FOLDER,
+        _FORMAT,
+        LANGUAGE,
+        _MODIFIED_AT,
+        column("text", TEXT, "The summary."),
+        _SEARCH_TEXT,
+        _ROW_SHA256,
+    ),
+)
+
+QUESTION_INDEX = VectorTable(
+    "questions",
+    "Serving copy of the searched questions: only the question is embedded, its answer comes with it.",
+    "qa_id",
+    (
+        column("qa_id", TEXT, "`document_id#q` and position: `specs/a.xlsx#q0`."),
+        DOCUMENT_ID,
+        SHARD,
+        column("chunk_ids", pa.list_(TEXT), "Passages that the answer rests on."),
+        column("page_ids", pa.list_(TEXT), "Pages of these passages."),
+        column("facets", pa.list_(TEXT), "Facet values of the document, each as `facet=value`."),
+        _FOLDER,
+        _FORMAT,
+        LANGUAGE,
+        _MODIFIED_AT,
+        _TITLE,
+        column("text", TEXT, "The question."),
+        column("answer", TEXT, "The answer."),
+        _SEARCH_TEXT,
+        _ROW_SHA256,
+    ),
+)
+
+ENTITY_INDEX = VectorTable(
+    "entities",
+    "Serving copy of the entities, with mean vectors of the passages that name them.",
+    "entity_id",
+    (
+        ENTITY_ID,
+        _WHOLE,
+        column("name", TEXT, "Its most frequent name."),
+        column("type", TEXT, "Its most frequent type."),
+        column("text", TEXT, "Name, other names and description."),
+        _SEARCH_TEXT,
+        _ROW_SHA256,
+    ),
+)
+
+REPORT_INDEX = VectorTable(
+    "reports",
+    "Serving copy of the community reports, with vectors of title and summary.",
+    "community_id",
+    (
+        column("community_id", TEXT, "The community."),
+        _WHOLE,
+        column("level", pa.int32(), "Its level."),
+        column("title", TEXT, "Title of the report."),
+        column("rating", pa.float32(), "Impact from 0 to 10."),
+        LANGUAGE,
+        column("text", TEXT, "The whole report."),
+        _SEARCH_TEXT,
+        _ROW_SHA256,
+    ),
+)
 
 VECTOR_TABLES: dict[str, VectorTable] = {
     table.name: table for table in (CHUNK_INDEX, SUMMARY_INDEX, QUESTION_INDEX, ENTITY_INDEX, REPORT_INDEX)
 }
-
-__all__ = [
-    "AVERAGED_TEXTS",
-    "BLOCKS",
-    "CHUNKS",
-    "CHUNK_INDEX",
-    "CLAIMS",
-    "COMMUNITIES",
-    "COMMUNITY_MEMBERS",
-    "COMMUNITY_REPORTS",
-    "COMPUTED_COLUMNS",
-    "DOCUMENTS",
-    "DOCUMENT_FACETS",
-    "DOCUMENT_LINES",
-    "EMBEDDED_TEXT",
-    "ENTITIES",
-    "ENTITY_INDEX",
-    "ENTITY_MENTIONS",
-    "ENTITY_MERGES",
-    "EVALUATION_RESULTS",
-    "EVALUATION_RUNS",
-    "EVALUATION_SCORES",
-    "FILE_SUMMARIES",
-    "META_KNOWLEDGE",
-    "MODEL_CALLS",
-    "PAGES",
-    "PAGE_SUMMARIES",
-    "PARSE_FAILURES",
-    "QUESTION_CLUSTERS",
-    "QUESTION_INDEX",
-    "RELATIONSHIPS",
-    "RELATIONSHIP_MENTIONS",
-    "REPORT_INDEX",
-    "SUMMARY_INDEX",
-    "SYNTHETIC_QA",
-    "TABLES",
-    "TEXT",
-    "VECTOR_TABLES",
-    "Table",
-    "VectorTable",
-    "column",
-]

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rag_assets.contracts import graph_tables
-from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, TABLES, Table
+from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, TABLES
 from rag_assets.defs.partitions import shards_of_tags
+from rag_assets.pipeline.steps import STEPS
 from rag_assets.store.lake import Lake, shard_of
 from rag_assets.store.snapshots import Snapshots
 
@@ -39,7 +39,7 @@ FILES = {
     "notes.md": "# Notes\n\nThe coffee machine on the second floor leaks.\n",
 }
 INDEXES = {"chunk_index", "summary_index", "question_index"}
-GRAPH = {each.name for each in vars(graph_tables).values() if isinstance(each, Table)}  # switched off
+GRAPH = {table.name for step in STEPS if step.graph for table in step.tables}  # switched off
 RECORDS = {name for name, table in TABLES.items() if table.recorded}  # there is no question set
 ASSETS = {*TABLES, *INDEXES, "snapshot"} - GRAPH - RECORDS
 TOKEN = "a token of the tests"
