@@ -8,8 +8,7 @@ one shard that holds it. What stays out: searching (`rag_assets.query.knowledge_
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,8 +48,8 @@ from rag_assets.query.contents.pages import (
     shown_blocks,
 )
 from rag_assets.query.filters import check_known
-from rag_assets.query.stored import StoredTables
-from rag_assets.store.lake import Lake, shard_of
+from rag_assets.query.stored import StoredTables, once
+from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot
 
 ALL_DOCUMENTS = DocumentFilter()
@@ -60,12 +59,22 @@ _LISTED = (
     *("document_id", "folder", "file_name", "title", "format", "language", "status"),
     *("page_count", "length_chars", "size_bytes", "modified_at"),
 )
-_T = TypeVar("_T")
+_PAGE_COLUMNS = (
+    *("page_id", "page_number", "page_name", "kind", "hidden", "role", "language"),
+    *("width_points", "height_points", "ocr_confidence"),
+)
+_BLOCK_COLUMNS = (
+    *("block_id", "block_index", "kind", "text", "section"),
+    *("cell_range", "box", "header_row_count", "rows"),
+)
+_INPUT_TOKENS = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
 ReadCalls = Callable[[Sequence[str]], pa.Table]
 
 
 class Contents:
     """What one published version holds, for people.
+
+    Every method raises `StoreError` where a file is missing or damaged.
 
     Args:
         lake: The stored tables.
@@ -76,16 +85,16 @@ class Contents:
 
     def __init__(self, lake: Lake, snapshot: Snapshot, read_calls: ReadCalls | None = None) -> None:
         self.snapshot = snapshot
-        self.graph = GraphContents(StoredTables(lake, snapshot.tables))
+        self._stored = stored = StoredTables(lake, snapshot.tables)
+        self.graph = GraphContents(stored)
         self._lake = lake
         self._read_calls = read_calls or (lambda columns: lake.read(MODEL_CALLS, columns=columns))
-        self._lock = threading.RLock()
+        self._catalogue = once(lambda: _read_catalogue(stored))
+        self._lock = threading.Lock()
+        self._ledger: tuple[Mapping[str, int], Mapping[str, float]] | None = None  # version, and costs by document
 
     def documents(
-        self,
-        wanted: DocumentFilter = ALL_DOCUMENTS,
-        limit: int = 50,
-        cursor: str | None = None,
+        self, wanted: DocumentFilter = ALL_DOCUMENTS, limit: int = 50, cursor: str | None = None
     ) -> Listed[DocumentEntry]:
         """Documents by id.
 
@@ -96,9 +105,8 @@ class Contents:
 
         Raises:
             QueryError: The cursor is none, or no document has the format.
-            StoreError: A file is missing or damaged.
         """
-        listed = self._once("_catalogue", lambda: self._catalogue)
+        listed = self._catalogue()
         if wanted.format:
             check_known("format", [wanted.format], [each for each in listed["format"].unique().to_pylist() if each])
         for condition in _conditions(wanted):
@@ -107,11 +115,7 @@ class Contents:
         return cut(listed["document_id"], limit, cursor, lambda at: _entries(listed.take(at), costs))
 
     def document(self, document_id: str) -> DocumentContents | None:
-        """A document with its pages, failures, facets and costs; None where there is no such document.
-
-        Raises:
-            StoreError: A file is missing or damaged.
-        """
+        """A document with its pages, failures, facets and costs; None where there is no such document."""
         document_id = unicodedata.normalize("NFC", document_id)
         rows = self._of(DOCUMENTS, document_id, _LISTED)
         if not rows:
@@ -125,12 +129,16 @@ class Contents:
             cost_usd=sum((each.cost_usd for each in costs), 0.0),
         )
         summaries = self._of(FILE_SUMMARIES, document_id, ("text",))
+        written = self._of(PAGE_SUMMARIES, document_id, ("page_number", "text"))
+        page_summaries = {row["page_number"]: row["text"] for row in written}
+        columns = ("page_number", "page_id", "page_name", "kind", "hidden", "role", "length_chars")
+        pages = self._of(PAGES, document_id, columns)
         facets = self._of(DOCUMENT_FACETS, document_id, ("facet", "value", "confidence", "evidence"))
         indexed = [row["indexed"] for row in self._of(SYNTHETIC_QA, document_id, ("indexed",))]
         return DocumentContents(
             entry=entry,
             summary=summaries[0]["text"] if summaries else None,
-            pages=self._pages(document_id),
+            pages=tuple(PageEntry(**row, summary=page_summaries.get(row["page_number"])) for row in pages),
             failures=tuple(Failure(row["page_number"], row["cause"], row["message"]) for row in failures),
             facets=tuple(Facet(**row) for row in facets),
             costs=costs,
@@ -149,17 +157,14 @@ class Contents:
             row_limit: Rows of tables that are given, at most, beside their headers; wide tables are cut before, see
                 `shown_blocks`.
             focus: Cells, as in `B4:F20`, that are to be among the rows given.
-
-        Raises:
-            StoreError: A file is missing or damaged.
         """
         document_id = unicodedata.normalize("NFC", document_id)
         documents = self._of(DOCUMENTS, document_id, ("title", "format", "page_count"))
         of_page = pc.field("page_number") == page_number
-        pages = self._of(PAGES, document_id, _page_columns(), of_page)
+        pages = self._of(PAGES, document_id, _PAGE_COLUMNS, of_page)
         if not documents or not pages:
             return None
-        blocks = self._of(BLOCKS, document_id, _block_columns(), of_page)
+        blocks = self._of(BLOCKS, document_id, _BLOCK_COLUMNS, of_page)
         passages = self._of(CHUNKS, document_id, ("chunk_id", "block_indexes", "cell_range", "box"), of_page)
         summaries = self._of(PAGE_SUMMARIES, document_id, ("text",), of_page)
         shown, complete = shown_blocks(blocks, row_limit, parse_area(focus))
@@ -177,21 +182,12 @@ class Contents:
         )
 
     def page_blocks(self, document_id: str, page_number: int) -> Iterator[PageBlock]:
-        """All blocks of a page with all rows, long tables in parts, see `blocks_in_parts`; none without such a page.
-
-        Raises:
-            StoreError: A file is missing or damaged.
-        """
+        """All blocks of a page with all rows, long tables in parts, see `blocks_in_parts`; none without such a page."""
         of_page = pc.field("page_number") == page_number
-        return blocks_in_parts(self._of(BLOCKS, unicodedata.normalize("NFC", document_id), _block_columns(), of_page))
+        return blocks_in_parts(self._of(BLOCKS, document_id, _BLOCK_COLUMNS, of_page))
 
     def page_text(self, document_id: str, page_number: int) -> str | None:
-        """Text of a page in reading order; None where there is no such page.
-
-        Raises:
-            StoreError: A file is missing or damaged.
-        """
-        document_id = unicodedata.normalize("NFC", document_id)
+        """Text of a page in reading order; None where there is no such page."""
         rows = self._of(PAGES, document_id, ("text",), pc.field("page_number") == page_number)
         return str(rows[0]["text"]) if rows else None
 
@@ -199,12 +195,9 @@ class Contents:
         """Where the file of a document was read: `uri`, `source_name`, `content_sha256`, `size_bytes`, `format`.
 
         None where there is no such document. Not for people: it names folders of the machine.
-
-        Raises:
-            StoreError: A file is missing or damaged.
         """
         columns = ("uri", "source_name", "content_sha256", "size_bytes", "format")
-        rows = self._of(DOCUMENTS, unicodedata.normalize("NFC", document_id), columns)
+        rows = self._of(DOCUMENTS, document_id, columns)
         return rows[0] if rows else None
 
     def costs(self, document_id: str | None = None) -> tuple[Cost, ...]:
@@ -212,9 +205,6 @@ class Contents:
 
         Args:
             document_id: The document; None for all calls, those of queries among them.
-
-        Raises:
-            StoreError: A file is missing or damaged.
         """
         columns = ("step", "model", "cache_hit", *_INPUT_TOKENS, "output_tokens", "cost_usd")
         if document_id is None:
@@ -239,13 +229,9 @@ class Contents:
         return tuple(sorted(found, key=lambda each: (-each.cost_usd, each.step, each.model)))
 
     def health(self) -> Health:
-        """The state of the version.
-
-        Raises:
-            StoreError: A file is missing or damaged.
-        """
-        listed = self._once("_catalogue", lambda: self._catalogue)
-        causes = self._read(PARSE_FAILURES, ("cause",))["cause"]
+        """The state of the version."""
+        listed = self._catalogue()
+        causes = self._stored.read(PARSE_FAILURES, ("cause",))["cause"]
         counts = self.snapshot.row_counts
         return Health(
             snapshot=self.snapshot.number,
@@ -262,48 +248,13 @@ class Contents:
             cost_usd=sum((each.cost_usd for each in self.costs()), 0.0),
         )
 
-    def _pages(self, document_id: str) -> tuple[PageEntry, ...]:
-        columns = ("page_number", "page_id", "page_name", "kind", "hidden", "role", "length_chars")
-        written = self._of(PAGE_SUMMARIES, document_id, ("page_number", "text"))
-        summaries = {row["page_number"]: row["text"] for row in written}
-        rows = self._of(PAGES, document_id, columns)
-        return tuple(PageEntry(**row, summary=summaries.get(row["page_number"])) for row in rows)
-
     def _of(
         self, table: Table, document_id: str, columns: Sequence[str], where: pc.Expression | None = None
     ) -> list[dict[str, Any]]:
         """Rows of a document, in key order, from the one shard that holds it."""
-        condition = pc.field("document_id") == document_id
-        versions = self.snapshot.tables.get(table.name, {})
-        chosen = condition if where is None else condition & where
-        rows: list[dict[str, Any]] = self._lake.read(
-            table, [shard_of(document_id)], columns, versions, chosen
-        ).to_pylist()
+        document_id = unicodedata.normalize("NFC", document_id)
+        rows: list[dict[str, Any]] = self._stored.read(table, columns, [document_id], where).to_pylist()
         return rows
-
-    def _read(self, table: Table, columns: Sequence[str]) -> pa.Table:
-        return self._lake.read(table, columns=columns, versions=self.snapshot.tables.get(table.name, {}))
-
-    def _once(self, name: str, make: Callable[[], _T]) -> _T:
-        """A cached property, made by one thread while the others wait."""
-        if name in self.__dict__:
-            return make()
-        with self._lock:
-            return make()
-
-    @cached_property
-    def _catalogue(self) -> pa.Table:
-        """All documents by id, with their failures and what is looked for in them."""
-        documents = self._read(DOCUMENTS, _LISTED)
-        causes = self._read(PARSE_FAILURES, ("document_id", "cause"))
-        grouped = causes.group_by("document_id", use_threads=False)
-        failures = grouped.aggregate([("cause", "first"), ([], "count_all")])
-        failures = failures.rename_columns(["document_id", "failure_cause", "failure_count"])
-        joined = documents.join(failures, "document_id").sort_by("document_id")
-        searched = pc.binary_join_element_wise(joined["document_id"], joined["title"], "\n")
-        counts = pc.fill_null(joined["failure_count"], 0)
-        joined = joined.set_column(joined.column_names.index("failure_count"), "failure_count", counts)
-        return joined.append_column("searched", pc.utf8_lower(pc.utf8_normalize(searched, "NFKC")))
 
     def _costs_by_document(self) -> Mapping[str, float]:
         """Costs by document, read anew where the ledger has grown."""
@@ -315,24 +266,18 @@ class Contents:
                 self._ledger = (version, dict(zip(summed["document_id"], summed["cost_usd_sum"], strict=True)))
             return self._ledger[1]
 
-    _ledger: tuple[Mapping[str, int], Mapping[str, float]] | None = None
 
-
-_INPUT_TOKENS = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
-
-
-def _page_columns() -> tuple[str, ...]:
-    return (
-        *("page_id", "page_number", "page_name", "kind", "hidden", "role", "language"),
-        *("width_points", "height_points", "ocr_confidence"),
-    )
-
-
-def _block_columns() -> tuple[str, ...]:
-    return (
-        *("block_id", "block_index", "kind", "text", "section"),
-        *("cell_range", "box", "header_row_count", "rows"),
-    )
+def _read_catalogue(stored: StoredTables) -> pa.Table:
+    """All documents by id, with their failures and what is looked for in them."""
+    documents = stored.read(DOCUMENTS, _LISTED)
+    grouped = stored.read(PARSE_FAILURES, ("document_id", "cause")).group_by("document_id", use_threads=False)
+    failures = grouped.aggregate([("cause", "first"), ([], "count_all")])
+    failures = failures.rename_columns(["document_id", "failure_cause", "failure_count"])
+    joined = documents.join(failures, "document_id").sort_by("document_id")
+    searched = pc.binary_join_element_wise(joined["document_id"], joined["title"], "\n")
+    counts = pc.fill_null(joined["failure_count"], 0)
+    joined = joined.set_column(joined.column_names.index("failure_count"), "failure_count", counts)
+    return joined.append_column("searched", pc.utf8_lower(pc.utf8_normalize(searched, "NFKC")))
 
 
 def _conditions(wanted: DocumentFilter) -> Iterable[pc.Expression]:

@@ -3,8 +3,8 @@
 What stays out: searching the graph (`rag_assets.query.search.graph_local`, `rag_assets.query.ask.graph_global`).
 """
 
-import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +23,12 @@ from rag_assets.contracts.tables import (
     Table,
 )
 from rag_assets.query.contents.cursors import Listed, cut_ranked
-from rag_assets.query.stored import StoredTables
+from rag_assets.query.stored import StoredTables, once
 from rag_assets.text.folding import fold_name
 
 _SHOWN_RELATIONSHIPS = 200
 _SHOWN_PAGES = 200
+_HEADLINE = ("title", "rating")  # of a report
 
 
 @dataclass(frozen=True)
@@ -231,14 +232,16 @@ class CommunityContents:
 class GraphContents:
     """The entity graph of one published version, for people. All is empty where there is none.
 
+    Every method raises `StoreError` where a file is missing or damaged.
+
     Args:
         stored: The stored tables.
     """
 
     def __init__(self, stored: StoredTables) -> None:
         self._stored = stored
-        self._lock = threading.RLock()
-        self._kept: dict[str, Any] = {}
+        self._entities = once(lambda: _read_entities(stored))
+        self._communities = once(lambda: _read_communities(stored))
 
     def entities(
         self, text: str = "", entity_type: str = "", limit: int = 50, cursor: str | None = None
@@ -253,7 +256,6 @@ class GraphContents:
 
         Raises:
             QueryError: The cursor is none.
-            StoreError: A file is missing or damaged.
         """
         table = self._entities()
         chosen = np.ones(table.num_rows, dtype=bool)
@@ -271,11 +273,7 @@ class GraphContents:
         )
 
     def entity(self, entity_id: str) -> EntityContents | None:
-        """An entity; None where there is no such entity.
-
-        Raises:
-            StoreError: A file is missing or damaged.
-        """
+        """An entity; None where there is no such entity."""
         columns = ("entity_id", "name_key", "aliases", "description")
         found = self._rows(ENTITIES, columns, pc.field("entity_id") == entity_id)
         if not found:
@@ -307,32 +305,20 @@ class GraphContents:
 
         Raises:
             QueryError: The cursor is none.
-            StoreError: A file is missing or damaged.
         """
         chosen = [
-            each
-            for each in self._communities().values()
-            if level in {None, each.level} and parent_id in {None, each.parent_id}
+            entry
+            for entry in self._communities().values()
+            if level in {None, entry.level} and parent_id in {None, entry.parent_id}
         ]
-        return cut_ranked(range(len(chosen)), limit, cursor, lambda at: [chosen[each] for each in at])
+        return cut_ranked(range(len(chosen)), limit, cursor, lambda at: [chosen[place] for place in at])
 
     def levels(self) -> dict[int, int]:
-        """Number of communities of each level.
-
-        Raises:
-            StoreError: A file is missing or damaged.
-        """
-        counts: dict[int, int] = {}
-        for each in self._communities().values():
-            counts[each.level] = counts.get(each.level, 0) + 1
-        return dict(sorted(counts.items()))
+        """Number of communities of each level."""
+        return dict(sorted(Counter(entry.level for entry in self._communities().values()).items()))
 
     def community(self, community_id: str, member_limit: int = 100, edge_limit: int = 500) -> CommunityContents | None:
-        """A community with its members of greatest rank and the relationships between them; None where there is none.
-
-        Raises:
-            StoreError: A file is missing or damaged.
-        """
+        """A community with its members of greatest rank and their relationships; None where there is none."""
         communities = self._communities()
         entry = communities.get(community_id)
         if entry is None:
@@ -358,72 +344,31 @@ class GraphContents:
 
         Raises:
             QueryError: The cursor is none.
-            StoreError: A file is missing or damaged.
         """
-        columns = ("community_id", "level", "title", "summary", "rating", "language")
         where = None if level is None else pc.field("level") == level
-        rows = self._rows(COMMUNITY_REPORTS, columns, where)
+        rows = self._rows(COMMUNITY_REPORTS, tuple(ReportEntry.__dataclass_fields__), where)
         rows.sort(key=lambda row: (-row["rating"], row["level"], row["community_id"]))
         return cut_ranked(range(len(rows)), limit, cursor, lambda at: [ReportEntry(**rows[each]) for each in at])
 
     def report(self, community_id: str) -> ReportContents | None:
-        """The report on a community; None where there is none.
-
-        Raises:
-            StoreError: A file is missing or damaged.
-        """
-        columns = (
-            *("community_id", "level", "title", "summary", "rating", "language"),
-            *("rating_explanation", "findings", "text", "method"),
-        )
+        """The report on a community; None where there is none."""
+        rest = ("rating_explanation", "findings", "text", "method")
+        columns = (*ReportEntry.__dataclass_fields__, *rest)
         rows = self._rows(COMMUNITY_REPORTS, columns, pc.field("community_id") == community_id)
         if not rows:
             return None
-        rest = {name: rows[0].pop(name) for name in ("rating_explanation", "findings", "text", "method")}
-        findings = tuple(Finding(**each) for each in rest.pop("findings") or ())
-        return ReportContents(ReportEntry(**rows[0]), findings=findings, **rest)
+        explanation, findings, text, method = (rows[0].pop(name) for name in rest)
+        return ReportContents(
+            ReportEntry(**rows[0]), explanation, tuple(Finding(**row) for row in findings or ()), text, method
+        )
 
     def _rows(self, table: Table, columns: Sequence[str], where: pc.Expression | None = None) -> list[dict[str, Any]]:
-        versions = self._stored.versions.get(table.name, {})
-        rows: list[dict[str, Any]] = self._stored.lake.read(
-            table, columns=columns, versions=versions, where=where
-        ).to_pylist()
-        return rows
-
-    def _entities(self) -> pa.Table:
-        """All entities by falling rank, with their folded names."""
-        with self._lock:
-            if "entities" not in self._kept:
-                columns = [*EntityEntry.__dataclass_fields__, "name_key", "aliases"]
-                table = self._stored.read(ENTITIES, columns)
-                table = table.sort_by([("rank", "descending"), ("entity_id", "ascending")])
-                pairs = zip(table["name_key"].to_pylist(), table["aliases"].to_pylist(), strict=True)
-                names = ["\n".join(["", key, *map(fold_name, aliases), ""]) for key, aliases in pairs]
-                table = table.drop_columns(["name_key", "aliases"])
-                self._kept["entities"] = table.append_column("names", pa.array(names, pa.string()))
-            found: pa.Table = self._kept["entities"]
-            return found
+        return _rows(self._stored, table, columns, where)
 
     def _entries_of(self, ids: Sequence[str]) -> dict[str, EntityEntry]:
         table = self._entities()
         chosen = table.filter(pc.is_in(table["entity_id"], pa.array(ids, pa.string())))
         return {each.entity_id: each for each in _entity_entries(chosen)}
-
-    def _communities(self) -> dict[str, CommunityEntry]:
-        """All communities by level, the largest first."""
-        with self._lock:
-            if "communities" not in self._kept:
-                written = self._rows(COMMUNITY_REPORTS, ("community_id", "title", "rating"))
-                reports = {row["community_id"]: row for row in written}
-                columns = ("community_id", "level", "parent_id", "size", "relationship_count", "is_leaf")
-                rows = self._rows(COMMUNITIES, columns)
-                rows.sort(key=lambda row: (row["level"], -row["size"], row["community_id"]))
-                self._kept["communities"] = {
-                    row["community_id"]: CommunityEntry(**row, **_headline(reports.get(row["community_id"])))
-                    for row in rows
-                }
-            found: dict[str, CommunityEntry] = self._kept["communities"]
-            return found
 
     def _relationships(self, entity_id: str) -> tuple[Related, ...]:
         columns = ("source_id", "target_id", "number", "description", "weight", "mention_count")
@@ -462,8 +407,30 @@ def _entity_entries(rows: pa.Table) -> list[EntityEntry]:
     return [EntityEntry(**row) for row in rows.drop_columns(["names"]).to_pylist()]
 
 
-def _headline(report: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {"title": report["title"] if report else None, "rating": report["rating"] if report else None}
+def _rows(
+    stored: StoredTables, table: Table, columns: Sequence[str], where: pc.Expression | None = None
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = stored.read(table, columns, where=where).to_pylist()
+    return rows
+
+
+def _read_entities(stored: StoredTables) -> pa.Table:
+    """All entities by falling rank, with their folded names."""
+    table = stored.read(ENTITIES, [*EntityEntry.__dataclass_fields__, "name_key", "aliases"])
+    table = table.sort_by([("rank", "descending"), ("entity_id", "ascending")])
+    pairs = zip(table["name_key"].to_pylist(), table["aliases"].to_pylist(), strict=True)
+    names = ["\n".join(["", key, *map(fold_name, aliases), ""]) for key, aliases in pairs]
+    return table.drop_columns(["name_key", "aliases"]).append_column("names", pa.array(names, pa.string()))
+
+
+def _read_communities(stored: StoredTables) -> dict[str, CommunityEntry]:
+    """All communities by level, the largest first, with title and rating of their reports."""
+    reports = {row.pop("community_id"): row for row in _rows(stored, COMMUNITY_REPORTS, ("community_id", *_HEADLINE))}
+    columns = [name for name in CommunityEntry.__dataclass_fields__ if name not in _HEADLINE]
+    rows = _rows(stored, COMMUNITIES, columns)
+    rows.sort(key=lambda row: (row["level"], -row["size"], row["community_id"]))
+    none = dict.fromkeys(_HEADLINE)
+    return {row["community_id"]: CommunityEntry(**row, **reports.get(row["community_id"], none)) for row in rows}
 
 
 def _name_classes(names: pa.ChunkedArray, folded: str) -> np.ndarray[Any, np.dtype[np.int8]]:

@@ -8,13 +8,14 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
+from operator import eq
 from typing import Any
+
+from rag_assets.text.cells import column_number, format_range
 
 _RANGE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})(?::\$?([A-Za-z]{1,3})\$?([0-9]{1,7}))?")
 CELL_LIMIT = 100_000  # cells of one answer, at most
-_WORDS = (
-    4  # characters from which equal neighbours in the body of a table are one value and not several marks or numbers
-)
+_WORDS = 4  # characters from which equal neighbours in the body of a table are one value, not several marks or numbers
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,7 @@ class CellArea:
         return rows and self.left <= other.right and other.left <= self.right
 
     def __str__(self) -> str:
-        first, last = f"{_letters(self.left)}{self.top}", f"{_letters(self.right)}{self.bottom}"
-        return first if first == last else f"{first}:{last}"
+        return format_range(self.top, self.left, self.bottom, self.right)
 
 
 def parse_area(text: str | None) -> CellArea | None:
@@ -41,7 +41,7 @@ def parse_area(text: str | None) -> CellArea | None:
     found = _RANGE.fullmatch((text or "").strip())
     if found is None:
         return None
-    left, right = _number(found[1]), _number(found[3] or found[1])
+    left, right = (column_number(letters.upper()) for letters in (found[1], found[3] or found[1]))
     top, bottom = int(found[2]), int(found[4] or found[2])
     return CellArea(min(top, bottom), min(left, right), max(top, bottom), max(left, right))
 
@@ -288,7 +288,8 @@ def spanning_cells(
         For each row, its cells from left to right.
     """
     areas = [parse_area(each) for each in cell_ranges]
-    alike = [0, *(_shared_columns(above, below) for above, below in pairwise(rows))]
+    # leading columns in which a row agrees with the one above
+    alike = [0, *(sum(takewhile(bool, map(eq, above, below))) for above, below in pairwise(rows))]
     taken: set[tuple[int, int]] = set()
     shown: list[tuple[Cell, ...]] = []
     for top, texts in enumerate(rows):
@@ -303,11 +304,6 @@ def spanning_cells(
             found.append(Cell(text, left, width, height, _covered(areas, rows, top, left, width, height)))
         shown.append(tuple(found))
     return shown
-
-
-def _shared_columns(above: Sequence[str], below: Sequence[str]) -> int:
-    """Leading columns in which two rows agree."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(above, below, strict=False)))
 
 
 def _width(texts: Sequence[str], top: int, left: int, taken: Container[tuple[int, int]], *, header: bool) -> int:
@@ -356,18 +352,3 @@ def _covered(
     if first is None or last is None or first.right - first.left + 1 != len(rows[top]):
         return None
     return str(CellArea(first.top, first.left + left, last.bottom, first.left + left + width - 1))
-
-
-def _number(letters: str) -> int:
-    number = 0
-    for letter in letters.upper():
-        number = number * 26 + ord(letter) - 64
-    return number
-
-
-def _letters(number: int) -> str:
-    letters = ""
-    while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(65 + rest) + letters
-    return letters
