@@ -67,9 +67,7 @@ def queries() -> Iterator[Request]:
         yield reader.passages_request(question, (), (), "", 100, language)
         yield reader.questions_request(question, (), (), (), 100, language)
         yield text_map_reduce._map_request(asked, (), 100)
-        yield reader.sentences_request(
-            text_map_reduce.REDUCE_STEP, language, "", 100, {"answered": {"type": "boolean"}}
-        )
+        yield reader.sentences_request(text_map_reduce.REDUCE_STEP, language, {**asked.fenced(), "findings": ""}, 100)
         yield graph_global._map_request(asked, (), 100)
         yield sub_queries._choice_request(question, (selection,), 8192)
         yield sub_queries._plan_request(question, (selection,), 8192)

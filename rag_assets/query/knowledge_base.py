@@ -5,8 +5,10 @@ What stays out: how passages are found, which is one module a mode, and which ve
 
 import copy
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +35,7 @@ from rag_assets.query.ask.report_levels import LevelChoice, ReportTree
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.query.filters import NO_FILTERS, Filters, check_known
 from rag_assets.query.results import Citation, Hit, SearchResult, TraceRecorder
-from rag_assets.query.search.auto import Available, choose_mode
+from rag_assets.query.search.auto import choose_mode
 from rag_assets.query.search.grouping import Granularity, grouped
 from rag_assets.query.search.hyde import HydeOptions
 from rag_assets.query.search.index import Candidate, Index
@@ -42,7 +44,7 @@ from rag_assets.query.search.modes import NEEDS_NO_VECTOR, Modes, SearchParamete
 from rag_assets.query.search.passage_graph import PassageGraphs
 from rag_assets.query.search.passages import CANDIDATES
 from rag_assets.query.search.ranking_weights import Ranking
-from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest, clean_text
+from rag_assets.query.search.request import Indexes, RetrievalRequest, clean_text
 from rag_assets.query.search.reranking import Reranking
 from rag_assets.query.search.rewriting import RewriteSearch
 from rag_assets.query.search.rewriting_rules import with_history
@@ -183,8 +185,8 @@ class KnowledgeBase:
     @property
     def row_counts(self) -> dict[str, int]:
         """Rows by serving table, of those that the version has."""
-        found = self._indexes
-        tables = (found.chunks, found.summaries, found.questions, found.entities, found.reports)
+        indexes = self._indexes
+        tables = (indexes.chunks, indexes.summaries, indexes.questions, indexes.entities, indexes.reports)
         return {table.name: table.row_count for table in tables if table is not None}
 
     def variant(self, options: QueryOptions, rewriter: Rewriter | None = None) -> "KnowledgeBase":
@@ -256,27 +258,17 @@ class KnowledgeBase:
         summaries: str = "page",
         levels: LevelChoice | None = None,
     ) -> Iterator[tuple[str, SearchResult]]:
-        """Answer many queries; they are embedded in batches.
-
-        Args:
-            queries: Id and text of each.
-            mode: As for `search`, like the other arguments.
-            k: Results wanted for each.
-            filters: What passages must satisfy.
-            granularity: What a result is.
-            summaries: Which summaries choose in `two_step`.
-            levels: Which community reports are searched in `graph_global`.
+        """Search for many queries, of which ids and texts are given, as `search` does; they are embedded in batches.
 
         Yields:
             Id and result of each query, in the order given.
 
         Raises:
-            QueryError: As for `search`; the message names the query.
-            ModelError: The embedder, the reranker or the language model failed.
-            StoreError: A published file is gone.
+            QueryError: As for `search`, like the other errors; the message names the query.
         """
         parameters = self._parameters(mode, k, filters, granularity, summaries, levels)
-        for batch in _batches(queries, _QUERY_BATCH):
+        remaining = iter(queries)
+        while batch := list(islice(remaining, _QUERY_BATCH)):
             for query_id, text in batch:
                 try:
                     self._check(text, parameters)
@@ -341,9 +333,9 @@ class KnowledgeBase:
         """
         mode = mode or self._options.defaults.ask_mode
         parameters = self._parameters(mode, k, filters, Granularity.CHUNK, summaries, levels, history)
-        events = self._events(question, parameters, Cancellation(), live=False)
-        answers = [each.answer for each in events if isinstance(each, Answered)]
-        return answers[-1]
+        *_, last = self._events(question, parameters, Cancellation(), live=False)
+        assert isinstance(last, Answered)
+        return last.answer
 
     def ask_stream(
         self,
@@ -357,17 +349,9 @@ class KnowledgeBase:
         levels: LevelChoice | None = None,
         cancellation: Cancellation | None = None,
     ) -> Generator[AnswerEvent, None, None]:
-        """Answer a question, telling what is done as it is done. Closing the stream ends the writing.
+        """Answer a question as `ask` does, telling what is done as it is done. Closing the stream ends the writing.
 
-        Args:
-            question: As for `ask`, like the other arguments.
-            mode: How passages are found.
-            k: Passages that the answer may rest on.
-            filters: What passages must satisfy.
-            history: The conversation before the question.
-            summaries: Which summaries choose in `two_step`.
-            levels: Which community reports are read in `graph_global`.
-            cancellation: Gives the question up from another thread, also between two events; None where nobody does.
+        A cancellation gives the question up from another thread, also between two events.
 
         Yields:
             `EvidenceFound` once, `TextPiece` as text comes, in one piece where the provider gives it so, and last
@@ -404,9 +388,8 @@ class KnowledgeBase:
             _, found = self._found(text, part_vector, searched, modes, trace)
             return self._hits(found[: parameters.k], trace), self._similarity(part_vector)
 
-        similarity = self._similarity(vector)
         asking = Asking(
-            *(self._indexes, self._hits, self._stored, modes.model, reader, reports, find, similarity),
+            *(self._indexes, self._hits, self._stored, modes.model, reader, reports, find, self._similarity(vector)),
             self._meaning if self._embedder.name.startswith(COMPARES_LANGUAGES) else None,
         )
         yield from asking.events(retrieval, trace, live=live)
@@ -417,9 +400,8 @@ class KnowledgeBase:
         """What is asked of a search, where `auto` is to choose."""
         if parameters.mode != AUTO_MODE:
             return parameters
-        model = self._modes.model
-        available = Available(self._indexes, answers, model is not None and model.generative)
-        return choose_mode(clean_text(query), parameters, available, trace)
+        lacks_writer = answers and self.writer is None
+        return choose_mode(clean_text(query), parameters, self._indexes, trace, lacks_writer=lacks_writer)
 
     def _embedded(self, query: str, mode: str, trace: TraceRecorder) -> NDArray[np.float32] | None:
         if mode in NEEDS_NO_VECTOR:
@@ -505,27 +487,17 @@ class KnowledgeBase:
         if filters.facet and self._knowledge is not None:
             filters = replace(filters, facet_documents=self._knowledge.documents(filters))
         request = RetrievalRequest(query, vector, depth, filters, _SUMMARIES[parameters.summaries], show_all)
-        search = modes.search(parameters)
-        find = self._finder(query, search, trace)
-        found = find(request)
-        best = grouped(found, granularity)
-        # Where a few documents take all the places, look deeper until there are enough others or no more passages.
-        while len(best) < k and len(found) >= request.depth and request.depth < min(self._row_count, _MAX_DEPTH):
+        search, chunks = modes.search(parameters), self._indexes.chunks
+        reranking = Reranking(self._reranker, candidates, clean_text(query), chunks) if self._reranker else None
+        while True:
+            passages = search(request, self._indexes, trace)
+            passages = reranking.order(passages, trace) if reranking else passages
+            best = grouped(passages, granularity)
+            # Where a few documents take all the places, look deeper until there are enough others or no more passages.
+            if len(best) >= k or len(passages) < request.depth or request.depth >= min(chunks.row_count, _MAX_DEPTH):
+                break
             request = replace(request, depth=min(request.depth * 4, _MAX_DEPTH))
-            found = find(request)
-            best = grouped(found, granularity)
         return search.rewritten(request, trace) if isinstance(search, RewriteSearch) else request, best
-
-    def _finder(self, query: str, search: Mode, trace: TraceRecorder) -> Callable[[RetrievalRequest], list[Candidate]]:
-        """Finds passages, and orders the first ones anew where there is a reranker."""
-        if self._reranker is None:
-            return lambda request: search(request, self._indexes, trace)
-        reranking = Reranking(self._reranker, self._options.rerank_candidates, clean_text(query), self._indexes.chunks)
-        return lambda request: reranking.order(search(request, self._indexes, trace), trace)
-
-    @property
-    def _row_count(self) -> int:
-        return self._indexes.chunks.row_count
 
     def _hits(self, candidates: Sequence[Candidate], trace: TraceRecorder) -> tuple[Hit, ...]:
         began = time.perf_counter()
@@ -540,17 +512,14 @@ class KnowledgeBase:
         )
 
 
-def _hit(rank: int, candidate: Candidate, row: Mapping[str, object]) -> Hit:
-    page_number, page_name, box = row["page_number"], row["page_name"], row["box"]
-    assert isinstance(page_number, int)
-    assert page_name is None or isinstance(page_name, str)
+def _hit(rank: int, candidate: Candidate, row: Mapping[str, Any]) -> Hit:
     citation = Citation(
         document_id=candidate.document_id,
-        page_number=page_number,
-        page_name=page_name,
-        cell_range=str(row["cell_range"]) if row["cell_range"] is not None else None,
-        box=tuple(float(edge) for edge in box) if isinstance(box, list) else None,
-        format=str(row["format"]),
+        page_number=row["page_number"],
+        page_name=row["page_name"],
+        cell_range=row["cell_range"],
+        box=tuple(row["box"]) if row["box"] is not None else None,
+        format=row["format"],
         chunk_id=candidate.key,
     )
     return Hit(
@@ -558,22 +527,11 @@ def _hit(rank: int, candidate: Candidate, row: Mapping[str, object]) -> Hit:
         score=candidate.score,
         document_id=candidate.document_id,
         page_id=candidate.page_id or "",
-        page_number=page_number,
-        page_name=page_name,
+        page_number=citation.page_number,
+        page_name=citation.page_name,
         chunk_id=candidate.key,
-        text=str(row["text"]),
-        title=str(row["title"]),
+        text=row["text"],
+        title=row["title"],
         citation=citation,
         questions=candidate.questions,
     )
-
-
-def _batches(queries: Iterable[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:
-    batch: list[tuple[str, str]] = []
-    for query in queries:
-        batch.append(query)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

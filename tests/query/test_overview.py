@@ -12,7 +12,7 @@ from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query import Answer, Filters, KnowledgeBase
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.search.whole import is_on_the_whole
+from rag_assets.query.search.auto import is_on_the_whole
 
 MOST_CHARS = 1200
 

@@ -52,6 +52,7 @@ from rag_assets.query.ask.report_levels import reports_to_read
 from rag_assets.query.ask.report_references import cited_sentences, passages_of, statements
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
 from rag_assets.query.results import Hit, TraceRecorder
+from rag_assets.query.search.auto import is_on_the_whole
 from rag_assets.query.search.composite import parts_of
 from rag_assets.query.search.graph_local import HOW_TO_INDEX, walk_from
 from rag_assets.query.search.index import Candidate
@@ -59,7 +60,6 @@ from rag_assets.query.search.modes import SearchParameters
 from rag_assets.query.search.passages import both
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.rewriting_rules import referred, refers_back, with_history
-from rag_assets.query.search.whole import is_on_the_whole
 from rag_assets.query.stored import StoredTables
 from rag_assets.store.vectors.store import sql_in
 from rag_assets.text.language import prompt_language

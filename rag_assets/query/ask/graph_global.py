@@ -9,7 +9,6 @@ Source: D. Edge and others, From local to global: a GraphRAG approach to query-f
 What stays out: which reports are read (`rag_assets.query.ask.report_levels`), and writing them (`rag_assets.graph`).
 """
 
-import json
 import random
 import time
 from collections.abc import Sequence
@@ -21,12 +20,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Tag
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import COMMUNITY_MEMBERS
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import fenced
 from rag_assets.query.ask.reader import Question
 from rag_assets.query.ask.report_levels import LevelChoice, Report, ReportTree, reports_to_read
+from rag_assets.query.prompting import prompted
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.graph_local import HOW_TO_INDEX, ranked_passages
 from rag_assets.query.search.index import Candidate, Index
@@ -38,9 +38,7 @@ from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
 MAP_STEP = "map_reports"
 REDUCE_STEP = "reduce_answers"
-STEPS = (MAP_STEP, REDUCE_STEP)
-
-MOST_HELPFUL = 100
+HELPFULNESS: JsonValue = {"type": "integer", "minimum": 0, "maximum": 100}
 _REPORTS = 10  # reports whose passages are searched
 _LEAST_WEIGHT = 1 / _REPORTS  # of a report, where the best possible one has 1: passages of the last one count too
 _PROMPT_TOKENS = 800  # system text and form of the question
@@ -149,22 +147,10 @@ def global_answer(
 
 
 def _map_request(question: Question, group: Sequence[Report], answer_tokens: int) -> Request:
-    prompt = load_prompt(MAP_STEP, question.language)
     texts = "\n\n".join(report.text for report in group)
-    schema = object_schema(
-        {
-            "answer": {"type": "string"},
-            "helpfulness": {"type": "integer", "minimum": 0, "maximum": MOST_HELPFUL},
-        }
-    )
-    text = prompt.question.substitute(reports=fenced(texts, "reports"), **question.fenced())
-    return Request(
-        prompt.prefix.substitute(),
-        (Message("user", text),),
-        answer_tokens,
-        Tag("answers", MAP_STEP),
-        schema=json.dumps(schema),
-    )
+    values = {"reports": fenced(texts, "reports"), **question.fenced()}
+    properties: dict[str, JsonValue] = {"answer": {"type": "string"}, "helpfulness": HELPFULNESS}
+    return prompted(Tag("answers", MAP_STEP), question.language, answer_tokens, {}, values, properties)
 
 
 def _partial(answer: Completion, group: Sequence[Report]) -> PartialAnswer | None:
@@ -193,24 +179,23 @@ def _fitting(answers: Sequence[PartialAnswer], context_tokens: int) -> list[Part
 def _reduced(
     question: Question, answers: Sequence[PartialAnswer], model: LanguageModel, answer_tokens: int
 ) -> str | None:
-    prompt = load_prompt(REDUCE_STEP, question.language)
     texts = "\n\n".join(f"({answer.helpfulness}) {answer.text}" for answer in answers)
-    text = prompt.question.substitute(answers=fenced(texts, "answers"), **question.fenced())
-    request = Request(prompt.prefix.substitute(), (Message("user", text),), answer_tokens, Tag("answers", REDUCE_STEP))
+    values = {"answers": fenced(texts, "answers"), **question.fenced()}
+    request = prompted(Tag("answers", REDUCE_STEP), question.language, answer_tokens, {}, values)
     usable = {Outcome.COMPLETED, Outcome.TRUNCATED}
     return next((each.text.strip() for each in model.generate([request]) if each.outcome in usable), None)
 
 
+@dataclass
 class GlobalSearch:
     """Mode `graph_global`, for one query; its reports are chosen once, however many passages are wanted.
 
-    Args:
+    Attributes:
         levels: Which reports are searched.
     """
 
-    def __init__(self, levels: LevelChoice) -> None:
-        self._levels = levels
-        self._found: list[Candidate] | None = None
+    levels: LevelChoice
+    _found: list[Candidate] | None = None
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages that the most relevant reports rest on.
@@ -220,7 +205,6 @@ class GlobalSearch:
 
         Raises:
             QueryError: No reports are indexed.
-            StoreError: A file is missing or damaged.
         """
         reports, tree = indexes.reports, indexes.report_tree
         if reports is None or tree is None or indexes.graphs is None or reports.row_count == 0:
@@ -245,7 +229,7 @@ class GlobalSearch:
         self, request: RetrievalRequest, reports: Index, tree: ReportTree, trace: TraceRecorder
     ) -> list[Candidate]:
         """The most relevant reports of those that are searched."""
-        levels = self._levels
+        levels = self.levels
         chosen = {each.community_id for each in reports_to_read(request.embedding, reports, tree, levels, trace)}
         depth, where = CANDIDATES, f"level <= {levels.level}"
         while True:

@@ -10,7 +10,7 @@ each next one chosen for the documents that those before leave out; a few docume
 summaries and answered questions, the whole sentences with most of the words that many of the group share and few others
 first. Each is found again in a passage. What is counted cites some of the documents that it counts.
 
-What stays out: which questions ask for it (`rag_assets.query.search.whole`).
+What stays out: which questions ask for it (`rag_assets.query.search.auto`).
 """
 
 import math

@@ -13,23 +13,30 @@ What stays out: how sources are chosen (`rag_assets.query.ask.evidence`) and che
 import json
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import LanguageModel, Session, Turn
 from rag_assets.models.dispatch import answers
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import fenced
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.checking import text_so_far
 from rag_assets.query.ask.evidence import shown
-from rag_assets.query.search.rewriting_rules import REMEMBERED_TURNS
+from rag_assets.query.prompting import (
+    NOTHING,
+    QUERY_TOKENS,
+    REMEMBERED_TURNS,
+    TURN_TOKENS,
+    conversation,
+    fenced_query,
+    prompted,
+)
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
 PASSAGES_STEP = "answer_from_passages"
 QUESTIONS_STEP = "answer_from_questions"
-ASSET = "answers"
 
 _SENTENCES = 12
 _CITATIONS = 3
@@ -37,10 +44,8 @@ _QUOTE_CHARS = 100
 _SENTENCE_CHARS = 400
 _SLACK = 2  # texts may be this many times longer than asked for
 _PROMPT_TOKENS = 1400  # system text and form of the question
-_QUERY_TOKENS = 500
-_TURN_TOKENS = 200
 _LEAST_TOKENS = 256
-_NOTHING = "-"
+_ANSWERED: Mapping[str, JsonValue] = {"answered": {"type": "boolean"}}
 
 
 @dataclass(frozen=True)
@@ -63,14 +68,14 @@ class Question:
     def tokens(self) -> int:
         """Tokens that it takes in a request, at most."""
         texts = (estimate_tokens(self.question), estimate_tokens(self.searched))
-        turns = len(self.history[-REMEMBERED_TURNS:]) * 2 * _TURN_TOKENS
-        return sum(min(_QUERY_TOKENS, text) for text in texts) + turns
+        turns = len(self.history[-REMEMBERED_TURNS:]) * 2 * TURN_TOKENS
+        return sum(min(QUERY_TOKENS, text) for text in texts) + turns
 
     def fenced(self) -> dict[str, str]:
         """Its parts between tags, by their placeholders in the prompts that read a whole collection."""
         return {
-            "conversation": _conversation(self.history),
-            "searched": fenced(cut_to_tokens(self.searched, _QUERY_TOKENS) or _NOTHING, "searched"),
+            "conversation": fenced(conversation(self.history), "conversation"),
+            "searched": fenced(cut_to_tokens(self.searched, QUERY_TOKENS) or NOTHING, "searched"),
             "query": fenced_query(self.question),
         }
 
@@ -114,14 +119,13 @@ def passages_request(
         max_tokens: Tokens of the answer at most.
         language: Of the prompt.
     """
-    prompt = load_prompt(PASSAGES_STEP, language)
-    asked = prompt.question.substitute(
-        passages=fenced(shown(sources), "passages"),
-        background=fenced(background or _NOTHING, "background"),
-        conversation=_conversation(history),
-        query=fenced_query(question),
-    )
-    return sentences_request(PASSAGES_STEP, language, asked, max_tokens, {"answered": {"type": "boolean"}})
+    values = {
+        "passages": fenced(shown(sources), "passages"),
+        "background": fenced(background or NOTHING, "background"),
+        "conversation": fenced(conversation(history), "conversation"),
+        "query": fenced_query(question),
+    }
+    return sentences_request(PASSAGES_STEP, language, values, max_tokens)
 
 
 def questions_request(
@@ -142,30 +146,32 @@ def questions_request(
         max_tokens: Tokens of the answer at most.
         language: Of the prompt.
     """
-    prompt = load_prompt(QUESTIONS_STEP, language)
     records = "\n".join(json.dumps(_record(source), ensure_ascii=False) for source in sources)
-    asked = prompt.question.substitute(
-        records=fenced(records, "records"),
-        conversation=_conversation(history),
-        queries=fenced("\n".join(queries) or _NOTHING, "queries"),
-        query=fenced_query(question),
-    )
-    return sentences_request(QUESTIONS_STEP, language, asked, max_tokens, {"answered": {"type": "boolean"}})
+    values = {
+        "records": fenced(records, "records"),
+        "conversation": fenced(conversation(history), "conversation"),
+        "queries": fenced("\n".join(queries) or NOTHING, "queries"),
+        "query": fenced_query(question),
+    }
+    return sentences_request(QUESTIONS_STEP, language, values, max_tokens)
 
 
 def sentences_request(
-    step: str, language: str, asked: str, max_tokens: int, properties: dict[str, JsonValue]
+    step: str,
+    language: str,
+    question: Mapping[str, str],
+    max_tokens: int,
+    properties: Mapping[str, JsonValue] = _ANSWERED,
 ) -> Request:
     """A request whose answer is sentences with citations.
 
     Args:
         step: Its prompt.
         language: Of the prompt.
-        asked: The user's turn.
+        question: Values of the user's turn.
         max_tokens: Tokens of the answer at most.
         properties: JSON schemas of what the answer says before its sentences.
     """
-    prefix = load_prompt(step, language).prefix
     citation = object_schema(
         {
             "number": {"type": "integer", "minimum": 1},
@@ -178,19 +184,14 @@ def sentences_request(
             "text": {"type": "string", "minLength": 1, "maxLength": _SENTENCE_CHARS},
         }
     )
-    schema = object_schema({**properties, "sentences": {"type": "array", "maxItems": _SENTENCES, "items": sentence}})
-    return Request(
-        prefix.substitute(most_sentences=str(_SENTENCES), quote_chars=str(_QUOTE_CHARS)),
-        (Message("user", asked),),
+    return prompted(
+        Tag("answers", step),
+        language,
         max_tokens,
-        Tag(ASSET, step),
-        schema=json.dumps(schema),
+        {"most_sentences": str(_SENTENCES), "quote_chars": str(_QUOTE_CHARS)},
+        question,
+        {**properties, "sentences": {"type": "array", "maxItems": _SENTENCES, "items": sentence}},
     )
-
-
-def fenced_query(question: str) -> str:
-    """The question between tags, the beginning of a very long one."""
-    return fenced(cut_to_tokens(question, _QUERY_TOKENS), "query")
 
 
 def stream_answer(
@@ -269,14 +270,6 @@ def _unfinished(text: str) -> JsonValue:
     with suppress(ValueError):
         value = from_json(text[text.find("{") :] if "{" in text else "", allow_partial="trailing-strings")
     return value
-
-
-def _conversation(history: Sequence[Turn]) -> str:
-    told = [
-        f"Q: {cut_to_tokens(turn.question, _TURN_TOKENS)}\nA: {cut_to_tokens(turn.answer, _TURN_TOKENS)}"
-        for turn in history[-REMEMBERED_TURNS:]
-    ]
-    return fenced("\n\n".join(told) or _NOTHING, "conversation")
 
 
 def _record(source: Source) -> JsonValue:

@@ -7,7 +7,6 @@ reports to the question, not by a model.
 What stays out: what is done with the reports (`rag_assets.query.ask.graph_global`).
 """
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.tables import COMMUNITIES, COMMUNITY_REPORTS
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.index import Index
-from rag_assets.query.stored import StoredTables
+from rag_assets.query.stored import StoredTables, once
 
 
 @dataclass(frozen=True)
@@ -63,30 +62,19 @@ class Report(Reported):
 
 
 class ReportTree:
-    """The communities with reports of one published version, read when they are first asked for.
+    """The communities with reports of one published version.
 
     Args:
         stored: The stored tables.
+
+    Attributes:
+        get: Gives the communities, by level and id, which are read when they are first asked for. May be asked by
+            several threads.
     """
 
     def __init__(self, stored: StoredTables) -> None:
         self._stored = stored
-        self._lock = threading.Lock()
-        self._read: list[Reported] | None = None
-
-    def get(self) -> list[Reported]:
-        """The communities, by level and id. May be asked by several threads.
-
-        Raises:
-            StoreError: A file is missing or damaged.
-        """
-        with self._lock:
-            if self._read is None:
-                rows = self._stored.read(COMMUNITIES, ["community_id", "level", "parent_id"]).to_pylist()
-                written = set(self._stored.read(COMMUNITY_REPORTS, ["community_id"])["community_id"].to_pylist())
-                found = [Reported(**row) for row in rows if row["community_id"] in written]
-                self._read = sorted(found, key=lambda each: (each.level, each.community_id))
-            return self._read
+        self.get = once(lambda: _reported(stored))
 
     def reports(self, chosen: Sequence[Reported]) -> list[Report]:
         """Some communities with the texts of their reports.
@@ -97,6 +85,13 @@ class ReportTree:
         written = self._stored.read(COMMUNITY_REPORTS, ["community_id", "text"]).to_pylist()
         texts = {row["community_id"]: row["text"] for row in written}
         return [Report(each.community_id, each.level, each.parent_id, texts[each.community_id]) for each in chosen]
+
+
+def _reported(stored: StoredTables) -> list[Reported]:
+    rows = stored.read(COMMUNITIES, ["community_id", "level", "parent_id"]).to_pylist()
+    written = set(stored.read(COMMUNITY_REPORTS, ["community_id"])["community_id"].to_pylist())
+    reported = [Reported(**row) for row in rows if row["community_id"] in written]
+    return sorted(reported, key=lambda community: (community.level, community.community_id))
 
 
 def choose_reports(

@@ -19,11 +19,11 @@ from typing import TypeVar
 
 from rag_assets.contracts.generation import Completion, JsonValue, Request
 from rag_assets.contracts.ports import LanguageModel
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import fenced
 from rag_assets.query.ask.answers import Source
 from rag_assets.query.ask.checking import Draft, drafts_of
 from rag_assets.query.ask.evidence import shown
-from rag_assets.query.ask.graph_global import MOST_HELPFUL
+from rag_assets.query.ask.graph_global import HELPFULNESS
 from rag_assets.query.ask.reader import Question, ReaderOptions, sentences_request, value_of
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.index import Candidate
@@ -119,10 +119,8 @@ def reduce_request(
     room = options.room_tokens(model, question)
     taken = _packed(drafts, room, lambda draft: json.dumps(_finding(draft), ensure_ascii=False))[0]
     lines = "\n".join(json.dumps(_finding(draft), ensure_ascii=False) for draft in taken)
-    prompt = load_prompt(REDUCE_STEP, question.language)
-    text = prompt.question.substitute(findings=fenced(lines, "findings"), **question.fenced())
-    max_tokens = options.written_tokens(model)
-    request = sentences_request(REDUCE_STEP, question.language, text, max_tokens, {"answered": {"type": "boolean"}})
+    values = {"findings": fenced(lines, "findings"), **question.fenced()}
+    request = sentences_request(REDUCE_STEP, question.language, values, options.written_tokens(model))
     return request, len(drafts) - len(taken)
 
 
@@ -141,10 +139,8 @@ def _packed(items: Sequence[Item], tokens: int, text: Callable[[Item], str]) -> 
 
 
 def _map_request(question: Question, group: Sequence[Source], max_tokens: int) -> Request:
-    prompt = load_prompt(MAP_STEP, question.language)
-    text = prompt.question.substitute(passages=fenced(shown(group), "passages"), **question.fenced())
-    helpfulness: JsonValue = {"type": "integer", "minimum": 0, "maximum": MOST_HELPFUL}
-    return sentences_request(MAP_STEP, question.language, text, max_tokens, {"helpfulness": helpfulness})
+    values = {"passages": fenced(shown(group), "passages"), **question.fenced()}
+    return sentences_request(MAP_STEP, question.language, values, max_tokens, {"helpfulness": HELPFULNESS})
 
 
 def _partial(answer: Completion | None) -> tuple[int, list[Draft], str | None]:

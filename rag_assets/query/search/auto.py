@@ -1,15 +1,18 @@
 """Mode `auto`: how a question is searched.
 
-Questions about documents as a whole (`rag_assets.query.search.whole`) are searched by `graph_global` where there are
-community reports, all others by `weighted`. A question that refers back to a conversation is judged together with the
-questions that it refers to, and rewritten before it is searched.
+Questions about documents as a whole are searched by `graph_global` where there are community reports, all others by
+`weighted`. A question that refers back to a conversation is judged together with the questions that it refers to, and
+rewritten before it is searched.
 
-What stays out: the modes, and resolving conversations (`rag_assets.query.search.rewriting_rules`).
+A question is about documents as a whole (all of them, a folder, or those that it names together) where it asks for
+themes, an overview or what there is, of several documents at once: 「この資料群の主なテーマは」, "What is in the folder
+specs?". A question about one document, or what stands in one, is none of them.
 """
 
+import re
 import time
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rag_assets.contracts.modes import GRAPH_GLOBAL_MODE, REWRITE_MODE, WEIGHTED_MODE
 from rag_assets.query.results import TraceRecorder
@@ -17,36 +20,85 @@ from rag_assets.query.search.graph_local import HOW_TO_INDEX
 from rag_assets.query.search.modes import SearchParameters
 from rag_assets.query.search.request import Indexes
 from rag_assets.query.search.rewriting_rules import refers_back, with_history
-from rag_assets.query.search.whole import is_on_the_whole
 
 _READ_CHARS = 1000  # of a longer text the beginning is judged
 
+_DOCUMENTS = (
+    "資料|文書|書類|ドキュメント|設計書|仕様書|ファイル|規程|規則|報告書|議事録|マニュアル|手順書|リリースノート"
+)
+_HOLDERS = "フォルダー?|ディレクトリ|コレクション|ナレッジベース|知識ベース"
+_WHAT_JA = "(?:どんな|どのような|どういう|どういった)"
+_SURVEYED_JA = (
+    "テーマ|話題|トピック|題材|主題|論点|傾向|特徴|要約|まとめて|ざっくり|概要|概観|全体像|何につい|内訳|大きく分けて"
+    f"|何が(?:書|あ[りる]|入|含|記)|(?:何|{_WHAT_JA}もの)が?(?:あり|入って|含まれ)|何を(?:扱|まとめ)"
+    f"|{_WHAT_JA}(?:{_DOCUMENTS}|内容|種類|話題|情報)|種類|中心"
+)
+_MANY_DOCUMENTS_JA = (
+    f"(?:{_DOCUMENTS})(?:群|一式|類|全体|全般|まわり|周り|の(?:集まり|まとまり|山))"
+    f"|(?:これらの?|ここ(?:の|に(?:ある|入って(?:い)?る|登録され(?:てい|た)る?))|(?:登録|格納|収録)され(?:てい|た)る?)(?:[^、。]{{0,10}})(?:{_DOCUMENTS})"
+    r"|\d+(?:本|件|冊|通|つ|ファイル)を?(?:通し|まとめ|読み?通)"
+    f"|{_HOLDERS}"
+)
+_KINDS_JA = (
+    f"{_WHAT_JA}(?:文書|資料|書類|ファイル|ドキュメント)(?:[がは](?:あり|ある|入|含|登録|格納)|の(?:まとまり|種類))"
+    f"|(?:{_DOCUMENTS})[^、。]{{0,12}}題材"
+    f"|(?:資料|文書|ファイル|ドキュメント)には(?:何|{_WHAT_JA}(?:内容の?)?もの)が(?:あり|入|含)"
+    f"|(?:{_DOCUMENTS})は[^、。]{{0,6}}何(?:件|本|種類)"
+)
+_NOUN_EN = (
+    r"(?:documents?|docs|files|papers|reports|specs|specifications|materials|transcripts|notes|sheets|workbooks|records"
+    r"|collection|corpus|folder|directory|knowledge\s?base|data\s?set|archive|library|calls|pdfs|slides|manuals)"
+)
+_THE_EN = r"(?:(?:all|everything|the|these|those|this|our|your|my|in|of)\s+){0,4}"
+_NAMED_EN = r"(?:[\w\"'./-]+\s+){0,4}?"
+_SURVEYED_EN = (
+    rf"\bwhat(?:'s|\s+is|\s+are)\s+(?:{_THE_EN}){_NAMED_EN}{_NOUN_EN}\b.{{0,30}}?\b(?:about|for)\b"
+    rf"|\b(?:summar(?:y|ies|i[sz]e)|overview|outline|survey)\b(?:\s+(?:of|for|on))?\s+{_THE_EN}{_NAMED_EN}{_NOUN_EN}\b"
+    r"|\bwhat\s+(?:kinds?|types?|sorts?)\s+of\s+(?:documents|files|materials|records|content)\b"
+    r"|\bwhat\s+(?:documents|files|materials)\s+(?:are|do|does|is|have|exist)\b(?!.*\b(?:describe|define|state|explain|need|require)"
+    r"|.*\bmust\b)"
+    r"|\bwhat(?:'s|\s+is|\s+are)\s+(?:there\s+)?(?:stored\s+|contained\s+)?(?:in|inside)\s+"
+    r"(?:the\s+|this\s+|these\s+|our\s+)?(?:[\w\"'./-]+\s+)?(?:folder|directory|collection|corpus|archive|library|knowledge\s?base)\b"
+    r"|\bwhat\s+(?:topics|subjects|themes|areas)\s+(?:do|does|are|is)\b.{0,40}\b(?:cover|covered|discussed?|deal|treat)"
+    rf"|\bwhat\s+(?:do|does)\s+{_THE_EN}{_NAMED_EN}{_NOUN_EN}\s+(?:cover|contain|hold|have|deal\s+with|discuss|talk\s+about)\b"
+)
+_ABOUT_THE_WHOLE = re.compile(f"{_KINDS_JA}|{_SURVEYED_EN}", re.IGNORECASE)
+_MANY_DOCUMENTS = re.compile(_MANY_DOCUMENTS_JA)
+_SURVEYED = re.compile(_SURVEYED_JA)
 
-@dataclass(frozen=True)
-class Available:
-    """What there is to choose from.
-
-    Attributes:
-        indexes: The serving tables.
-        answers: Whether an answer is wanted, not passages.
-        writes: Whether a language model writes it.
-    """
-
-    indexes: Indexes
-    answers: bool = False
-    writes: bool = False
+_ALL_DOCUMENTS = re.compile(
+    # a word of its own, not the beginning of one such as 全体会議
+    r"(?:全体|全般)(?:的|(?![一-龠々ァ-ヶー])|(?=テーマ|トピック|論点|傾向|特徴|要約|概要|概観|一覧))|全文書|全資料|(?:全て|すべて|全部|あらゆる|各)の?(?:文書|資料|仕様|設計書|ファイル|ドキュメント|規程|報告書)"
+    r"|(?:文書|資料|設計書|仕様書|ドキュメント)群"
+    r"|\b(?:all|every|entire|whole|across|throughout)\s(?:of\s)?(?:the\s|these\s|our\s|your\s)?"
+    r"(?:documents?|files?|collection|corpus|data\s?set|knowledge\sbase|spec(?:ification)?s?|materials?|texts?|records?|reports?)\b"
+    r"|\b(?:overall|as\sa\swhole|in\sgeneral|in\stotal)\b",
+    re.IGNORECASE,
+)
+_SURVEY = re.compile(
+    r"テーマ|話題|トピック|論点|傾向|特徴|共通|要約|まとめ|概要|概観|一覧|列挙|何が書|どんな内容|どのような内容"
+    r"|\b(?:themes?|topics?|trends?|patterns?|features?|summar(?:y|ies|i[sz]e)|overview|outline|list|takeaways?|in\scommon"
+    r"|what\s(?:is|are).{0,40}\babout)\b",
+    re.IGNORECASE,
+)
+_MAIN_THEMES = re.compile(
+    r"(?:主な|主要な|おもな|全体的な|中心的な|繰り返し現れる)(?:テーマ|話題|トピック|論点|傾向|主題|題材)"
+    r"|\b(?:main|major|key|overall|common|central|recurring|top)\s(?:themes?|topics?|trends?|patterns?)\b",
+    re.IGNORECASE,
+)
 
 
 def choose_mode(
-    query: str, parameters: SearchParameters, available: Available, trace: TraceRecorder
+    query: str, parameters: SearchParameters, indexes: Indexes, trace: TraceRecorder, *, lacks_writer: bool
 ) -> SearchParameters:
     """What is asked of a search, with the mode that `auto` chooses.
 
     Args:
         query: As asked.
         parameters: What is asked of the search, its conversation included.
-        available: What there is to choose from.
+        indexes: The serving tables that there are.
         trace: Told the rule, the mode, and which modes would have come first but are not there.
+        lacks_writer: Whether an answer is wanted, not passages, and no language model writes it.
 
     Raises:
         StoreError: A file of the entity graph is missing or damaged.
@@ -54,21 +106,27 @@ def choose_mode(
     began = time.perf_counter()
     follows = bool(parameters.history) and refers_back(query)
     resolved = with_history(query, parameters.history) if follows else query
-    whole = is_on_the_whole(unicodedata.normalize("NFKC", resolved[:_READ_CHARS]))
-    lacking = _lacking_for_the_whole(available) if whole else None
-    left_out = [f"the whole: {GRAPH_GLOBAL_MODE} is left out: {lacking}"] if lacking else []
-    rule, mode = ("the whole", GRAPH_GLOBAL_MODE) if whole and not lacking else ("any other", WEIGHTED_MODE)
+    rule, mode, left_out = "any other", WEIGHTED_MODE, []
+    if is_on_the_whole(unicodedata.normalize("NFKC", resolved[:_READ_CHARS])):
+        reports = indexes.reports
+        lacking = None
+        if not (reports and reports.row_count and indexes.report_tree and indexes.graphs):
+            lacking = f"there are no community reports: {HOW_TO_INDEX}"
+        elif lacks_writer:
+            lacking = "answers from community reports need a language model"
+        if lacking is None:
+            rule, mode = "the whole", GRAPH_GLOBAL_MODE
+        else:
+            left_out = [f"the whole: {GRAPH_GLOBAL_MODE} is left out: {lacking}"]
     mode = f"{REWRITE_MODE}+{mode}" if follows else mode
     trace.add("choose", began, 1, texts=(f"rule: {'follow-up, ' * follows}{rule}", f"mode: {mode}", *left_out))
     return replace(parameters, mode=mode)
 
 
-def _lacking_for_the_whole(available: Available) -> str | None:
-    """What questions about the whole would need and is not there."""
-    indexes = available.indexes
-    reports = indexes.reports
-    if not (reports and reports.row_count and indexes.report_tree and indexes.graphs):
-        return f"there are no community reports: {HOW_TO_INDEX}"
-    if available.answers and not available.writes:
-        return "answers from community reports need a language model"
-    return None
+def is_on_the_whole(question: str) -> bool:
+    """Whether a question is about documents as a whole."""
+    text = unicodedata.normalize("NFKC", question[:_READ_CHARS])
+    if _MAIN_THEMES.search(text) or _ABOUT_THE_WHOLE.search(text):
+        return True
+    everything = _ALL_DOCUMENTS.search(text) and _SURVEY.search(text)
+    return bool(everything or (_MANY_DOCUMENTS.search(text) and _SURVEYED.search(text)))

@@ -7,13 +7,11 @@ Source: summaries: the article on several vectors for office documents; it does 
 step takes: 4, as many as it judges. Questions and augmentation: L. Mombaerts et al., "Meta Knowledge for Retrieval
 Augmented Large Language Models", KDD workshop 2024; it does not say how the results of several queries are put
 together: by the best similarity to any.
-
-What stays out: the sub-queries themselves (`rag_assets.query.search.sub_queries`).
 """
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TypeAlias
@@ -26,7 +24,7 @@ from rag_assets.contracts.errors import QueryError
 from rag_assets.query.filters import Filters
 from rag_assets.query.results import FoundQuestion, TraceRecorder
 from rag_assets.query.search.fusion import ranked
-from rag_assets.query.search.index import Candidate, at_once, scored
+from rag_assets.query.search.index import Candidate, at_once, best_first, scored
 from rag_assets.query.search.meta_knowledge import QUESTIONS, SHOWN_QUESTIONS, passages_of, within
 from rag_assets.query.search.passages import both
 from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest
@@ -39,11 +37,7 @@ Plan: TypeAlias = Callable[[str, NDArray[np.float32], Filters, TraceRecorder], S
 
 
 def search_summaries(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-    """Pages or files by falling cosine of their summaries, each by its first passage.
-
-    Raises:
-        QueryError: There are no summaries.
-    """
+    """Pages or files by falling cosine of their summaries, each by its first passage."""
     places = _nearest_summaries(request, indexes, request.depth, trace)
     column = _place_column(request)
     chunks = indexes.chunks
@@ -55,11 +49,7 @@ def search_summaries(request: RetrievalRequest, indexes: Indexes, trace: TraceRe
 
 
 def search_summary_then_text(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-    """Passages of the pages or files whose summaries are nearest, by falling cosine.
-
-    Raises:
-        QueryError: There are no summaries.
-    """
+    """Passages of the pages or files whose summaries are nearest, by falling cosine."""
     places = _nearest_summaries(request, indexes, _FIRST_STEP, trace)
     chunks = indexes.chunks
     where = both(sql_in(_place_column(request), places), request.filters.to_sql(chunks.columns))
@@ -67,11 +57,7 @@ def search_summary_then_text(request: RetrievalRequest, indexes: Indexes, trace:
 
 
 def search_questions(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-    """Passages by falling cosine of the nearest question that they answer, with the questions found.
-
-    Raises:
-        QueryError: There are no questions.
-    """
+    """Passages by falling cosine of the nearest question that they answer, with the questions found."""
     questions, chunks = indexes.questions, indexes.chunks
     if questions is None or questions.row_count == 0:
         raise QueryError("mode questions needs questions, and none are indexed")
@@ -86,31 +72,24 @@ def search_questions(request: RetrievalRequest, indexes: Indexes, trace: TraceRe
     ]
 
 
+@dataclass
 class AugmentedSearch:
     """The search for one query; it is widened once, however deep it has to look.
 
-    Args:
+    Attributes:
         plan: Makes the sub-queries, of which the query is the first.
         retriever: Makes the mode that searches, one for each of them.
     """
 
-    def __init__(self, plan: Plan, retriever: Callable[[], Mode]) -> None:
-        self._plan = plan
-        self._retriever = retriever
-        self._searches: list[tuple[SubQuery, Mode]] | None = None
+    plan: Plan
+    retriever: Callable[[], Mode]
+    _searches: list[tuple[SubQuery, Mode]] | None = None
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-        """Passages by their best score for any sub-query, each with all questions by which it was found.
-
-        Raises:
-            QueryError: The retriever lacks what it needs.
-            ModelError: The embedder failed, or the retriever's model.
-            BudgetError: A call may cost more than the budget allows.
-            StoreError: A published file is gone.
-        """
+        """Passages by their best score for any sub-query, each with all questions by which it was found."""
         if self._searches is None:
-            planned = self._plan(request.text, request.embedding, request.filters, trace)
-            self._searches = [(each, self._retriever()) for each in planned]
+            planned = self.plan(request.text, request.embedding, request.filters, trace)
+            self._searches = [(each, self.retriever()) for each in planned]
 
         def search(sub_query: SubQuery, retriever: Mode, own: TraceRecorder) -> list[Candidate]:
             began = time.perf_counter()
@@ -129,7 +108,7 @@ class AugmentedSearch:
             best[each.key] = replace(
                 before, score=max(before.score, each.score), questions=_joined(before.questions, each.questions)
             )
-        merged = sorted(best.values(), key=lambda each: (-each.score, each.key))
+        merged = best_first(best.values())
         own = [{each.key: each.score for each in found} for found in lists]
         trace.add("fuse", began, len(merged), scores=scored(merged, own))
         return merged

@@ -8,28 +8,28 @@ Source: reciprocal rank fusion with k = 60 of G. Cormack, C. Clarke and S. Bütt
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.fusion import reciprocal_rank
 from rag_assets.query.search.grouping import grouped, target
-from rag_assets.query.search.index import Candidate, at_once, scored
+from rag_assets.query.search.index import Candidate, at_once, best_first, scored
 from rag_assets.query.search.passages import CANDIDATES
 from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest
 
 
+@dataclass(frozen=True)
 class FusedSearch:
     """The search for one query.
 
-    Args:
+    Attributes:
         parts: The modes that are fused, by name.
         granularity: What a result is.
     """
 
-    def __init__(self, parts: Mapping[str, Mode], granularity: str) -> None:
-        self._parts = dict(parts)
-        self._granularity = granularity
+    parts: Mapping[str, Mode]
+    granularity: str
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages that any of the modes ranks among its best, by falling reciprocal rank; equal ones by id.
@@ -38,35 +38,30 @@ class FusedSearch:
         others have 0.
 
         In the trace, the steps of each mode stand before a step `part` that names it.
-
-        Raises:
-            QueryError: One of the modes lacks what it needs.
-            ModelError: The embedder or the model of one of them failed.
-            StoreError: A published file is gone.
         """
         depth = max(CANDIDATES, request.depth)
         asked = replace(request, depth=depth, show_all=False)
 
         def search(name: str, own: TraceRecorder) -> list[Candidate]:
             began = time.perf_counter()
-            found = self._parts[name](asked, indexes, own)[:depth]
+            found = self.parts[name](asked, indexes, own)[:depth]
             own.add("part", began, len(found), scores=scored(found), texts=(name,))
             return found
 
-        results = at_once([partial(search, name) for name in self._parts], trace)
+        results = at_once([partial(search, name) for name in self.parts], trace)
         began = time.perf_counter()
-        lists = [grouped(found, self._granularity) for found in results]
-        rankings = [{target(each, self._granularity): each.score for each in found} for found in lists]
+        lists = [grouped(found, self.granularity) for found in results]
+        rankings = [{target(each, self.granularity): each.score for each in found} for found in lists]
         scores = reciprocal_rank(rankings)
         fused: dict[str, Candidate] = {}
         for candidate in (each for found in lists for each in found):
-            result = target(candidate, self._granularity)
+            result = target(candidate, self.granularity)
             known = fused.setdefault(result, replace(candidate, score=scores[result]))
             if candidate.questions and not known.questions:
                 fused[result] = replace(known, questions=candidate.questions)
-        best = sorted(fused.values(), key=lambda each: (-each.score, each.key))
+        best = best_first(fused.values())
         shown = {candidate.key for candidate in best}
         others = {each.key: replace(each, score=0.0) for found in results for each in found if each.key not in shown}
         by_passage = [{fused[result].key: score for result, score in ranking.items()} for ranking in rankings]
-        trace.add("fuse", began, len(best), scores=scored(best, by_passage), texts=tuple(self._parts))
+        trace.add("fuse", began, len(best), scores=scored(best, by_passage), texts=tuple(self.parts))
         return [*best, *(others[key] for key in sorted(others))]

@@ -17,7 +17,7 @@ What stays out: the graph and the walk (`rag_assets.query.search.passage_graph`)
 import re
 import time
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import QueryError
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.fusion import min_max, ranked
-from rag_assets.query.search.index import Candidate, Index, scored
+from rag_assets.query.search.index import Candidate, Index, best_first, scored
 from rag_assets.query.search.passage_graph import PassageGraph, named_entities
 from rag_assets.query.search.passages import CANDIDATES, search_both, search_hybrid
 from rag_assets.query.search.request import Indexes, RetrievalRequest
@@ -94,11 +94,7 @@ def walk_worth(query: str, graph: PassageGraph) -> float:
 
 
 def search_graph_local(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-    """Passages by falling share of the walk's steps.
-
-    Raises:
-        QueryError: No entities are indexed.
-    """
+    """Passages by falling share of the walk's steps."""
     graph, walk = walk_from(request, indexes, trace)
     return ranked_passages(graph, walk.passages, request, indexes, trace)
 
@@ -126,8 +122,7 @@ def ranked_passages(
         rows = indexes.chunks.having(keys[start : start + size], where, trace)
         found += [replace(row, score=reached[key]) for key, row in rows.items()]
         start, size = start + size, size * 4
-    found.sort(key=lambda candidate: (-candidate.score, candidate.key))
-    best = found[: request.depth]
+    best = best_first(found)[: request.depth]
     trace.add("rank", began, len(best), scores=scored(best))
     return best
 
@@ -167,9 +162,7 @@ def _seeds(request: RetrievalRequest, entities: Index, graph: PassageGraph, trac
     scores |= dict.fromkeys(named_entities(graph, request.text[:_QUERY_CHARS]), 1.0)
     weights = {str(each): score / max(1, int(graph.passage_counts[each])) for each, score in scores.items()}
     seeds = {int(position): weight for position, weight in ranked(weights) if weight > 0}
-    trace.add("seeds", began, len(seeds), texts=_shown(graph, list(seeds.items())[:_SHOWN]))
+    heaviest = list(seeds.items())[:_SHOWN]
+    texts = tuple(f"seed {graph.entity_names[position]} {weight:.3f}" for position, weight in heaviest)
+    trace.add("seeds", began, len(seeds), texts=texts)
     return seeds
-
-
-def _shown(graph: PassageGraph, seeds: Sequence[tuple[int, float]]) -> tuple[str, ...]:
-    return tuple(f"seed {graph.entity_names[position]} {weight:.3f}" for position, weight in seeds)

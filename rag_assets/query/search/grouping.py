@@ -5,7 +5,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from rag_assets.query.search.fusion import min_max
-from rag_assets.query.search.index import Candidate
+from rag_assets.query.search.index import Candidate, best_first
 
 
 class Granularity(StrEnum):
@@ -46,4 +46,4 @@ def grouped(candidates: Sequence[Candidate], granularity: str) -> list[Candidate
         replace(group[0], score=sum(scaled[each.key] / 2**place for place, each in enumerate(group)))
         for group in groups.values()
     ]
-    return sorted(best, key=lambda candidate: (-candidate.score, candidate.key))
+    return best_first(best)

@@ -12,8 +12,6 @@ wanted. Feedback: J. Rocchio, Relevance feedback in information retrieval, 1971,
 C. Manning, P. Raghavan and H. Schütze, Introduction to information retrieval, 2008, section 9.1.1; there is no passage
 known to be irrelevant. Deviation: both rankings count alike, as passages of one embedder lie nearer to each other than
 to any query, and their mean outweighs it.
-
-What stays out: the models, and how passages are found, which is another mode's.
 """
 
 import time
@@ -28,15 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import BudgetError, ModelError
-from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
+from rag_assets.contracts.generation import Completion, Outcome, Request, Tag
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.query.prompting import fenced_query, prompted
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.fusion import borda, comb_mnz, comb_sum, min_max, reciprocal_rank
 from rag_assets.query.search.index import Candidate, at_once, rescored, scored
 from rag_assets.query.search.request import Indexes, Mode, RetrievalRequest, clean_text
 from rag_assets.text.language import prompt_language
-from rag_assets.text.tokens import cut_to_tokens
 
 STEP = "hypothetical_passage"
 TEMPERATURE = 0.2
@@ -44,7 +41,6 @@ PASSAGE_TOKENS = 256
 FEEDBACK_WEIGHT = 0.75
 FEEDBACK_CANDIDATES = 100  # of each ranking that feedback adds, at least
 
-_QUERY_TOKENS = 500
 _WRITTEN = frozenset({Outcome.COMPLETED, Outcome.TRUNCATED})
 
 
@@ -103,44 +99,36 @@ class HydeOptions:
         return tuple(each for each in written if each.model.generative)
 
 
+@dataclass
 class HydeSearch:
     """The search for one query; passages are imagined once, however deep it has to look.
 
-    Args:
+    Attributes:
         embedder: The embedder of the passages.
         generators: Who writes; none for feedback.
         options: How passages are scored.
         retriever: Makes the mode that finds passages, one for each hypothetical passage.
     """
 
-    def __init__(
-        self,
-        embedder: Embedder,
-        generators: Sequence[Generator],
-        options: HydeOptions,
-        retriever: Callable[[], Mode],
-    ) -> None:
-        self._embedder = embedder
-        self._generators = generators
-        self._options = options
-        self._retriever = retriever
-        self._searches: list[tuple[str, NDArray[np.float32], Mode]] | None = None
-        self._feedback: tuple[Mode, NDArray[np.float32], Mode] | None = None
+    embedder: Embedder
+    generators: Sequence[Generator]
+    options: HydeOptions
+    retriever: Callable[[], Mode]
+    _searches: list[tuple[str, NDArray[np.float32], Mode]] | None = None
+    _feedback: tuple[Mode, NDArray[np.float32], Mode] | None = None
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-        """Passages by falling fused score; after feedback by that of both rankings, at most 2.
-
-        Raises:
-            QueryError: The retriever lacks what it needs.
-            ModelError: The embedder failed, or the retriever's model.
-            StoreError: A published file is gone.
-        """
+        """Passages by falling fused score; after feedback by that of both rankings, at most 2."""
         if self._searches is None:
             self._searches = self._imagined(request, trace)
         if not self._searches:
             return self._with_feedback(request, indexes, trace)
-        pool = max(self._options.pool, request.depth)
-        lists = self._found(replace(request, depth=pool), indexes, trace)
+        pool = max(self.options.pool, request.depth)
+
+        def search(text: str, vector: NDArray[np.float32], retriever: Mode, own: TraceRecorder) -> list[Candidate]:
+            return retriever(replace(request, text=text, vector=vector, depth=pool), indexes, own)[:pool]
+
+        lists = at_once([partial(search, *each) for each in self._searches], trace)
         began = time.perf_counter()
         union = {candidate.key: candidate for found in lists for candidate in found}
         keys = sorted(union)
@@ -148,17 +136,17 @@ class HydeSearch:
         scores = scaled_similarities(np.stack([vector for _, vector, _ in self._searches]), passages)
         matrix = [dict(zip(keys, row, strict=True)) for row in scores.tolist()]
         own = [{candidate.key for candidate in found} for found in lists]
-        fused = fused_scores(matrix, own, self._options.fusion, self._options.rrf_k)
+        fused = fused_scores(matrix, own, self.options.fusion, self.options.rrf_k)
         best = rescored(chain.from_iterable(lists), fused)
-        trace.add("fuse", began, len(best), scores=scored(best, matrix), texts=(self._options.fusion.value,))
+        trace.add("fuse", began, len(best), scores=scored(best, matrix), texts=(self.options.fusion.value,))
         return best
 
     def _imagined(self, request: RetrievalRequest, trace: TraceRecorder) -> list[tuple[str, NDArray[np.float32], Mode]]:
         """Hypothetical passages with their vectors and searches; those that failed are named in the trace."""
-        if not self._generators:
+        if not self.generators:
             return []
         began = time.perf_counter()
-        written, failed = hypothetical_passages(clean_text(request.text), self._generators)
+        written, failed = hypothetical_passages(clean_text(request.text), self.generators)
         trace.add("imagine", began, len(written), texts=tuple(f"{name}: {text}" for name, text in written))
         if failed:
             trace.add("left_out", began, len(failed), texts=tuple(f"{name}: {reason}" for name, reason in failed))
@@ -166,29 +154,20 @@ class HydeSearch:
             return []
         began = time.perf_counter()
         texts = [text for _, text in written]
-        vectors = self._embedder.embed(texts, EmbeddingKind.QUERY)
+        vectors = self.embedder.embed(texts, EmbeddingKind.QUERY)
         trace.add("embed", began, len(texts))
-        return [(text, vector, self._retriever()) for text, vector in zip(texts, vectors, strict=True)]
-
-    def _found(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[list[Candidate]]:
-        """What each hypothetical passage finds; they are searched at the same time."""
-        pool = request.depth
-
-        def search(text: str, vector: NDArray[np.float32], retriever: Mode, own: TraceRecorder) -> list[Candidate]:
-            return retriever(replace(request, text=text, vector=vector), indexes, own)[:pool]
-
-        return at_once([partial(search, *each) for each in self._searches or ()], trace)
+        return [(text, vector, self.retriever()) for text, vector in zip(texts, vectors, strict=True)]
 
     def _with_feedback(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         deep = replace(request, depth=max(FEEDBACK_CANDIDATES, request.depth), show_all=False)
-        retriever = self._feedback[0] if self._feedback is not None else self._retriever()
+        retriever = self._feedback[0] if self._feedback is not None else self.retriever()
         own = retriever(deep, indexes, trace)
         if self._feedback is None:
             began = time.perf_counter()
-            first = own[: self._options.pool]
+            first = own[: self.options.pool]
             vectors = indexes.chunks.vectors([candidate.row_id for candidate in first])
-            reason = "no generator answered" if self._generators else "no language model"
-            self._feedback = retriever, moved(request.embedding, vectors), self._retriever()
+            reason = "no generator answered" if self.generators else "no language model"
+            self._feedback = retriever, moved(request.embedding, vectors), self.retriever()
             trace.add("feedback", began, len(first), texts=(reason,))
         _, vector, other = self._feedback
         lists = own, other(replace(deep, vector=vector), indexes, trace)
@@ -215,40 +194,37 @@ def hypothetical_passages(
     Raises:
         BudgetError: A call may cost more than the budget allows.
     """
-    calls = [_call(query, each) for each in generators]
-    groups: dict[int, list[int]] = {}
-    for place, each in enumerate(generators):
-        groups.setdefault(id(each.model), []).append(place)
+    requests = [_request(query, generator) for generator in generators]
+    models = {id(generator.model): generator.model for generator in generators}
+    by_model: dict[int, list[Request]] = {}
+    for generator, request in zip(generators, requests, strict=True):
+        by_model.setdefault(id(generator.model), []).append(request)
 
-    def ask(places: Sequence[int]) -> tuple[list[Completion], str]:
-        """Answers, and why there are no more."""
-        completions: list[Completion] = []
+    def ask(model: int) -> tuple[dict[str, Completion], str]:
+        """Answers by request, and why there are no more."""
+        answers: dict[str, Completion] = {}
         try:
-            asked = list(dict.fromkeys(calls[place] for place in places))
-            completions.extend(generators[places[0]].model.generate(asked))
+            for completion in models[model].generate(list(dict.fromkeys(by_model[model]))):
+                answers[completion.request.content_sha256] = completion
         except BudgetError:
             raise
         except ModelError as error:
-            return completions, str(error)
-        return completions, "no answer"
+            return answers, str(error)
+        return answers, "no answer"
 
-    with ThreadPoolExecutor(len(groups)) as threads:
-        results = list(threads.map(ask, groups.values()))
-    written: dict[int, str] = {}
-    failed: dict[int, str] = {}
-    for places, (completions, reason) in zip(groups.values(), results, strict=True):
-        by_call = {completion.request.content_sha256: completion for completion in completions}
-        for place in places:
-            completion = by_call.get(calls[place].content_sha256)
-            text = _text(completion) if completion is not None else ""
-            if text:
-                written[place] = text
-            else:
-                failed[place] = reason if completion is None else (completion.error or completion.outcome.value)
-    return (
-        [(generators[place].name, written[place]) for place in sorted(written)],
-        [(generators[place].name, failed[place]) for place in sorted(failed)],
-    )
+    with ThreadPoolExecutor(len(models)) as threads:
+        by_model_answers = dict(zip(models, threads.map(ask, models), strict=True))
+    written, failed = [], []
+    for generator, request in zip(generators, requests, strict=True):
+        answers, reason = by_model_answers[id(generator.model)]
+        completion = answers.get(request.content_sha256)
+        if completion is None:
+            failed.append((generator.name, reason))
+        elif completion.outcome in _WRITTEN and (text := clean_text(completion.text).strip()):
+            written.append((generator.name, text))  # what there is of it where it reached the limit
+        else:
+            failed.append((generator.name, completion.error or completion.outcome.value))
+    return written, failed
 
 
 def scaled_similarities(queries: NDArray[np.float32], passages: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -307,18 +283,6 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
     return unit
 
 
-def _call(query: str, generator: Generator) -> Request:
-    prompt = load_prompt(STEP, prompt_language(query))
-    return Request(
-        prompt.prefix.substitute(),
-        (Message("user", prompt.question.substitute(query=fenced(cut_to_tokens(query, _QUERY_TOKENS), "query"))),),
-        PASSAGE_TOKENS,
-        Tag("search", STEP),
-        temperature=generator.temperature,
-        seed=generator.seed,
-    )
-
-
-def _text(completion: Completion) -> str:
-    """The passage; what there is of it where it reached the limit."""
-    return clean_text(completion.text).strip() if completion.outcome in _WRITTEN else ""
+def _request(query: str, generator: Generator) -> Request:
+    request = prompted(Tag("search", STEP), prompt_language(query), PASSAGE_TOKENS, {}, {"query": fenced_query(query)})
+    return replace(request, temperature=generator.temperature, seed=generator.seed)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +51,7 @@ class Candidate:
     page_id: str | None
     row_id: int
     score: float
-    shown: Mapping[str, object] | None = field(default=None, compare=False)
+    shown: Mapping[str, Any] | None = field(default=None, compare=False)
     questions: tuple[FoundQuestion, ...] = field(default=(), compare=False)
 
 
@@ -78,6 +78,11 @@ def at_once(searches: Sequence[Callable[[TraceRecorder], _Read]], trace: TraceRe
     for own in traces:
         trace.steps += own.steps
     return results
+
+
+def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Candidates by falling score; equal ones by key."""
+    return sorted(candidates, key=lambda candidate: (-candidate.score, candidate.key))
 
 
 def rescored(candidates: Iterable[Candidate], scores: Mapping[str, float]) -> list[Candidate]:
@@ -201,15 +206,9 @@ class Index:
         self._note("matching", began, found, where, trace)
         return found
 
-    @_readable
     def listed(self, where: str | None, trace: TraceRecorder) -> list[Candidate]:
         """All rows that satisfy a condition, by key, with score 0."""
-        began = time.perf_counter()
-        query = self._table.search()
-        rows = (query.where(where) if where else query).select(self._ids).with_row_id(True).limit(None).to_arrow()
-        found = self._candidates(rows, np.zeros(rows.num_rows, dtype=np.float32))
-        trace.add("list", began, len(found), index=self.name, version=self.version, where=where)
-        return found
+        return self._every("list", where, where, trace)
 
     def known(self, column: str) -> frozenset[str]:
         """The values of a column of texts."""
@@ -218,12 +217,12 @@ class Index:
             self._known[column] = frozenset(value for value in rows[column].unique().to_pylist() if value)
         return self._known[column]
 
-    def shown(self, row_ids: Sequence[int]) -> dict[int, Mapping[str, object]]:
+    def shown(self, row_ids: Sequence[int]) -> dict[int, Mapping[str, Any]]:
         """The columns that are shown, by row id."""
         return self.values(row_ids, SHOWN)
 
     @_readable
-    def values(self, row_ids: Sequence[int], columns: Sequence[str]) -> dict[int, Mapping[str, object]]:
+    def values(self, row_ids: Sequence[int], columns: Sequence[str]) -> dict[int, Mapping[str, Any]]:
         """Some columns of rows, by row id."""
         if not row_ids:
             return {}
@@ -241,18 +240,23 @@ class Index:
         found: NDArray[np.float32] = rows[[places[row_id] for row_id in row_ids]].astype(np.float32, copy=False)
         return found
 
-    @_readable
     def having(self, keys: Sequence[str], where: str | None, trace: TraceRecorder) -> dict[str, Candidate]:
         """Rows of given keys that satisfy a condition, by key, with score 0."""
         if not keys:
             return {}
+        condition = sql_in(self._key, keys)
+        rows = self._every("lookup", f"{condition} AND {where}" if where else condition, where, trace)
+        return {candidate.key: candidate for candidate in rows}
+
+    @_readable
+    def _every(self, operation: str, condition: str | None, where: str | None, trace: TraceRecorder) -> list[Candidate]:
         began = time.perf_counter()
-        listed = sql_in(self._key, keys)
-        query = self._table.search().where(f"{listed} AND {where}" if where else listed)
+        query = self._table.search()
+        query = query.where(condition) if condition else query
         rows = query.select(self._ids).with_row_id(True).limit(None).to_arrow()
         found = self._candidates(rows, np.zeros(rows.num_rows, dtype=np.float32))
-        trace.add("lookup", began, len(found), index=self.name, version=self.version, where=where)
-        return {candidate.key: candidate for candidate in found}
+        trace.add(operation, began, len(found), index=self.name, version=self.version, where=where)
+        return found
 
     def _note(
         self, operation: str, began: float, found: Sequence[Candidate], where: str | None, trace: TraceRecorder
@@ -266,9 +270,7 @@ class Index:
         documents = rows["document_id"] if "document_id" in self.columns else nowhere
         columns = (column.to_pylist() for column in (rows[self._key], documents, pages, rows["_rowid"]))
         shown = rows.select(SHOWN).to_pylist() if SHOWN[0] in rows.column_names else [None] * len(rows)
-        found = [Candidate(*row) for row in zip(*columns, scores.tolist(), shown, strict=True)]
-        found.sort(key=lambda candidate: (-candidate.score, candidate.key))
-        return found
+        return best_first(Candidate(*row) for row in zip(*columns, scores.tolist(), shown, strict=True))
 
 
 def _match(terms: str) -> BooleanQuery:

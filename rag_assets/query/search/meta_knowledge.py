@@ -8,7 +8,7 @@ questions those that the query finds and those of all sub-queries together. Scor
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from rag_assets.contracts.errors import QueryError
@@ -26,30 +26,24 @@ SHOWN_QUESTIONS = 5  # of a passage
 _COLUMNS = ("qa_id", "chunk_ids", "text", "answer")
 
 
+@dataclass
 class MetaKnowledgeSearch:
     """The search for one query; it is planned once, however deep it has to look.
 
-    Args:
+    Attributes:
         planner: Makes the sub-queries.
     """
 
-    def __init__(self, planner: Planner) -> None:
-        self._planner = planner
-        self._plan: tuple[SubQuery, ...] | None = None
+    planner: Planner
+    _plan: tuple[SubQuery, ...] | None = None
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-        """Passages by falling sum of the scaled scores, at most 3, each with the questions by which it was found.
-
-        Raises:
-            QueryError: There are no questions.
-            ModelError: The embedder or the language model failed.
-            StoreError: A published file is gone.
-        """
+        """Passages by falling sum of the scaled scores, at most 3, each with the questions by which it was found."""
         questions, chunks = indexes.questions, indexes.chunks
         if questions is None or questions.row_count == 0:
             raise QueryError("mode meta_knowledge needs questions, and none are indexed")
         if self._plan is None:
-            self._plan = self._planner.plan(request.text, request.embedding, request.filters, trace)
+            self._plan = self.planner.plan(request.text, request.embedding, request.filters, trace)
         found = _search_questions(self._plan, questions, request, trace)
         began = time.perf_counter()
         rankings, told = passages_of(self._plan, questions, found)
@@ -86,15 +80,8 @@ def _search_questions(
         where = " AND ".join(filter(None, (given, within(sub_query.selections)))) or None
         began = time.perf_counter()
         found = search_both(questions, sub_query.text, sub_query.vector, where, depth, own)[:depth]
-        own.add(
-            "sub_query",
-            began,
-            len(found),
-            index=questions.name,
-            version=questions.version,
-            where=where,
-            texts=(sub_query.text,),
-        )
+        texts, version = (sub_query.text,), questions.version
+        own.add("sub_query", began, len(found), index=questions.name, version=version, where=where, texts=texts)
         return found
 
     return at_once([partial(search, each) for each in plan], trace)

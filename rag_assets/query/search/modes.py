@@ -138,9 +138,9 @@ class Modes:
 
     def watched(self, trace: TraceRecorder, cancellation: Cancellation) -> "Modes":
         """The same with language models whose calls are written into a trace, and end when they are given up."""
-        models = {id(each.model): each.model for each in self.hyde.generators}
+        models = {id(writer.model): writer.model for writer in self.hyde.generators}
         watched = {key: WatchedModel(model, trace, cancellation) for key, model in models.items()}
-        generators = tuple(replace(each, model=watched[id(each.model)]) for each in self.hyde.generators)
+        generators = tuple(replace(writer, model=watched[id(writer.model)]) for writer in self.hyde.generators)
         model = WatchedModel(self.model, trace, cancellation) if self.model is not None else None
         hyde = replace(self.hyde, generators=generators)
         return replace(self, planner=self.planner.with_model(model), hyde=hyde, model=model)
@@ -153,28 +153,24 @@ class Modes:
     def _prepared(self, name: str, retriever: str, parameters: SearchParameters) -> Mode:
         """What goes before a retriever."""
         if name == REWRITE_MODE:
-            found = self._retriever(retriever, parameters)
-            return RewriteSearch(self.embedder, self._rewriter(), parameters.history, found)
+            rewriter, model = self.rewriter, self.model
+            if rewriter is None:
+                rewriter = ModelRewriter(model) if model is not None and model.generative else RuleRewriter()
+                rewriter = TrainedRewriter(self.trained, rewriter) if self.trained is not None else rewriter
+            search = self._retriever(retriever, parameters)
+            return RewriteSearch(self.embedder, rewriter, parameters.history, search)
         if name in BASELINE_PREPARING:
             plan = self.planner.augmented if name == AUGMENT_MODE else self.planner.plan
             return AugmentedSearch(plan, lambda: self._retriever(retriever, parameters))
         writers = self.hyde.with_model(self.model)
         return HydeSearch(self.embedder, writers, self.hyde, lambda: self._retriever(retriever, parameters))
 
-    def _rewriter(self) -> Rewriter:
-        if self.rewriter is not None:
-            return self.rewriter
-        model = self.model
-        frozen = ModelRewriter(model) if model is not None and model.generative else RuleRewriter()
-        return TrainedRewriter(self.trained, frozen) if self.trained is not None else frozen
-
     def _retriever(self, names: str, parameters: SearchParameters) -> Mode:
         """One mode, or the fusion of several."""
         name, comma, _ = names.partition(",")
         if comma:
-            return FusedSearch(
-                {each: self._retriever(each, parameters) for each in names.split(",")}, parameters.granularity
-            )
+            parts = {part: self._retriever(part, parameters) for part in names.split(",")}
+            return FusedSearch(parts, parameters.granularity)
         if name in _PREPARING:
             return self._prepared(name, _PREPARING[name], parameters)
         if name == WEIGHTED_MODE:

@@ -13,7 +13,6 @@ What stays out: where a walk starts (`rag_assets.query.search.graph_local`).
 """
 
 import re
-import threading
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rag_assets.contracts.tables import CHUNKS, ENTITIES, ENTITY_MENTIONS, ENTITY_MERGES, RELATIONSHIPS
-from rag_assets.query.stored import StoredTables
+from rag_assets.query.stored import StoredTables, once
 from rag_assets.text.folding import fold_name
 
 if TYPE_CHECKING:
@@ -183,23 +182,18 @@ def _positions(values: pa.ChunkedArray, among: pa.Array | pa.ChunkedArray) -> ND
 
 
 class PassageGraphs:
-    """The graph of one published version, built when it is first asked for.
+    """The graph of one published version.
 
     Args:
         stored: The stored tables.
+
+    Attributes:
+        get: Gives the graph, which is built when it is first asked for. May be asked by several threads.
     """
 
     def __init__(self, stored: StoredTables) -> None:
         self.stored = stored
-        self._lock = threading.Lock()
-        self._built: PassageGraph | None = None
-
-    def get(self) -> PassageGraph:
-        """The graph. May be asked by several threads."""
-        with self._lock:
-            if self._built is None:
-                self._built = build_passage_graph(self.stored)
-            return self._built
+        self.get = once(lambda: build_passage_graph(stored))
 
 
 def named_entities(graph: PassageGraph, text: str) -> list[int]:

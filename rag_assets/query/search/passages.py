@@ -80,11 +80,7 @@ def search_both(
 
 
 def search_two_step(request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
-    """Passages by falling sum of the scores of summary and passage, at most 4.
-
-    Raises:
-        QueryError: There are no summaries.
-    """
+    """Passages by falling sum of the scores of summary and passage, at most 4."""
     summaries, chunks = indexes.summaries, indexes.chunks
     if summaries is None or summaries.row_count == 0:
         raise QueryError("mode two_step needs summaries, and none are indexed")

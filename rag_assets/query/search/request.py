@@ -69,6 +69,9 @@ class Indexes:
 
 
 Mode = Callable[[RetrievalRequest, Indexes, TraceRecorder], list[Candidate]]
+"""Finds passages, best first. Raises `QueryError` where an index that it needs is missing, `ModelError` where the
+embedder or its model failed, `BudgetError` where a call may cost more than the budget allows, and `StoreError`.
+"""
 
 
 def clean_text(text: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from rag_assets.contracts.ports import Reranker
 from rag_assets.query.results import Rescored, TraceRecorder
-from rag_assets.query.search.index import Candidate, Index
+from rag_assets.query.search.index import Candidate, Index, best_first
 
 
 @dataclass
@@ -38,31 +38,22 @@ class Reranking:
         Raises:
             ModelError: The model failed.
         """
-        read, rest = self._with_text(found[: self.count]), found[self.count :]
+        read, rest = list(found[: self.count]), found[self.count :]
         if not read:
             return list(found)
+        rows = self.passages.shown([passage.row_id for passage in read if passage.shown is None])
+        read = [replace(passage, shown=passage.shown or rows[passage.row_id]) for passage in read]
         began = time.perf_counter()
         new = [candidate for candidate in read if candidate.key not in self._scores]
         if new:
             scores = self.reranker.rerank(self.query, [_text(candidate.shown or {}) for candidate in new])
             self._scores |= zip((candidate.key for candidate in new), scores.tolist(), strict=True)
-        ordered = sorted(
-            (replace(candidate, score=self._scores[candidate.key]) for candidate in read),
-            key=lambda candidate: (-candidate.score, candidate.key),
-        )
+        ordered = best_first(replace(candidate, score=self._scores[candidate.key]) for candidate in read)
         before = {candidate.key: candidate.score for candidate in read}
-        trace.add(
-            "rerank",
-            began,
-            len(new),
-            scores=tuple(Rescored(each.key, each.score, before[each.key]) for each in ordered),
-        )
+        rescored = tuple(Rescored(passage.key, passage.score, before[passage.key]) for passage in ordered)
+        trace.add("rerank", began, len(new), scores=rescored)
         shift = ordered[-1].score - read[-1].score
         return ordered + [replace(candidate, score=candidate.score + shift) for candidate in rest]
-
-    def _with_text(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        rows = self.passages.shown([each.row_id for each in candidates if each.shown is None])
-        return [each if each.shown is not None else replace(each, shown=rows[each.row_id]) for each in candidates]
 
 
 def _text(row: Mapping[str, object]) -> str:

@@ -13,9 +13,8 @@ import unicodedata
 from collections.abc import Sequence
 
 from rag_assets.contracts.ports import Rewrite, Turn
+from rag_assets.query.prompting import REMEMBERED_TURNS
 from rag_assets.text.plain import one_line
-
-REMEMBERED_TURNS = 3
 
 _LONGEST = 1000  # characters; longer texts are not questions
 _QUOTED = r"「[^「」]*」|『[^『』]*』|\"[^\"]*\"|“[^”]*”|`[^`]*`"

@@ -8,7 +8,6 @@ Large Language Models", KDD workshop 2024. Deviations: selections are chosen by 
 a language model the summary speaks through its key terms.
 """
 
-import json
 import time
 import unicodedata
 from collections.abc import Sequence
@@ -18,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import BudgetError, ModelError
-from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.contracts.generation import JsonValue, Request, Tag
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
-from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.models.prompts import fenced
 from rag_assets.query.filters import Filters
+from rag_assets.query.prompting import QUERY_TOKENS, answered_value, fenced_query, prompted
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.knowledge import Knowledge, Selection
+from rag_assets.query.search.request import clean_text
 from rag_assets.text.language import prompt_language
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
@@ -34,12 +35,10 @@ MOST_SELECTIONS = 2
 MOST_SUB_QUERIES = 5
 TERMS = 3  # key terms of a selection, each of which makes a sub-query
 
-_ASSET = "search"
 _LISTED_TERMS = 10
 _LISTED_TOKENS = 6000
 _SUMMARY_TOKENS = 1500
 _PROMPT_TOKENS = 900
-_QUERY_TOKENS = 500
 _LEAST_TOKENS = 256
 _CHOICE_TOKENS = 300
 _PLAN_CHARS = 300
@@ -120,10 +119,14 @@ class Planner:
             return (SubQuery(query, vector),)
         # given facets are part of the filters already
         places = () if filters.facet else tuple(each.facets for each in chosen)
-        texts = self._planned(query, chosen, trace)
+        texts = None
+        if self._model is not None:
+            texts = self._written(query, _plan_request(query, chosen, self._model.context_tokens), trace)
         if texts is None:
-            return self._with_terms(query, vector, chosen, places, trace)
-        return (SubQuery(query, vector), *self._sub_queries(texts, [places] * len(texts)))
+            texts, places_of_each = self._with_terms(query, vector, chosen, places, trace)
+        else:
+            places_of_each = [places] * len(texts)
+        return (SubQuery(query, vector), *self._sub_queries(texts, places_of_each))
 
     def augmented(
         self, query: str, vector: NDArray[np.float32], filters: Filters, trace: TraceRecorder
@@ -153,12 +156,6 @@ class Planner:
         trace.add("detect", began, len(chosen), texts=tuple(each.name for each in chosen))
         return chosen
 
-    def _planned(self, query: str, chosen: Sequence[Selection], trace: TraceRecorder) -> list[str] | None:
-        """Sub-queries by the language model; None where there is none or it gave none."""
-        if self._model is None:
-            return None
-        return self._written(query, _plan_request(query, chosen, self._model.context_tokens), trace)
-
     def _written(self, query: str, request: Request, trace: TraceRecorder) -> list[str] | None:
         """Sub-queries that the language model answers a request with; None where it gave none."""
         began = time.perf_counter()
@@ -179,8 +176,8 @@ class Planner:
         chosen: Sequence[Selection],
         places: tuple[tuple[str, ...], ...],
         trace: TraceRecorder,
-    ) -> tuple[SubQuery, ...]:
-        """The query with each of the key terms that are nearest to it."""
+    ) -> tuple[list[str], list[tuple[tuple[str, ...], ...]]]:
+        """The query with each of the key terms that are nearest to it, and the selections to search for each."""
         began = time.perf_counter()
         asked = _folded(query)
         wanted: dict[str, tuple[tuple[str, ...], ...]] = {}
@@ -193,13 +190,12 @@ class Planner:
             for index in order[:TERMS]:
                 wanted.setdefault(terms[index], places[position : position + 1])
         trace.add("key_terms", began, len(wanted), texts=tuple(wanted))
-        texts = [f"{query} {term}" for term in wanted]
-        return (SubQuery(query, vector), *self._sub_queries(texts, list(wanted.values())))
+        return [f"{query} {term}" for term in wanted], list(wanted.values())
 
     def _sub_queries(self, texts: Sequence[str], places: Sequence[tuple[tuple[str, ...], ...]]) -> list[SubQuery]:
         if not texts:
             return []
-        cleaned = [text.encode("utf-8", "replace").decode().replace("\0", " ") for text in texts]
+        cleaned = [clean_text(text) for text in texts]
         vectors = self._embedder.embed(cleaned, EmbeddingKind.QUERY)
         return [SubQuery(*each) for each in zip(cleaned, vectors, places, strict=True)]
 
@@ -213,17 +209,12 @@ class Planner:
     def _asked(self, request: Request) -> tuple[dict[str, JsonValue] | None, str]:
         """The answer to one request; None where it cannot be used, and why."""
         assert self._model is not None
-        problem = "no answer"
         try:
-            for answer in self._model.generate([request]):
-                if answer.outcome is Outcome.COMPLETED and isinstance(answer.value, dict):
-                    return answer.value, ""
-                problem = answer.error or answer.outcome.value
+            return answered_value(self._model, request), ""
         except BudgetError:
             raise
         except ModelError as error:
-            problem = str(error)
-        return None, problem
+            return None, str(error)
 
 
 def above_chance(scores: NDArray[np.float32], facets: Sequence[tuple[str, ...]]) -> list[int]:
@@ -273,7 +264,7 @@ def _described(selection: Selection) -> str:
 
 
 def _choice_request(query: str, known: Sequence[Selection], context_tokens: int) -> Request:
-    room = context_tokens - _PROMPT_TOKENS - _QUERY_TOKENS - _CHOICE_TOKENS
+    room = context_tokens - _PROMPT_TOKENS - QUERY_TOKENS - _CHOICE_TOKENS
     tokens = max(_LEAST_TOKENS, min(_LISTED_TOKENS, room))
     lines: list[str] = []
     for number, each in enumerate(known, start=1):
@@ -282,49 +273,47 @@ def _choice_request(query: str, known: Sequence[Selection], context_tokens: int)
         if lines and tokens < 0:
             break
         lines.append(line)
-    prompt = load_prompt(CHOOSE_STEP, prompt_language(query))
     groups: JsonValue = {
         "type": "array",
         "maxItems": MOST_SELECTIONS,
         "items": {"type": "integer", "minimum": 1, "maximum": len(lines)},
     }
-    return _request(
-        CHOOSE_STEP,
-        prompt.prefix.substitute(most=str(MOST_SELECTIONS), groups=fenced("\n".join(lines), "groups")),
-        prompt.question.substitute(query=_fenced_query(query)),
-        {"groups": groups},
+    return prompted(
+        Tag("search", CHOOSE_STEP),
+        prompt_language(query),
         _CHOICE_TOKENS,
+        {"most": str(MOST_SELECTIONS), "groups": fenced("\n".join(lines), "groups")},
+        {"query": fenced_query(query)},
+        {"groups": groups},
     )
 
 
 def _plan_request(query: str, chosen: Sequence[Selection], context_tokens: int) -> Request:
-    room = context_tokens - _PROMPT_TOKENS - _QUERY_TOKENS - _PLAN_TOKENS
+    room = context_tokens - _PROMPT_TOKENS - QUERY_TOKENS - _PLAN_TOKENS
     each_tokens = max(_LEAST_TOKENS, min(_SUMMARY_TOKENS, room // len(chosen)))
-    told = [cut_to_tokens(f"{each.name}\n{', '.join(each.key_terms)}\n{each.text}", each_tokens) for each in chosen]
-    prompt = load_prompt(PLAN_STEP, prompt_language(query))
-    return _request(
-        PLAN_STEP,
-        prompt.prefix.substitute(most=str(MOST_SUB_QUERIES), plan_chars=str(_PLAN_CHARS)),
-        prompt.question.substitute(query=_fenced_query(query), document=fenced("\n\n".join(told))),
-        {"plan": {"type": "string", "maxLength": 2 * _PLAN_CHARS}, "queries": _QUERIES},
+    summaries = [
+        cut_to_tokens(f"{selection.name}\n{', '.join(selection.key_terms)}\n{selection.text}", each_tokens)
+        for selection in chosen
+    ]
+    return prompted(
+        Tag("search", PLAN_STEP),
+        prompt_language(query),
         _PLAN_TOKENS,
+        {"most": str(MOST_SUB_QUERIES), "plan_chars": str(_PLAN_CHARS)},
+        {"query": fenced_query(query), "document": fenced("\n\n".join(summaries))},
+        {"plan": {"type": "string", "maxLength": 2 * _PLAN_CHARS}, "queries": _QUERIES},
     )
 
 
 def _augment_request(query: str) -> Request:
-    prompt = load_prompt(AUGMENT_STEP, prompt_language(query))
-    prefix, question = prompt.prefix.substitute(most=str(MOST_SUB_QUERIES)), prompt.question
-    asked = question.substitute(query=_fenced_query(query))
-    return _request(AUGMENT_STEP, prefix, asked, {"queries": _QUERIES}, _PLAN_TOKENS)
-
-
-def _request(step: str, prefix: str, question: str, properties: dict[str, JsonValue], max_tokens: int) -> Request:
-    schema = object_schema(properties)
-    return Request(prefix, (Message("user", question),), max_tokens, Tag(_ASSET, step), schema=json.dumps(schema))
-
-
-def _fenced_query(query: str) -> str:
-    return fenced(cut_to_tokens(query, _QUERY_TOKENS), "query")
+    return prompted(
+        Tag("search", AUGMENT_STEP),
+        prompt_language(query),
+        _PLAN_TOKENS,
+        {"most": str(MOST_SUB_QUERIES)},
+        {"query": fenced_query(query)},
+        {"queries": _QUERIES},
+    )
 
 
 def _folded(text: str) -> str:
