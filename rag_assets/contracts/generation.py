@@ -12,11 +12,7 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 
 
 def object_schema(properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """JSON schema of an object with these properties, all of them required, and no others.
-
-    Args:
-        properties: Schema of each property, by name.
-    """
+    """JSON schema of an object with these properties, all of them required, and no others."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -26,11 +22,7 @@ def object_schema(properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def optional_schema(schema: JsonValue) -> JsonValue:
-    """JSON schema of a value that may be missing (null). A list of types would say it, too, but not to all providers.
-
-    Args:
-        schema: Schema of the value where there is one.
-    """
+    """JSON schema of a value or null. A list of types would say it, too, but not to all providers."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 

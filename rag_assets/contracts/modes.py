@@ -6,8 +6,6 @@ modes ::= name ("," name)*                           the rankings of several are
 ```
 
 Baselines (`BASELINE_RETRIEVERS`, `BASELINE_PREPARING`) stand in the same places of a name.
-
-What stays out: what a mode does (`rag_assets.query.search.modes`).
 """
 
 VECTOR_MODE = "vector"

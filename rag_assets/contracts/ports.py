@@ -207,11 +207,7 @@ class Rewriter(Protocol):
     def name(self) -> str: ...
 
     def rewrite(self, question: str, history: Sequence[Turn]) -> Rewrite:
-        """Rewrite a question so that it can be searched without the conversation.
-
-        Args:
-            question: As asked.
-            history: The conversation before it, the oldest turn first.
+        """Rewrite a question so that it can be searched without the conversation before it, the oldest turn first.
 
         Raises:
             ModelError: The model failed or gave no answer that can be used.

@@ -1,7 +1,4 @@
-"""Giving up a question that nobody waits for any more: its calls of language models end, and no further ones begin.
-
-What stays out: how a session ends what is under way (`rag_assets.models`), and who notices that the caller is gone.
-"""
+"""Giving up a question that nobody waits for any more: its calls of language models end, and no further ones begin."""
 
 import threading
 from collections.abc import Iterator

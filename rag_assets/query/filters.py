@@ -102,12 +102,7 @@ _OTHER_NAMES = {
 
 
 def check_known(name: str, values: Collection[str], known: Collection[str]) -> None:
-    """Refuse a condition that nothing can satisfy, as none of its values is there at all.
-
-    Args:
-        name: What is asked about, as in `format`.
-        values: The values asked for; each is another way to satisfy it.
-        known: The values that there are.
+    """Refuse a condition, as on `format`, that nothing can satisfy, as none of its values is there at all.
 
     Raises:
         QueryError: None of them is known; the message names those that are.

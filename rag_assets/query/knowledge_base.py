@@ -1,7 +1,4 @@
-"""Searching one published version of a knowledge base.
-
-What stays out: how passages are found, which is one module a mode, and which version is published.
-"""
+"""Searching one published version of a knowledge base."""
 
 import copy
 import time
@@ -190,12 +187,7 @@ class KnowledgeBase:
         return {table.name: table.row_count for table in tables if table is not None}
 
     def variant(self, options: QueryOptions, rewriter: Rewriter | None = None) -> "KnowledgeBase":
-        """The same version, which stays open, searched and answered with other options.
-
-        Args:
-            options: The options.
-            rewriter: Rewrites in mode `rewrite`; None for the one that there is.
-        """
+        """The same version, which stays open, with other options, and another rewriter if one is given."""
         other = copy.copy(self)
         rewriter = rewriter or self._modes.rewriter
         modes = replace(self._modes, hyde=options.hyde, rewriter=rewriter, ranking=options.ranking)

@@ -1,8 +1,4 @@
-"""The version that readers see, opened once for all who ask, and opened anew when another one is published.
-
-What stays out: how a version is searched (`rag_assets.query.knowledge_base`) and read
-(`rag_assets.query.contents.contents`).
-"""
+"""The version that readers see, opened once for all who ask, and opened anew when another one is published."""
 
 import logging
 import threading

@@ -7,8 +7,6 @@ only as a whole. Single letters are no words.
 
 Source: words by their first five letters: F. Can and others, Information retrieval on Turkish texts, JASIST 59(3),
 2008, where this comes near to stemming by a dictionary.
-
-What stays out: which words of a question only ask (`rag_assets.query.search.rewriting_rules`).
 """
 
 import re

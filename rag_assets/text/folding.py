@@ -28,9 +28,6 @@ def fold_name(name: str) -> str:
     beside a digit stays, because it may be part of a code. The long-vowel mark goes at the end of a katakana word of
     four characters or more (サーバー), where usage varies; shorter words differ by it.
 
-    Args:
-        name: A name as written.
-
     Returns:
         The folded name; empty where nothing but punctuation is left. Folding twice changes nothing.
     """

@@ -1,7 +1,4 @@
-"""The language of a text, and its sentences, by rules that need no model.
-
-What stays out: words and morphemes.
-"""
+"""The language of a text, and its sentences, by rules that need no model."""
 
 import re
 from functools import cache
@@ -75,14 +72,11 @@ _REAL_LETTERS = frozenset("aAI")
 
 
 def detect_language(text: str) -> str:
-    """Main language of a text.
+    """Main language of a text, by its beginning.
 
     Scripts decide wherever they can. Ideographs without kana are Japanese as long as CP932 has practically all of them,
     else Chinese. Of Latin texts, English is told by its commonest words; other words beside Japanese count as Japanese;
     other languages are told by langdetect with a fixed seed, in running text that is long enough.
-
-    Args:
-        text: Any text; its beginning is looked at.
 
     Returns:
         ISO 639-1 code, as in `ja`; `und` where there are too few letters or no language stands out.

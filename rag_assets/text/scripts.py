@@ -1,7 +1,5 @@
 """Ranges of characters by script, for character classes of regular expressions: named once, so that a rule says which
 of them it means.
-
-What stays out: the language of a text (`rag_assets.text.language`).
 """
 
 HIRAGANA = "\u3041-\u309f"

@@ -47,10 +47,6 @@ def cut_to_tokens(text: str, tokens: int) -> str:
 def split_to_tokens(text: str, tokens: int) -> list[str]:
     """Parts of a text of at most so many tokens each, by estimate, cut at line ends where possible.
 
-    Args:
-        text: The text.
-        tokens: Tokens of a part, at least 1.
-
     Returns:
         The parts in order, none empty but for an empty text.
     """

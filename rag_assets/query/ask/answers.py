@@ -1,7 +1,4 @@
-"""What `ask` returns: sentences with checked citations, the sources that they name, and the trace.
-
-What stays out: how an answer is written (`rag_assets.query.ask.reader`) and checked (`rag_assets.query.ask.quotes`).
-"""
+"""What `ask` returns: sentences with checked citations, the sources that they name, and the trace."""
 
 from dataclasses import dataclass
 from typing import Annotated

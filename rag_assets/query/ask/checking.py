@@ -54,12 +54,7 @@ def drafts_of(value: JsonValue) -> list[Draft]:
 def checked(
     drafts: Sequence[Draft], sources: Sequence[Source], meaning: Meaning | None = None
 ) -> tuple[tuple[Sentence, ...], int]:
-    """Sentences with citations that name a source.
-
-    Args:
-        drafts: What the model wrote.
-        sources: What it was given.
-        meaning: Compares a quote with a sentence of another language.
+    """Sentences with citations that name a source; `meaning` compares a quote with a sentence of another language.
 
     Returns:
         The sentences, and the citations that were taken out.
@@ -110,12 +105,7 @@ def joined(sentences: Sequence[tuple[str, Sequence[int]]]) -> str:
 
 
 def text_so_far(value: JsonValue, sources: Sequence[Source]) -> str:
-    """The text of an answer that is still being written; each longer answer gives a text that begins with this one.
-
-    Args:
-        value: The answer in JSON, as far as it can be read.
-        sources: What the model was given.
-    """
+    """The text of an answer that is still being written; each longer answer gives a text that begins with this one."""
     drafts = drafts_of(value)
     numbers, evidence = {source.number for source in sources}, evidence_of(sources)
     parts = [(draft.text, [number for number, _ in draft.quotes if number in numbers]) for draft in drafts]

@@ -2,8 +2,6 @@
 
 Passages of one page stand together in reading order, the page with the best passage first; each keeps its own number,
 so that a citation leads to its very cells. Lines that a passage repeats of the one before it are shown once.
-
-What stays out: how passages are found, and what is asked about them (`rag_assets.query.ask.reader`).
 """
 
 from collections.abc import Sequence

@@ -5,8 +5,6 @@
 
 Source: D. Edge and others, From local to global: a GraphRAG approach to query-focused summarization, 2024, section
 3.1.6.
-
-What stays out: which reports are read (`rag_assets.query.ask.report_levels`), and writing them (`rag_assets.graph`).
 """
 
 import random
@@ -116,13 +114,7 @@ def pack_reports(reports: Sequence[Report], context_tokens: int, seed: int) -> l
 def global_answer(
     question: Question, reports: Sequence[Report], model: LanguageModel, options: GlobalOptions
 ) -> GlobalAnswer:
-    """Answer a question from reports, group by group, then as a whole.
-
-    Args:
-        question: The question.
-        reports: The reports to read (`choose_reports`).
-        model: The language model.
-        options: How; the context is cut to what the model takes.
+    """Answer a question from reports, group by group, then as a whole; the context is cut to what the model takes.
 
     Raises:
         QueryError: There are no reports.

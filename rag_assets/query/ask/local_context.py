@@ -4,8 +4,6 @@ Half of the tokens are for passages, 15 % for reports, the rest for entities, re
 
 Source: D. Edge and others, From local to global, 2024 (what a neighbourhood consists of); the shares are those of the
 reference implementation's local search. Deviation: neighbours are ranked by the walk, not by vectors.
-
-What stays out: asking a model (`ask`), and the walk (`rag_assets.query.search.graph_local`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,14 +58,7 @@ class LocalContext:
 def local_context(
     stored: StoredTables, graph: PassageGraph, walk: Walk, hits: Sequence[Hit], budget_tokens: int
 ) -> LocalContext:
-    """Gather and pack the neighbourhood that a walk reached.
-
-    Args:
-        stored: The stored tables of the graph's version.
-        graph: The graph.
-        walk: The walk.
-        hits: Passages that were found, best first.
-        budget_tokens: Tokens of all records together, at most, by estimate.
+    """Gather the neighbourhood that a walk reached and pack it to a budget of tokens, by estimate; hits are best first.
 
     Raises:
         StoreError: A file is missing or damaged.

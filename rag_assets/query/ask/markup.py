@@ -1,7 +1,5 @@
 """Answers without markup: no links, images or HTML, by which a model that a document misled could have a reader's
 program send what it has read to somebody else. Only addresses that stand in the sources remain, as plain text.
-
-What stays out: numbers of sources behind sentences (`rag_assets.query.ask.checking`).
 """
 
 import re
@@ -31,10 +29,6 @@ def without_markup(text: str, evidence: str) -> str:
     """Text in which nothing is a link, an image or HTML.
 
     Links become their text, and images go. What is left of such markup cannot be read as one any more.
-
-    Args:
-        text: The text.
-        evidence: Text in which addresses may stand that are told; they stay as plain text.
     """
     text, before, passes = without_controls(text), "", 0
     while text != before and passes < _LINKS_NESTED:  # images stand in links

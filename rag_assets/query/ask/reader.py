@@ -109,16 +109,7 @@ class ReaderOptions:
 def passages_request(
     question: str, sources: Sequence[Source], history: Sequence[Turn], background: str, max_tokens: int, language: str
 ) -> Request:
-    """Ask for an answer from passages.
-
-    Args:
-        question: As asked.
-        sources: The passages.
-        history: The conversation before the question.
-        background: What else is known; may be empty.
-        max_tokens: Tokens of the answer at most.
-        language: Of the prompt.
-    """
+    """Ask for an answer from passages and what else is known (`background`, which may be empty)."""
     values = {
         "passages": fenced(shown(sources), "passages"),
         "background": fenced(background or NOTHING, "background"),
@@ -136,16 +127,7 @@ def questions_request(
     max_tokens: int,
     language: str,
 ) -> Request:
-    """Ask for an answer from records of title, questions, answers and passage.
-
-    Args:
-        question: As asked.
-        sources: The passages, with the questions by which they were found.
-        history: The conversation before the question.
-        queries: What the question was widened to.
-        max_tokens: Tokens of the answer at most.
-        language: Of the prompt.
-    """
+    """Ask for an answer from records of title, questions, answers and passage; `queries` is what was asked beside."""
     records = "\n".join(json.dumps(_record(source), ensure_ascii=False) for source in sources)
     values = {
         "records": fenced(records, "records"),

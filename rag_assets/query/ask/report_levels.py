@@ -3,8 +3,6 @@
 Source: D. Edge and others, From local to global: a GraphRAG approach to query-focused summarization, 2024, section
 3.1.4: missing levels are projected downwards. Deviation: a level that is chosen dynamically is so by the similarity of
 reports to the question, not by a model.
-
-What stays out: what is done with the reports (`rag_assets.query.ask.graph_global`).
 """
 
 import time
@@ -125,15 +123,7 @@ def choose_reports(
 def reports_to_read(
     embedding: NDArray[np.float32], reports: Index, tree: ReportTree, levels: LevelChoice, trace: TraceRecorder
 ) -> list[Reported]:
-    """The reports that are read for a question; a level that is chosen dynamically, by the cosine with the question.
-
-    Args:
-        embedding: Embedding of the question.
-        reports: Where reports are served.
-        tree: The communities with reports.
-        levels: Which level.
-        trace: Told what was done.
-    """
+    """The reports that are read for a question; a level that is chosen dynamically, by the cosine with the question."""
     scores: dict[str, float] = {}
     if levels.dynamic:
         found = reports.nearest(embedding, f"level <= {levels.level}", max(1, reports.row_count), trace)

@@ -7,8 +7,6 @@ most with the text are cited, with their sentence that does.
 Nobody quoted these sentences to ground the text, so that it is the text's own words that decide: it is supported where
 the cited passages hold half of its content words and figures. That tells whether it is about what stands there, not
 whether it is true of it; a text in another language than the passages is hardly ever supported.
-
-What stays out: writing the answer (`rag_assets.query.ask.graph_global`).
 """
 
 import re
@@ -87,11 +85,7 @@ def passages_of(
 def cited_sentences(
     found: Sequence[tuple[Statement, tuple[str, ...]]], sources: Mapping[str, Source]
 ) -> tuple[tuple[Sentence, ...], tuple[Source, ...]]:
-    """Statements as sentences with citations.
-
-    Args:
-        found: Statements with the passages that they may rest on.
-        sources: Those passages, by chunk id.
+    """Statements, each with passages that it may rest on, as sentences with citations; sources are by chunk id.
 
     Returns:
         The sentences, and the sources that they cite, numbered from 1 in order of their first citation.

@@ -7,8 +7,6 @@ helpful first.
 
 Source: the baseline TS of D. Edge and others, From local to global, 2024, section 4.1: map and reduce over shuffled
 source texts. Deviation: sentences carry citations from the passages through to the answer.
-
-What stays out: checking of citations (`rag_assets.query.ask.checking`).
 """
 
 import json
@@ -61,12 +59,7 @@ def search_text_map_reduce(request: RetrievalRequest, indexes: Indexes, trace: T
 
 
 def chosen_passages(found: Sequence[Candidate], options: ReaderOptions) -> list[Candidate]:
-    """Passages in the order in which they are read, as many as the options allow.
-
-    Args:
-        found: All passages that are to be read, by key.
-        options: How many, and the seed of the order.
-    """
+    """Passages in the order in which they are read, as many as the options allow."""
     shuffled = list(found)
     random.Random(options.seed).shuffle(shuffled)  # noqa: S311 - an order that can be repeated, not a secret
     return shuffled[: options.map_reduce_chunks]
@@ -75,13 +68,7 @@ def chosen_passages(found: Sequence[Candidate], options: ReaderOptions) -> list[
 def read_all(
     question: Question, hits: Sequence[Hit], model: LanguageModel, options: ReaderOptions
 ) -> tuple[tuple[Source, ...], Findings]:
-    """Have passages read, group by group.
-
-    Args:
-        question: The question.
-        hits: The passages, in the order in which they are read.
-        model: The language model.
-        options: Tokens of a group and of an answer.
+    """Have passages read, group by group, in the order given.
 
     Returns:
         The passages, numbered, and what they say.

@@ -96,12 +96,7 @@ class Contents:
     def documents(
         self, wanted: DocumentFilter = ALL_DOCUMENTS, limit: int = 50, cursor: str | None = None
     ) -> Listed[DocumentEntry]:
-        """Documents by id.
-
-        Args:
-            wanted: Which ones.
-            limit: Documents to give, at most.
-            cursor: Where the list before this one said to go on; None for the first ones.
+        """Documents by id, from where the list before this one said to go on.
 
         Raises:
             QueryError: The cursor is none, or no document has the format.

@@ -58,13 +58,7 @@ def cut(keys: pa.ChunkedArray, limit: int, cursor: str | None, show: Callable[[p
 def cut_ranked(
     ranked: Sequence[int], limit: int, cursor: str | None, show: Callable[[Sequence[int]], Sequence[_T]]
 ) -> Listed[_T]:
-    """A part of a list in an order of its own; its cursor is a place, as a published version does not change.
-
-    Args:
-        ranked: Rows in their order.
-        limit: How many to give, at most.
-        cursor: Where to begin; None at the start.
-        show: Gives those of some rows.
+    """A part of a list of rows in an order of its own, see `cut`; its cursor is a place, as versions do not change.
 
     Raises:
         QueryError: The cursor is none.

@@ -1,8 +1,4 @@
-"""Documents, their pages, failures and costs, as they are given to people: plain frozen values.
-
-What stays out: reading them (`rag_assets.query.contents.contents`), and what is on a page
-(`rag_assets.query.contents.pages`).
-"""
+"""Documents, their pages, failures and costs, as they are given to people: plain frozen values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

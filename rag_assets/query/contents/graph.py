@@ -1,7 +1,4 @@
-"""Reading the entity graph of one published version for people: entities, relationships, communities, reports.
-
-What stays out: searching the graph (`rag_assets.query.search.graph_local`, `rag_assets.query.ask.graph_global`).
-"""
+"""Reading the entity graph of one published version for people: entities, relationships, communities, reports."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -232,7 +229,8 @@ class CommunityContents:
 class GraphContents:
     """The entity graph of one published version, for people. All is empty where there is none.
 
-    Every method raises `StoreError` where a file is missing or damaged.
+    Every method raises `StoreError` where a file is missing or damaged, those of lists `QueryError` where the cursor is
+    none that they gave.
 
     Args:
         stored: The stored tables.
@@ -246,17 +244,7 @@ class GraphContents:
     def entities(
         self, text: str = "", entity_type: str = "", limit: int = 50, cursor: str | None = None
     ) -> Listed[EntityEntry]:
-        """Entities whose names hold a text: those it names, then those it begins, then the others; by rank.
-
-        Args:
-            text: Part of a name, folded as names are; empty for all.
-            entity_type: A type; empty for all.
-            limit: Entities to give, at most.
-            cursor: Where the list before this one said to go on.
-
-        Raises:
-            QueryError: The cursor is none.
-        """
+        """Entities of a type whose names hold a text: those it names, then those it begins, then others; by rank."""
         table = self._entities()
         chosen = np.ones(table.num_rows, dtype=bool)
         if entity_type:
@@ -295,17 +283,7 @@ class GraphContents:
     def communities(
         self, level: int | None = None, parent_id: str | None = None, limit: int = 200, cursor: str | None = None
     ) -> Listed[CommunityEntry]:
-        """Communities by level, the largest first.
-
-        Args:
-            level: Those of a level; None for all.
-            parent_id: Those that a community is split into; None for all.
-            limit: Communities to give, at most.
-            cursor: Where the list before this one said to go on.
-
-        Raises:
-            QueryError: The cursor is none.
-        """
+        """Communities of a level, or those that a community is split into, by level, the largest first."""
         chosen = [
             entry
             for entry in self._communities().values()
@@ -335,16 +313,7 @@ class GraphContents:
         )
 
     def reports(self, level: int | None = None, limit: int = 50, cursor: str | None = None) -> Listed[ReportEntry]:
-        """Reports, those of greatest rating first.
-
-        Args:
-            level: Those of a level; None for all.
-            limit: Reports to give, at most.
-            cursor: Where the list before this one said to go on.
-
-        Raises:
-            QueryError: The cursor is none.
-        """
+        """Reports of a level, or all, those of greatest rating first."""
         where = None if level is None else pc.field("level") == level
         rows = self._rows(COMMUNITY_REPORTS, tuple(ReportEntry.__dataclass_fields__), where)
         rows.sort(key=lambda row: (-row["rating"], row["level"], row["community_id"]))

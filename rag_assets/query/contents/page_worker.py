@@ -40,13 +40,7 @@ class _Documents:
 
 
 def draw(document: Any, page_number: int, width: int) -> bytes | None:
-    """A page as PNG; None where there is no such page.
-
-    Args:
-        document: The file.
-        page_number: The page, from 1.
-        width: Width in pixels; less where the page would be too high.
-    """
+    """A page, from 1, as PNG; narrower than asked where it would be too high. None where there is no such page."""
     if not 1 <= page_number <= len(document):
         return None
     page = document[page_number - 1]

@@ -91,14 +91,7 @@ _MAIN_THEMES = re.compile(
 def choose_mode(
     query: str, parameters: SearchParameters, indexes: Indexes, trace: TraceRecorder, *, lacks_writer: bool
 ) -> SearchParameters:
-    """What is asked of a search, with the mode that `auto` chooses.
-
-    Args:
-        query: As asked.
-        parameters: What is asked of the search, its conversation included.
-        indexes: The serving tables that there are.
-        trace: Told the rule, the mode, and which modes would have come first but are not there.
-        lacks_writer: Whether an answer is wanted, not passages, and no language model writes it.
+    """The parameters of a search with the mode that `auto` chooses; the trace tells why, and what is lacking.
 
     Raises:
         StoreError: A file of the entity graph is missing or damaged.

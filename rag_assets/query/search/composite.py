@@ -4,8 +4,6 @@
 | --- | --- |
 | `AとBでそれぞれ…`, `compare … in A and B` | the question with A alone, and with B alone |
 | `…はどうなる？また、…はいつ？`, `how long is …, and who …?` | its clauses, the later ones with what the first names |
-
-What stays out: how passages of the parts become one answer (`rag_assets.query.ask.asking`).
 """
 
 import re

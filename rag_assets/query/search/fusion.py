@@ -69,12 +69,7 @@ def borda(rankings: Sequence[Ranking[Id]]) -> dict[Id, float]:
 
 
 def reciprocal_rank(rankings: Sequence[Ranking[Id]], k: float = 60.0) -> dict[Id, float]:
-    """RRF: sum of 1 / (k + rank), ranks from 1.
-
-    Args:
-        rankings: The rankings.
-        k: How much the first ranks are levelled; 60 in the paper.
-    """
+    """RRF: sum of 1 / (k + rank), ranks from 1; `k`, 60 in the paper, levels the first ranks."""
     fused: dict[Id, float] = {}
     for ranking in rankings:
         for rank, (key, _) in enumerate(ranked(ranking), start=1):

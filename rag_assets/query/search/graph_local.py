@@ -9,9 +9,6 @@ Source: HippoRAG, NeurIPS 2024 (specificity of nodes, section 2.3), and HippoRAG
 their weight 0.05, five entities, damping 0.5). Deviations: there is no language model, so that names in the query and
 entities near to it take the place of filtered triples; an entity has the mean vector of the passages that name it, not
 that of its name; passages are scored by `hybrid`, not by vectors alone, and only the passages that it finds are seeds.
-
-What stays out: the graph and the walk (`rag_assets.query.search.passage_graph`), what a reader is given
-(`rag_assets.query.ask.local_context`).
 """
 
 import re
@@ -102,15 +99,7 @@ def search_graph_local(request: RetrievalRequest, indexes: Indexes, trace: Trace
 def ranked_passages(
     graph: PassageGraph, scores: NDArray[np.float64], request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder
 ) -> list[Candidate]:
-    """Passages that a request asks for, by falling score; equal ones by id; none with score 0.
-
-    Args:
-        graph: The graph.
-        scores: Score of each passage of the graph.
-        request: How many, and what they must satisfy.
-        indexes: Where passages are served.
-        trace: Told what was done.
-    """
+    """Passages by falling score, of which there is one for each of the graph; equal ones by id; none with score 0."""
     began = time.perf_counter()
     order = np.argsort(-scores, kind="stable")
     reached = {graph.chunk_ids[place]: float(scores[place]) for place in order if scores[place] > 0}

@@ -184,10 +184,6 @@ def hypothetical_passages(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """What generators write; different models are asked at the same time, and one model all at once.
 
-    Args:
-        query: Plain text.
-        generators: Who writes.
-
     Returns:
         Name and text of those who wrote, and name and reason of those who did not, each in the order given.
 

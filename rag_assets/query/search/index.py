@@ -56,12 +56,7 @@ class Candidate:
 
 
 def scored(found: Sequence[Candidate], lists: Sequence[Mapping[str, float]] = ()) -> tuple[Rescored, ...]:
-    """Scores of the first passages, for the trace.
-
-    Args:
-        found: Passages, best first.
-        lists: Scores by passage of each of the lists that were put into one.
-    """
+    """Scores of the first passages for the trace, in the lists that were put into one, too; passages are best first."""
     return tuple(
         Rescored(each.key, each.score, lists=tuple(scores.get(each.key) for scores in lists)) for each in found[:TRACED]
     )
@@ -86,12 +81,7 @@ def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def rescored(candidates: Iterable[Candidate], scores: Mapping[str, float]) -> list[Candidate]:
-    """Candidates with other scores, by these; equal ones by key.
-
-    Args:
-        candidates: Those that are scored; of several with one key, the first stands.
-        scores: By key.
-    """
+    """Candidates with other scores, by these; equal ones by key; of several with one key the first stands."""
     union: dict[str, Candidate] = {}
     for candidate in candidates:
         union.setdefault(candidate.key, candidate)
@@ -149,15 +139,7 @@ class Index:
         show: bool = False,
         exact: bool = False,
     ) -> list[Candidate]:
-        """Rows by falling cosine of their vectors with a vector; equal ones by key.
-
-        Args:
-            vector: The vector.
-            where: Condition that rows must satisfy, or None.
-            limit: Rows wanted.
-            trace: Told what was done.
-            show: Whether to read at once what is shown of rows.
-            exact: Whether to score every row, past the vector index.
+        """Rows by falling cosine of their vectors with a vector; equal ones by key; `exact` passes the vector index.
 
         Raises:
             QueryError: The vector has another length than those stored.

@@ -8,8 +8,6 @@ Source: the graph and the walk: B. Gutiérrez and others, HippoRAG, NeurIPS 2024
 ICML 2025. PageRank by power iteration: L. Page and others, The PageRank citation ranking, 1999, section 2.6.
 Deviation: edges to passages weigh by TF-IDF, not 1; entities of similar names are one node (`entity_merges`), not
 joined by edges.
-
-What stays out: where a walk starts (`rag_assets.query.search.graph_local`).
 """
 
 import re
@@ -201,10 +199,6 @@ def named_entities(graph: PassageGraph, text: str) -> list[int]:
 
     A name that documents write with capitals is not meant by the same word in small letters (`Borders`, "borders"),
     unless the text has no capitals at all.
-
-    Args:
-        graph: The graph.
-        text: A text as written.
 
     Returns:
         Positions of entities, each once, in the order of the text.

@@ -59,16 +59,7 @@ def search_hybrid(request: RetrievalRequest, indexes: Indexes, trace: TraceRecor
 def search_both(
     index: Index, text: str, vector: NDArray[np.float32], where: str | None, depth: int, trace: TraceRecorder
 ) -> list[Candidate]:
-    """Rows of a serving table by falling sum of the scaled scores of vectors and words.
-
-    Args:
-        index: The table.
-        text: What is searched for.
-        vector: Its embedding.
-        where: Condition that rows must satisfy, or None.
-        depth: Candidates of each kind.
-        trace: Told what was done.
-    """
+    """Rows of a table by falling sum of the scaled scores of vectors and words, `depth` candidates of each kind."""
     rankings = at_once(
         [partial(index.nearest, vector, where, depth), partial(index.matching, text, where, depth)], trace
     )

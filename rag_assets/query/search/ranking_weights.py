@@ -1,7 +1,4 @@
-"""The weights of mode `weighted`, as shipped and as learned on a collection, and the map of its query vectors.
-
-What stays out: what the signals are (`rag_assets.query.search.weighing`), and learning (`rag_assets.training`).
-"""
+"""The weights of mode `weighted`, as shipped and as learned on a collection, and the map of its query vectors."""
 
 import io
 import json

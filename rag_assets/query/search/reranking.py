@@ -1,7 +1,4 @@
-"""The first passages of a search, ordered anew by a model that reads query and passage together.
-
-What stays out: the model (`rag_assets.models.embedding.cross_encoder`), and how the passages are found.
-"""
+"""The first passages of a search, ordered anew by a model that reads query and passage together."""
 
 import time
 from collections.abc import Mapping, Sequence

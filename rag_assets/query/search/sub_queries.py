@@ -95,13 +95,7 @@ class Planner:
     def plan(
         self, query: str, vector: NDArray[np.float32], filters: Filters, trace: TraceRecorder
     ) -> tuple[SubQuery, ...]:
-        """The query, then the sub-queries made from it.
-
-        Args:
-            query: The query.
-            vector: Its embedding.
-            filters: Facet values asked for stand here.
-            trace: Told what was chosen and planned.
+        """The query, then the sub-queries made from it and from the facet values that filters ask for.
 
         Raises:
             ModelError: The embedder failed.
@@ -222,10 +216,6 @@ def above_chance(scores: NDArray[np.float32], facets: Sequence[tuple[str, ...]])
 
     Cosines of one embedder lie close together whatever the texts, so that only their differences tell anything. A
     second one must not be part of the first, nor the first part of it.
-
-    Args:
-        scores: Score of each selection.
-        facets: Its facet values.
 
     Returns:
         Positions, best first; none where all scores are equal, unless there is one only.

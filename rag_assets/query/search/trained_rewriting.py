@@ -3,8 +3,6 @@
 It writes keywords for full text and sentences for vectors, each asked for by the beginning of its prompt. What it was
 not trained for, and all where its library is missing, a frozen rewriter writes. Whoever reads the passages still gets
 the question as asked, as for every rewriter.
-
-What stays out: training (`rag_assets.training.rewriter`).
 """
 
 import json
@@ -33,13 +31,7 @@ class Form(StrEnum):
 
 
 def prompt_for(form: Form, question: str, *, is_causal: bool) -> str:
-    """What a model is asked, in training and afterwards.
-
-    Args:
-        form: What the rewrite is searched by.
-        question: The question.
-        is_causal: Whether the model continues the prompt.
-    """
+    """What a model is asked, in training and afterwards; a causal one continues the prompt."""
     return f"Question: {question}\nSearch {form}:\n" if is_causal else f"{form}: {question}"
 
 
@@ -67,10 +59,6 @@ class TrainedModel:
     @classmethod
     def load(cls, folder: Path, threads: int = 0) -> "TrainedModel":
         """The model of a folder that `rag-assets train rewriter` made.
-
-        Args:
-            folder: The folder.
-            threads: Of torch; 0 leaves it to torch.
 
         Raises:
             StoreError: There is no such model.

@@ -1,7 +1,4 @@
-"""A language model for one query: its calls are written into the trace, and end when the query is given up.
-
-What stays out: the ledger of all calls, which is kept around the provider (`rag_assets.models.metered`).
-"""
+"""A language model for one query: its calls are written into the trace, and end when the query is given up."""
 
 import time
 from collections.abc import Iterator
