@@ -13,9 +13,10 @@ from functools import cached_property
 
 from rag_assets.contracts.content import Page
 from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.enrich.documents import Subject
 from rag_assets.enrich.facets.extraction import Assignment, folded
 from rag_assets.enrich.facets.taxonomy import Facet, Taxonomy
-from rag_assets.enrich.summaries.dialogues import Subject, body_text
+from rag_assets.enrich.summaries.dialogues import body_text
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
@@ -36,22 +37,9 @@ _LEAST_TOKENS = 384  # of the document that are read, or all where it is shorter
 _LEAST_PAGE_TOKENS = 40
 
 
-@dataclass(frozen=True)
-class FacetAttempt:
-    """What came of asking for the values of a document.
-
-    Attributes:
-        assignments: Its values, or None where the model did not name them.
-        retry: Whether it failed for reasons that may pass.
-    """
-
-    assignments: list[Assignment] | None
-    retry: bool = False
-
-
 def facet_dialogue(
     subject: Subject, pages: Sequence[Page], taxonomy: Taxonomy, read_tokens: int, context_tokens: int
-) -> Dialogue[FacetAttempt]:
+) -> Dialogue[list[Assignment] | None]:
     """Classify one document.
 
     Args:
@@ -60,18 +48,21 @@ def facet_dialogue(
         taxonomy: The facets and their values.
         read_tokens: Tokens of the document that the model reads, at most.
         context_tokens: Tokens of prompt and answer that the model takes.
+
+    Returns:
+        Its values; None where nothing could be asked or the model named none.
     """
     whole = "\n\n".join(_texts(pages))
     least = min(_LEAST_TOKENS, estimate_tokens(whole))
     asking = next((each for each in _askings(subject, taxonomy) if each.tokens + least <= context_tokens), None)
     if asking is None:
-        return FacetAttempt(None)
+        return None
     text = document_text(pages, min(read_tokens, context_tokens - asking.tokens))
     [answer] = yield [asking.request(text)]
     value = answer.value
     if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
-        return FacetAttempt(None, retry=answer.may_pass)
-    return FacetAttempt(_assignments(value, taxonomy, folded("\n".join([subject.title, *subject.page_names, text]))))
+        return None
+    return _assignments(value, taxonomy, folded("\n".join([subject.title, *subject.page_names, text])))
 
 
 def context_needed(taxonomy: Taxonomy, language: str) -> int:
@@ -139,10 +130,9 @@ class _Asking:
     def request(self, text: str) -> Request:
         """What is asked of a text of the document."""
         prompt = load_prompt(STEP, self.subject.language)
-        names = "、".join(name for name in self.subject.page_names if name) or "-"
         question = prompt.question.substitute(
             title=fenced(cut_to_tokens(self.subject.title, _TITLE_TOKENS) or "-", "title"),
-            page_names=fenced(cut_to_tokens(names, self.names_tokens), "names"),
+            page_names=fenced(cut_to_tokens(self.subject.listed_pages, self.names_tokens), "names"),
             document=fenced(text),
         )
         return Request(

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.enrich.documents import Subject
 from rag_assets.enrich.questions.extraction import Pair, Passage
-from rag_assets.enrich.summaries.dialogues import Subject
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.plain import one_line
@@ -44,19 +44,6 @@ _REPLY_TOKENS = int(_SLACK * _ANSWER_CHARS * _TOKENS_PER_CHAR)
 
 
 @dataclass(frozen=True)
-class QuestionAttempt:
-    """What came of asking for questions.
-
-    Attributes:
-        pairs: The pairs in reading order; empty where the model gave none that can be used.
-        retry: Whether a call failed for reasons that may pass.
-    """
-
-    pairs: list[Pair]
-    retry: bool = False
-
-
-@dataclass(frozen=True)
 class Window:
     """A part of a document, and how many questions are asked about it."""
 
@@ -80,7 +67,7 @@ def question_dialogue(
     count: int,
     read_tokens: int,
     context_tokens: int,
-) -> Dialogue[QuestionAttempt]:
+) -> Dialogue[list[Pair]]:
     """Have questions asked, answered and graded.
 
     Args:
@@ -90,6 +77,9 @@ def question_dialogue(
         count: Questions to ask.
         read_tokens: Tokens of the document that one call reads, at most.
         context_tokens: Tokens of prompt and answer that the model takes.
+
+    Returns:
+        The pairs in reading order; empty where the model gave none that can be used.
     """
     windows = split_windows(passages, count, read_tokens, context_tokens)
     asked = yield [_ask(subject, window, facets) for window in windows]
@@ -105,8 +95,7 @@ def question_dialogue(
         for pair, grade in zip(window_pairs, _grades(answer, len(window_pairs)), strict=True)
         if grade is not None
     ]
-    failed = any(answer.may_pass for answer in (*asked, *replies, *graded))
-    return QuestionAttempt(_in_order(pairs, passages), failed)
+    return _in_order(pairs, passages)
 
 
 def split_windows(passages: Sequence[Passage], count: int, read_tokens: int, context_tokens: int) -> list[Window]:
