@@ -11,9 +11,10 @@ import csv
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,7 @@ _COMMON_GRAM = 200  # names; a pair of characters that more names share does not
 _CANDIDATES = 5
 _CONFIRM_TOKENS = 32
 _NOTE_CHARS = 300
+_BLOCK = 8192  # pairs whose vectors are multiplied at once
 _COLUMNS = ("name", "merge_into")
 
 _LEGAL = re.compile(
@@ -51,6 +53,9 @@ _HIRAGANA = re.compile("[ぁ-ん]+")
 _JOINTS = re.compile("[\\s\\-.'’・/ー]+")
 _LAST_PLURAL = re.compile(r"(?<= )([a-z]{3,}?)(?:(?<=[^sui])s)$")
 _SAME = json.dumps(object_schema({"same": {"type": "boolean"}}))
+
+
+_Cosines = Callable[[Sequence[tuple[str, str]]], list[float | None]]
 
 
 class Rule(IntEnum):
@@ -129,17 +134,6 @@ class ResolutionOptions:
     questions: int
 
 
-@dataclass(frozen=True)
-class Resolution:
-    """Which names are of one entity.
-
-    Attributes:
-        merges: One for each name that was taken for another, by name.
-    """
-
-    merges: tuple[Merge, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class _Link:
     """A reason to take two names for one."""
@@ -208,7 +202,7 @@ def resolve_names(
     embedder: Embedder | None,
     model: LanguageModel,
     missing: Missing | None = None,
-) -> Resolution:
+) -> list[Merge]:
     """Find the names that are of one entity.
 
     Args:
@@ -220,44 +214,41 @@ def resolve_names(
         model: The language model; asked where it writes.
         missing: Told of its answers that are of no use; those names stay apart.
 
+    Returns:
+        One merge for each name that was taken for another, by name.
+
     Raises:
         ModelError: A model cannot be used.
     """
     known = {each.key: each for each in sorted(names, key=lambda each: each.key)}
-    vectors = _Vectors(embedder, known)
+    cosines = partial(_cosines, embedder, known)
     links = [*_override_links(known, overrides), *_declared_links(known, declarations)]
-    links += _variant_links(known, vectors, options.similarity)
+    links += _variant_links(known, cosines, options.similarity)
     groups = _Groups(known, overrides)
     for link in sorted(links, key=lambda each: (each.rule, each.name, each.into)):
         groups.join(link)
     if model.generative and embedder is not None:
-        pairs = [pair for pair in _candidates(known, vectors, options) if groups.may_join(*pair[:2])]
+        pairs = [pair for pair in _candidates(known, cosines, options) if groups.may_join(*pair[:2])]
         for link in _confirm(known, pairs[: options.questions], model, missing or Missing()):
             groups.join(link)
-    return Resolution(tuple(groups.merges()))
+    return groups.merges()
 
 
-class _Vectors:
-    """Vectors of names, embedded when they are compared."""
-
-    def __init__(self, embedder: Embedder | None, names: Mapping[str, NameFacts]) -> None:
-        self._embedder = embedder
-        self._names = names
-
-    def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """Cosine of each pair, rounded; None without an embedder."""
-        if self._embedder is None:
-            return [None] * len(pairs)
-        keys = sorted({key for pair in pairs for key in pair})
-        place = {key: index for index, key in enumerate(keys)}
-        vectors = self._embedder.embed([self._names[key].name for key in keys], EmbeddingKind.QUERY)
-        first = np.array([place[pair[0]] for pair in pairs], dtype=np.int64)
-        second = np.array([place[pair[1]] for pair in pairs], dtype=np.int64)
-        found: list[float] = []
-        for start in range(0, len(pairs), 8192):
-            part = slice(start, start + 8192)
-            found += np.einsum("ij,ij->i", vectors[first[part]], vectors[second[part]]).tolist()
-        return [round(value, 4) for value in found]
+def _cosines(
+    embedder: Embedder | None, names: Mapping[str, NameFacts], pairs: Sequence[tuple[str, str]]
+) -> list[float | None]:
+    """Cosine of the vectors of each pair of names, rounded; None without an embedder."""
+    if embedder is None:
+        return [None] * len(pairs)
+    keys = sorted({key for pair in pairs for key in pair})
+    place = {key: index for index, key in enumerate(keys)}
+    vectors = embedder.embed([names[key].name for key in keys], EmbeddingKind.QUERY)
+    first, second = (np.array([place[pair[end]] for pair in pairs], dtype=np.int64) for end in (0, 1))
+    cosines: list[float] = []
+    for start in range(0, len(pairs), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        cosines += np.einsum("ij,ij->i", vectors[first[part]], vectors[second[part]]).tolist()
+    return [round(value, 4) for value in cosines]
 
 
 class _Groups:
@@ -350,7 +341,7 @@ def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Decla
             yield _Link(Rule.DECLARED, alias, full, None, evidence)
 
 
-def _variant_links(names: Mapping[str, NameFacts], vectors: _Vectors, similarity: float) -> Iterable[_Link]:
+def _variant_links(names: Mapping[str, NameFacts], cosines: _Cosines, similarity: float) -> Iterable[_Link]:
     """Spellings that differ in what usage leaves open, see `skeleton`, where their vectors agree."""
     groups: dict[str, list[NameFacts]] = defaultdict(list)
     for each in names.values():
@@ -361,7 +352,7 @@ def _variant_links(names: Mapping[str, NameFacts], vectors: _Vectors, similarity
         if bones and len(group) > 1:
             head = min(group, key=lambda each: (-each.mention_count, each.key))
             pairs += [(each.key, head.key) for each in group if each.key != head.key]
-    for (name, into), cosine in zip(pairs, vectors.similarities(pairs), strict=True):
+    for (name, into), cosine in zip(pairs, cosines(pairs), strict=True):
         if cosine is None or cosine >= similarity:
             evidence = f"both are {skeleton(name)!r} without long-vowel marks, inflections and legal forms"
             yield _Link(Rule.SIMILAR, name, into, cosine, evidence)
@@ -381,7 +372,7 @@ def skeleton(key: str) -> str:
 
 
 def _candidates(
-    names: Mapping[str, NameFacts], vectors: _Vectors, options: ResolutionOptions
+    names: Mapping[str, NameFacts], cosines: _Cosines, options: ResolutionOptions
 ) -> list[tuple[str, str, float]]:
     """Pairs of names of one type that share most of their characters and have near vectors, the nearest first.
 
@@ -422,7 +413,7 @@ def _candidates(
     pairs = [pair for pair in pairs if may_be_one(*pair)]
     near = [
         (*pair, cosine)
-        for pair, cosine in zip(pairs, vectors.similarities(pairs), strict=True)
+        for pair, cosine in zip(pairs, cosines(pairs), strict=True)
         if cosine is not None and cosine >= options.similarity
     ]
     return sorted(near, key=lambda each: (-each[2], each[0], each[1]))

@@ -17,8 +17,9 @@ What stays out: which names are one (`rag_assets.graph.entities.resolution`), de
 (`rag_assets.graph.entities.descriptions`).
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,11 +36,12 @@ from rag_assets.contracts.tables import (
     RELATIONSHIPS,
     Table,
 )
+from rag_assets.enrich.written import table_inputs
 from rag_assets.graph.entities.descriptions import MOST_NOTES, Description, Notes, describe
 from rag_assets.graph.entities.resolution import (
     Declaration,
+    Merge,
     NameFacts,
-    Resolution,
     ResolutionOptions,
     read_overrides,
     resolve_names,
@@ -92,11 +94,6 @@ class EntityUpdate:
     merge_count: int
 
 
-def entities_code() -> str:
-    """Digest of the code and prompts that entities depend on."""
-    return code_fingerprint(f"{__name__}:update_entities")
-
-
 def entity_id(name_key: str) -> str:
     """Id of the entity that stands under a folded name."""
     return digest(name_key)[:_ID_DIGITS]
@@ -126,14 +123,11 @@ def wanted_entities(lake: Lake, options: EntityOptions, model_name: str, embedde
         SettingsError: The file of decisions cannot be read.
     """
     overrides = read_overrides(options.merges_csv)
-    mentions = tuple(
-        (table.name, *(fact for name, key in sorted(lake.inputs(table, shard).items()) for fact in (name, key)))
-        for table in (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS)
-        for shard in lake.latest(table)
-    )
+    code = code_fingerprint(f"{__name__}:update_entities")
+    mentions = table_inputs(lake, (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS))
     decided = (tuple(sorted(overrides.merges.items())), tuple(sorted(overrides.apart)))
     facts = (options.description_chars, *astuple(options.resolution), model_name, embedder_name)
-    return digest(entities_code(), mentions, decided, *facts)
+    return digest(code, mentions, decided, *facts)
 
 
 def update_entities(
@@ -141,11 +135,8 @@ def update_entities(
 ) -> EntityUpdate:
     """Make the entities and relationships those of the stored mentions; nothing is written where nothing changed.
 
-    Args:
-        lake: Where the tables are.
-        model: The language model; one that does not write leaves it to rules and to a choice of sentences.
-        embedder: Compares names; None to take spelling variants by rule alone.
-        options: How.
+    A model that does not write leaves it to rules and to a choice of sentences; without an embedder, spelling variants
+    are taken by rule alone.
 
     Raises:
         ModelError: A model cannot be used any longer; nothing is written.
@@ -157,31 +148,29 @@ def update_entities(
         return EntityUpdate(0, counts[0], counts[1], counts[2])
     import duckdb
 
+    chars = options.description_chars
     with duckdb.connect() as connection:
-        _register_mentions(connection, lake)
+        columns = ["document_id", "name", "name_key", "type", "description"]
+        connection.register("mentions", lake.read(ENTITY_MENTIONS, columns=columns))
+        columns = ["document_id", "source_key", "target_key", "kind", "description"]
+        connection.register("related", lake.read(RELATIONSHIP_MENTIONS, columns=columns))
         merging, nodes, edges = Missing(), Missing(), Missing()
-        resolution = _resolve(connection, model, embedder, options, merging)
-        _register_merges(connection, resolution)
-        entities = _entities(connection, lake, model, options.description_chars, nodes)
-        relationships = _relationships(connection, lake, model, options.description_chars, edges)
+        merges = _resolve(connection, model, embedder, options, merging)
+        _register_merges(connection, merges)
+        entities = _entities(connection, lake, model, chars, nodes)
+        relationships = _relationships(connection, lake, model, chars, edges)
         entities = _ranked(entities, relationships)
+    merge_rows = [{**asdict(merge), "rule": merge.rule.name.lower()} for merge in merges]
     found: list[tuple[Table, pa.Table, Missing]] = [
         (ENTITIES, entities, nodes),
         (RELATIONSHIPS, relationships, edges),
-        (ENTITY_MERGES, _merge_rows(resolution), merging),
+        (ENTITY_MERGES, pa.Table.from_pylist(merge_rows, ENTITY_MERGES.schema), merging),
     ]
     written = 0
     for table, rows, missing in found:
         inputs = {WHOLE: marked_stand_ins(wanted, missing.causes, again=missing.again)}
         written += lake.write(table, WHOLE, rows, inputs).written
-    return EntityUpdate(written, entities.num_rows, relationships.num_rows, len(resolution.merges))
-
-
-def _register_mentions(connection: "duckdb.DuckDBPyConnection", lake: Lake) -> None:
-    columns = ["document_id", "name", "name_key", "type", "description"]
-    connection.register("mentions", lake.read(ENTITY_MENTIONS, columns=columns))
-    columns = ["document_id", "source_key", "target_key", "kind", "description"]
-    connection.register("related", lake.read(RELATIONSHIP_MENTIONS, columns=columns))
+    return EntityUpdate(written, entities.num_rows, relationships.num_rows, len(merges))
 
 
 _NAMES = """
@@ -211,7 +200,7 @@ def _resolve(
     embedder: Embedder | None,
     options: EntityOptions,
     missing: Missing,
-) -> Resolution:
+) -> list[Merge]:
     names = [
         NameFacts(key, name, kind, count, note[:_NOTE_CHARS])
         for key, name, kind, count, note in connection.execute(_NAMES).fetchall()
@@ -230,9 +219,9 @@ def _resolve(
     )
 
 
-def _register_merges(connection: "duckdb.DuckDBPyConnection", resolution: Resolution) -> None:
+def _register_merges(connection: "duckdb.DuckDBPyConnection", merges: Sequence[Merge]) -> None:
     """Tables `heads` (name, the name that stands for its entity, its id) and `named` (mentions with these)."""
-    heads = {merge.name_key: merge.merged_into for merge in resolution.merges}
+    heads = {merge.name_key: merge.merged_into for merge in merges}
     keys = [row[0] for row in connection.execute("SELECT DISTINCT name_key FROM mentions ORDER BY 1").fetchall()]
     standing = [heads.get(key, key) for key in keys]
     table = pa.table(
@@ -366,7 +355,7 @@ def _relationships(
     )
     described = describe(notes, known, model, chars, missing)
     numbers = record_numbers(map(_edge_id, rows))
-    degrees = _degrees(rows)
+    degrees = Counter(row[end] for row in rows for end in ("source_id", "target_id"))
     for row in rows:
         description = described[_edge_id(row)]
         row |= {
@@ -384,47 +373,19 @@ def _edge_id(row: Mapping[str, Any]) -> str:
     return f"{row['source_id']} {row['target_id']}"
 
 
-def _degrees(rows: list[dict[str, Any]]) -> dict[str, int]:
-    degrees: dict[str, int] = {}
-    for row in rows:
-        for end in ("source_id", "target_id"):
-            degrees[row[end]] = degrees.get(row[end], 0) + 1
-    return degrees
-
-
 def _ranked(entities: pa.Table, relationships: pa.Table) -> pa.Table:
     """Entities with degree and PageRank."""
     import igraph
 
     ids = sorted(entities["entity_id"].to_pylist())
     place = {name: index for index, name in enumerate(ids)}
-    edges = sorted(
-        zip(
-            relationships["source_id"].to_pylist(),
-            relationships["target_id"].to_pylist(),
-            relationships["weight"].to_pylist(),
-            strict=True,
-        )
-    )
+    columns = (relationships[name].to_pylist() for name in ("source_id", "target_id", "weight"))
+    edges = sorted(zip(*columns, strict=True))
     graph = igraph.Graph(n=len(ids), edges=[(place[source], place[target]) for source, target, _ in edges])
     ranks = graph.pagerank(weights=[weight for _, _, weight in edges] or None, directed=False) if ids else []
     degrees = graph.degree()
-    order = [place[name] for name in entities["entity_id"].to_pylist()]
-    rank = pa.array([round(float(ranks[index]), _RANK_DECIMALS) for index in order], pa.float64())
-    degree = pa.array([int(degrees[index]) for index in order], pa.int32())
-    entities = entities.set_column(entities.schema.get_field_index("degree"), ENTITIES.schema.field("degree"), degree)
-    return entities.set_column(entities.schema.get_field_index("rank"), ENTITIES.schema.field("rank"), rank)
-
-
-def _merge_rows(resolution: Resolution) -> pa.Table:
-    rows = [
-        {
-            "name_key": merge.name_key,
-            "merged_into": merge.merged_into,
-            "rule": merge.rule.name.lower(),
-            "similarity": merge.similarity,
-            "evidence": merge.evidence,
-        }
-        for merge in resolution.merges
-    ]
-    return pa.Table.from_pylist(rows, ENTITY_MERGES.schema)
+    rows = entities.to_pylist()
+    for row in rows:
+        index = place[row["entity_id"]]
+        row |= {"degree": int(degrees[index]), "rank": round(float(ranks[index]), _RANK_DECIMALS)}
+    return pa.Table.from_pylist(rows, ENTITIES.schema)

@@ -5,6 +5,7 @@ Which records are packed depends on their prominence in the whole graph. How the
 which ones they are: so a report stays what it is as long as its records do, whatever happens elsewhere.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,8 +23,21 @@ _COLUMNS = {
 }
 
 
+class _Line(ABC):
+    """A record that is shown as one line of text."""
+
+    @property
+    @abstractmethod
+    def line(self) -> str: ...
+
+    @cached_property
+    def length_tokens(self) -> int:
+        """Tokens of the line, estimated."""
+        return _length(self.line)
+
+
 @dataclass(frozen=True)
-class Entity:
+class Entity(_Line):
     """An entity as reports show it.
 
     Attributes:
@@ -46,17 +60,11 @@ class Entity:
 
     @cached_property
     def line(self) -> str:
-        """One line of text."""
         return _line(str(self.number), self.name, self.type, self.description)
-
-    @cached_property
-    def length_tokens(self) -> int:
-        """Tokens of the line, estimated."""
-        return _length(self.line)
 
 
 @dataclass(frozen=True)
-class Relationship:
+class Relationship(_Line):
     """A relationship as reports show it.
 
     Attributes:
@@ -77,17 +85,11 @@ class Relationship:
 
     @cached_property
     def line(self) -> str:
-        """One line of text."""
         return _line(str(self.number), self.source.name, self.target.name, self.description)
-
-    @cached_property
-    def length_tokens(self) -> int:
-        """Tokens of the line, estimated."""
-        return _length(self.line)
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(_Line):
     """A claim as reports show it; it is cited by its entity.
 
     Attributes:
@@ -106,13 +108,7 @@ class Claim:
 
     @cached_property
     def line(self) -> str:
-        """One line of text."""
         return _line(f"{self.entity.name} ({self.entity.number})", self.status, self.type, self.dates, self.description)
-
-    @cached_property
-    def length_tokens(self) -> int:
-        """Tokens of the line, estimated."""
-        return _length(self.line)
 
 
 @dataclass(frozen=True)
@@ -122,7 +118,7 @@ class PartReport:
     Attributes:
         title: Its title.
         summary: Its summary.
-        text: The whole report.
+        text: All of it, title and summary included.
     """
 
     title: str
@@ -279,27 +275,22 @@ def pack_report(elements: Elements, parts: Sequence[Part], limit_tokens: int) ->
         if part.report is not None and part.report.length_tokens < part.elements.length_tokens:
             length += part.report.length_tokens - part.elements.length_tokens
             replaced.append((part, part.report))
-    replaced = _fitting(replaced, room)
-    owner = {each.entity_id: index for index, (part, _) in enumerate(replaced) for each in part.elements.entities}
+    reports: list[tuple[Part, PartReport]] = []
+    left_tokens = room
+    for part, report in replaced:
+        if report.length_tokens <= left_tokens:
+            reports.append((part, report))
+            left_tokens -= report.length_tokens
+    owner = {each.entity_id: index for index, (part, _) in enumerate(reports) for each in part.elements.entities}
     left = [
         edge
         for edge in elements.relationships
         if edge.source.entity_id not in owner or owner[edge.source.entity_id] != owner.get(edge.target.entity_id)
     ]
-    packing.fill(report for _, report in replaced)
-    kept = [each for each in elements.entities if each.entity_id not in owner]
-    packing.fill(Elements(kept, left, elements.claims).in_order(without=owner))
+    packing.fill(report for _, report in reports)
+    entities = [each for each in elements.entities if each.entity_id not in owner]
+    packing.fill(Elements(entities, left, elements.claims).in_order(without=owner))
     return packing.context()
-
-
-def _fitting(reports: Sequence[tuple[Part, PartReport]], room: int) -> list[tuple[Part, PartReport]]:
-    """Of parts with their reports, in order, those for whose report there is room."""
-    taken = []
-    for part, report in reports:
-        if report.length_tokens <= room:
-            taken.append((part, report))
-            room -= report.length_tokens
-    return taken
 
 
 @dataclass

@@ -201,9 +201,9 @@ def checked_report(report: Report, existing: Records) -> Report:
 
     def mended(text: str) -> str:
         nonlocal removed
-        checked = check_references(text, existing)
-        removed += checked.removed
-        return checked.text
+        checked, count = check_references(text, existing)
+        removed += count
+        return checked
 
     return Report(
         mended(report.title),
