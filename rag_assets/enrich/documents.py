@@ -16,8 +16,6 @@ class Subject:
 
     Attributes:
         document_id: Its id; for the ledger, not for the model.
-        shard: Its shard.
-        language: Its main language.
         title: Title that the file states, or an empty text. Not its name: a renamed file costs no call.
         page_names: Names of its pages, or of those that are content; some may be empty.
     """

@@ -43,8 +43,6 @@ class Alias:
     """A declaration that one name stands for another.
 
     Attributes:
-        full: The name in full.
-        alias: The other name.
         start: Where the name in full begins in the text.
         end: Where the declaration ends.
         evidence: The words that declare it.
@@ -61,9 +59,6 @@ def declared_aliases(text: str) -> Iterator[Alias]:
     """Declarations in a text.
 
     Names that only point (本システム, 当社, 甲) are left out: they mean another thing in each document.
-
-    Args:
-        text: A sentence or a line.
     """
     seen: set[tuple[str, str]] = set()
     for form in (*_DECLARED, _ACRONYM, _EXPANDED):

@@ -90,8 +90,7 @@ class EntityTypes:
     def of_ending(self, name: str) -> str | None:
         """Type that the head noun of a name shows, or None.
 
-        Args:
-            name: The name; what stands behind it in brackets, and its number, is passed over.
+        What stands behind it in brackets, and its number, is passed over.
         """
         key = _TRAILING.sub("", fold_name(name))
         last_word = _ASCII_WORD.search(key)

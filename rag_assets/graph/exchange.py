@@ -38,8 +38,6 @@ class LevelMetrics:
 
     Attributes:
         level: The level, 0 for the coarsest.
-        community_count: Communities.
-        single_count: Communities of one entity.
         largest: Entities in the largest.
         median: Entities in the median community of more than one entity; 0 without any.
         modularity: Modularity of the level over the weighted graph, resolution 1; 0 without relationships.
@@ -56,9 +54,7 @@ class LevelMetrics:
 def load_graph(lake: Lake, versions: Mapping[str, Versions] | None = None) -> "nx.Graph[str]":
     """The entity graph with its communities and reports.
 
-    Args:
-        lake: Where the tables are.
-        versions: Versions of the tables to read, by table name; the latest ones where None.
+    Without versions, the latest tables are read.
 
     Returns:
         A graph whose nodes are ids of entities, with the columns of `entities` (other names joined by line breaks) and
@@ -107,11 +103,7 @@ def export_graph(
     GraphML holds the communities as attributes of the nodes, and what they are as a JSON text of the graph; characters
     that XML cannot hold become blanks.
 
-    Args:
-        lake: Where the tables are.
-        path: The file; replaced where there is one.
-        graph_format: Format of the file; JSON is the node-link form of NetworkX, its edges under `edges`.
-        versions: Versions of the tables to read, by table name; the latest ones where None.
+    JSON is the node-link form of NetworkX, its edges under `edges`.
 
     Returns:
         Number of nodes and of edges.
@@ -132,9 +124,7 @@ def export_graph(
 def level_metrics(lake: Lake, communities: Sequence[Community] | None = None) -> list[LevelMetrics]:
     """Figures on the communities of each level, from the coarsest.
 
-    Args:
-        lake: Where the tables are.
-        communities: The communities; the stored ones where None.
+    Without communities, the stored ones are measured.
     """
     rows = lake.read(RELATIONSHIPS, columns=["source_id", "target_id", "weight"])
     columns = (rows[name].to_pylist() for name in ("source_id", "target_id", "weight"))

@@ -42,13 +42,6 @@ def facet_dialogue(
 ) -> Dialogue[list[Assignment] | None]:
     """Classify one document.
 
-    Args:
-        subject: The document.
-        pages: Its pages.
-        taxonomy: The facets and their values.
-        read_tokens: Tokens of the document that the model reads, at most.
-        context_tokens: Tokens of prompt and answer that the model takes.
-
     Returns:
         Its values; None where nothing could be asked or the model named none.
     """
@@ -75,9 +68,7 @@ def context_needed(taxonomy: Taxonomy, language: str) -> int:
 def document_text(pages: Sequence[Page], tokens: int) -> str:
     """What the model reads of a document: its text, or the beginning of each page where that is too long.
 
-    Args:
-        pages: Its pages.
-        tokens: Tokens at most, by estimate.
+    Tokens are estimated.
     """
     texts = _texts(pages)
     whole = "\n\n".join(texts)
@@ -107,7 +98,6 @@ class _Asking:
     """One way to ask.
 
     Attributes:
-        subject: The document.
         taxonomy: The facets and their values.
         listed: The same as the model reads them.
         names_tokens: Tokens of the names of pages, at most.

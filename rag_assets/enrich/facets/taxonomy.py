@@ -54,9 +54,7 @@ class Facet:
 
     Attributes:
         name: ASCII id, as in `document_type`.
-        labels: What people call it, by language.
         descriptions: What it is about, by language.
-        values: Its values.
         required: Whether every document has at least one of the values.
         most_values: Values that one document may have.
     """
@@ -79,12 +77,7 @@ class Facet:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """The facets by which documents are classified.
-
-    Attributes:
-        name: What it is called.
-        facets: Its facets.
-    """
+    """The facets by which documents are classified."""
 
     name: str
     facets: tuple[Facet, ...]
@@ -147,9 +140,7 @@ def load_taxonomy(name_or_path: str) -> Taxonomy:
 def parse_taxonomy(text: str, place: str) -> Taxonomy:
     """Read a taxonomy from TOML text.
 
-    Args:
-        text: The text.
-        place: Where it stands, for messages.
+    Messages name the place.
 
     Raises:
         SettingsError: It is none; the message says where and why.
@@ -171,9 +162,7 @@ def parse_taxonomy(text: str, place: str) -> Taxonomy:
 def taxonomy_text(taxonomy: Taxonomy, comment: str = "") -> str:
     """A taxonomy as TOML text that `load_taxonomy` reads.
 
-    Args:
-        taxonomy: The taxonomy.
-        comment: Lines to put first.
+    The comment comes first.
     """
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     lines += [f"name = {_quoted(taxonomy.name)}"]

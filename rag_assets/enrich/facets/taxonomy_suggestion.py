@@ -52,22 +52,10 @@ _LINES = 400  # of a document, of each kind
 _LONGEST_TERM = 14
 _COMMON = frozenset(
     (
-        *(
-            "http",
-            "https",
-            "sample",
-            "example",
-            "page",
-            "figure",
-            "table",
-            "section",
-            "total",
-            "name",
-            "number",
-            "date",
-        ),
-        *("本書", "内容", "記載", "項目", "説明", "備考", "使用", "サンプル", "概要", "一覧", "名称", "番号", "日付"),
-        *("目次", "表紙", "変更履歴", "改訂履歴", "作成", "作成日", "作成者", "更新", "変更", "追加", "対象", "定義"),
+        *("http", "https", "sample", "example", "page", "figure", "table", "section", "total", "name", "number"),
+        *("date", "本書", "内容", "記載", "項目", "説明", "備考", "使用", "サンプル", "概要", "一覧", "名称"),
+        *("番号", "日付", "目次", "表紙", "変更履歴", "改訂履歴", "作成", "作成日", "作成者", "更新", "変更"),
+        *("追加", "対象", "定義"),
     )
 )
 
@@ -78,8 +66,6 @@ class _Described:
 
     Attributes:
         title: The title that it states, or an empty text: the name of a file is none.
-        summary: Its summary.
-        language: Its main language.
         headings: Its title, names of pages and headings; those of covers and the like are left out.
         lines: Other lines of the same pages, from the beginning.
     """
@@ -94,11 +80,7 @@ class _Described:
 def suggest_taxonomy(lake: Lake, embedder: Embedder, model: LanguageModel, most_values: int) -> str:
     """Propose a taxonomy for all stored documents.
 
-    Args:
-        lake: The stored tables.
-        embedder: Embeds the summaries.
-        model: Names the values; one that does not write leaves it to the terms of the clusters.
-        most_values: Values at most; at least 2.
+    A model that does not write leaves the names of values to the terms of the clusters.
 
     Returns:
         TOML text that `load_taxonomy` reads, with one facet. Of fewer than four documents, or such as are all alike, it

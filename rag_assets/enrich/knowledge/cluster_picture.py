@@ -27,11 +27,7 @@ def redundancy_picture(lake: Lake, embed: Embed, cut_distance: float, shown: int
     Shown are its largest clusters, whole as far as there is room, so that the picture tells what counts as one and how
     far the next are.
 
-    Args:
-        lake: Where the tables are.
-        embed: Gives the vectors of questions.
-        cut_distance: Where the tree is cut: drawn as a line.
-        shown: Questions at most.
+    The tree is drawn with a line where it is cut.
 
     Returns:
         Markdown with the SVG as a data URI; a sentence where there is nothing to show.

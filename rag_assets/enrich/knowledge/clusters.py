@@ -53,7 +53,6 @@ class ClusterUpdate:
     """What the step did.
 
     Attributes:
-        written: Files written; 0 where nothing changed.
         question_count: Questions, each once for every facet value of its document.
         cluster_count: Clusters of all facet values.
     """
@@ -74,12 +73,7 @@ def update_question_clusters(
 ) -> ClusterUpdate:
     """Bring the clusters in step with the questions; nothing is written where nothing changed.
 
-    Args:
-        lake: Where the tables are.
-        embed: Gives the vectors of questions as passages, of unit length; those at hand are not embedded again.
-        embedder_name: Name of the embedder.
-        cut_distance: Cosine distance that two questions of one cluster have at most.
-        progress: Told facet values done and facet values in all.
+    Questions are embedded as passages, to vectors of unit length; those at hand are not embedded again.
 
     Raises:
         ModelError: The embedder failed; nothing is written.

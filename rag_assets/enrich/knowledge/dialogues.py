@@ -63,10 +63,6 @@ def knowledge_dialogue(
 def question_parts(questions: Sequence[Question], tokens: int) -> list[str]:
     """Questions and answers as texts of at most so many tokens, by estimate.
 
-    Args:
-        questions: The questions.
-        tokens: Tokens of a part.
-
     Returns:
         Parts; within one, documents stand in order of the digests of what they say, and questions in order of theirs.
     """

@@ -29,13 +29,13 @@ _TERM = re.compile(
 _LEAST_LATIN = 3
 _STOP_WORDS = frozenset(
     (
-        *("about", "after", "all", "also", "and", "any", "are", "because", "been", "before", "between", "but", "can"),
-        *("could", "describe", "described", "did", "does", "document", "each", "for", "from", "had", "has", "have"),
-        *("how", "into", "its", "many", "may", "mean", "means", "more", "most", "much", "must", "not", "one", "only"),
-        *("other", "our", "question", "shall", "should", "such", "than", "that", "the", "their", "them", "then"),
-        *("there", "these", "they", "this", "those", "under", "used", "using", "was", "were", "what", "when", "where"),
-        *("whether", "which", "who", "why", "will", "with", "would", "you", "your"),
-        *("何", "場合", "以下", "次", "上記", "下記", "文書", "資料", "質問", "回答", "参照", "可能", "必要"),
+        *("about", "after", "all", "also", "and", "any", "are", "because", "been", "before", "between", "but"),
+        *("can", "could", "describe", "described", "did", "does", "document", "each", "for", "from", "had", "has"),
+        *("have", "how", "into", "its", "many", "may", "mean", "means", "more", "most", "much", "must", "not"),
+        *("one", "only", "other", "our", "question", "shall", "should", "such", "than", "that", "the", "their"),
+        *("them", "then", "there", "these", "they", "this", "those", "under", "used", "using", "was", "were"),
+        *("what", "when", "where", "whether", "which", "who", "why", "will", "with", "would", "you", "your", "何"),
+        *("場合", "以下", "次", "上記", "下記", "文書", "資料", "質問", "回答", "参照", "可能", "必要"),
     )
 )
 _PRIOR_SHARE = 0.1  # of all occurrences: how much the background is trusted over a selection's own counts
@@ -45,15 +45,7 @@ _SHOWN_TERMS = 10
 
 @dataclass(frozen=True)
 class Question:
-    """A searched question with its answer.
-
-    Attributes:
-        qa_id: The question.
-        document_id: Its document.
-        question: The question.
-        answer: The answer.
-        language: Language of both.
-    """
+    """A searched question with its answer."""
 
     qa_id: str
     document_id: str
@@ -205,11 +197,6 @@ def key_terms(selection: Selection, terms: TermCounts, count: int) -> list[str]:
     Terms of a single document are taken only after all others: they tell of the document, not of the selection. Where
     there are no other questions, the most frequent terms.
 
-    Args:
-        selection: The selection.
-        terms: Terms of all questions.
-        count: Terms at most.
-
     Returns:
         Terms by falling log-odds; equal ones by falling frequency, then by term.
     """
@@ -273,12 +260,7 @@ def central_questions(selection: Selection, terms: TermCounts, chars: int) -> li
 def compose_summary(selection: Selection, group: str, named: Sequence[str], terms: TermCounts, chars: int) -> str:
     """A summary without a language model: how much there is, the key terms, and the central questions with answers.
 
-    Args:
-        selection: The selection.
-        group: What people call its facet values.
-        named: Its key terms.
-        terms: Terms of all questions.
-        chars: Characters, about.
+    The group is what people call the facet values; characters are a rough limit.
     """
     documents, questions = selection.document_count, len(selection.questions)
     shown = named[:_SHOWN_TERMS]

@@ -60,7 +60,6 @@ class KnowledgeUpdate:
     """What became of the summaries.
 
     Attributes:
-        written: Files written; 0 where nothing changed.
         rewritten: Summaries that were written, or written anew.
         kept: Summaries that stayed as they were.
         removed: Selections that are no longer in use.

@@ -81,7 +81,6 @@ class Candidate:
 
     Attributes:
         kind: What it was made from.
-        question: The question.
         answer: The answer, in words of the document.
         page_number: Page that it was made from.
         block_index: Block of that page.
@@ -136,14 +135,8 @@ def document_candidate(
 ) -> Candidate | None:
     """The question what a document is about.
 
-    Args:
-        document_id: Its id.
-        title: Its title.
-        language: Its main language.
-        pages: Its pages, for a name where the title has none.
-        place: Page and block that the answer stands in.
-        answer: A sentence or row of the document that says it.
-        quote: Words that the passage must hold.
+    The answer is a sentence or row of the document at a page and block (`place`), which holds the quote. Where the
+    title has no name for the document, its pages may.
 
     Returns:
         None where nothing names the document, or there is no answer.

@@ -70,13 +70,7 @@ def question_dialogue(
 ) -> Dialogue[list[Pair]]:
     """Have questions asked, answered and graded.
 
-    Args:
-        subject: The document.
-        passages: Its passages.
-        facets: Its facet values, each as `facet: value`.
-        count: Questions to ask.
-        read_tokens: Tokens of the document that one call reads, at most.
-        context_tokens: Tokens of prompt and answer that the model takes.
+    Facet values stand as `facet: value`; one call reads at most `read_tokens` of the document.
 
     Returns:
         The pairs in reading order; empty where the model gave none that can be used.

@@ -84,12 +84,7 @@ class Passage:
     """A passage that answers rest on.
 
     Attributes:
-        chunk_id: Its id.
-        page_id: Its page.
-        page_number: Number of the page.
         block_indexes: Blocks of the page that it is taken from.
-        text: What it says.
-        language: Its main language.
     """
 
     chunk_id: str
@@ -105,8 +100,6 @@ class Pair:
     """A question with its answer.
 
     Attributes:
-        question: The question.
-        answer: The answer.
         passages: Passages that the answer rests on, in reading order.
         grade: How good both are, from 0 to 100.
     """
@@ -133,14 +126,7 @@ def extract_questions(
 ) -> list[Pair]:
     """Questions that a document answers.
 
-    Args:
-        document_id: Its id.
-        title: Its title.
-        language: Its main language.
-        pages: Its pages.
-        passages: Its passages.
-        count: Questions at most.
-        common: Lines that many documents share; no question is made from them.
+    No question is made from the common lines, which many documents share.
 
     Returns:
         The pairs in reading order, each citing a passage that holds the answer; fewer where there is less to ask about.
@@ -173,10 +159,7 @@ def extract_questions(
 def grade(candidate: Candidate, frequency: Counter[str], unit_count: int) -> float:
     """Grade of a pair, from 0 to 100; see the top of the module.
 
-    Args:
-        candidate: The pair.
-        frequency: Sentences and rows of the document that hold each term.
-        unit_count: Sentences and rows of the document.
+    Frequencies are numbers of the sentences and rows of the document that hold a term.
     """
     scale = 1 if is_japanese(candidate.question) else 2
     subject = set(terms(candidate.subject or candidate.question))

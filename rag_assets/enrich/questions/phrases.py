@@ -39,11 +39,6 @@ def document_subject(document_id: str, title: str, language: str) -> tuple[str, 
 
     `テーブル定義書_B1_顧客管理システム` is about 顧客管理システム, and a テーブル定義書. What the title does not say
     is an empty text.
-
-    Args:
-        document_id: Its id, for a title that is no more than the name of the file.
-        title: Its title.
-        language: Its main language.
     """
     stem = PurePosixPath(document_id).stem
     name = " ".join((title or stem).replace("Microsoft Word - ", "").split())

@@ -26,11 +26,7 @@ _MARK = "+"  # between what rows are computed from and which of their document's
 
 
 class CommonLines:
-    """The lines that count as boilerplate.
-
-    Args:
-        keys: Their digests, in any order.
-    """
+    """The lines that count as boilerplate."""
 
     def __init__(self, keys: Iterable[int] | NDArray[np.int64] = ()) -> None:
         self._keys = frozenset(int(key) for key in keys)

@@ -65,11 +65,7 @@ def page_dialogue(
 ) -> Dialogue[dict[str, str] | None]:
     """Summarize one page: what there is to say on its file (`file`) and on itself (`page`).
 
-    Args:
-        subject: Its document.
-        page: The page.
-        common: Lines of the page that other documents have, too.
-        lengths: Lengths, fitted to the model.
+    Lines that other documents have, too, are told to the model as such; lengths are fitted to it.
 
     Returns:
         None where the model gave no summary.

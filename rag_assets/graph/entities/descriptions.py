@@ -36,7 +36,6 @@ class Notes:
     Attributes:
         identity: What it is found under again.
         name: Its name; of a relationship, both names.
-        type: Its type.
         texts: What is said, the most important first.
         asset: Table that the description goes into.
     """
@@ -48,11 +47,7 @@ class Notes:
     asset: str
 
     def content_sha256(self, method: str) -> str:
-        """Digest of what a description is made from.
-
-        Args:
-            method: What describes, see `describing_method`.
-        """
+        """Digest of what a description is made from."""
         return digest(self.name, self.type, self.texts, method)
 
 
@@ -109,9 +104,7 @@ def describe(
 def gathered(texts: Sequence[str], chars: int) -> str:
     """Texts as one, of at most so many characters: all of them where they fit, else the first ones that add something.
 
-    Args:
-        texts: Texts by falling importance.
-        chars: Characters at most.
+    Texts come by falling importance.
     """
     distinct = list(_distinct(texts))
     if not distinct or _length(distinct) <= chars:

@@ -83,8 +83,6 @@ class EntityUpdate:
 
     Attributes:
         written: Files written; 0 where the mentions are what they were.
-        entity_count: Entities.
-        relationship_count: Relationships.
         merge_count: Names that were taken for others.
     """
 

@@ -42,7 +42,6 @@ class TypeSuggestion:
     Attributes:
         name: As it would be stored.
         ja: What belongs to it, in Japanese.
-        en: The same in English.
         examples: Names from the documents.
         name_count: Names in its group; 0 where a model made it.
     """
@@ -59,12 +58,7 @@ def suggest_types(
 ) -> list[TypeSuggestion]:
     """Propose entity types.
 
-    Args:
-        lake: Where the mentions are.
-        model: The language model; one that does not write leaves it to head nouns.
-        embedder: Groups names.
-        types: Types in use.
-        count: Types at most.
+    A model that does not write leaves it to head nouns.
 
     Returns:
         Proposals, the largest group first; of a model, in its order. None where there are no mentions.

@@ -68,8 +68,6 @@ class Answer:
 
     Attributes:
         entities: Items as of the schema; so with the others.
-        relationships: Relationships.
-        claims: Claims.
     """
 
     entities: Sequence[Mapping[str, JsonValue]]
@@ -113,13 +111,6 @@ def window_dialogue(
 ) -> Dialogue[Answer | None]:
     """Ask for the names in a window, then for those that were missed.
 
-    Args:
-        subject: Its document and page.
-        text: Its text.
-        types: The entity types.
-        options: How.
-        context_tokens: Tokens that the model takes, answer included.
-
     Returns:
         None where the model gave no usable answer, or one without any item and then failed for reasons that may pass.
     """
@@ -160,12 +151,7 @@ def check_windows(
     gave it, it is the same place and does not count again; so with relationships and claims. The ends of relationships
     must be among the names.
 
-    Args:
-        page_number: The page.
-        text: Its text.
-        windows: Its windows.
-        answers: Answers by index of the window; windows without one are passed over.
-        types: The entity types.
+    Answers are by index of the window; windows without one are passed over.
     """
     check = _PageCheck(page_number, text, types)
     for window in windows:

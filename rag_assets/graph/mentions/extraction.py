@@ -97,12 +97,9 @@ class Mention:
     """A place where a page names an entity.
 
     Attributes:
-        page_number: The page.
         start: Where the name begins in the text of the page; None where it is not found there.
         block_index: The block; None where it is not known.
         place: Text of the sentence or row, to tell passages of one block apart.
-        name: The name as written.
-        type: Type of the entity.
         description: What the place says of it.
     """
 
@@ -125,10 +122,8 @@ class Relationship:
     """A place where a page relates two entities.
 
     Attributes:
-        page_number: The page.
         start: Where the sentence or row begins in the text of the page.
         block_index: The block; None where it is not known.
-        place: Text of the sentence or row.
         source: Folded name that it starts from.
         target: Folded name that it leads to.
         kind: How they are related.
@@ -172,9 +167,7 @@ class _Prose:
 class Extractor:
     """Finds names and relationships.
 
-    Args:
-        recognizer: Recognizer of named entities.
-        types: The entity types; those that are not among them count as `term`.
+    A type that is not among the entity types counts as `term`.
     """
 
     def __init__(self, recognizer: Recognizer, types: EntityTypes) -> None:
@@ -304,9 +297,7 @@ class _Sentence:
     """The sentence that a unit is all or a part of: lines of a paragraph may be cut anywhere.
 
     Attributes:
-        text: The whole sentence.
         start: Where text of the unit begins that no cut may have shortened.
-        end: Where it ends.
     """
 
     text: str

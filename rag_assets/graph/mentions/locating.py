@@ -9,11 +9,7 @@ _LONG_VOWEL = "ー"
 
 
 class FoldedText:
-    """A text in which names are looked for as names are compared.
-
-    Args:
-        text: The text.
-    """
+    """A text in which names are looked for as names are compared."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -71,8 +71,6 @@ class Entity:
 
     Attributes:
         start: Where it begins, in characters.
-        end: Where it ends.
-        type: Its type.
     """
 
     start: int
@@ -102,8 +100,7 @@ class SpacyRecognizer:
     What a text gave is kept, because office files repeat themselves. Much text at once is read by several processes,
     which live until `close`. May be used by several threads.
 
-    Args:
-        processes: Processes at most; with 1, all is read in this one.
+    With one process at most, all is read in this one.
     """
 
     def __init__(self, processes: int = 1) -> None:
@@ -174,12 +171,7 @@ class SpacyRecognizer:
 
 
 def find_entities(texts: Iterable[str], language: str) -> Iterator[tuple[Entity, ...]]:
-    """Named entities of texts, read in this process. Not to be called by two threads at once.
-
-    Args:
-        texts: Any texts.
-        language: `ja` or `en`.
-    """
+    """Named entities of texts, read in this process. Not to be called by two threads at once."""
     labels = _LABELS[language]
     for document in _model(language).pipe(map(_cut, texts), batch_size=_BATCH_TEXTS):
         yield tuple(

@@ -55,7 +55,6 @@ class Edge:
     Attributes:
         source: Names of the shape that it starts from, the one that stands for it first.
         target: Names of the shape that it leads to.
-        text: The line of the diagram.
     """
 
     source: tuple[str, ...]
@@ -98,9 +97,7 @@ class Structure:
 def read_structure(pages: Sequence[Page], types: EntityTypes) -> Structure:
     """Names that the tables, headings, diagrams and quotation marks of a document give.
 
-    Args:
-        pages: Its pages, without those that hold no content of their own.
-        types: The entity types.
+    The pages are those with content, see `content_pages`.
     """
     found = Structure(labels=set(_labels(pages)))
     for page in pages:

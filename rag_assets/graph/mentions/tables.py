@@ -44,7 +44,6 @@ class MentionOptions:
     """How mentions are extracted.
 
     Attributes:
-        window_tokens: Tokens of a window.
         overlap_tokens: Tokens of a window that the next one repeats.
         extraction: What a language model is asked.
     """
@@ -59,7 +58,6 @@ class MentionUpdate:
     """What the step did.
 
     Attributes:
-        report: Documents and rows.
         dropped: Items of a language model's answers that were not taken, by reason.
         windows: Windows that a language model read.
         replaced_windows: Windows of them that were left to the extractive algorithm.
@@ -168,7 +166,6 @@ class _Passage:
     """A passage of a page.
 
     Attributes:
-        chunk_id: Its id.
         blocks: Blocks that it is taken from.
         text: Its text without white space.
     """
@@ -241,10 +238,7 @@ class _Document:
     def records(self, extraction: Extraction, claims: Sequence[Claim], method: str) -> dict[str, list[Record]]:
         """Rows of the three tables.
 
-        Args:
-            extraction: Mentions and relationships, in order; those whose block is known are the extractive algorithm's.
-            claims: Claims.
-            method: What wrote the others.
+        Mentions and relationships whose block is known are the extractive algorithm's; the method wrote the others.
         """
         mentions = [
             {

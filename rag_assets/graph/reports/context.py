@@ -41,10 +41,7 @@ class Entity(_Line):
     """An entity as reports show it.
 
     Attributes:
-        entity_id: Its id.
         number: Number by which it is cited.
-        name: Its name.
-        type: Its type.
         description: What the documents say of it; may be empty.
         document_count: Documents that name it.
         mention_count: Places that do.
@@ -69,8 +66,6 @@ class Relationship(_Line):
 
     Attributes:
         number: Number by which it is cited.
-        source: One end.
-        target: The other end.
         description: How they are related; may be empty.
         combined_degree: Sum of the degrees of both ends in the whole graph.
         mention_count: Places that state it.
@@ -93,11 +88,8 @@ class Claim(_Line):
     """A claim as reports show it; it is cited by its entity.
 
     Attributes:
-        entity: The entity that it is about.
         status: `true`, `false` or `suspected`.
-        type: Its type.
         dates: When it holds; may be empty.
-        description: The claim.
     """
 
     entity: Entity
@@ -116,8 +108,6 @@ class PartReport:
     """The report on a part of a community.
 
     Attributes:
-        title: Its title.
-        summary: Its summary.
         text: All of it, title and summary included.
     """
 
@@ -165,8 +155,7 @@ class Elements:
         relationship itself, then the claims about either end. Every record comes once. Entities without a
         relationship in the community come last.
 
-        Args:
-            without: Ids of entities to leave out, with the claims about them.
+        Entities with an id in `without` are left out, and so are the claims about them.
         """
         told: set[str] = set(without)
         for edge in sorted(self.relationships, key=lambda each: (-each.combined_degree, each.number)):
@@ -190,7 +179,6 @@ class Part:
     """A community that another one is split into.
 
     Attributes:
-        elements: Its records.
         report: The report on it; None where it has none.
     """
 
@@ -257,10 +245,7 @@ def pack_report(elements: Elements, parts: Sequence[Part], limit_tokens: int) ->
     3.1.5. Deviations: a report that is not shorter than the records is not taken; a record that is longer than the
     limit by itself is cut.
 
-    Args:
-        elements: Records of the community.
-        parts: The communities that it is split into; none for a leaf.
-        limit_tokens: Tokens of the packed text at most, by estimate.
+    Tokens are estimated; a leaf has no parts.
     """
     room = limit_tokens - HEADING_TOKENS
     packing = _Packing(room)

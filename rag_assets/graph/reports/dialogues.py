@@ -47,10 +47,7 @@ def report_dialogue(context: ReportContext, subject: Subject, options: ReportOpt
 
     An answer that reached its limit is taken if what it holds is a report by its schema.
 
-    Args:
-        context: What it is written from.
-        subject: The community.
-        options: Lengths, fitted to the model.
+    Lengths are fitted to the model.
 
     Returns:
         The report, with references that hold; None where the model gave none.

@@ -59,7 +59,6 @@ class Report:
         title: Short title with names from the community.
         summary: What the community is about.
         rating: Impact, 0 to 10.
-        rating_explanation: Why.
         findings: Most important first.
         removed_references: References to records that do not exist, taken out.
     """
@@ -86,7 +85,6 @@ class Importance:
         document_count: Documents that name each of its first entities, on average.
         mention_count: Places that do.
         repeated_count: Relationships that more places than one state.
-        relationship_count: All relationships.
     """
 
     document_count: float
@@ -112,8 +110,6 @@ class Subject:
 
     Attributes:
         prominent: Its first entities by relationships within it: names rather than codes, none within another.
-        size: Entities in it.
-        relationship_count: Relationships between them.
         language: `ja` or `en`, the language to write in.
         theme: A word that most of its names share; may be empty.
         importance: How much the documents make of it.
@@ -173,10 +169,7 @@ def compose_report(context: ReportContext, subject: Subject, limit_tokens: int) 
     quotes its description, these relationships and the claims about it. Of a community with reports on its parts, the
     first findings are the summaries of these.
 
-    Args:
-        context: What it is composed from.
-        subject: The community.
-        limit_tokens: Tokens of the report at most, by estimate; one finding is always there.
+    Findings follow until the limit of tokens, which are estimated; one is always there.
     """
     words = _JAPANESE if subject.language == "ja" else _ENGLISH
     candidates = _part_findings(context)

@@ -54,7 +54,6 @@ class ReportUpdate:
     """What became of the reports.
 
     Attributes:
-        written: Files written; 0 where nothing changed.
         rewritten: Reports that were written, or written anew.
         kept: Reports that stayed as they were.
         removed: Reports that are gone, their content with them.
