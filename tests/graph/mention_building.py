@@ -17,7 +17,7 @@ from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, ENTITY_MENTIONS, PAGES, RELATIONSHIP_MENTIONS
 from rag_assets.graph.entity_types import load_types
 from rag_assets.graph.mentions.dialogues import ExtractionOptions
-from rag_assets.graph.mentions.recognizers import Entity
+from rag_assets.graph.mentions.spans import Span
 from rag_assets.graph.mentions.tables import MentionOptions
 from rag_assets.parsing.chunking import chunk_page
 from rag_assets.parsing.limits import ParsingLimits
@@ -80,7 +80,7 @@ def write_mentions(lake: Lake, mentions: list[Mention], relations: list[Relation
 class NoRecognizer:
     """Recognizes nothing: for tests of rules."""
 
-    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Entity, ...]]:
+    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Span, ...]]:
         assert language in {"ja", "en"}
         return [() for _ in texts]
 

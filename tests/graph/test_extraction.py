@@ -38,7 +38,7 @@ from rag_assets.graph.mentions.dialogues import ExtractionOptions
 from rag_assets.graph.mentions.extraction import Extraction, Extractor
 from rag_assets.graph.mentions.locating import FoldedText
 from rag_assets.graph.mentions.prose import relates
-from rag_assets.graph.mentions.recognizers import Entity, SpacyRecognizer
+from rag_assets.graph.mentions.recognizers import SpacyRecognizer
 from rag_assets.graph.mentions.spans import KnownNames, Span, capitalised_names, identifiers, parted
 from rag_assets.graph.mentions.tables import MentionOptions, MentionUpdate, update_mentions
 from rag_assets.graph.mentions.windows import page_units, page_windows
@@ -196,10 +196,10 @@ class Names:
     def __init__(self, **types: str) -> None:
         self._types = types
 
-    def recognize(self, texts: Sequence[str], _language: str) -> list[tuple[Entity, ...]]:
+    def recognize(self, texts: Sequence[str], _language: str) -> list[tuple[Span, ...]]:
         return [
             tuple(
-                Entity(match.start(), match.end(), kind)
+                Span(match.start(), match.end(), kind)
                 for name, kind in self._types.items()
                 for match in re.finditer(name.replace("_", " "), text)
             )

@@ -15,7 +15,7 @@ from rag_assets.contracts.content import Page
 from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.enrich.documents import Subject
 from rag_assets.enrich.facets.extraction import Assignment, folded
-from rag_assets.enrich.facets.taxonomy import Facet, Taxonomy
+from rag_assets.enrich.facets.taxonomy import Taxonomy
 from rag_assets.enrich.summaries.dialogues import body_text
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
@@ -148,19 +148,17 @@ def _texts(pages: Sequence[Page]) -> list[str]:
 
 
 def _schema(taxonomy: Taxonomy) -> str:
-    reasoning: JsonValue = {"type": "string", "maxLength": _SLACK * _REASONING_CHARS}
-    facets = {facet.name: _facet_schema(facet) for facet in taxonomy.facets}
-    return json.dumps(object_schema({"reasoning": reasoning, **facets}), ensure_ascii=False)
-
-
-def _facet_schema(facet: Facet) -> JsonValue:
-    fields: dict[str, JsonValue] = {
-        "value": {"type": "string", "enum": [value.name for value in facet.values]},
-        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-        "evidence": {"type": "string", "maxLength": _SLACK * _EVIDENCE_CHARS},
-    }
-    item = object_schema(fields)
-    return {"type": "array", "maxItems": _SLACK * facet.most_values, "items": item}
+    fields: dict[str, JsonValue] = {"reasoning": {"type": "string", "maxLength": _SLACK * _REASONING_CHARS}}
+    for facet in taxonomy.facets:
+        item = object_schema(
+            {
+                "value": {"type": "string", "enum": [value.name for value in facet.values]},
+                "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+                "evidence": {"type": "string", "maxLength": _SLACK * _EVIDENCE_CHARS},
+            }
+        )
+        fields[facet.name] = {"type": "array", "maxItems": _SLACK * facet.most_values, "items": item}
+    return json.dumps(object_schema(fields), ensure_ascii=False)
 
 
 def _answer_tokens(taxonomy: Taxonomy, slack: int) -> int:

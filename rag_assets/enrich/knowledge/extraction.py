@@ -9,7 +9,7 @@ import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 
@@ -108,7 +108,7 @@ def select(
     for document_id in questions:
         values = sorted(set(facets.get(document_id, ())))
         for selected in chain.from_iterable(combinations(values, size) for size in range(1, MOST_FACETS + 1)):
-            if len({_facet(value) for value in selected}) == len(selected):
+            if len({value.partition("=")[0] for value in selected}) == len(selected):
                 documents[selected].add(document_id)
     counts = {selected: sum(len(questions[name]) for name in names) for selected, names in documents.items() if names}
     combined = [
@@ -135,8 +135,14 @@ def readable_terms(text: str) -> list[str]:
 
     Bigrams (`rag_assets.enrich.centrality.terms`) compare texts better, but nobody can read them.
     """
-    found = _TERM.findall(unicodedata.normalize("NFKC", text))
-    return [term for term in found if term.lower() not in _STOP_WORDS and not (_is_latin(term) and _is_short(term))]
+    terms: list[str] = _TERM.findall(unicodedata.normalize("NFKC", text))
+    return [
+        term
+        for term in terms
+        if term.lower() not in _STOP_WORDS
+        # short Latin words tell nothing, but for abbreviations in capitals
+        and (not term[0].isascii() or len(term) >= (2 if term.isupper() else _LEAST_LATIN))
+    ]
 
 
 @dataclass
@@ -194,8 +200,8 @@ class TermCounts:
 def key_terms(selection: Selection, terms: TermCounts, count: int) -> list[str]:
     """Terms that set the questions of a selection apart from the others, best first.
 
-    Terms of a single document are taken only after all others: they tell of the document, not of the selection. Where
-    there are no other questions, the most frequent terms.
+    A term that is part of a better one is left out. Terms of a single document are taken only after all others: they
+    tell of the document, not of the selection. Where there are no other questions, the most frequent terms.
 
     Returns:
         Terms by falling log-odds; equal ones by falling frequency, then by term.
@@ -217,7 +223,11 @@ def key_terms(selection: Selection, terms: TermCounts, count: int) -> list[str]:
             term,
         ),
     )
-    return [terms.spelled(term) for term in _not_contained(ordered, count)]
+    chosen: list[str] = []
+    for term in ordered:
+        if len(chosen) < count and not any(term in better for better in chosen):
+            chosen.append(term)
+    return [terms.spelled(term) for term in chosen]
 
 
 def central_questions(selection: Selection, terms: TermCounts, chars: int) -> list[Question]:
@@ -273,30 +283,6 @@ def compose_summary(selection: Selection, group: str, named: Sequence[str], term
     chosen = central_questions(selection, terms, max(0, chars - sum(map(len, lines))))
     lines += [f"- {one_line(each.question)} — {_beginning(each.answer)}" for each in chosen]
     return "\n".join(lines)
-
-
-def _not_contained(ordered: Sequence[str], count: int) -> Iterator[str]:
-    """Terms but those that are part of a better one."""
-    chosen: list[str] = []
-    for term in ordered:
-        if len(chosen) == count:
-            break
-        if not any(term in other for other in chosen):
-            chosen.append(term)
-    yield from chosen
-
-
-def _facet(value: str) -> str:
-    return value.partition("=")[0]
-
-
-def _is_latin(term: str) -> bool:
-    return term[0].isascii()
-
-
-def _is_short(term: str) -> bool:
-    """Whether a Latin word is too short to tell anything; short ones in capitals are abbreviations."""
-    return len(term) < (2 if term.isupper() else _LEAST_LATIN)
 
 
 def _length(question: Question) -> int:

@@ -340,7 +340,8 @@ class _Leiden:
         for _ in range(_ROUNDS):
             optimiser, partition = self._begin(labels)
             optimiser.move_nodes(partition)
-            moved = self._connected(partition)
+            # every community is connected: parting one that is not is always better
+            moved = _numbered(self._part.components(np.asarray(partition.membership, np.int64)))
             if np.array_equal(moved, labels):
                 break
             labels = moved
@@ -362,11 +363,6 @@ class _Leiden:
         optimiser = leidenalg.Optimiser()
         optimiser.set_rng_seed(self._options.seed)
         return optimiser, partition
-
-    def _connected(self, partition: Any) -> Integers:
-        """Labels in which every community is connected; parting one that is not is always better."""
-        labels = np.asarray(partition.membership, np.int64)
-        return _numbered(self._part.components(labels))
 
 
 def _numbered(labels: Integers) -> Integers:

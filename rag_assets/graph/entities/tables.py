@@ -17,12 +17,12 @@ What stays out: which names are one (`rag_assets.graph.entities.resolution`), de
 (`rag_assets.graph.entities.descriptions`).
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -47,6 +47,7 @@ from rag_assets.graph.entities.resolution import (
     resolve_names,
 )
 from rag_assets.models.dialogue import Missing
+from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
 
@@ -155,20 +156,28 @@ def update_entities(
         merging, nodes, edges = Missing(), Missing(), Missing()
         merges = _resolve(connection, model, embedder, options, merging)
         _register_merges(connection, merges)
-        entities = _entities(connection, lake, model, chars, nodes)
-        relationships = _relationships(connection, lake, model, chars, edges)
-        entities = _ranked(entities, relationships)
+        names = dict(connection.execute("SELECT entity_id, min(head) FROM heads GROUP BY ALL").fetchall())
+        entities, relationships = (
+            connection.sql(query, params={"notes": MOST_NOTES}).to_arrow_table().to_pylist()
+            for query in (_ENTITIES, _RELATIONSHIPS)
+        )
+
+    def pair(row: Record) -> tuple[str, str]:
+        return f"{names[row['source_id']]} — {names[row['target_id']]}", "relationship"
+
+    for row in relationships:
+        row["weight"] = round(row["weight"], _WEIGHT_DECIMALS)
+    relationships = [row for row in relationships if row["weight"] > 0]
+    entities = _described(lake, ENTITIES, entities, itemgetter("name", "type"), model, chars, nodes)
+    relationships = _described(lake, RELATIONSHIPS, relationships, pair, model, chars, edges)
+    _ranked(entities, relationships)
     merge_rows = [{**asdict(merge), "rule": merge.rule.name.lower()} for merge in merges]
-    found: list[tuple[Table, pa.Table, Missing]] = [
-        (ENTITIES, entities, nodes),
-        (RELATIONSHIPS, relationships, edges),
-        (ENTITY_MERGES, pa.Table.from_pylist(merge_rows, ENTITY_MERGES.schema), merging),
-    ]
+    tables = ((ENTITIES, entities, nodes), (RELATIONSHIPS, relationships, edges), (ENTITY_MERGES, merge_rows, merging))
     written = 0
-    for table, rows, missing in found:
+    for table, rows, missing in tables:
         inputs = {WHOLE: marked_stand_ins(wanted, missing.causes, again=missing.again)}
-        written += lake.write(table, WHOLE, rows, inputs).written
-    return EntityUpdate(written, entities.num_rows, relationships.num_rows, len(merges))
+        written += lake.write(table, WHOLE, pa.Table.from_pylist(rows, table.schema), inputs).written
+    return EntityUpdate(written, len(entities), len(relationships), len(merges))
 
 
 _NAMES = """
@@ -268,24 +277,6 @@ _ENTITIES = """
 """
 
 
-def _entities(
-    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int, missing: Missing
-) -> pa.Table:
-    """Entities without degree and rank, the most frequent first."""
-    rows: list[dict[str, Any]] = connection.sql(_ENTITIES, params={"notes": MOST_NOTES}).to_arrow_table().to_pylist()
-    before = lake.read(ENTITIES, columns=["entity_id", "description", "content_sha256"]).to_pylist()
-    known = {row["entity_id"]: Description(row["description"], row["content_sha256"]) for row in before}
-    notes = (Notes(row["entity_id"], row["name"], row["type"], tuple(row["notes"]), ENTITIES.name) for row in rows)
-    described = describe(notes, known, model, chars, missing)
-    numbers = record_numbers(row["entity_id"] for row in rows)
-    for row in rows:
-        description = described[row["entity_id"]]
-        row["number"] = numbers[row["entity_id"]]
-        row |= {"description": description.text, "content_sha256": description.content_sha256, "degree": 0, "rank": 0.0}
-        del row["notes"]
-    return pa.Table.from_pylist(rows, ENTITIES.schema)
-
-
 _RELATIONSHIPS = """
     WITH ends AS (
         SELECT least(source.entity_id, target.entity_id) AS source_id,
@@ -331,59 +322,54 @@ _RELATIONSHIPS = """
 """
 
 
-def _relationships(
-    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int, missing: Missing
-) -> pa.Table:
-    """Relationships, the most frequent first."""
-    found = connection.sql(_RELATIONSHIPS, params={"notes": MOST_NOTES}).to_arrow_table()
-    rows: list[dict[str, Any]] = [row for row in found.to_pylist() if round(row["weight"], _WEIGHT_DECIMALS) > 0]
-    names = dict(connection.execute("SELECT entity_id, min(head) FROM heads GROUP BY ALL").fetchall())
-    columns = ["source_id", "target_id", "description", "content_sha256"]
-    before = lake.read(RELATIONSHIPS, columns=columns).to_pylist()
-    known = {_edge_id(row): Description(row["description"], row["content_sha256"]) for row in before}
-    notes = (
-        Notes(
-            _edge_id(row),
-            f"{names[row['source_id']]} — {names[row['target_id']]}",
-            "relationship",
-            tuple(row["notes"]),
-            RELATIONSHIPS.name,
-        )
-        for row in rows
-    )
+def _described(
+    lake: Lake,
+    table: Table,
+    rows: list[Record],
+    subject: Callable[[Record], tuple[str, str]],
+    model: LanguageModel,
+    chars: int,
+    missing: Missing,
+) -> list[Record]:
+    """Rows of entities or relationships with number and description, made from their notes.
+
+    Args:
+        lake: Where the rows of the version before are.
+        table: Their table.
+        rows: The rows.
+        subject: Gives name and type of what a row describes.
+        model: The language model.
+        chars: Characters from which a description is shortened.
+        missing: Told of answers that are of no use.
+    """
+
+    def identity(row: Record) -> str:
+        return " ".join(row[column] for column in table.key)
+
+    before = lake.read(table, columns=[*table.key, "description", "content_sha256"]).to_pylist()
+    known = {identity(row): Description(row["description"], row["content_sha256"]) for row in before}
+    notes = [Notes(identity(row), *subject(row), tuple(row.pop("notes")), table.name) for row in rows]
     described = describe(notes, known, model, chars, missing)
-    numbers = record_numbers(map(_edge_id, rows))
-    degrees = Counter(row[end] for row in rows for end in ("source_id", "target_id"))
-    for row in rows:
-        description = described[_edge_id(row)]
-        row |= {
-            "number": numbers[_edge_id(row)],
-            "description": description.text,
-            "content_sha256": description.content_sha256,
-            "weight": round(row["weight"], _WEIGHT_DECIMALS),
-            "combined_degree": degrees[row["source_id"]] + degrees[row["target_id"]],
-        }
-        del row["notes"]
-    return pa.Table.from_pylist(rows, RELATIONSHIPS.schema)
+    numbers = record_numbers(note.identity for note in notes)
+    for row, note in zip(rows, notes, strict=True):
+        description = described[note.identity]
+        row["number"] = numbers[note.identity]
+        row |= {"description": description.text, "content_sha256": description.content_sha256}
+    return rows
 
 
-def _edge_id(row: Mapping[str, Any]) -> str:
-    return f"{row['source_id']} {row['target_id']}"
-
-
-def _ranked(entities: pa.Table, relationships: pa.Table) -> pa.Table:
-    """Entities with degree and PageRank."""
+def _ranked(entities: list[Record], relationships: list[Record]) -> None:
+    """Add degrees and PageRank."""
     import igraph
 
-    ids = sorted(entities["entity_id"].to_pylist())
+    ids = sorted(row["entity_id"] for row in entities)
     place = {name: index for index, name in enumerate(ids)}
-    columns = (relationships[name].to_pylist() for name in ("source_id", "target_id", "weight"))
-    edges = sorted(zip(*columns, strict=True))
+    edges = sorted((row["source_id"], row["target_id"], row["weight"]) for row in relationships)
     graph = igraph.Graph(n=len(ids), edges=[(place[source], place[target]) for source, target, _ in edges])
     ranks = graph.pagerank(weights=[weight for _, _, weight in edges] or None, directed=False) if ids else []
     degrees = graph.degree()
-    rows = entities.to_pylist()
-    for row in rows:
+    for row in entities:
         index = place[row["entity_id"]]
         row |= {"degree": int(degrees[index]), "rank": round(float(ranks[index]), _RANK_DECIMALS)}
-    return pa.Table.from_pylist(rows, ENTITIES.schema)
+    for row in relationships:
+        row["combined_degree"] = degrees[place[row["source_id"]]] + degrees[place[row["target_id"]]]

@@ -160,6 +160,7 @@ class _Prose:
     """A stretch of running text that recognizers read."""
 
     page_number: int
+    language: str
     start: int
     text: str
 
@@ -176,38 +177,20 @@ class Extractor:
 
     def extract(self, documents: Sequence[Sequence[Page]]) -> list[Extraction]:
         """Entities and relationships of documents; what one gives does not depend on the others."""
-        read = [content_pages(pages) for pages in documents]
-        languages = [{page.number: page_language(page) for page in pages} for pages in read]
+        contents = [content_pages(pages) for pages in documents]
+        languages = [{page.number: page_language(page) for page in pages} for pages in contents]
         prose = [
             [part for page in pages for part in _page_prose(page, which[page.number])]
-            for pages, which in zip(read, languages, strict=True)
+            for pages, which in zip(contents, languages, strict=True)
         ]
-        named = self._recognize(languages, prose)
-        return [self._document(pages, which, found) for pages, which, found in zip(read, languages, named, strict=True)]
-
-    def _recognize(
-        self, languages: Sequence[Mapping[int, str]], prose: Sequence[Sequence[_Prose]]
-    ) -> list[dict[int, list[Span]]]:
-        """Named entities by document and page, as spans of the page's text."""
-        of_language: dict[str, list[str]] = defaultdict(list)
-        for which, parts in zip(languages, prose, strict=True):
-            for part in parts:
-                of_language[which[part.page_number]].append(part.text)
-        found = {
-            language: dict(zip(texts, self._recognizer.recognize(texts, language), strict=True))
-            for language, texts in sorted(of_language.items())
-        }
-        result: list[dict[int, list[Span]]] = []
-        for which, parts in zip(languages, prose, strict=True):
-            spans: dict[int, list[Span]] = defaultdict(list)
-            for part in parts:
-                language = which[part.page_number]
-                for entity in found[language][part.text]:
-                    span = _tidy(part.text, Span(entity.start, entity.end, entity.type), language)
-                    if span:
-                        spans[part.page_number].append(Span(part.start + span.start, part.start + span.end, span.type))
-            result.append(spans)
-        return result
+        entities: dict[str, dict[str, tuple[Span, ...]]] = {}
+        for language in sorted({part.language for parts in prose for part in parts}):
+            texts = [part.text for parts in prose for part in parts if part.language == language]
+            entities[language] = dict(zip(texts, self._recognizer.recognize(texts, language), strict=True))
+        return [
+            self._document(pages, which, _named(parts, entities))
+            for pages, which, parts in zip(contents, languages, prose, strict=True)
+        ]
 
     def _document(
         self, pages: Sequence[Page], languages: Mapping[int, str], named: Mapping[int, list[Span]]
@@ -239,7 +222,8 @@ class Extractor:
                     recognized = [span for span in recognized if span.type == "person"]
                 own = [*known.find(unit.text), *identifiers(unit.text, is_japanese=language == "ja"), *recognized]
                 if language == "en" and kind not in {BlockKind.TABLE, BlockKind.DIAGRAM}:
-                    own += _speaker(unit.text)
+                    if match := _SPEAKER.match(unit.text):
+                        own.append(Span(0, match.end(1), "person"))
                     if not (is_reference(sentence.text) or is_torn(unit.text)):
                         own += _capitals(unit.text, proven, common, own)
                 found = self._mentions(page, unit, sentence.text, without_overlaps(own), structure)
@@ -264,7 +248,7 @@ class Extractor:
             description = ""
             if row is not None:
                 description = row.description if key in map(fold_name, row.names) else ""
-            elif kind in _PROSE and _says_something(sentence, name) and relates(sentence):
+            elif kind in _PROSE and len(sentence) >= max(SHORTEST, 2 * len(name) + 1) and relates(sentence):
                 description = sentence
             found[key] = Mention(
                 page.number,
@@ -374,12 +358,6 @@ def _capitals(text: str, proven: set[str], common: frozenset[str], others: Seque
     ]
 
 
-def _speaker(text: str) -> list[Span]:
-    """The name of who speaks, as in `AMY HOOD: Thank you`."""
-    match = _SPEAKER.match(text)
-    return [Span(0, match.end(1), "person")] if match else []
-
-
 def content_pages(pages: Sequence[Page]) -> list[Page]:
     """Pages that entities are taken from: all but covers, revision histories and tables of contents."""
     return [page for page in pages if page.role is None]
@@ -404,10 +382,21 @@ def _page_prose(page: Page, language: str) -> list[_Prose]:
             for line in block.text.split("\n"):
                 for text, place in _cells(line) if block.kind is BlockKind.TABLE else [(line, 0)]:
                     if is_prose(text, language, block.kind):
-                        parts.append(_Prose(page.number, offset + place, text))
+                        parts.append(_Prose(page.number, language, offset + place, text))
                 offset += len(line) + 1
         start += len(block.text) + 1
     return parts
+
+
+def _named(prose: Sequence[_Prose], entities: Mapping[str, Mapping[str, Sequence[Span]]]) -> dict[int, list[Span]]:
+    """Named entities by page, as spans of the page's text, of what recognizers found by language and text."""
+    spans: dict[int, list[Span]] = defaultdict(list)
+    for part in prose:
+        for entity in entities[part.language][part.text]:
+            if span := _tidy(part.text, entity, part.language):
+                place = (part.start + span.start, part.start + span.end)
+                spans[part.page_number].append(Span(*place, span.type))
+    return spans
 
 
 def _cells(line: str) -> Iterator[tuple[str, int]]:
@@ -513,10 +502,6 @@ def _spans_by_unit(page: Page, language: str, named: Sequence[Span]) -> Iterator
             if span.end <= unit.end:
                 inside.append(Span(span.start - unit.start, span.end - unit.start, span.type))
         yield unit, inside
-
-
-def _says_something(text: str, name: str) -> bool:
-    return len(text) > 2 * len(name) and len(text) >= SHORTEST
 
 
 def _shortened(text: str) -> str:
