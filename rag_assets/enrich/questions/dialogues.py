@@ -51,15 +51,6 @@ class Window:
     count: int
 
 
-@dataclass(frozen=True)
-class _Answered:
-    """A question with the student's answer."""
-
-    question: str
-    answer: str
-    passages: tuple[Passage, ...]
-
-
 def question_dialogue(
     subject: Subject,
     passages: Sequence[Passage],
@@ -84,7 +75,7 @@ def question_dialogue(
     to_grade = [pairs for pairs in answered if pairs]
     graded = yield [_grade(subject, pairs, read_tokens, context_tokens) for pairs in to_grade]
     pairs = [
-        Pair(pair.question, pair.answer, pair.passages, grade)
+        replace(pair, grade=grade)
         for answer, window_pairs in zip(graded, to_grade, strict=True)
         for pair, grade in zip(window_pairs, _grades(answer, len(window_pairs)), strict=True)
         if grade is not None
@@ -213,7 +204,7 @@ def _answer(subject: Subject, window: Window, questions: Sequence[str]) -> Reque
     return _request(subject, ANSWER_STEP, prefix, question, {"answers": _list(item, count)}, most_tokens)
 
 
-def _grade(subject: Subject, pairs: Sequence[_Answered], read_tokens: int, context_tokens: int) -> Request:
+def _grade(subject: Subject, pairs: Sequence[Pair], read_tokens: int, context_tokens: int) -> Request:
     prompt = load_prompt(GRADE_STEP, subject.language)
     names = ("質問", "答え", "根拠") if prompt.language == "ja" else ("Question", "Answer", "Passages")
     answers = [cut_to_tokens(pair.answer, _REPLY_TOKENS) for pair in pairs]
@@ -279,14 +270,14 @@ def _questions(answer: Completion, count: int) -> list[str]:
     return [text for text in found if text and estimate_tokens(text) <= _QUESTION_TOKENS - _NUMBER_TOKENS][:count]
 
 
-def _replies(answer: Completion, questions: Sequence[str], passages: Sequence[Passage]) -> list[_Answered]:
-    """Answers that cite a passage that was shown; the others are dropped."""
+def _replies(answer: Completion, questions: Sequence[str], passages: Sequence[Passage]) -> list[Pair]:
+    """Answers that cite a passage that was shown, not graded yet; the others are dropped."""
     found = []
     for index, item in _by_number(_items(answer, "answers"), "question", len(questions)):
         numbers = item["passages"] if isinstance(item["passages"], list) else []
         valid = sorted({n for n in numbers if isinstance(n, int) and 1 <= n <= len(passages)})
         if (text := one_line(item["answer"])) and valid:
-            found.append(_Answered(questions[index], text, tuple(passages[n - 1] for n in valid)))
+            found.append(Pair(questions[index], text, tuple(passages[n - 1] for n in valid), 0.0))
     return found
 
 

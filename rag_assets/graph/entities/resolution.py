@@ -12,7 +12,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -97,7 +97,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A name that was taken for another; columns as of `entity_merges`."""
+    """A name that was taken for another, or a reason to take it so; columns as of `entity_merges`."""
 
     name_key: str
     merged_into: str
@@ -132,17 +132,6 @@ class ResolutionOptions:
 
     similarity: float
     questions: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Link:
-    """A reason to take two names for one."""
-
-    rule: Rule
-    name: str
-    into: str
-    similarity: float | None
-    evidence: str
 
 
 def read_overrides(path: Path | None) -> Overrides:
@@ -225,7 +214,7 @@ def resolve_names(
     links = [*_override_links(known, overrides), *_declared_links(known, declarations)]
     links += _variant_links(known, cosines, options.similarity)
     groups = _Groups(known, overrides)
-    for link in sorted(links, key=lambda each: (each.rule, each.name, each.into)):
+    for link in sorted(links, key=lambda each: (each.rule, each.name_key, each.merged_into)):
         groups.join(link)
     if model.generative and embedder is not None:
         pairs = [pair for pair in _candidates(known, cosines, options) if groups.may_join(*pair[:2])]
@@ -258,7 +247,7 @@ class _Groups:
         self._names = names
         self._overrides = overrides
         self._root = {key: key for key in names}
-        self._links: list[_Link] = []
+        self._links: list[Merge] = []
 
     def find(self, key: str) -> str:
         while self._root[key] != key:
@@ -276,9 +265,9 @@ class _Groups:
             return not (is_part_of_name(first, second) or is_part_of_name(second, first))
         return True
 
-    def join(self, link: _Link) -> None:
-        first, second = self.find(link.name), self.find(link.into)
-        allowed = link.rule is Rule.OVERRIDE or self.may_join(link.name, link.into)
+    def join(self, link: Merge) -> None:
+        first, second = self.find(link.name_key), self.find(link.merged_into)
+        allowed = link.rule is Rule.OVERRIDE or self.may_join(link.name_key, link.merged_into)
         if first != second and allowed:
             self._root[max(first, second)] = min(first, second)
             self._links.append(link)
@@ -288,33 +277,36 @@ class _Groups:
         members: dict[str, list[str]] = defaultdict(list)
         for key in self._root:
             members[self.find(key)].append(key)
-        links: dict[str, list[_Link]] = defaultdict(list)
+        links: dict[str, list[Merge]] = defaultdict(list)
         for link in self._links:
-            links[link.name].append(link)
-            links[link.into].append(link)
+            links[link.name_key].append(link)
+            links[link.merged_into].append(link)
         found: list[Merge] = []
         for group in members.values():
             if len(group) > 1:
                 head = self._head(group, links)
                 for key in group:
                     if key != head:
-                        own = min(links[key], key=lambda link: (link.rule, link.name != key, link.name, link.into))
-                        found.append(Merge(key, head, own.rule, own.similarity, own.evidence))
+                        own = min(
+                            links[key],
+                            key=lambda link: (link.rule, link.name_key != key, link.name_key, link.merged_into),
+                        )
+                        found.append(replace(own, name_key=key, merged_into=head))
         return sorted(found, key=lambda merge: merge.name_key)
 
-    def _head(self, group: Sequence[str], links: Mapping[str, Sequence[_Link]]) -> str:
+    def _head(self, group: Sequence[str], links: Mapping[str, Sequence[Merge]]) -> str:
         """The name that stands for a group: what a person or a declaration names, else the most frequent one."""
 
         def standing(key: str) -> tuple[int, int, str]:
-            subordinate = {link.rule for link in links[key] if link.name == key}
+            subordinate = {link.rule for link in links[key] if link.name_key == key}
             penalty = 2 if Rule.OVERRIDE in subordinate else 1 if Rule.DECLARED in subordinate else 0
-            named = any(link.rule is Rule.OVERRIDE and link.into == key for link in links[key])
+            named = any(link.rule is Rule.OVERRIDE and link.merged_into == key for link in links[key])
             return penalty - (1 if named and not penalty else 0), -self._names[key].mention_count, key
 
         return min(group, key=standing)
 
 
-def _override_links(names: Mapping[str, NameFacts], overrides: Overrides) -> Iterable[_Link]:
+def _override_links(names: Mapping[str, NameFacts], overrides: Overrides) -> Iterable[Merge]:
     """What a person decided; names that are taken for one that no document holds are one with each other."""
     meant: dict[str, str] = {}  # the first name of those that are taken for an unknown one
     for name in sorted(overrides.merges.keys() & names.keys()):
@@ -326,10 +318,10 @@ def _override_links(names: Mapping[str, NameFacts], overrides: Overrides) -> Ite
             into = overrides.merges[into]
         target = into if into in names else meant.setdefault(into, name)
         if target != name:
-            yield _Link(Rule.OVERRIDE, name, target, None, f"{overrides.source}: {chain}")
+            yield Merge(name, target, Rule.OVERRIDE, None, f"{overrides.source}: {chain}")
 
 
-def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Declaration]) -> Iterable[_Link]:
+def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Declaration]) -> Iterable[Merge]:
     """Aliases that stand for one name only, wherever they are declared."""
     meant: dict[str, dict[str, str]] = defaultdict(dict)
     for each in sorted(declarations, key=lambda each: (each.alias, each.full, each.evidence)):
@@ -338,10 +330,10 @@ def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Decla
     for alias, fulls in meant.items():
         if len(fulls) == 1:
             ((full, evidence),) = fulls.items()
-            yield _Link(Rule.DECLARED, alias, full, None, evidence)
+            yield Merge(alias, full, Rule.DECLARED, None, evidence)
 
 
-def _variant_links(names: Mapping[str, NameFacts], cosines: _Cosines, similarity: float) -> Iterable[_Link]:
+def _variant_links(names: Mapping[str, NameFacts], cosines: _Cosines, similarity: float) -> Iterable[Merge]:
     """Spellings that differ in what usage leaves open, see `skeleton`, where their vectors agree."""
     groups: dict[str, list[NameFacts]] = defaultdict(list)
     for each in names.values():
@@ -355,7 +347,7 @@ def _variant_links(names: Mapping[str, NameFacts], cosines: _Cosines, similarity
     for (name, into), cosine in zip(pairs, cosines(pairs), strict=True):
         if cosine is None or cosine >= similarity:
             evidence = f"both are {skeleton(name)!r} without long-vowel marks, inflections and legal forms"
-            yield _Link(Rule.SIMILAR, name, into, cosine, evidence)
+            yield Merge(name, into, Rule.SIMILAR, cosine, evidence)
 
 
 def skeleton(key: str) -> str:
@@ -421,18 +413,18 @@ def _candidates(
 
 def _confirm(
     names: Mapping[str, NameFacts], pairs: Sequence[tuple[str, str, float]], model: LanguageModel, missing: Missing
-) -> list[_Link]:
+) -> list[Merge]:
     """Pairs that a model takes for one."""
     dialogues = (
         (index, watched(same_dialogue(names[first], names[second]), missing))
         for index, (first, second, _) in enumerate(pairs)
     )
     said = dict(converse(model, dialogues))
-    links: list[_Link] = []
+    links: list[Merge] = []
     for index, (first, second, cosine) in enumerate(pairs):
         if said[index]:
             name, into = sorted((first, second), key=lambda key: (names[key].mention_count, key))
-            links.append(_Link(Rule.MODEL, name, into, cosine, f"{model.name} takes both names for one"))
+            links.append(Merge(name, into, Rule.MODEL, cosine, f"{model.name} takes both names for one"))
     return links
 
 

@@ -9,8 +9,9 @@ What stays out: the version with a language model (`rag_assets.graph.mentions.di
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import zip_longest
@@ -50,7 +51,8 @@ _WRAPPED_CHARS = {"ja": 20, "en": 40}  # a shorter line that no sentence ends is
 _WRAPPED_LINES = 12  # of one sentence, at most
 _ENDS = tuple("。．.！？!?：:；;」』）)】")
 _ITEM = re.compile(r"\s*(?:[・•●○◆■□※*\-–]|[(（]?[\d①-⑳ア-ンa-zA-Z]{1,3}[.)）．、 ])")
-_CELL = " / "  # between the cells of a row
+_CELL_SIGN = " | "  # between the cells of a row in the text of a page
+_CELL = " / "  # the same in a description
 _JAPANESE_PERSON = re.compile(
     "[\u3400-\u9fff々]{2,5}|[\u3400-\u9fff々]{1,3}[ぁ-んァ-ヴー]{1,5}|[ァ-ヴー]+(?:[・ =＝][ァ-ヴー]+)+"
     "|[A-Z][a-z]+(?: [A-Z][a-z.]+)+"
@@ -380,9 +382,11 @@ def _page_prose(page: Page, language: str) -> list[_Prose]:
         ):
             offset = start
             for line in block.text.split("\n"):
-                for text, place in _cells(line) if block.kind is BlockKind.TABLE else [(line, 0)]:
+                place = offset
+                for text in line.split(_CELL_SIGN) if block.kind is BlockKind.TABLE else [line]:
                     if is_prose(text, language, block.kind):
-                        parts.append(_Prose(page.number, language, offset + place, text))
+                        parts.append(_Prose(page.number, language, place, text))
+                    place += len(text) + len(_CELL_SIGN)
                 offset += len(line) + 1
         start += len(block.text) + 1
     return parts
@@ -397,13 +401,6 @@ def _named(prose: Sequence[_Prose], entities: Mapping[str, Mapping[str, Sequence
                 place = (part.start + span.start, part.start + span.end)
                 spans[part.page_number].append(Span(*place, span.type))
     return spans
-
-
-def _cells(line: str) -> Iterator[tuple[str, int]]:
-    place = 0
-    for cell in line.split(" | "):
-        yield cell, place
-        place += len(cell) + 3
 
 
 def _tidy(text: str, span: Span, language: str) -> Span | None:
@@ -490,18 +487,14 @@ def _proven_names(pages: Sequence[Page], languages: Mapping[int, str]) -> set[st
 
 def _spans_by_unit(page: Page, language: str, named: Sequence[Span]) -> Iterator[tuple[Unit, list[Span]]]:
     """Units of a page with the recognized spans in them, relative to the unit."""
-    rest = sorted(named, key=lambda span: (span.start, span.end))
-    position = 0
+    ordered = sorted(named, key=lambda span: (span.start, span.end))
+    starts = [span.start for span in ordered]
     for unit in page_units(page, language):
-        inside: list[Span] = []
-        while position < len(rest) and rest[position].start < unit.start:
-            position += 1
-        while position < len(rest) and rest[position].start < unit.end:
-            span = rest[position]
-            position += 1
-            if span.end <= unit.end:
-                inside.append(Span(span.start - unit.start, span.end - unit.start, span.type))
-        yield unit, inside
+        spans = ordered[bisect_left(starts, unit.start) : bisect_left(starts, unit.end)]
+        yield (
+            unit,
+            [Span(span.start - unit.start, span.end - unit.start, span.type) for span in spans if span.end <= unit.end],
+        )
 
 
 def _shortened(text: str) -> str:
@@ -526,53 +519,37 @@ def _about(text: str, source: str, target: str) -> str:
 def _relationships(
     page: Page, unit: Unit, sentence: str, mentions: Sequence[Mention], structure: Structure
 ) -> Iterator[Relationship]:
-    """Relationships of a unit, each with the sentence, row or connector that it comes from."""
+    """Relationships of a unit, each with the sentence, row or connector that it comes from.
+
+    The key of a row is related to the other names in it: as many pairs as names, not as pairs of names.
+    """
     place = (page.number, unit.block_index, unit.line)
     kind = page.blocks[unit.block_index].kind
     row = structure.rows.get(place)
-    said = row.text if row else row_text(page.blocks[unit.block_index], unit.line) or sentence
-
-    def relate(source: str, target: str, how: RelationshipKind, stated: str = "") -> Iterator[Relationship]:
-        if source != target:
-            description = stated or _about(said, source, target)
-            yield Relationship(
-                page.number, unit.start, unit.block_index, unit.text, source, target, how, 1.0, description
-            )
-
-    for alias in declared_aliases(unit.text):
-        yield from relate(fold_name(alias.alias), fold_name(alias.full), RelationshipKind.ALIAS, alias.evidence)
-    if place in structure.edges:
-        edge = structure.edges[place]
-        source, target = fold_name(edge.source[0]), fold_name(edge.target[0])
-        yield from relate(source, target, RelationshipKind.CONNECTOR, _shortened(edge.text))
-        for names in (edge.source, edge.target):
-            if len(names) > 1:
-                yield from relate(fold_name(names[0]), fold_name(names[1]), RelationshipKind.ROW)
-        return
     keys = [mention.key for mention in mentions]
-    if kind in {BlockKind.TABLE, BlockKind.DIAGRAM, BlockKind.HEADING}:
-        yield from _row_pairs(structure, place, keys, relate)
-        return
-    if not relates(sentence):
-        return
-    for index, first in enumerate(keys[:_SENTENCE_NAMES]):
-        for second in keys[index + 1 : index + 1 + _NEIGHBOURS]:
-            yield from relate(first, second, RelationshipKind.SENTENCE)
-
-
-def _row_pairs(
-    structure: Structure,
-    place: tuple[int, int, int],
-    keys: Sequence[str],
-    relate: "Callable[..., Iterator[Relationship]]",
-) -> Iterator[Relationship]:
-    """The key of a row with the other names in it: as many pairs as names, not as pairs of names."""
-    row = structure.rows.get(place)
-    ordered = list(dict.fromkeys([*(fold_name(name) for name in row.names), *keys] if row else keys))
-    shown = set(keys)  # of merged cells that span rows, both names show in the first row only
-    others = [other for other in ordered[1:] if {ordered[0], other} & shown]
-    for other in others[:_ROW_NAMES]:
-        yield from relate(ordered[0], other, RelationshipKind.ROW)
+    pairs = [
+        (fold_name(alias.alias), fold_name(alias.full), RelationshipKind.ALIAS, alias.evidence)
+        for alias in declared_aliases(unit.text)
+    ]
+    if edge := structure.edges.get(place):
+        source, target = fold_name(edge.source[0]), fold_name(edge.target[0])
+        pairs.append((source, target, RelationshipKind.CONNECTOR, _shortened(edge.text)))
+        ends = (edge.source, edge.target)
+        pairs += [(fold_name(end[0]), fold_name(end[1]), RelationshipKind.ROW, "") for end in ends if len(end) > 1]
+    elif kind in {BlockKind.TABLE, BlockKind.DIAGRAM, BlockKind.HEADING}:
+        ordered = list(dict.fromkeys([*(fold_name(name) for name in row.names), *keys] if row else keys))
+        shown = set(keys)  # of merged cells that span rows, both names show in the first row only
+        others = [other for other in ordered[1:] if {ordered[0], other} & shown]
+        pairs += [(ordered[0], other, RelationshipKind.ROW, "") for other in others[:_ROW_NAMES]]
+    elif relates(sentence):
+        for index, first in enumerate(keys[:_SENTENCE_NAMES]):
+            following = keys[index + 1 : index + 1 + _NEIGHBOURS]
+            pairs += [(first, second, RelationshipKind.SENTENCE, "") for second in following]
+    text = row.text if row else row_text(page.blocks[unit.block_index], unit.line) or sentence
+    where = (page.number, unit.start, unit.block_index, unit.text)
+    for source, target, how, stated in pairs:
+        if source != target:
+            yield Relationship(*where, source, target, how, 1.0, stated or _about(text, source, target))
 
 
 def _closed(mentions: Sequence[Mention], relationships: Sequence[Relationship]) -> Extraction:

@@ -7,8 +7,8 @@ which ones they are: so a report stays what it is as long as its records do, wha
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rag_assets.graph.reports.references import Records, cited
@@ -278,50 +278,42 @@ def pack_report(elements: Elements, parts: Sequence[Part], limit_tokens: int) ->
     return packing.context()
 
 
-@dataclass
 class _Packing:
     """Takes records until one does not fit."""
 
-    room: int
-    entities: list[Entity] = field(default_factory=list)
-    relationships: list[Relationship] = field(default_factory=list)
-    claims: list[Claim] = field(default_factory=list)
-    reports: list[PartReport] = field(default_factory=list)
-    full: bool = False
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._items: list[Entity | Relationship | Claim | PartReport] = []
+        self._full = False
 
-    def fill(self, items: Iterator[Entity | Relationship | Claim] | Iterator[PartReport]) -> None:
+    def fill(self, items: Iterable[Entity | Relationship | Claim | PartReport]) -> None:
         for item in items:
-            if self.full:
+            if self._full:
                 return
             self._take(item)
 
     def _take(self, item: Entity | Relationship | Claim | PartReport) -> None:
-        if item.length_tokens > self.room:
-            self.full = True
-            if self.entities or self.reports or not isinstance(item, Entity):
+        if item.length_tokens > self._room:
+            self._full = True
+            if self._items or not isinstance(item, Entity):
                 return
-            item = replace(item, description=cut_to_tokens(item.description, max(1, self.room // 2)))
-        self.room -= item.length_tokens
-        match item:
-            case Entity():
-                self.entities.append(item)
-            case Relationship():
-                self.relationships.append(item)
-            case Claim():
-                self.claims.append(item)
-            case PartReport():
-                self.reports.append(item)
+            item = replace(item, description=cut_to_tokens(item.description, max(1, self._room // 2)))
+        self._room -= item.length_tokens
+        self._items.append(item)
 
     def context(self) -> ReportContext:
-        degrees = _degrees(self.relationships)
-        entities = sorted(self.entities, key=lambda each: (-degrees[each.entity_id], each.number))
+        entities = [item for item in self._items if isinstance(item, Entity)]
+        relationships = [item for item in self._items if isinstance(item, Relationship)]
+        claims = [item for item in self._items if isinstance(item, Claim)]
+        reports = [item for item in self._items if isinstance(item, PartReport)]
+        degrees = _degrees(relationships)
+        entities.sort(key=lambda each: (-degrees[each.entity_id], each.number))
         place = {each.entity_id: index for index, each in enumerate(entities)}
-        relationships = sorted(
-            self.relationships,
-            key=lambda each: (-degrees[each.source.entity_id] - degrees[each.target.entity_id], each.number),
+        relationships.sort(
+            key=lambda each: (-degrees[each.source.entity_id] - degrees[each.target.entity_id], each.number)
         )
-        claims = sorted(self.claims, key=lambda each: (place[each.entity.entity_id], each.line))
-        reports = sorted(self.reports, key=lambda each: (each.title, each.text))
+        claims.sort(key=lambda each: (place[each.entity.entity_id], each.line))
+        reports.sort(key=lambda each: (each.title, each.text))
         return ReportContext(tuple(entities), tuple(relationships), tuple(claims), tuple(reports))
 
 
