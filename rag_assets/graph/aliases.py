@@ -1,7 +1,4 @@
-"""Names that a text declares to be other names: `以下「…」という`, `X（以下、Yと略す）`, `X (Y)` with Y an acronym.
-
-What stays out: whether two names are taken for one, which is `rag_assets.graph.entities.resolution`.
-"""
+"""Names that a text declares to be other names: `以下「…」という`, `X（以下、Yと略す）`, `X (Y)` with Y an acronym."""
 
 import re
 from collections.abc import Iterator

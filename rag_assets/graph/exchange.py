@@ -1,7 +1,5 @@
 """The entity graph for other programs and for people: NetworkX, GraphML and JSON, metrics of its communities, a table
 of its first entities.
-
-What stays out: the picture (`rag_assets.graph.communities.picture`).
 """
 
 import json
@@ -38,7 +36,6 @@ class LevelMetrics:
 
     Attributes:
         level: The level, 0 for the coarsest.
-        largest: Entities in the largest.
         median: Entities in the median community of more than one entity; 0 without any.
         modularity: Modularity of the level over the weighted graph, resolution 1; 0 without relationships.
     """

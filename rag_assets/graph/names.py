@@ -1,8 +1,4 @@
-"""Names: what cannot be one, and what keeps two of them apart.
-
-What stays out: how names are folded (`rag_assets.text.folding`), finding them in documents
-(`rag_assets.graph.mentions.extraction`) and deciding that two are one (`rag_assets.graph.entities.resolution`).
-"""
+"""Names: what cannot be one, and what keeps two of them apart."""
 
 import re
 import tomllib

@@ -95,14 +95,7 @@ def facet_list(taxonomy: Taxonomy, language: str, *, described: bool = True) -> 
 
 @dataclass(frozen=True)
 class _Asking:
-    """One way to ask.
-
-    Attributes:
-        taxonomy: The facets and their values.
-        listed: The same as the model reads them.
-        names_tokens: Tokens of the names of pages, at most.
-        answer_tokens: Tokens that the answer may take.
-    """
+    """One way to ask."""
 
     subject: Subject
     taxonomy: Taxonomy

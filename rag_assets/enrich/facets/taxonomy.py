@@ -1,8 +1,6 @@
 """Taxonomies: the facets by which documents are classified, with the values that each may take.
 
-A taxonomy is a TOML file: those of the package (`office`, `papers`) by name, others by path. What stays out: which
-value a document has (`rag_assets.enrich.facets.extraction`), and how one is proposed
-(`rag_assets.enrich.facets.taxonomy_suggestion`).
+A taxonomy is a TOML file: those of the package (`office`, `papers`) by name, others by path.
 """
 
 import json
@@ -59,7 +57,6 @@ class Facet(_Named):
     """A facet: one respect in which documents differ.
 
     Attributes:
-        values: Its values.
         required: Whether every document has at least one of the values.
         most_values: Values that one document may have.
     """
@@ -79,9 +76,7 @@ class Taxonomy:
     def described(self, values: Sequence[str], language: str) -> str:
         """Facet values as people call them, as in `Type of document "report", Subject "testing"`.
 
-        Args:
-            values: Each as `facet=value`; one that the taxonomy does not have is told as it is.
-            language: Japanese, or any other for English.
+        Each is given as `facet=value`; one that the taxonomy does not have stays as it is.
         """
         quotes, joiner = ("「{}」", "、") if language == "ja" else (' "{}"', ", ")
         told = []
@@ -110,10 +105,7 @@ def is_shipped(name: str) -> bool:
 
 
 def load_taxonomy(name_or_path: str) -> Taxonomy:
-    """Read a taxonomy.
-
-    Args:
-        name_or_path: `office` or `papers`, or the path of a TOML file.
+    """Read a taxonomy: `office` or `papers`, or the path of a TOML file.
 
     Raises:
         SettingsError: There is no such taxonomy, or the file is not one; the message says where and why.

@@ -54,7 +54,6 @@ class ClusterUpdate:
 
     Attributes:
         question_count: Questions, each once for every facet value of its document.
-        cluster_count: Clusters of all facet values.
     """
 
     written: int

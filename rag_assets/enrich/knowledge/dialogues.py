@@ -35,12 +35,7 @@ def knowledge_dialogue(
     Summaries of parts are asked for so short that several are read together; one that comes out longer is cut to its
     share.
 
-    Args:
-        selection: The selection.
-        group: What people call its facet values.
-        summary_chars: Characters of a summary, about; fewer where the context is small.
-        read_tokens: Tokens that one call reads, at most.
-        context_tokens: Tokens of prompt and answer that the model takes.
+    The group is what people call its facet values. Summaries get fewer characters where the context is small.
 
     Returns:
         None where the model gave no summary of all questions.

@@ -1,8 +1,5 @@
 """Meta knowledge: which facet values and combinations get a summary, the terms that set their questions apart, and a
 summary without a language model.
-
-What stays out: summaries by a language model (`rag_assets.enrich.knowledge.dialogues`), and the stored table
-(`rag_assets.enrich.knowledge.tables`).
 """
 
 import math
@@ -238,11 +235,8 @@ def central_questions(selection: Selection, terms: TermCounts, chars: int) -> li
     Source: coverage with scaled cost: H. Lin and J. Bilmes, "A Class of Submodular Functions for Document
     Summarization", ACL 2011, section 4. Deviation: the weight of a term is its log-odds, the exponent 1/2.
 
-    Args:
-        selection: The selection.
-        terms: Terms of all questions.
-        chars: Characters that the questions and the beginnings of their answers may take, at most; the first question
-            is chosen whatever its length.
+    The first question is chosen whatever its length; questions and the beginnings of their answers have so many
+    characters.
     """
     weights = {term: max(0.0, score) + 1e-3 for term, score in terms.log_odds(selection.questions).items()}
     left = {each.qa_id: each for each in selection.questions}

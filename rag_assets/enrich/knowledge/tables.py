@@ -61,7 +61,6 @@ class KnowledgeUpdate:
 
     Attributes:
         rewritten: Summaries that were written, or written anew.
-        kept: Summaries that stayed as they were.
         removed: Selections that are no longer in use.
         stand_ins: Summaries that the model was asked for and the extractive algorithm wrote.
     """
@@ -206,9 +205,7 @@ def _load(lake: Lake, options: KnowledgeOptions) -> list[Selection]:
 def _distinct(selection: Selection, clusters: Mapping[str, tuple[int, bool]]) -> Selection:
     """One question of each cluster: the one that stands for it, or else the first that the selection holds.
 
-    Args:
-        selection: The selection.
-        clusters: Cluster of each question by its id, and whether it stands for it.
+    Clusters are given by question, with whether it stands for its cluster.
     """
     kept: dict[int, Question] = {}
     alone: list[Question] = []

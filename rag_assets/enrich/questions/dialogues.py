@@ -91,11 +91,7 @@ def split_windows(passages: Sequence[Passage], count: int, read_tokens: int, con
     out by length (largest remainders; ties to the earlier part); parts that get none are not read, so that of a very
     long document parts all over it are.
 
-    Args:
-        passages: Passages in reading order.
-        count: Questions in all.
-        read_tokens: Tokens of a part at most; a longer passage is cut.
-        context_tokens: Tokens of prompt and answer that the model takes.
+    A passage longer than `read_tokens` is cut.
     """
     best: list[Window] = []
     most_read = 0

@@ -236,9 +236,7 @@ def _passage_of(
 ) -> Passage | None:
     """The first passage of the candidate's block that holds all of its quotes, else their beginnings.
 
-    Args:
-        candidate: The candidate.
-        passages: Passages with their folded texts, by page and block.
+    Passages are by page and block, with their folded texts.
     """
     quotes = [_fold(quote) for quote in candidate.quotes]
     for length in (None, 12):

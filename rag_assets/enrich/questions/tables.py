@@ -32,7 +32,6 @@ class QuestionRules:
     """How questions are made.
 
     Attributes:
-        counts: How many a document gets.
         least_grade: Grade from which a question is searched.
         read_tokens: Tokens of a document that one call of a language model reads, at most.
         boilerplate_documents: Documents from which a line that they share is no source of extractive questions; 0 for

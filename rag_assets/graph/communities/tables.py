@@ -1,8 +1,6 @@
 """The step that brings `communities` and `community_members` in step with the entity graph.
 
 Communities and their ids are a function of the graph: any sequence of changes gives those of a full rebuild.
-
-What stays out: how a graph is divided (`rag_assets.graph.communities.leiden`), and what is written on a community.
 """
 
 import hashlib
@@ -32,7 +30,6 @@ class Community:
         parent_id: Community of the level above that holds it; None at level 0.
         members: Ids of its entities, rising.
         relationship_count: Relationships between its entities.
-        is_leaf: Whether it is not split any further.
     """
 
     community_id: str
@@ -63,7 +60,6 @@ class CommunityUpdate:
     """What became of the communities.
 
     Attributes:
-        written: Files written; 0 where the graph is what it was.
         kept_count: Communities that there were before.
         new_ids: Ids of new communities, by level.
         dissolved: Communities that are no more, by level.

@@ -1,7 +1,4 @@
-"""Descriptions of entities and relationships: gathered from their mentions, each once, and shortened when long.
-
-What stays out: the rows that they become (`rag_assets.graph.entities.tables`).
-"""
+"""Descriptions of entities and relationships: gathered from their mentions, each once, and shortened when long."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -69,12 +66,9 @@ def describe(
 ) -> dict[str, Description]:
     """Describe entities or relationships.
 
-    Args:
-        notes: What documents say of them.
-        known: Descriptions of the version before, by identity; one that was made from the same is kept.
-        model: The language model; one that does not write leaves it to a choice of what is said.
-        chars: Characters from which a description is shortened.
-        missing: Told of answers that are of no use; a choice of what is said stands in for them.
+    A known description, of the version before, is kept where it was made from the same. Texts that are longer than so
+    many characters are written anew by a model that writes; else, and where its answer is of no use (`missing` is
+    told), a choice of them stands.
 
     Raises:
         ModelError: The model cannot be used any longer.

@@ -3,8 +3,6 @@
 Two names are never taken for one where their codes, versions or numbers differ, nor where one is only a part of a
 person's name; only a person may overrule that. Every name that is taken for another is a row with its reason. What
 comes out depends on the names alone, not on their order.
-
-What stays out: how names are folded (`rag_assets.text.folding`); tables (`rag_assets.graph.entities.tables`).
 """
 
 import csv
@@ -72,10 +70,8 @@ class NameFacts:
     """A folded name with what its mentions tell.
 
     Attributes:
-        key: The folded name.
         name: Its most frequent spelling.
         type: Its most frequent type.
-        mention_count: Its mentions.
         note: What a document says of it.
     """
 
@@ -137,9 +133,7 @@ class ResolutionOptions:
 def read_overrides(path: Path | None) -> Overrides:
     """Read the file in which a person says which names are one.
 
-    Args:
-        path: CSV file with the columns `name` and `merge_into`; the second is empty for a name to be kept apart. None
-            for no file.
+    It is a CSV file with the columns `name` and `merge_into`; the second is empty for a name to be kept apart.
 
     Raises:
         SettingsError: The file cannot be read, or says something that cannot be; the message names the line.
@@ -194,14 +188,8 @@ def resolve_names(
 ) -> list[Merge]:
     """Find the names that are of one entity.
 
-    Args:
-        names: All names, each key once, in any order.
-        declarations: Aliases that documents declare.
-        overrides: What a person decided.
-        options: How names are compared.
-        embedder: Embeds names; spelling variants are taken without comparison where None, and no model is asked.
-        model: The language model; asked where it writes.
-        missing: Told of its answers that are of no use; those names stay apart.
+    Each key comes once, in any order. Without an embedder, spelling variants are taken without comparison, and no model
+    is asked; of a model that gives no usable answer, `missing` is told, and those names stay apart.
 
     Returns:
         One merge for each name that was taken for another, by name.

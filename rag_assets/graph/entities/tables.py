@@ -12,9 +12,6 @@ counted in both orders, so that a pair whose ends stand with nothing else has th
 What is said of an entity ranks by how early it names it: a sentence that begins with a name is about it. Where the name
 is not in it, by how often it is said. Its type is what most of its mentions say; `term`, which says nothing, only
 where no other type has a third of them. None of this depends on what else is said, so that changes elsewhere leave it.
-
-What stays out: which names are one (`rag_assets.graph.entities.resolution`), descriptions
-(`rag_assets.graph.entities.descriptions`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -83,7 +80,6 @@ class EntityUpdate:
     """What the step did.
 
     Attributes:
-        written: Files written; 0 where the mentions are what they were.
         merge_count: Names that were taken for others.
     """
 
@@ -102,9 +98,6 @@ def record_numbers(identities: Iterable[str]) -> dict[str, int]:
     """Numbers by which reports cite records: short digests of what they are, so that history makes no difference.
 
     Of two records with one digest, the one whose identity comes later has the next digest that is free.
-
-    Args:
-        identities: What each record is known by.
     """
     numbers: dict[str, int] = {}
     taken: set[int] = set()
@@ -333,14 +326,7 @@ def _described(
 ) -> list[Record]:
     """Rows of entities or relationships with number and description, made from their notes.
 
-    Args:
-        lake: Where the rows of the version before are.
-        table: Their table.
-        rows: The rows.
-        subject: Gives name and type of what a row describes.
-        model: The language model.
-        chars: Characters from which a description is shortened.
-        missing: Told of answers that are of no use.
+    `subject` gives name and type of what a row describes; rows of the version before are kept where their notes are.
     """
 
     def identity(row: Record) -> str:

@@ -1,7 +1,5 @@
 """Proposes entity types for a collection of documents: its frequent names are grouped by their vectors, and each group
 becomes a type, named by a language model or, without one, by the head noun that its names share.
-
-What stays out: the types in use (`rag_assets.graph.entity_types`), and the command that shows proposals.
 """
 
 import json
@@ -41,7 +39,6 @@ class TypeSuggestion:
     Attributes:
         name: As it would be stored.
         ja: What belongs to it, in Japanese.
-        examples: Names from the documents.
         name_count: Names in its group; 0 where a model made it.
     """
 

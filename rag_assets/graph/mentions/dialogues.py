@@ -54,7 +54,6 @@ class ExtractionOptions:
     """How a language model extracts.
 
     Attributes:
-        gleanings: Rounds in which missed names are asked for, at most.
         claims: Whether claims are extracted, too.
     """
 

@@ -4,8 +4,6 @@ Names come from recognizers of named entities, from their form (identifiers, cap
 tables, headings, ends of connectors, quotation marks); a name that its place gave is found again in the whole document.
 Names are related that a connector joins, that stand in one row, or in one sentence. How much standing together is worth
 is known only over all documents: see `rag_assets.graph.entities.tables`.
-
-What stays out: the version with a language model (`rag_assets.graph.mentions.dialogues`).
 """
 
 import re
@@ -128,7 +126,6 @@ class Relationship:
         block_index: The block; None where it is not known.
         source: Folded name that it starts from.
         target: Folded name that it leads to.
-        kind: How they are related.
         strength: From 0 to 10; 1 without a model.
         description: How, in words; empty where only that they occur together is known.
     """

@@ -1,8 +1,4 @@
-"""Named entities by statistical models: GiNZA for Japanese, spaCy's small model for English.
-
-What stays out: names by pattern and by place in a document (`rag_assets.graph.mentions.spans`,
-`rag_assets.graph.mentions.structure`).
-"""
+"""Named entities by statistical models: GiNZA for Japanese, spaCy's small model for English."""
 
 import json
 import threading

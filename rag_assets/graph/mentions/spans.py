@@ -1,8 +1,4 @@
-"""Names by their form, in any text: identifiers, capitalised names, quoted terms, and known names found again.
-
-What stays out: names by their place in a document (`rag_assets.graph.mentions.structure`), and names by a model
-(`rag_assets.graph.mentions.recognizers`).
-"""
+"""Names by their form, in any text: identifiers, capitalised names, quoted terms, and known names found again."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

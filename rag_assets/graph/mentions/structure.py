@@ -1,8 +1,6 @@
 """Names by their place in a document: keys of tables, headings that name something, ends of connectors, quoted terms.
 
 What a document itself uses as a column header or as the label of a value is no name in it.
-
-What stays out: names by their form (`rag_assets.graph.mentions.spans`).
 """
 
 import re
@@ -69,7 +67,6 @@ class KeyedRow:
     Attributes:
         names: Names in its naming columns, the key first.
         description: What it says of the key, as `column: value`.
-        text: All that it says.
     """
 
     names: tuple[str, ...]

@@ -1,8 +1,4 @@
-"""The step that brings `entity_mentions`, `relationship_mentions` and `claims` in step with the parsed pages.
-
-What stays out: what is found in a document (`rag_assets.graph.mentions.extraction`,
-`rag_assets.graph.mentions.dialogues`), and which names are of one entity (`rag_assets.graph.entities.resolution`).
-"""
+"""The step that brings `entity_mentions`, `relationship_mentions` and `claims` in step with the parsed pages."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +55,6 @@ class MentionUpdate:
 
     Attributes:
         dropped: Items of a language model's answers that were not taken, by reason.
-        windows: Windows that a language model read.
         replaced_windows: Windows of them that were left to the extractive algorithm.
     """
 

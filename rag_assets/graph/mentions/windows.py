@@ -87,11 +87,7 @@ def _block_units(block: Block, index: int, start: int, language: str) -> list[Un
 def page_windows(page: Page, units: Sequence[Unit], size_tokens: int, overlap_tokens: int) -> list[Window]:
     """Cut a page into windows.
 
-    Args:
-        page: The page.
-        units: Its units, see `page_units`.
-        size_tokens: Tokens of a window at most, by estimate.
-        overlap_tokens: Tokens of a window that the next one repeats, at most, in whole units.
+    Tokens are estimated; the overlap holds whole units.
 
     Returns:
         Windows in reading order, which together hold every unit; none where there is no unit. A unit longer than a

@@ -1,8 +1,4 @@
-"""A report on a community: its form, and the extractive version, composed from ranked elements without a model.
-
-What stays out: what a report is written from (`rag_assets.graph.reports.context`), writing by a language model
-(`rag_assets.graph.reports.dialogues`), and the stored table (`rag_assets.graph.reports.tables`).
-"""
+"""A report on a community: its form, and the extractive version, composed from ranked elements without a model."""
 
 import re
 from collections import Counter
@@ -43,7 +39,6 @@ class Finding:
     """A finding of a report.
 
     Attributes:
-        summary: In one sentence.
         explanation: In some sentences, with references.
     """
 
@@ -59,7 +54,6 @@ class Report:
         title: Short title with names from the community.
         summary: What the community is about.
         rating: Impact, 0 to 10.
-        findings: Most important first.
         removed_references: References to records that do not exist, taken out.
     """
 

@@ -55,7 +55,6 @@ class ReportUpdate:
 
     Attributes:
         rewritten: Reports that were written, or written anew.
-        kept: Reports that stayed as they were.
         removed: Reports that are gone, their content with them.
         stand_ins: Reports that the model was asked for and the extractive algorithm wrote.
         removed_references: References to records that do not exist, taken out of the reports that were written.
