@@ -41,14 +41,12 @@ class Alias:
 
     Attributes:
         start: Where the name in full begins in the text.
-        end: Where the declaration ends.
         evidence: The words that declare it.
     """
 
     full: str
     alias: str
     start: int
-    end: int
     evidence: str
 
 
@@ -67,7 +65,7 @@ def declared_aliases(text: str) -> Iterator[Alias]:
             if usable and key[0] != key[1] and key not in seen:
                 seen.add(key)
                 start = text.find(full, match.start("full"))
-                yield Alias(full, alias, start, match.end(), one_line(match[0]))
+                yield Alias(full, alias, start, one_line(match[0]))
 
 
 def _full_name(text: str, acronym: str) -> str:

@@ -89,8 +89,8 @@ def _graph(options: StepOptions, entity_types: "EntityTypes", language: str, tex
     from rag_assets.graph.reports.dialogues import report_dialogue
     from rag_assets.graph.reports.extraction import Subject
 
-    window, extraction = Part("", "", language, "", ()), options.mentions.extraction
-    yield window_dialogue(window, text, entity_types, extraction, _CONTEXT_TOKENS)
+    window = Part("", "", language, "", ())
+    yield window_dialogue(window, text, entity_types, options.mentions, _CONTEXT_TOKENS)
     name = NameFacts(text, text, "term", 1, text)
     yield same_dialogue(name, name)
     yield description_dialogue(Notes("", text, "term", (text,), "entities"), options.entities.description_chars)

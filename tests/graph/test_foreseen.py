@@ -12,7 +12,7 @@ from rag_assets.enrich.documents import Subject
 from rag_assets.graph.entity_types import load_types
 from rag_assets.graph.mentions.dialogues import (
     Answer,
-    ExtractionOptions,
+    MentionOptions,
     check_windows,
     window_dialogue,
 )
@@ -33,7 +33,7 @@ TYPES = load_types(None)
 
 def asked(text: str, language: str) -> tuple[Any, Request]:
     subject = Subject("a.md", "00", language, "Title", ())
-    dialogue = window_dialogue(subject, text, TYPES, ExtractionOptions(1, True), 32_768)
+    dialogue = window_dialogue(subject, text, TYPES, MentionOptions(600, 100, 1, True), 32_768)
     (request,) = next(dialogue)
     return dialogue, request
 

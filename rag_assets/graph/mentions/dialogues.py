@@ -7,6 +7,9 @@ dropped and counted.
 """
 
 import json
+import re
+import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +27,6 @@ from rag_assets.contracts.generation import (
 from rag_assets.enrich.documents import Subject
 from rag_assets.graph.entity_types import TERM, EntityTypes
 from rag_assets.graph.mentions.extraction import Mention, Relationship, RelationshipKind
-from rag_assets.graph.mentions.locating import FoldedText
 from rag_assets.graph.mentions.windows import Window, window_text
 from rag_assets.graph.names import is_name
 from rag_assets.models.dialogue import Dialogue
@@ -45,18 +47,25 @@ _CHECK_TOKENS = 32
 _TITLE_TOKENS = 100
 _MOST_ITEMS = 60
 _NAME_CHARS, _DESCRIPTION_CHARS, _SOURCE_CHARS, _DATE_CHARS = 300, 1000, 2000, 60  # ample
+_DASHES = re.compile("[\u2010-\u2015\u2212\uff0d]")
+_LONG_VOWEL = "ー"
 _RULE = "\n-----\n"
 _MISSED = json.dumps(object_schema({"missed": {"type": "boolean"}}))
 
 
 @dataclass(frozen=True)
-class ExtractionOptions:
-    """How a language model extracts.
+class MentionOptions:
+    """How mentions are extracted: windows of about so many tokens, and what a language model is asked on each.
 
     Attributes:
+        window_tokens: Tokens of a window.
+        overlap_tokens: Tokens of a window that the next one repeats.
+        gleanings: Rounds in which missed names are asked for, at most.
         claims: Whether claims are extracted, too.
     """
 
+    window_tokens: int
+    overlap_tokens: int
     gleanings: int
     claims: bool
 
@@ -106,7 +115,7 @@ class PageFindings:
 
 
 def window_dialogue(
-    subject: Subject, text: str, types: EntityTypes, options: ExtractionOptions, context_tokens: int
+    subject: Subject, text: str, types: EntityTypes, options: MentionOptions, context_tokens: int
 ) -> Dialogue[Answer | None]:
     """Ask for the names in a window, then for those that were missed.
 
@@ -254,13 +263,65 @@ class _PageCheck:
         self.findings.claims += claims
 
 
+class FoldedText:
+    """A text in which names are looked for as names are compared."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        characters: list[str] = []
+        self._places: list[int] = []
+        for place, character in enumerate(text):
+            for folded in _fold(character):
+                characters.append(folded)
+                self._places.append(place)
+        self._folded = "".join(characters)
+
+    def find(self, name: str, start: int, end: int, *, words: bool = True) -> tuple[int, int] | None:
+        """The first place of a name within a part of the text.
+
+        Args:
+            name: The name, as somebody else spells it.
+            start: Where the part begins.
+            end: Where it ends.
+            words: Whether a name of Latin letters must not be a part of a longer word.
+
+        Returns:
+            Start and end in the text, or None.
+        """
+        wanted = "".join(map(_fold, name))
+        for form in dict.fromkeys((wanted, wanted.rstrip(_LONG_VOWEL))):
+            position = self._folded.find(form, bisect_left(self._places, start)) if form else -1
+            while position >= 0:
+                first, last = self._places[position], self._places[position + len(form) - 1] + 1
+                if last > end:
+                    break
+                if not words or self._is_word(first, last):
+                    return first, last
+                position = self._folded.find(form, position + 1)
+        return None
+
+    def _is_word(self, first: int, last: int) -> bool:
+        before, after = self.text[first - 1 : first], self.text[last : last + 1]
+        return not (
+            (before and _is_latin(before) and _is_latin(self.text[first]))
+            or (after and _is_latin(after) and _is_latin(self.text[last - 1]))
+        )
+
+
+def _fold(character: str) -> str:
+    folded = unicodedata.normalize("NFKD", character).casefold()  # composed and half-width marks become one
+    return "".join("-" if _DASHES.match(each) else each for each in folded if not each.isspace())
+
+
+def _is_latin(character: str) -> bool:
+    return character.isascii() and (character.isalnum() or character == "_")
+
+
 def _text_or_none(value: JsonValue) -> str | None:
     return str(value).strip() or None if value is not None else None
 
 
-def _request(
-    subject: Subject, text: str, types: EntityTypes, options: ExtractionOptions, context_tokens: int
-) -> Request:
+def _request(subject: Subject, text: str, types: EntityTypes, options: MentionOptions, context_tokens: int) -> Request:
     prompt = load_prompt(STEP, subject.language)
     claims = load_prompt(CLAIMS_STEP, subject.language)
     first, _, second = claims.question.template.partition(_RULE)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cached_property, partial
 
 from rag_assets.contracts.content import Page, page_id_of
@@ -12,7 +12,7 @@ from rag_assets.contracts.tables import BLOCKS, CHUNKS, CLAIMS, ENTITY_MENTIONS,
 from rag_assets.enrich.documents import Subject, stated_title
 from rag_assets.enrich.written import Progress, Records, Wanted, side_by_side, update_with_model
 from rag_assets.graph.entity_types import EntityTypes
-from rag_assets.graph.mentions.dialogues import Answer, Claim, ExtractionOptions, check_windows, window_dialogue
+from rag_assets.graph.mentions.dialogues import Answer, Claim, MentionOptions, check_windows, window_dialogue
 from rag_assets.graph.mentions.extraction import (
     METHOD,
     Extraction,
@@ -35,20 +35,6 @@ _DOCUMENTS_AT_ONCE = 256
 MENTION_TABLES = (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS, CLAIMS)
 
 
-@dataclass(frozen=True)
-class MentionOptions:
-    """How mentions are extracted.
-
-    Attributes:
-        overlap_tokens: Tokens of a window that the next one repeats.
-        extraction: What a language model is asked.
-    """
-
-    window_tokens: int
-    overlap_tokens: int
-    extraction: ExtractionOptions
-
-
 @dataclass
 class MentionUpdate:
     """What the step did.
@@ -69,9 +55,7 @@ def wanted_mentions(
 ) -> dict[str, str]:
     """What the mentions of each document of a shard are to be computed from; one without passages has none yet."""
     code = code_fingerprint(f"{__name__}:update_mentions", "rag_assets.graph.mentions.recognizers:SpacyRecognizer")
-    chosen = options.extraction
-    facts = (options.window_tokens, options.overlap_tokens, chosen.gleanings, chosen.claims, types.digest, model_name)
-    fingerprint = digest(code, *facts)
+    fingerprint = digest(code, *astuple(options), types.digest, model_name)
     passages = finished(lake.inputs(CHUNKS, shard))
     blocks = finished(lake.inputs(BLOCKS, shard))
     return {name: digest(key, passages[name], fingerprint) for name, key in blocks.items() if name in passages}
@@ -317,7 +301,7 @@ def _written(
     update: MentionUpdate,
 ) -> Dialogue[Records]:
     """Rows of a document by a language model; windows that it could not do are left to the extractive algorithm."""
-    name, options = document.document_id, document.options.extraction
+    name, options = document.document_id, document.options
     dialogues: dict[tuple[int, int], Dialogue[Answer | None]] = {}
     for page in document.content:
         subject = Subject(name, shard_of(name), document.languages[page.number], title, (page.name or "",))
