@@ -30,7 +30,7 @@ from rag_assets.graph.mentions.spans import (
     without_overlaps,
 )
 from rag_assets.graph.mentions.structure import Structure, read_structure, row_text
-from rag_assets.graph.mentions.windows import Unit, page_units
+from rag_assets.graph.mentions.windows import Unit, page_units, placed_blocks
 from rag_assets.graph.names import is_code, is_name
 from rag_assets.parsing.records import page_text
 from rag_assets.text.folding import clean_name, fold_name
@@ -369,23 +369,17 @@ def page_language(page: Page) -> str:
 
 def _page_prose(page: Page, language: str) -> list[_Prose]:
     """Running text of a page: paragraphs, and cells that hold sentences."""
+    unread = {BlockKind.HEADER, BlockKind.DIAGRAM} | ({BlockKind.HEADING} if language == "ja" else set())
     parts: list[_Prose] = []
-    start = 0
-    for block in page.blocks:
-        if not block.text:
-            continue
-        if block.kind not in {BlockKind.HEADER, BlockKind.DIAGRAM, BlockKind.HEADING} or (
-            block.kind is BlockKind.HEADING and language == "en"
-        ):
-            offset = start
-            for line in block.text.split("\n"):
-                place = offset
-                for text in line.split(_CELL_SIGN) if block.kind is BlockKind.TABLE else [line]:
-                    if is_prose(text, language, block.kind):
-                        parts.append(_Prose(page.number, language, place, text))
-                    place += len(text) + len(_CELL_SIGN)
-                offset += len(line) + 1
-        start += len(block.text) + 1
+    for _, start, block in placed_blocks(page):
+        line_start = start
+        for line in block.text.split("\n") if block.kind not in unread else ():
+            place = line_start
+            for text in line.split(_CELL_SIGN) if block.kind is BlockKind.TABLE else [line]:
+                if is_prose(text, language, block.kind):
+                    parts.append(_Prose(page.number, language, place, text))
+                place += len(text) + len(_CELL_SIGN)
+            line_start += len(line) + 1
     return parts
 
 

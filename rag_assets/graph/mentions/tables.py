@@ -24,7 +24,14 @@ from rag_assets.graph.mentions.extraction import (
     page_language,
 )
 from rag_assets.graph.mentions.recognizers import Recognizer
-from rag_assets.graph.mentions.windows import Window, page_units, page_windows, window_of, window_text
+from rag_assets.graph.mentions.windows import (
+    Window,
+    page_units,
+    page_windows,
+    placed_blocks,
+    window_of,
+    window_text,
+)
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.parsing.records import Record, load_pages, page_text, rows
 from rag_assets.store.incremental import Compute, Rows, StepReport, finished, stale_documents, update_shard
@@ -201,14 +208,10 @@ class _Document:
 
     @cached_property
     def _block_ends(self) -> dict[int, list[tuple[int, int]]]:
-        ends: dict[int, list[tuple[int, int]]] = {}
-        for page in self.content:
-            place = 0
-            for index, block in enumerate(page.blocks):
-                if block.text:
-                    place += len(block.text) + 1
-                    ends.setdefault(page.number, []).append((place, index))
-        return ends
+        return {
+            page.number: [(start + len(block.text) + 1, index) for index, start, block in placed_blocks(page)]
+            for page in self.content
+        }
 
     def window_index(self, page_number: int, start: int | None) -> int:
         """Window that a position counts in."""

@@ -8,7 +8,7 @@ Deviation: a window never crosses a page, so that each name has a page; tokens a
 depend on the tokenizer of a model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rag_assets.contracts.causes import BlockKind
@@ -57,16 +57,21 @@ class Window:
     header_start: int = 0
 
 
+def placed_blocks(page: Page) -> Iterator[tuple[int, int, Block]]:
+    """Index, start in the text of the page, and block, of the blocks that have text."""
+    start = 0
+    for index, block in enumerate(page.blocks):
+        if block.text:
+            yield index, start, block
+            start += len(block.text) + 1
+
+
 def page_units(page: Page, language: str) -> list[Unit]:
     """Units of a page in reading order; running headers and footers are left out."""
     units: list[Unit] = []
-    start = 0
-    for index, block in enumerate(page.blocks):
-        if not block.text:
-            continue
+    for index, start, block in placed_blocks(page):
         if block.kind is not BlockKind.HEADER:
             units += _block_units(block, index, start, language)
-        start += len(block.text) + 1
     return units
 
 
@@ -131,8 +136,7 @@ def _header(page: Page, piece: Unit) -> tuple[str, int]:
     if block.kind is not BlockKind.TABLE or not 0 < block.header_row_count <= piece.line:
         return "", 0
     lines = block.text.split("\n")[: block.header_row_count]
-    start = sum(len(before.text) + 1 for before in page.blocks[: piece.block_index] if before.text)
-    return "\n".join(lines), start
+    return "\n".join(lines), next(start for index, start, _ in placed_blocks(page) if index == piece.block_index)
 
 
 def _pieces(unit: Unit, size_tokens: int) -> list[Unit]:
