@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.tables import COMMUNITY_REPORTS, ENTITIES, RELATIONSHIPS
@@ -79,16 +80,11 @@ def load_graph(lake: Lake, versions: Mapping[str, Versions] | None = None) -> "n
             for name in community.members:
                 if name in graph:
                     graph.nodes[name][f"community_{level}"] = community.community_id
-    graph.graph["communities"] = [
-        {
-            "community_id": each.community_id,
-            "level": each.level,
-            "parent_id": each.parent_id,
-            "size": len(each.members),
-            **titles.get(each.community_id, {}),
-        }
-        for each in communities
-    ]
+    graph.graph["communities"] = []
+    for community in communities:
+        row = {name: getattr(community, name) for name in ("community_id", "level", "parent_id")}
+        row |= {"size": len(community.members), **titles.get(community.community_id, {})}
+        graph.graph["communities"].append(row)
     return graph
 
 
@@ -156,11 +152,10 @@ def _metrics(level: int, communities: Sequence[Community], edges: Sequence[tuple
         internal += weight * (first == second)
         total += weight
     modularity = internal / total - sum(each * each for each in strengths) / (2 * total) ** 2 if total else 0.0
-    sizes = sorted(len(each.members) for each in communities)
+    sizes = [len(each.members) for each in communities]
     several = [size for size in sizes if size > 1]
-    middle = len(several) // 2
-    median = (several[middle] + several[~middle]) / 2 if several else 0.0
-    return LevelMetrics(level, len(sizes), len(sizes) - len(several), max(sizes, default=0), median, modularity)
+    middle = float(median(several)) if several else 0.0
+    return LevelMetrics(level, len(sizes), len(sizes) - len(several), max(sizes, default=0), middle, modularity)
 
 
 def _for_xml(graph: "nx.Graph[str]") -> "nx.Graph[str]":

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.graph.entity_types import IDENTIFIER
-from rag_assets.graph.reports.context import Claim, Elements, Entity, PartReport, Relationship, ReportContext
+from rag_assets.graph.reports.context import Claim, Elements, Entity, Relationship, ReportContext
 from rag_assets.graph.reports.references import Records, check_references, cited, reference
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import detect_language, split_sentences
@@ -224,17 +224,15 @@ def _summary(context: ReportContext, subject: Subject, words: "_Words") -> str:
 
 
 def _part_findings(context: ReportContext) -> list[Finding]:
-    longest_first = sorted(context.reports, key=lambda each: (-each.length_tokens, each.title))
-    return [Finding(report.title, _with_reference(report)) for report in longest_first]
-
-
-def _with_reference(report: PartReport) -> str:
-    """The summary of a report on a part; with what its text refers to, where the summary refers to nothing."""
-    if cited(report.summary).entities:
-        return report.summary
-    records = cited(report.text)
-    mark = reference(sorted(records.entities), sorted(records.relationships))
-    return f"{report.summary} {mark}".strip()
+    """The summaries of reports on parts; one that refers to nothing with what the text of its report refers to."""
+    findings = []
+    for report in sorted(context.reports, key=lambda each: (-each.length_tokens, each.title)):
+        summary = report.summary
+        if not cited(summary).entities:
+            records = cited(report.text)
+            summary = f"{summary} {reference(sorted(records.entities), sorted(records.relationships))}".strip()
+        findings.append(Finding(report.title, summary))
+    return findings
 
 
 def _entity_findings(context: ReportContext, words: "_Words") -> list[Finding]:
