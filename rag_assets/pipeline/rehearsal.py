@@ -81,7 +81,7 @@ def _enrichment(options: StepOptions, taxonomy: "Taxonomy", language: str, text:
 
 
 def _graph(options: StepOptions, entity_types: "EntityTypes", language: str, text: str) -> Iterator[Dialogue[Any]]:
-    from rag_assets.enrich.documents import Subject as Part
+    from rag_assets.enrich.documents import Subject as DocumentSubject
     from rag_assets.graph.entities.descriptions import Notes, description_dialogue
     from rag_assets.graph.entities.resolution import NameFacts, same_dialogue
     from rag_assets.graph.mentions.dialogues import window_dialogue
@@ -89,7 +89,7 @@ def _graph(options: StepOptions, entity_types: "EntityTypes", language: str, tex
     from rag_assets.graph.reports.dialogues import report_dialogue
     from rag_assets.graph.reports.extraction import Subject
 
-    window = Part("", "", language, "", ())
+    window = DocumentSubject("", "", language, "", ())
     yield window_dialogue(window, text, entity_types, options.mentions, _CONTEXT_TOKENS)
     name = NameFacts(text, text, "term", 1, text)
     yield same_dialogue(name, name)

@@ -235,8 +235,8 @@ def central_questions(selection: Selection, terms: TermCounts, chars: int) -> li
     Source: coverage with scaled cost: H. Lin and J. Bilmes, "A Class of Submodular Functions for Document
     Summarization", ACL 2011, section 4. Deviation: the weight of a term is its log-odds, the exponent 1/2.
 
-    The first question is chosen whatever its length; questions and the beginnings of their answers have so many
-    characters.
+    Questions and the beginnings of their answers take at most `chars` characters; the first question is chosen whatever
+    its length.
     """
     weights = {term: max(0.0, score) + 1e-3 for term, score in terms.log_odds(selection.questions).items()}
     left = {each.qa_id: each for each in selection.questions}

@@ -205,7 +205,7 @@ def _load(lake: Lake, options: KnowledgeOptions) -> list[Selection]:
 def _distinct(selection: Selection, clusters: Mapping[str, tuple[int, bool]]) -> Selection:
     """One question of each cluster: the one that stands for it, or else the first that the selection holds.
 
-    Clusters are given by question, with whether it stands for its cluster.
+    Clusters are by id of the question, each with whether the question stands for it.
     """
     kept: dict[int, Question] = {}
     alone: list[Question] = []

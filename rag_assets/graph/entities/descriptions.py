@@ -66,9 +66,9 @@ def describe(
 ) -> dict[str, Description]:
     """Describe entities or relationships.
 
-    A known description, of the version before, is kept where it was made from the same. Texts that are longer than so
-    many characters are written anew by a model that writes; else, and where its answer is of no use (`missing` is
-    told), a choice of them stands.
+    A description of the version before (`known`, by identity) is kept where it was made from the same. A model that
+    writes sums up texts of more than `chars` characters; else, and where its answer is of no use (`missing` is told), a
+    choice of them stands.
 
     Raises:
         ModelError: The model cannot be used any longer.

@@ -188,8 +188,8 @@ def resolve_names(
 ) -> list[Merge]:
     """Find the names that are of one entity.
 
-    Each key comes once, in any order. Without an embedder, spelling variants are taken without comparison, and no model
-    is asked; of a model that gives no usable answer, `missing` is told, and those names stay apart.
+    Each key comes once among the names, in any order. Without an embedder, spelling variants are taken without
+    comparison, and no model is asked. Names on which a model gives no usable answer stay apart; `missing` is told.
 
     Returns:
         One merge for each name that was taken for another, by name.

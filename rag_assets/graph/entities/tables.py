@@ -326,7 +326,8 @@ def _described(
 ) -> list[Record]:
     """Rows of entities or relationships with number and description, made from their notes.
 
-    `subject` gives name and type of what a row describes; rows of the version before are kept where their notes are.
+    `subject` gives name and type of what a row describes. A description of the version before is kept where it was made
+    from the same.
     """
 
     def identity(row: Record) -> str:
