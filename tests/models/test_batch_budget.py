@@ -22,10 +22,10 @@ from rag_assets.contracts.ports import Session
 from rag_assets.models.accounts.budget import Budget, Refusal, Reservation, batches_usd
 from rag_assets.models.accounts.price_bounds import upper_price_usd
 from rag_assets.models.accounts.schema import RESERVATIONS
-from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
+from rag_assets.models.anthropic.batch_store import BatchStore
 from rag_assets.models.anthropic.batches import OpenCalls
 from rag_assets.models.anthropic.model import AnthropicModel
-from rag_assets.models.anthropic.open_batches import BatchSettings
+from rag_assets.models.anthropic.open_batches import BatchSettings, cancel_batch
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.metered import MeteredModel
 from rag_assets.models.providers import CallBudget, Keep
@@ -132,7 +132,7 @@ def test_a_batch_of_a_killed_process_counts_until_its_results_are_in_the_ledger(
         assert {each.outcome for each in found} == {Outcome.COMPLETED}
         assert server.asked == {f"document {number}": 1 for number in range(count)}
     assert make_ledger(tmp_path).spent_usd() == pytest.approx(count * PAID)
-    assert open_batches(state_of(tmp_path)) == []
+    assert BatchStore(state_of(tmp_path)).open_batches() == []
     assert largest_reservation(make_budget(tmp_path, limit), limit) == pytest.approx(limit - count * PAID, rel=0.02)
 
 
@@ -207,7 +207,7 @@ def test_a_batch_that_is_ended_counts_until_it_is_read_and_one_that_is_unknown_n
 
     with ScriptedBatches(seconds=60) as server:
         kill_at(server, "retrieve", tmp_path, 1.0, 4)
-        (found,) = open_batches(state_of(tmp_path))
+        (found,) = BatchStore(state_of(tmp_path)).open_batches()
         assert cancel(found.batch_id) == "canceling"
         assert under_way_usd(tmp_path) == pytest.approx(4 * BATCH_PRICE)
         end(server)
@@ -218,7 +218,7 @@ def test_a_batch_that_is_ended_counts_until_it_is_read_and_one_that_is_unknown_n
         server.seconds = 60
         kill_at(server, "retrieve", tmp_path, 1.0, 8)
         assert under_way_usd(tmp_path) == pytest.approx(4 * BATCH_PRICE)
-        (found,) = open_batches(state_of(tmp_path))
+        (found,) = BatchStore(state_of(tmp_path)).open_batches()
         server.batches.clear()
         assert cancel(found.batch_id) == "forgotten"
         assert under_way_usd(tmp_path) == 0
@@ -245,7 +245,7 @@ def test_a_batch_that_nobody_asks_for_any_longer_is_read_and_paid_from_the_budge
         end(server)
         assert len(list(metered(tmp_path, server.url, 1.0).generate([ask(100)]))) == 1
     assert make_ledger(tmp_path).spent_usd() == pytest.approx(5 * PAID)
-    assert open_batches(state_of(tmp_path)) == []
+    assert BatchStore(state_of(tmp_path)).open_batches() == []
 
 
 class CountedBudget:
@@ -340,7 +340,7 @@ def test_what_a_batch_may_cost_is_written_down_with_it(tmp_path: Path) -> None:
 
         def look(event: str, number: int) -> None:
             if event == "create_arrives":
-                (found,) = open_batches(state_of(tmp_path))
+                (found,) = BatchStore(state_of(tmp_path)).open_batches()
                 prices.append(found.price_usd)
                 server.seconds = 0
 
@@ -348,4 +348,4 @@ def test_what_a_batch_may_cost_is_written_down_with_it(tmp_path: Path) -> None:
         server.on = look
         list(metered(tmp_path, server.url, 1.0).generate(requests))
     assert prices == [pytest.approx(sum(upper_price_usd(each, FACTS, batch=True) for each in requests))]
-    assert open_batches(state_of(tmp_path)) == []
+    assert BatchStore(state_of(tmp_path)).open_batches() == []

@@ -34,7 +34,6 @@ from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.accounts.ledger import Entry, Ledger
 from rag_assets.models.accounts.salvage import salvage
 from rag_assets.models.accounts.schema import ANSWERS, CALLS, META, OWNERS, RESERVATIONS, SPENDING
-from rag_assets.models.anthropic.batch_client import open_batches
 from rag_assets.models.anthropic.batch_store import BatchStore
 from rag_assets.models.language_models import ModelChoice, load_language_model
 from rag_assets.models.takeover import _read_calls, take_over
@@ -451,7 +450,7 @@ def assert_whole(home: Path, ledger: Ledger, facts: dict[str, object]) -> None:
     found = ledger.answers.find(request_key(MODEL, request(0)))
     assert found is not None
     assert found.text == "answer to  0", "not that of the second payment"
-    batches = open_batches(ledger.database)
+    batches = BatchStore(ledger.database).open_batches()
     assert sorted((each.batch_id or "", each.price_usd, each.requests) for each in batches) == [
         ("", 0.125, 1),
         ("msgbatch_1", 0.125, 1),

@@ -16,7 +16,8 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import cast
 
 import sqlalchemy as sa
@@ -33,7 +34,7 @@ _BATCH_COLUMNS = [column for column in BATCHES.columns if column is not BATCHES.
 _OF_NONCE = BATCHES.c.nonce == sa.bindparam("batch")
 
 
-@dataclass(frozen=True)
+@dataclass
 class OpenBatch:
     """A batch whose results have not been read to the end.
 
@@ -45,6 +46,8 @@ class OpenBatch:
         batch_id: The provider's id; None where it is not known whether the provider has it.
         attempts: Which attempt it is for each request, by custom id.
         price_usd: The most that it may cost.
+        seen: Custom ids whose results a session has read.
+        again: Why requests have no answer that was paid for, by custom id.
     """
 
     nonce: str
@@ -54,6 +57,18 @@ class OpenBatch:
     batch_id: str | None
     attempts: dict[str, int]
     price_usd: float
+    seen: set[str] = field(default_factory=set)
+    again: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What to call it: the provider's id, or the nonce."""
+        return self.batch_id or self.nonce
+
+    @cached_property
+    def digits(self) -> frozenset[str]:
+        """What its custom ids hold of the keys of its requests."""
+        return frozenset(map(digits_of, self.attempts))
 
     @property
     def lost(self) -> bool:
@@ -106,14 +121,7 @@ class BatchStore:
         return self._database.lease("batches")
 
     def write(self, model_name: str, base_url: str, entries: Iterable[BatchEntry], price_usd: float) -> OpenBatch:
-        """Write a batch down that is to be sent; it is on the disk when this returns.
-
-        Args:
-            model_name: Provider and model.
-            base_url: Server that it will be sent to.
-            entries: Its requests.
-            price_usd: The most that it may cost.
-        """
+        """Write a batch down that is to be sent; it is on the disk when this returns. See `OpenBatch`."""
         nonce = secrets.token_hex(6)
         entries = list(entries)
         attempts = {f"{nonce}-{entry.digits}": entry.attempt for entry in entries}
