@@ -16,9 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from rag_assets.contracts.generation import Outcome
-from rag_assets.models.accounts.calls import CallRecord
 from rag_assets.models.accounts.database import StateDatabase, key_pieces
-from rag_assets.models.accounts.schema import ANSWERS, CALLS
+from rag_assets.models.accounts.schema import ANSWERS, CALLS, CallRecord
 
 STORED_OUTCOMES = frozenset({Outcome.COMPLETED, Outcome.TRUNCATED, Outcome.REFUSED, Outcome.EMPTY})
 
@@ -107,6 +106,8 @@ class PruneReport:
 class AnswerStore:
     """Paid answers by key. Any number of threads, processes and machines may use one at once.
 
+    Methods raise `StoreError` where the database cannot be read or written.
+
     Args:
         database: Holds them.
     """
@@ -120,9 +121,6 @@ class AnswerStore:
         Args:
             key: `request_key` of the request.
             touch: Whether this counts as use.
-
-        Raises:
-            StoreError: The database cannot be read.
         """
         row = self._database.read_row(_FIND_ONE, key)
         return self._readable([row], touch=touch).get(key) if row else None
@@ -133,9 +131,6 @@ class AnswerStore:
         Args:
             keys: `request_key` of each request.
             touch: Whether this counts as use.
-
-        Raises:
-            StoreError: The database cannot be read.
         """
         return self._readable(self._database.read_keys(_FIND, keys), touch=touch)
 
@@ -188,11 +183,7 @@ class AnswerStore:
         return found
 
     def drop(self, keys: Iterable[str]) -> None:
-        """Remove answers.
-
-        Raises:
-            StoreError: The database cannot be written.
-        """
+        """Remove answers."""
         for piece in key_pieces(keys):
             with self._database.transaction() as connection:
                 connection.execute(_DROP, {"keys": piece})
@@ -217,9 +208,6 @@ class AnswerStore:
             outcomes: Outcomes whose answers go whatever their age, so that they are asked for again.
             keys: Answers that go likewise.
             dry_run: Only tell.
-
-        Raises:
-            StoreError: The database cannot be read or written.
         """
         seen_at = time.time()
         columns = (ANSWERS.c.request_key, ANSWERS.c.used_at, ANSWERS.c.outcome, _SIZE.label("size"))

@@ -95,6 +95,8 @@ _opening = threading.Lock()
 class StateDatabase:
     """The state database of a knowledge base; for any number of threads. Made when something is first written.
 
+    Methods raise `StoreError` where the database cannot be used, or belongs to another knowledge base.
+
     Args:
         location: File of SQLite, or URL of a PostgreSQL database that no other knowledge base uses.
         takeover: Called once when the database is there, before anything else.
@@ -126,11 +128,7 @@ class StateDatabase:
         return str(self.path or self._dialect.url.render_as_string(hide_password=True))
 
     def check(self) -> None:
-        """Find out whether it can be used.
-
-        Raises:
-            StoreError: It cannot, or belongs to another knowledge base.
-        """
+        """Find out whether it can be used."""
         self._open()
 
     @contextmanager
@@ -143,9 +141,6 @@ class StateDatabase:
             durable: Whether it outlasts a power cut.
             is_synced: Whether a durable one is synced at once; else `sync` is the caller's to call.
             exclusive: Whether no other exclusive transaction may run beside it; with SQLite none ever does.
-
-        Raises:
-            StoreError: The database cannot be written.
         """
         self._take_over()
         with self._transaction(durable=durable, exclusive=exclusive) as connection:
@@ -170,9 +165,6 @@ class StateDatabase:
 
         Returns:
             Whether it does.
-
-        Raises:
-            StoreError: The disk cannot be written.
         """
         opened, now = _opened.get(self._key), time.monotonic()
         if self.path is None or opened is None:  # a server syncs with each transaction, SQLite when it is closed
@@ -198,11 +190,7 @@ class StateDatabase:
             yield opened.writer
 
     def read(self, statement: Any, values: Mapping[str, Any] | None = None) -> Sequence[Any]:
-        """Rows; none where there is no database yet.
-
-        Raises:
-            StoreError: The database cannot be read.
-        """
+        """Rows; none where there is no database yet."""
         with self._reader() as connection:
             return [] if connection is None else connection.execute(statement, values or {}).fetchall()
 
@@ -210,9 +198,6 @@ class StateDatabase:
         """The row of a statement with one parameter; None where there is none.
 
         With SQLite the driver is asked itself, since SQLAlchemy takes several times as long as the look-up.
-
-        Raises:
-            StoreError: The database cannot be read.
         """
         with self._reader() as connection:
             if connection is None:
@@ -288,11 +273,7 @@ class StateDatabase:
 
     @contextmanager
     def presence(self) -> Iterator[None]:
-        """While it lasts, others see that this process lives, and that what it holds is held.
-
-        Raises:
-            StoreError: The database cannot be written.
-        """
+        """While it lasts, others see that this process lives, and that what it holds is held."""
         opened = self._open()
         with opened.guard:
             if not opened.present:
@@ -313,11 +294,7 @@ class StateDatabase:
 
     @contextmanager
     def lease(self, name: str) -> Iterator[None]:
-        """Hold something that one process, or thread, may do at a time; of a process that died it is taken over.
-
-        Raises:
-            StoreError: The database cannot be written.
-        """
+        """Hold something that one process, or thread, may do at a time; of a process that died it is taken over."""
         token = uuid.uuid4().hex
         with self.presence():
             while not self._lease(name, token):

@@ -31,9 +31,8 @@ from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage, request_key
 from rag_assets.contracts.tables import MODEL_CALLS
 from rag_assets.models.accounts.answers import STORED_OUTCOMES, AnswerStore, StoredAnswer
-from rag_assets.models.accounts.calls import CallRecord, call_rows, month_of
 from rag_assets.models.accounts.database import StateDatabase, key_pieces
-from rag_assets.models.accounts.schema import ANSWERS, CALLS, RESERVATIONS, SPENDING
+from rag_assets.models.accounts.schema import ANSWERS, CALLS, RESERVATIONS, SPENDING, CallRecord, call_rows, month_of
 from rag_assets.store.lake import Lake
 
 Found = TypeVar("Found")
@@ -84,6 +83,8 @@ class Entry:
 class Ledger:
     """Writes down calls of language models and tells what they cost.
 
+    Methods raise `StoreError` where the database or the table cannot be read or written.
+
     Args:
         lake: Holds the table `model_calls`.
         database: Holds calls that are not in the table yet, and stored answers.
@@ -117,9 +118,6 @@ class Ledger:
 
         Returns:
             The answer to each that is stored now, that of an earlier call where there was one; None where none is.
-
-        Raises:
-            StoreError: It cannot be written.
         """
         if not entries:
             return []
@@ -170,28 +168,17 @@ class Ledger:
             connection.execute(_ADD_COST, paid)
 
     def note_hit(self, model_name: str, completion: Completion) -> None:
-        """Write down that an answer came from the store, within a second.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Write down that an answer came from the store, within a second."""
         self._note(model_name, completion, stored=True)
 
     def note(self, model_name: str, completion: Completion) -> None:
         """Write down what is no call: that an answer broke its schema for good, or that a call was made because an
         earlier answer was of no use. The calls that it took have rows of their own.
-
-        Raises:
-            StoreError: It cannot be written.
         """
         self._note(model_name, completion, stored=False)
 
     def flush(self) -> None:
-        """Write what waits in memory.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Write what waits in memory."""
         with self._guard:
             if self._timer is not None:
                 self._timer.cancel()
@@ -207,13 +194,11 @@ class Ledger:
     def compact(self) -> int:
         """Bring into the table what is not there yet; reads nothing else, and writes nothing where there is nothing.
 
-        May be killed at any point and run by any number of processes at once.
+        May be killed at any point and run by any number of processes at once. What was to be added stays where it is
+        when it fails.
 
         Returns:
             Rows that were added.
-
-        Raises:
-            StoreError: The table cannot be read or written; what was to be added stays where it is.
         """
         self.flush()
         waiting = sa.select(*_FIELDS).where(~CALLS.c.in_table).limit(_SLICE)
@@ -242,9 +227,6 @@ class Ledger:
             since: Only calls from then on.
             run_id: Only calls of this run.
             columns: Columns besides `call_id`; all where None.
-
-        Raises:
-            StoreError: The table cannot be read.
         """
         self.flush()
         wanted = None if columns is None else ["call_id", *columns]
@@ -257,20 +239,12 @@ class Ledger:
         return pa.concat_tables([stored, fresh]).sort_by("call_id").combine_chunks()
 
     def invalid_keys(self) -> frozenset[str]:
-        """What answers are stored under that broke their schema for good.
-
-        Raises:
-            StoreError: The table cannot be read.
-        """
+        """What answers are stored under that broke their schema for good."""
         rows = self.rows(columns=["request_key", "outcome"])
         return frozenset(rows.filter(pc.equal(rows["outcome"], "invalid"))["request_key"].to_pylist())
 
     def unusable_keys(self, documents: Sequence[str]) -> frozenset[str]:
-        """What answers on some documents are stored under that were of no use.
-
-        Raises:
-            StoreError: The table cannot be read.
-        """
+        """What answers on some documents are stored under that were of no use."""
         rows = self.rows(columns=["document_id", "request_key", "outcome"])
         of_no_use = pc.is_in(rows["outcome"], pa.array(["refused", "empty", "truncated", "invalid"], pa.string()))
         chosen = pc.and_(of_no_use, pc.is_in(rows["document_id"], pa.array(list(documents), pa.string())))
@@ -285,9 +259,6 @@ class Ledger:
             since: Only calls from then on.
             run_id: Only calls of this run.
             connection: Transaction to read what is not in the table in.
-
-        Raises:
-            StoreError: The table cannot be read.
         """
         wanted = sa.select(CALLS.c.call_id, CALLS.c.cost_usd).where(CALLS.c.cost_usd > 0, *_conditions(since, run_id))
         rows = connection.execute(wanted).fetchall() if connection else self.database.read(wanted)
@@ -298,11 +269,7 @@ class Ledger:
         return math.fsum([*fresh, pc.sum(stored["cost_usd"]).as_py() or 0.0])
 
     def has_answers(self) -> bool:
-        """Whether the provider has answered a call of this run, in any process of it; never outside a run.
-
-        Raises:
-            StoreError: The table cannot be read.
-        """
+        """Whether the provider has answered a call of this run, in any process of it; never outside a run."""
         if self.run_id is None:
             return False
         rows = self.rows(run_id=self.run_id, columns=["cache_hit", "outcome"])
@@ -315,9 +282,6 @@ class Ledger:
         Args:
             since: Only calls from then on.
             run_id: Only calls of this run.
-
-        Raises:
-            StoreError: The table cannot be read.
         """
         answered: Counter[str] = Counter()
         repeated: Counter[str] = Counter()
@@ -330,11 +294,7 @@ class Ledger:
         return {asset: (max(0, answered[asset]), repeated[asset]) for asset in answered | repeated}
 
     def mean_output_tokens(self, model_name: str) -> dict[str, float]:
-        """Mean tokens written by step, over the calls of a model that are in the table.
-
-        Raises:
-            StoreError: The table cannot be read.
-        """
+        """Mean tokens written by step, over the calls of a model that are in the table."""
         import duckdb
 
         provider, _, model = model_name.partition(":")
@@ -354,9 +314,6 @@ class Ledger:
 
         Returns:
             Rows that were added.
-
-        Raises:
-            StoreError: The table cannot be written.
         """
         with self.database.lease("ledger"):
             fields = [ANSWERS.c[name] for name in CallRecord.__dataclass_fields__]

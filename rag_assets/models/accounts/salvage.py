@@ -34,9 +34,6 @@ def salvage(damaged: Path, database: StateDatabase) -> int:
 
     Returns:
         Number of rows.
-
-    Raises:
-        StoreError: The damaged one cannot be opened, or the new one cannot be written.
     """
     saved = 0
     try:

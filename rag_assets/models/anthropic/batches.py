@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Tag, Usage, request_key
 from rag_assets.contracts.ports import Session
-from rag_assets.models.accounts.price_bounds import upper_price_usd
 from rag_assets.models.anthropic.batch_store import BatchEntry, OpenBatch, digits_of, key_digits
 from rag_assets.models.anthropic.messages import completion_of, error_line, problem_of
 from rag_assets.models.anthropic.open_batches import FINAL, OpenBatches
+from rag_assets.models.catalogue import upper_price_usd
 from rag_assets.models.providers import UNLIMITED, CallBudget, CallError, ClaimedError, Keep
 
 if TYPE_CHECKING:
