@@ -9,7 +9,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -152,6 +152,7 @@ class Attempts:
 
     Args:
         caller: Makes them.
+        note: Writes down that a request is being sent; part of the attempt.
         name: Provider and model, for messages.
         concurrency: Attempts at once, at most.
         attempts: Attempts at a request, at most; those not counted that were told of too many requests.
@@ -161,9 +162,11 @@ class Attempts:
         pacing: How long is waited.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - functions take values
         self,
         caller: Caller,
+        *,
+        note: Callable[[Request], Awaitable[None]],
         name: str,
         concurrency: int,
         attempts: int,
@@ -173,6 +176,7 @@ class Attempts:
         pacing: Pacing,
     ) -> None:
         self._caller = caller
+        self._note = note
         self._name = name
         self._attempts = attempts
         self._timeout_seconds = timeout_seconds
@@ -332,6 +336,7 @@ class Attempts:
         self._calling.add(task)
         try:
             async with asyncio.timeout(self._timeout_seconds):
+                await self._note(request)
                 return await self._caller.call(request)
         except TimeoutError as error:
             raise CallError(CallProblem.UNAVAILABLE, late(self._timeout_seconds)) from error

@@ -19,7 +19,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -86,15 +86,16 @@ class ConcurrentSession:
         self._name = name
         self._concurrency = concurrency
         self._rate_limit = rate_limit
-        self._make_attempts: Callable[[Caller], Attempts] = lambda caller: Attempts(
-            _NotedCaller(caller, self._send),
-            name,
-            concurrency,
-            attempts,
-            timeout_seconds,
-            rate_limit,
-            prime_prefixes,
-            pacing,
+        self._make_attempts = partial(
+            Attempts,
+            note=self._send,
+            name=name,
+            concurrency=concurrency,
+            attempts=attempts,
+            timeout_seconds=timeout_seconds,
+            rate_limit=rate_limit,
+            prime_prefixes=prime_prefixes,
+            pacing=pacing,
         )
         self._unsent: list[tuple[Request, asyncio.Future[None]]] = []
         self._sending: asyncio.Task[None] | None = None
@@ -323,18 +324,6 @@ class ConcurrentSession:
             if failure is not None:
                 self._fail(failure)
             self._changed.notify_all()
-
-
-class _NotedCaller:
-    """A caller that has each request noted before it is sent."""
-
-    def __init__(self, caller: Caller, note: Callable[[Request], Awaitable[None]]) -> None:
-        self._caller, self._note = caller, note
-        self.close = caller.close
-
-    async def call(self, request: Request) -> Completion:
-        await self._note(request)
-        return await self._caller.call(request)
 
 
 def answers(session: Session, requests: Iterable[Request]) -> Iterator[Completion]:

@@ -104,8 +104,7 @@ def load_language_model(choice: ModelChoice, ledger: "Ledger", budget: "Budget")
 
     if budget.limited:
         check_price(choice)
-    provider = load_provider(choice, ledger.database, ledger.has_answers)
-    metered = MeteredModel(provider, ledger, budget)
+    metered = MeteredModel(load_provider(choice, ledger), ledger, budget)
     return StructuredModel(metered, choice.temperature, partial(ledger.note, metered.name), choice.repeats)
 
 
@@ -154,104 +153,63 @@ def check_schemas(choice: ModelChoice, requests: Iterable[Request]) -> None:
     """
     for step, schema in {(request.tag.step, request.schema) for request in requests if request.schema is not None}:
         try:
-            _converted(choice, schema)
+            if choice.provider == "anthropic":
+                from rag_assets.models.anthropic.messages import answer_schema
+
+                answer_schema(choice.model, schema)
+            elif choice.provider == "openai":
+                from rag_assets.models.openai.model import response_format
+
+                response_format(schema)
         except CallError as error:
             raise SettingsError(f"{choice.name} cannot be asked for the answers of step {step}: {error}") from None
 
 
-def _converted(choice: ModelChoice, schema: str) -> object:
-    """A schema as it is sent; vLLM takes it as it is."""
-    match choice.provider:
-        case "anthropic":
-            from rag_assets.models.anthropic.messages import answer_schema
+def load_provider(choice: ModelChoice, ledger: "Ledger") -> "Provider":
+    """The provider alone: nothing is stored, counted or limited by a budget."""
+    pacing = Pacing(outage=choice.outage_seconds, deadline=choice.patience_seconds, known=ledger.has_answers)
+    if choice.provider == "anthropic":
+        from rag_assets.models.anthropic.model import AnthropicCaller, AnthropicModel
+        from rag_assets.models.anthropic.open_batches import BatchSettings
 
-            return answer_schema(choice.model, schema)
-        case "openai":
-            from rag_assets.models.openai.model import response_format
+        facts = choice.facts or ModelFacts(choice.context_tokens or ModelFacts().context_tokens)
+        access = (choice.api_key, choice.base_url, choice.timeout_seconds)
+        make_caller = partial(AnthropicCaller, choice.model, facts, *access)
+        primed = bool(facts.cache_prefix_tokens)
+        batches = BatchSettings(
+            ledger.database, choice.batch_from, choice.batch_requests, choice.batch_poll_seconds, choice.attempts
+        )
+        return AnthropicModel(
+            choice.name,
+            choice.model,
+            facts,
+            *access,
+            batch=choice.batch,
+            batches=batches,
+            open_calls=partial(open_session, choice, ledger.database, pacing, make_caller, prime_prefixes=primed),
+        )
+    if choice.provider == "openai":
+        from rag_assets.models.openai.endpoint import Endpoint
+        from rag_assets.models.openai.model import OpenAIModel
+        from rag_assets.models.providers import TIMEOUT_SETTING
 
-            return response_format(schema)
-        case _:
-            return schema
+        endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_seconds, TIMEOUT_SETTING)
+        open_calls = partial(open_session, choice, ledger.database, pacing)
+        return OpenAIModel(endpoint, choice.model, open_calls, choice.catalogue, choice.context_tokens, pacing)
+    from rag_assets.models.vllm import VllmModel
 
-
-def load_provider(
-    choice: ModelChoice, database: "StateDatabase", known: Callable[[], bool] = lambda: False
-) -> "Provider":
-    """Build the provider alone: nothing is stored, counted or limited by a budget.
-
-    Args:
-        choice: Which one.
-        database: What processes share and remember.
-        known: Tells whether it has answered before in the same run.
-
-    Raises:
-        SettingsError: The settings do not fit, or a package is missing.
-    """
-    pacing = Pacing(outage=choice.outage_seconds, deadline=choice.patience_seconds, known=known)
-    match choice.provider:
-        case "anthropic":
-            return _anthropic(choice, database, pacing)
-        case "openai":
-            return _openai(choice, database, pacing)
-        case _:
-            from rag_assets.models.vllm import VllmModel
-
-            return VllmModel(choice.model, choice.catalogue, choice.context_tokens)
-
-
-def _anthropic(choice: ModelChoice, database: "StateDatabase", pacing: Pacing) -> "Provider":
-    from rag_assets.models.anthropic.model import AnthropicCaller, AnthropicModel
-    from rag_assets.models.anthropic.open_batches import BatchSettings
-
-    facts = choice.facts or ModelFacts(choice.context_tokens or ModelFacts().context_tokens)
-
-    def make_caller() -> "Caller":
-        return AnthropicCaller(choice.model, facts, choice.api_key, choice.base_url, choice.timeout_seconds)
-
-    def open_calls(keep: "Keep", budget: "CallBudget") -> AbstractContextManager[Session]:
-        prime = bool(facts.cache_prefix_tokens)
-        return open_session(choice, database, make_caller, keep, budget, pacing, prime_prefixes=prime)
-
-    batches = BatchSettings(
-        database, choice.batch_from, choice.batch_requests, choice.batch_poll_seconds, choice.attempts
-    )
-    return AnthropicModel(
-        choice.name,
-        choice.model,
-        facts,
-        choice.api_key,
-        choice.base_url,
-        choice.timeout_seconds,
-        batch=choice.batch,
-        batches=batches,
-        open_calls=open_calls,
-    )
-
-
-def _openai(choice: ModelChoice, database: "StateDatabase", pacing: Pacing) -> "Provider":
-    from rag_assets.models.openai.endpoint import Endpoint
-    from rag_assets.models.openai.model import OpenAIModel
-    from rag_assets.models.providers import TIMEOUT_SETTING
-
-    def open_calls(
-        make_caller: "Callable[[], Caller]", keep: "Keep", budget: "CallBudget", *, name: str
-    ) -> AbstractContextManager[Session]:
-        del name
-        return open_session(choice, database, make_caller, keep, budget, pacing, prime_prefixes=False)
-
-    endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_seconds, TIMEOUT_SETTING)
-    return OpenAIModel(endpoint, choice.model, open_calls, choice.catalogue, choice.context_tokens, pacing)
+    return VllmModel(choice.model, choice.catalogue, choice.context_tokens)
 
 
 def open_session(
     choice: ModelChoice,
     database: "StateDatabase",
+    pacing: Pacing,
     make_caller: "Callable[[], Caller]",
     keep: "Keep",
     budget: "CallBudget",
-    pacing: Pacing,
     *,
-    prime_prefixes: bool,
+    prime_prefixes: bool = False,
 ) -> AbstractContextManager[Session]:
     """A session of single calls within the limits of the settings."""
     from rag_assets.models.dispatch import ConcurrentSession

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from rag_assets.contracts.errors import BudgetError, ModelError, StoreError
@@ -69,16 +69,13 @@ class MeteredModel:
         return self._provider.facts.output_tokens
 
     @contextmanager
-    def _open(self) -> Iterator["_MeteredSession"]:
+    def session(self) -> Iterator["_MeteredSession"]:
+        """Open a session, see `LanguageModel`. The provider's is opened with the first request that needs it."""
         session = _MeteredSession(self._provider, self._ledger, self._budget, self._patience_seconds)
         try:
             yield session
         finally:
             session.close()
-
-    def session(self) -> AbstractContextManager[Session]:
-        """Open a session, see `LanguageModel`. The provider's is opened with the first request that needs it."""
-        return self._open()
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answer requests, see `LanguageModel`.
@@ -87,14 +84,8 @@ class MeteredModel:
             ModelError: See `LanguageModel`.
             BudgetError: The next call may cost more than the budget allows.
         """
-        with self._open() as session:
-            yield from answers(session, self._paced(session, requests))
-
-    @staticmethod
-    def _paced(session: "_MeteredSession", requests: Iterable[Request]) -> Iterator[Request]:
-        for request in requests:
-            session.limit_followers()
-            yield request
+        with self.session() as session:
+            yield from answers(session, session.paced(requests))
 
     def find(self, request: Request) -> Completion | None:
         """The stored answer to a request, or None; asks nobody, writes nothing and does not count as use."""
@@ -182,14 +173,16 @@ class _MeteredSession:
         if session is not None:
             session.cancel()
 
-    def limit_followers(self) -> None:
-        """Wait for answers while very many requests wait for few of them."""
-        done: deque[Completion] = deque()  # aside, since `take` collects nothing while something is ready
-        try:
-            while self._followers >= _MOST_FOLLOWERS and (completion := self.take(wait=True)) is not None:
-                done.append(completion)
-        finally:
-            self._ready.extendleft(reversed(done))
+    def paced(self, requests: Iterable[Request]) -> Iterator[Request]:
+        """Requests as they are; answers are waited for while very many of them wait for few."""
+        for request in requests:
+            done: deque[Completion] = deque()  # aside, since `take` collects nothing while something is ready
+            try:
+                while self._followers >= _MOST_FOLLOWERS and (completion := self.take(wait=True)) is not None:
+                    done.append(completion)
+            finally:
+                self._ready.extendleft(reversed(done))
+            yield request
 
     def close(self) -> None:
         """Give up what is under way."""

@@ -8,7 +8,7 @@ import math
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
@@ -155,12 +155,9 @@ class PlanningModel:
         self._asked: dict[str, Completion] | None = {} if remembers else None
 
     @contextmanager
-    def _open(self) -> Iterator[Session]:
-        yield _PlanningSession(self._answer)
-
-    def session(self) -> AbstractContextManager[Session]:
+    def session(self) -> Iterator[Session]:
         """Open a session, see `LanguageModel`."""
-        return self._open()
+        yield _PlanningSession(self._answer)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answer requests, see `LanguageModel`."""

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage
 from rag_assets.contracts.ports import Session
 from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
-from rag_assets.models.openai.chat_messages import chat_messages, unquoted
+from rag_assets.models.openai.endpoint import chat_messages, unquoted
 from rag_assets.models.providers import UNLIMITED, CallBudget, Keep
 
 BATCH_REQUESTS = 2048
@@ -85,17 +85,14 @@ class VllmModel:
             return facts
         return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
 
-    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
+    @contextmanager
+    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> Iterator[Session]:
         """Open a session, see `Provider`."""
-        return self._open(keep, budget)
+        yield _BatchSession(self._engine, keep, budget, self.facts.prices, self._batch_requests)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Tokens of each request by the model's own tokenizer; the model itself is not loaded."""
         return [self._engine.count_tokens(chat_messages(request)) for request in requests]
-
-    @contextmanager
-    def _open(self, keep: Keep, budget: CallBudget) -> Iterator[Session]:
-        yield _BatchSession(self._engine, keep, budget, self.facts.prices, self._batch_requests)
 
 
 class _BatchSession:

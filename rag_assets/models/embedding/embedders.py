@@ -6,7 +6,6 @@ Heavy libraries are imported when a model is first used, not when this module is
 
 import itertools
 import os
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from rag_assets.models.embedding.e5_files import E5Files, ensure_files, export_n
 from rag_assets.models.embedding.e5_weights import Precision
 from rag_assets.models.embedding.sentence_transformers import SentenceTransformersEmbedder
 from rag_assets.models.openai.embedder import EmbeddingsRoute, OpenAIEmbedder
+from rag_assets.models.providers import sendable
 
 _DIMENSION = 384
 _POSITIONS = 512
@@ -31,7 +31,6 @@ _BEGIN_ID, _END_ID = 0, 2
 _TEXT_CHARACTERS = 32_768
 _SLICE_CHARACTERS = 1_000_000
 _SLICE_TEXTS = 1_024
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class _Encoding(Protocol):
@@ -82,7 +81,7 @@ class E5Tokenizer:
         Raises:
             ModelError: The tokenizer cannot be had.
         """
-        clean = [text if text.isascii() else _LONE_SURROGATES.sub("\ufffd", text) for text in texts]
+        clean = [sendable(text) for text in texts]
         return [encoding.ids for encoding in self._load()[1].encode_batch_fast(clean, add_special_tokens=False)]
 
     def _load(self) -> tuple[E5Files, _RustTokenizer]:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.ports import EmbeddingKind
-from rag_assets.models.openai.chat_messages import sendable
 from rag_assets.models.openai.endpoint import Endpoint, ServerTokenizer
+from rag_assets.models.providers import sendable
 from rag_assets.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:

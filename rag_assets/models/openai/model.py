@@ -11,14 +11,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
 from rag_assets.contracts.ports import Session
 from rag_assets.models.attempts import Pacing
 from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
-from rag_assets.models.openai.chat_messages import chat_messages
-from rag_assets.models.openai.endpoint import Endpoint, ServerTokenizer, call_error
+from rag_assets.models.openai.endpoint import Endpoint, ServerTokenizer, call_error, chat_messages
 from rag_assets.models.providers import UNLIMITED, CallBudget, Caller, CallError, CallProblem, Keep
 from rag_assets.text.tokens import estimate_tokens, mean_tokens
 
@@ -33,12 +32,7 @@ _NEWEST_ENCODING = "o200k_base"  # of models that the tokenizer's package does n
 _REFUSED_BY_FILTER = "content_filter"
 
 
-class OpenSession(Protocol):
-    """Opens a session on callers that are built inside of its event loop."""
-
-    def __call__(
-        self, make_caller: Callable[[], Caller], keep: Keep, budget: CallBudget, *, name: str
-    ) -> AbstractContextManager[Session]: ...
+OpenSession = Callable[[Callable[[], Caller], Keep, CallBudget], AbstractContextManager[Session]]
 
 
 class OpenAIModel:
@@ -100,7 +94,7 @@ class OpenAIModel:
     def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
         """Open a session, see `Provider`."""
         model, prices = self.model, self.facts.prices
-        return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, budget, name=self.name)
+        return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, budget)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Tokens of each request: by the server's tokenizer, by OpenAI's for its own models (extra `openai-tokenizer`),
