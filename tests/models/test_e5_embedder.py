@@ -21,7 +21,7 @@ from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.models.embedding import e5_files
 from rag_assets.models.embedding.e5_files import ensure_files
 from rag_assets.models.embedding.e5_weights import Precision, installed_path, read_weights
-from rag_assets.models.embedding.embedders import E5Embedder, E5Tokenizer, load_embedder, slices
+from rag_assets.models.embedding.embedders import E5Embedder, load_embedder, slices
 
 PASSAGES = [
     "本書は、取引単体テストの実施方法について定める。",
@@ -268,7 +268,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder", encoding="utf-8")
     with pytest.raises(ModelError, match="cannot be exported"):
-        E5Tokenizer(blocked / "models").count_tokens(["x"])
+        E5Embedder(blocked / "models").count_tokens(["x"])
 
 
 @pytest.mark.parametrize("content", [b"", b"E5S1", b"GGUF" + bytes(100), b"E5S1" + bytes(100)])
