@@ -122,6 +122,8 @@ class E5Embedder:
                 yield np.array([[_BEGIN_ID, *prefix, *ids[:room], _END_ID]], np.int64)
 
     def _load_files(self) -> tuple[E5Files, _RustTokenizer]:
+        if self._exported is not None:
+            return self._exported
         with self._lock:
             if self._exported is None:
                 from tokenizers import Tokenizer

@@ -137,10 +137,8 @@ class SentenceTransformersEmbedder:
     def _model(self) -> _Model:
         with self._lock:
             if self._loaded is None:
-                model: _Model = _load(
-                    "SentenceTransformer", self._model_name, self._threads, "embedder sentence-transformers"
-                )[0]
-                self._loaded = model
+                purpose = "embedder sentence-transformers"
+                self._loaded, _ = _load("SentenceTransformer", self._model_name, self._threads, purpose)
             return self._loaded
 
 
