@@ -94,13 +94,7 @@ class ModelFacts:
 
 
 def upper_price_usd(request: Request, facts: ModelFacts, *, batch: bool = False) -> float:
-    """The most that a call may cost: tokens read estimated generously, tokens written as many as are allowed.
-
-    Args:
-        request: The call.
-        facts: Of the model.
-        batch: Whether it is made in a batch.
-    """
+    """The most that a call may cost: tokens read estimated generously, tokens written as many as are allowed."""
     prices = facts.prices
     if not (prices.input or prices.output or prices.cache_write):
         return 0.0
@@ -166,13 +160,13 @@ def model_facts(provider: str, model: str, catalogue: Path | None = None) -> Mod
     for entry in [*(_read(catalogue) if catalogue else ()), *built_in]:
         if entry.provider == provider and fnmatchcase(model, entry.model):
             prices = Prices(
-                input=entry.input_usd,
-                output=entry.output_usd,
-                cache_read=entry.cache_read_usd,
-                cache_write=entry.cache_write_usd,
-                batch_factor=entry.batch_factor,
-                long_prompt_tokens=entry.long_prompt_tokens,
-                long_prompt_factor=entry.long_prompt_factor,
+                entry.input_usd,
+                entry.output_usd,
+                entry.cache_read_usd,
+                entry.cache_write_usd,
+                entry.batch_factor,
+                entry.long_prompt_tokens,
+                entry.long_prompt_factor,
             )
             return ModelFacts(
                 entry.context_tokens, entry.output_tokens, prices, entry.cache_prefix_tokens, entry.thinking

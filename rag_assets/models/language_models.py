@@ -58,8 +58,11 @@ class ModelChoice:
 
     @property
     def name(self) -> str:
-        """Name of the language model, see `language_model_name`."""
-        return language_model_name(self.provider, self.model, self.base_url)
+        """What stored answers are keyed by: provider, model, and host where it is not the provider's own."""
+        if self.provider == "extractive":
+            return self.provider
+        host = urlsplit(self.base_url).netloc.rpartition("@")[2]
+        return f"{self.provider}:{self.model}@{host}" if host else f"{self.provider}:{self.model}"
 
     @property
     def facts(self) -> ModelFacts | None:
@@ -70,27 +73,8 @@ class ModelChoice:
         return facts
 
 
-def language_model_name(provider: str, model: str, base_url: str) -> str:
-    """Name of a language model, by which stored answers are keyed: provider, model, and host where it is not the usual.
-
-    Args:
-        provider: `extractive`, `anthropic`, `openai` or `vllm`.
-        model: Name of the model at its provider.
-        base_url: Address of the server; empty for the provider's own.
-    """
-    if provider == "extractive":
-        return provider
-    host = urlsplit(base_url).netloc.rpartition("@")[2]
-    return f"{provider}:{model}@{host}" if host else f"{provider}:{model}"
-
-
 def load_language_model(choice: ModelChoice, ledger: "Ledger", budget: "Budget") -> LanguageModel:
-    """Build a language model.
-
-    Args:
-        choice: Which one.
-        ledger: Where calls are written down; knows the stored answers.
-        budget: What calls may cost.
+    """Build a language model, with all that stands around its provider.
 
     Raises:
         SettingsError: The settings do not fit, or a package is missing.
@@ -109,11 +93,7 @@ def load_language_model(choice: ModelChoice, ledger: "Ledger", budget: "Budget")
 
 
 def check_price(choice: ModelChoice) -> None:
-    """Find out whether the price of a model is known, as it must be with a budget.
-
-    Raises:
-        SettingsError: It is not.
-    """
+    """Raise a `SettingsError` where the price of a model is not known, as it must be with a budget."""
     if choice.facts is None and choice.provider not in {"extractive", "vllm"}:
         raise SettingsError(
             f"a budget is set, but the price of {choice.provider} model {choice.model!r} is not known: state it in a "
@@ -142,11 +122,7 @@ def check_reachable(choice: ModelChoice) -> None:
 
 
 def check_schemas(choice: ModelChoice, requests: Iterable[Request]) -> None:
-    """Find out before the first call whether the provider takes the schema of every answer.
-
-    Args:
-        choice: The model.
-        requests: What will be asked.
+    """Find out before the first call whether the provider takes the schema of every answer; vLLM takes any.
 
     Raises:
         SettingsError: It does not take one of them; the message names the step.

@@ -29,11 +29,7 @@ class CallBudget(Protocol):
     """What the calls of a session may cost. For the thread that uses the session."""
 
     def reserve(self, request: Request, *, batch: bool = False) -> None:
-        """Set aside the most that a call may cost, in place of what was set aside for its request before.
-
-        Args:
-            request: What is asked.
-            batch: Whether the call is made in a batch.
+        """Set aside the most that a call may cost, in a batch or alone, in place of what was for its request before.
 
         Raises:
             BudgetError: There is not enough left; what was set aside before still is.
@@ -114,12 +110,7 @@ TIMEOUT_SETTING = "language_model.timeout_seconds"
 
 
 def late(seconds: float, setting: str = TIMEOUT_SETTING) -> str:
-    """What is said where no answer came in time.
-
-    Args:
-        seconds: How long was waited.
-        setting: The setting that says so; empty where none does.
-    """
+    """What is said where no answer came in so many seconds, by a setting if any."""
     return f"no answer within {seconds:g} s" + (f" ({setting})" if setting else "")
 
 
@@ -129,12 +120,7 @@ def nobody(error: BaseException) -> str:
 
 
 def without_keys(text: str, *keys: str | None) -> str:
-    """A text in which no key stands: servers repeat those that they refuse.
-
-    Args:
-        text: Any text.
-        keys: Keys that were sent; those of the environment are added.
-    """
+    """A text without the keys that were sent, or stand in the environment: servers repeat those that they refuse."""
     secrets = {*filter(None, keys), *(os.environ.get(name, "") for name in _KEY_VARIABLES)}
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _KEY_CHARS:
@@ -206,10 +192,7 @@ class Caller(Protocol):
     """A provider that answers one request a call. Built, used and closed within one event loop."""
 
     async def call(self, request: Request) -> Completion:
-        """Make one attempt.
-
-        Returns:
-            The answer, its usage and price; `seconds` and `called_at` are set by the dispatcher.
+        """Make one attempt: the answer, its usage and price, without `seconds` and `called_at`.
 
         Raises:
             CallError: There is no answer.

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,7 +53,6 @@ _FLUSH_SECONDS = 1.0  # after which records of calls that cost nothing are writt
 _FREE_RECORDS = 2000  # that wait at most
 _SYNC_SECONDS = 1.0  # of answers that a power cut may lose
 _BATCH_SECONDS = 40 * 86_400.0  # results of a batch can be read for 29 days, by anyone who waited for it
-_NO_USAGE = Usage()
 _log = logging.getLogger(__name__)
 
 _FIELDS = [CALLS.c[name] for name in CallRecord.__dataclass_fields__]
@@ -121,13 +120,14 @@ class Ledger:
         """
         if not entries:
             return []
-        records = [self._record(model_name, each.completion) for each in entries]
+        completions = [entry.completion for entry in entries]
+        records = [self._record(model_name, completion) for completion in completions]
         answers = [
-            (StoredAnswer(each.completion.text, each.completion.outcome, each.completion.error), record)
-            for each, record in zip(entries, records, strict=True)
-            if each.completion.outcome in STORED_OUTCOMES
+            (StoredAnswer(completion.text, completion.outcome, completion.error), record)
+            for completion, record in zip(completions, records, strict=True)
+            if completion.outcome in STORED_OUTCOMES
         ]
-        settled = [each.reservation for each in entries if each.reservation]
+        settled = [entry.reservation for entry in entries if entry.reservation]
         shared = any(record.batch_id for record in records)
         durable = bool(answers) or any(record.cost_usd > 0 for record in records)
         with self.database.transaction(durable=durable, is_synced=False, exclusive=shared) as connection:
@@ -139,9 +139,9 @@ class Ledger:
             with self._guard:
                 self._unsynced = True
                 self._flush_soon()
-        is_stored = [each.completion.outcome in STORED_OUTCOMES for each in entries]
         return [
-            stored.get(record.request_key) if here else None for record, here in zip(records, is_stored, strict=True)
+            stored.get(record.request_key) if completion.outcome in STORED_OUTCOMES else None
+            for completion, record in zip(completions, records, strict=True)
         ]
 
     def add(self, connection: Connection, records: Sequence[CallRecord], accounts: Sequence[str] = ()) -> None:
@@ -206,7 +206,7 @@ class Ledger:
             return 0
         added = 0
         with self.database.lease("ledger"):
-            while records := [_record_of(row) for row in self.database.read(waiting)]:
+            while records := [CallRecord(*row) for row in self.database.read(waiting)]:
                 months: defaultdict[str, list[CallRecord]] = defaultdict(list)
                 for record in records:
                     months[record.month].append(record)
@@ -231,7 +231,8 @@ class Ledger:
         self.flush()
         wanted = None if columns is None else ["call_id", *columns]
         where = _where(since, run_id)
-        waiting = call_rows(map(_record_of, self.database.read(sa.select(*_FIELDS).where(*_conditions(since, run_id)))))
+        rows = self.database.read(sa.select(*_FIELDS).where(*_conditions(since, run_id)))
+        waiting = call_rows(CallRecord(*row) for row in rows)
         waiting = waiting if where is None else waiting.filter(where)
         waiting = waiting if wanted is None else waiting.select(wanted)
         stored = self._read(wanted, since, where)
@@ -279,9 +280,7 @@ class Ledger:
     def answer_counts(self, since: datetime | None = None, run_id: str | None = None) -> dict[str, tuple[int, int]]:
         """Calls that gave an answer of use, and calls that were made because an earlier one did not, by asset.
 
-        Args:
-            since: Only calls from then on.
-            run_id: Only calls of this run.
+        Of calls since a time, and of a run, where these are given.
         """
         answered: Counter[str] = Counter()
         repeated: Counter[str] = Counter()
@@ -317,17 +316,12 @@ class Ledger:
         """
         with self.database.lease("ledger"):
             fields = [ANSWERS.c[name] for name in CallRecord.__dataclass_fields__]
-            records = [
-                each for row in self.database.read(sa.select(*fields)) if (each := _record_of(row)).month == month
-            ]
+            records = [CallRecord(*row) for row in self.database.read(sa.select(*fields))]
+            records = [record for record in records if record.month == month]
             return self._add_to_month(month, records) if records else 0
 
     def _note(self, model_name: str, completion: Completion, *, stored: bool) -> None:
-        free = completion
-        if completion.usage != _NO_USAGE or completion.cost_usd or completion.seconds or completion.batch_id:
-            free = replace(completion, usage=_NO_USAGE, cost_usd=0.0, seconds=0.0, batch_id=None)
-        if free.stored != stored:
-            free = replace(free, stored=stored)
+        free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=stored)
         record = self._record(model_name, free)
         with self._guard:
             self._free.append(record)
@@ -338,16 +332,16 @@ class Ledger:
             self.flush()
 
     def _flush_soon(self) -> None:
+        def flush() -> None:
+            try:
+                self.flush()
+            except StoreError as error:
+                _log.warning("records of calls wait to be written: %s", error)
+
         if self._timer is None:
-            self._timer = threading.Timer(_FLUSH_SECONDS, self._flush_in_time)
+            self._timer = threading.Timer(_FLUSH_SECONDS, flush)
             self._timer.daemon = True
             self._timer.start()
-
-    def _flush_in_time(self) -> None:
-        try:
-            self.flush()
-        except StoreError as error:
-            _log.warning("records of calls wait to be written: %s", error)
 
     def _record(self, model_name: str, completion: Completion) -> CallRecord:
         provider, _, model = model_name.partition(":")
@@ -453,10 +447,6 @@ def hit_of(request: Request, answer: StoredAnswer) -> Completion:
 def batch_call_id(batch_id: str, key: str) -> str:
     """Names a result of a batch, whoever reads it."""
     return hashlib.sha256(f"{batch_id}\n{key}".encode()).hexdigest()[:40]
-
-
-def _record_of(row: Any) -> CallRecord:
-    return CallRecord(*row)
 
 
 def _conditions(since: datetime | None, run_id: str | None) -> list[sa.ColumnElement[bool]]:
