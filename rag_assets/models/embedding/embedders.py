@@ -78,7 +78,7 @@ class E5Embedder:
         return _POSITIONS - 2 - max(map(len, self._prefixes.values()))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(ids) for part in slices(texts) for ids in self._content_ids(part)]
+        return [len(ids) for part in slices(texts) for ids in self.content_ids(part)]
 
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
         """Embed texts; see `Embedder.embed`. Of a text, 32,768 characters are looked at, runs of white space as one."""
@@ -102,7 +102,7 @@ class E5Embedder:
                 first += len(inputs)
         return vectors
 
-    def _content_ids(self, texts: Sequence[str]) -> list[list[int]]:
+    def content_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, without prefix and special tokens, not cut; lone surrogates count as white space."""
         _, tokenizer = self._load_files()
         clean = [sendable(text) for text in texts]
@@ -111,14 +111,14 @@ class E5Embedder:
     @cached_property
     def _prefixes(self) -> dict[EmbeddingKind, list[int]]:
         kinds = list(EmbeddingKind)
-        return dict(zip(kinds, self._content_ids([f"{kind}:" for kind in kinds]), strict=True))
+        return dict(zip(kinds, self.content_ids([f"{kind}:" for kind in kinds]), strict=True))
 
     def _inputs(self, texts: Sequence[str], kind: EmbeddingKind) -> Iterator[NDArray[np.int64]]:
         """Token ids of each text, shape `(1, tokens)`, cut to what the model sees."""
         prefix = self._prefixes[kind]
         room = _POSITIONS - 2 - len(prefix)
         for part in slices([_beginning(text) for text in texts]):
-            for ids in self._content_ids(part):
+            for ids in self.content_ids(part):
                 yield np.array([[_BEGIN_ID, *prefix, *ids[:room], _END_ID]], np.int64)
 
     def _load_files(self) -> tuple[E5Files, _RustTokenizer]:
