@@ -69,11 +69,6 @@ class Pacing:
 def until_answered(ask: Callable[[], Answer], pacing: Pacing, name: str) -> Answer:
     """Ask a server something, again while it is away, for as long as the run that it has answered before has patience.
 
-    Args:
-        ask: Asks; raises `AwayError` where the server is away.
-        pacing: How long is waited.
-        name: The server, for the log.
-
     Raises:
         AwayError: It is away still, or has answered nothing in this run.
     """

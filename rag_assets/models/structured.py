@@ -102,12 +102,9 @@ class _Exchange:
     """What has become of one request so far.
 
     Attributes:
-        request: The request as it was asked.
         spent: Sum over the calls so far.
-        parts: Lists gathered from answers that were cut off.
-        continuations: How often the answer was continued.
-        repaired: Whether it was asked to mend its answer.
         asked: The request as it is sent, without what was said since.
+        parts: Lists gathered from answers that were cut off.
         because: What was wrong with the answer that the last call was made for; None where it was made for none.
         repeats: How often the same was asked again in this run, by outcome.
     """
@@ -270,10 +267,6 @@ def merged(parts: JsonValue, value: JsonValue, schema: str) -> JsonValue:
 def complete_items(text: str, schema: str) -> dict[str, JsonValue] | None:
     """What a cut-off JSON object holds in full: its single values, and the items of its lists that satisfy the schema.
 
-    Args:
-        text: The answer, cut off anywhere.
-        schema: Schema of the object.
-
     Returns:
         None where it holds no complete item of a list, so that there is nothing to go on from.
     """
@@ -301,12 +294,7 @@ def complete_items(text: str, schema: str) -> dict[str, JsonValue] | None:
 
 
 def _ends_within_item(text: str, item: JsonValue) -> bool:
-    """Whether a text that was cut off inside of a list of its outermost object was cut inside of the list's last item.
-
-    Args:
-        text: The text, from its first brace.
-        item: The last item that could be read.
-    """
+    """Whether a text, from its first brace, was cut off inside of the last item of a list of its outermost object."""
     depth, quoted, escaped = 0, False, False
     for character in text:
         if escaped:

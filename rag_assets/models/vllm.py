@@ -1,7 +1,4 @@
-"""Language models that vLLM runs in this process, in batches (extra `vllm`).
-
-What stays out: vLLM as a server, which is `openai_model`.
-"""
+"""Language models that vLLM runs in this process, in batches (extra `vllm`)."""
 
 import importlib
 import threading
@@ -169,12 +166,7 @@ class _RefusedError(Exception):
 
 
 class _Engine:
-    """vLLM's engine and tokenizer, each loaded when first used. Safe to use from several threads, which take turns.
-
-    Args:
-        model: Folder or hub name of the model.
-        arguments: Of the engine.
-    """
+    """vLLM's engine and tokenizer, each loaded when first used. Safe to use from several threads, which take turns."""
 
     def __init__(self, model: str, arguments: Mapping[str, object]) -> None:
         self._model = model
@@ -184,11 +176,7 @@ class _Engine:
 
     @cached_property
     def context_tokens(self) -> int:
-        """Tokens of prompt and answer together.
-
-        Raises:
-            ModelError: The model cannot be loaded.
-        """
+        """Tokens of prompt and answer together; `ModelError` where the model cannot be loaded."""
         return int(self._llm.model_config.max_model_len)
 
     @cached_property
@@ -201,11 +189,7 @@ class _Engine:
         return tokenizer
 
     def count_tokens(self, chat: Chat) -> int:
-        """Tokens of a conversation as the model reads it, with what opens the answer.
-
-        Raises:
-            ModelError: The tokenizer cannot be loaded.
-        """
+        """Tokens of a conversation with what opens the answer; `ModelError` where the tokenizer cannot be loaded."""
         with self._lock:
             ids = self._tokenizer.apply_chat_template(
                 chat, add_generation_prompt=True, tokenize=True, return_dict=False

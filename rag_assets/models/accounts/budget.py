@@ -76,15 +76,7 @@ _SPENT = sa.select(SPENDING.c.spent_usd).where(SPENDING.c.account == sa.bindpara
 
 @dataclass(frozen=True)
 class _Account:
-    """One limit.
-
-    Attributes:
-        name: Name in the database.
-        label: What it is, for a person.
-        limit_usd: What may be spent.
-        since: First moment that counts; None for a run.
-        advice: How to go on when it is spent.
-    """
+    """One limit: since when spending counts for it (None for a run), and how to go on when it is spent."""
 
     name: str
     label: str
@@ -140,7 +132,7 @@ class Budget:
             key: `request_key` of the request.
             request: What is asked.
             price_usd: The most that it may cost.
-            earlier: What is reserved for it already, and stays so where the answer is a refusal.
+            earlier: What is reserved for it already, and stays so where it is refused.
             is_claimed: Whether it is the caller's to ask, since it was in a batch that left it unanswered.
 
         Returns:

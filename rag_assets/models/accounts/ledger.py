@@ -68,12 +68,7 @@ _MOVED = CALLS.c.call_id.in_(sa.bindparam("keys", expanding=True))
 
 @dataclass(frozen=True)
 class Entry:
-    """A call that a provider answered.
-
-    Attributes:
-        completion: What came of it.
-        reservation: Id of what was reserved for it; None where nothing is.
-    """
+    """A call that a provider answered, and the id of what was reserved for it, if anything is."""
 
     completion: Completion
     reservation: str | None = None
@@ -145,12 +140,8 @@ class Ledger:
         ]
 
     def add(self, connection: Connection, records: Sequence[CallRecord], accounts: Sequence[str] = ()) -> None:
-        """Write down calls and what they cost, within a transaction; those that are there already are left out.
-
-        Args:
-            connection: The transaction.
-            records: The calls.
-            accounts: What they are added to, besides their months.
+        """Write down calls and what they cost, within a transaction, each once; `accounts` are charged besides
+        their months.
         """
         others = [record.call_id for record in records if not record.call_id.startswith(self._prefix)]  # ours are new
         known = {row.call_id for keys in key_pieces(others) for row in connection.execute(_KNOWN, {"keys": keys})}
@@ -254,12 +245,9 @@ class Ledger:
     def spent_usd(
         self, since: datetime | None = None, run_id: str | None = None, connection: Connection | None = None
     ) -> float:
-        """What calls have cost, those that are not in the table yet included.
+        """What calls have cost, since a time or in a run, those that are not in the table yet included.
 
-        Args:
-            since: Only calls from then on.
-            run_id: Only calls of this run.
-            connection: Transaction to read what is not in the table in.
+        The latter are read within a transaction where its connection is given.
         """
         wanted = sa.select(CALLS.c.call_id, CALLS.c.cost_usd).where(CALLS.c.cost_usd > 0, *_conditions(since, run_id))
         rows = connection.execute(wanted).fetchall() if connection else self.database.read(wanted)
@@ -309,10 +297,8 @@ class Ledger:
         return dict(_until_read(read))
 
     def restore(self, month: str) -> int:
-        """Write the records of a month whose table was lost, as far as answers that were paid for are stored.
-
-        Returns:
-            Rows that were added.
+        """Write the records of a month whose table was lost, as far as their answers are stored; number of rows
+        added.
         """
         with self.database.lease("ledger"):
             fields = [ANSWERS.c[name] for name in CallRecord.__dataclass_fields__]

@@ -83,13 +83,7 @@ class OpenBatch:
 
 @dataclass(frozen=True)
 class BatchEntry:
-    """One request of a batch to be sent.
-
-    Attributes:
-        digits: See `key_digits`.
-        request: What is asked.
-        attempt: Which attempt it is, from 1.
-    """
+    """One request of a batch to be sent: its `key_digits`, and which attempt it is, from 1."""
 
     digits: str
     request: Request
@@ -107,11 +101,7 @@ def digits_of(custom_id: str) -> str:
 
 
 class BatchStore:
-    """Batches under way in the state database; methods raise `StoreError` where it does not work.
-
-    Args:
-        database: Holds them.
-    """
+    """Batches under way in the state database; methods raise `StoreError` where it does not work."""
 
     def __init__(self, database: StateDatabase) -> None:
         self._database = database
@@ -163,11 +153,7 @@ class BatchStore:
         return {row.batch_id for row in self._database.read(sa.select(BATCHES.c.batch_id)) if row.batch_id}
 
     def open_batches(self, known: Collection[str] = ()) -> list[OpenBatch]:
-        """Batches whose results have not been read to the end, oldest first.
-
-        Args:
-            known: Nonces of batches that are left out.
-        """
+        """Batches whose results have not been read to the end, oldest first, but for those of known nonces."""
         columns = (BATCH_REQUESTS.c.nonce, BATCH_REQUESTS.c.digits, BATCH_REQUESTS.c.attempt)
         is_open = (BATCHES.c.finished_at.is_(None), BATCHES.c.nonce.not_in(list(known)))
         order = (BATCHES.c.created_at, BATCHES.c.nonce)

@@ -83,12 +83,7 @@ def open_async_client(api_key: str | None, base_url: str, timeout_seconds: float
 
 
 def check_reachable(api_key: str | None, base_url: str, seconds: float) -> None:
-    """Find out whether a server listens; whatever it says will do, and so will silence.
-
-    Args:
-        api_key: See `open_client`.
-        base_url: See `open_client`.
-        seconds: How long it may take.
+    """Find out whether a server listens; whatever it says within the seconds will do, and so will silence.
 
     Raises:
         ModelError: Nobody listens at the address.
@@ -104,13 +99,7 @@ def check_reachable(api_key: str | None, base_url: str, seconds: float) -> None:
 
 
 def message_params(model: str, facts: ModelFacts, request: Request) -> "MessageCreateParamsNonStreaming":
-    """The body of a request, but for its temperature.
-
-    Args:
-        model: Name of the model at the provider.
-        facts: Its limits.
-        request: What is asked. Characters that are no Unicode (lone surrogates) are replaced.
-    """
+    """The body of a request, but for its temperature; lone surrogates are replaced."""
     params: MessageCreateParamsNonStreaming = {
         "model": model,
         "max_tokens": facts.written_tokens(request.max_tokens),
@@ -135,13 +124,9 @@ def message_params(model: str, facts: ModelFacts, request: Request) -> "MessageC
 
 
 def answer_schema(model: str, schema: str) -> dict[str, object]:
-    """The schema as the provider's models take it: bounds, which they reject, become part of the descriptions.
+    """A JSON schema as the provider's models take it: bounds, which they reject, become part of the descriptions.
 
     Other models behind the same interface take bounds, and need them to come to an end.
-
-    Args:
-        model: Name of the model at the provider.
-        schema: JSON schema, as JSON text.
 
     Raises:
         CallError: The provider has no such schemas.
@@ -169,11 +154,7 @@ def version_headers(*, temperature: bool) -> dict[str, str]:
 
 
 def completion_of(request: Request, message: "Message", prices: Prices, *, batch: bool = False) -> Completion:
-    """What a message of the model says.
-
-    Returns:
-        The answer, without times and the id of a batch.
-    """
+    """What a message of the model says: the answer, without times and the id of a batch."""
     text = "".join(block.text for block in message.content if block.type == "text")
     for stop in request.stop:
         if not stop.strip():  # not taken by the provider

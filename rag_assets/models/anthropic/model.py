@@ -38,8 +38,8 @@ class AnthropicCaller:
     Args:
         model: Name of the model at the provider.
         facts: Its limits and prices.
-        api_key: Key; None leaves it to the client's own environment variables and profiles.
-        base_url: Address of the server; empty for the provider's.
+        api_key: See `open_client`, as of the others.
+        base_url: Address of the server.
         timeout_seconds: Seconds that one attempt may take.
 
     Raises:
@@ -101,11 +101,11 @@ class AnthropicModel:
         name: Provider and model, see `Provider`.
         model: Name of the model at the provider.
         facts: Its limits and prices.
-        api_key: Key; None leaves it to the client's own environment variables and profiles.
-        base_url: Address of the server; empty for the provider's.
+        api_key: See `open_client`, as of the next two.
+        base_url: Address of the server.
         timeout_seconds: Seconds that one attempt may take.
         batch: `never`, `always` or `auto`: whether sessions use batches.
-        batches: How batches are made, and the database that remembers them.
+        batches: How batches are made.
         open_calls: Opens a session of single calls.
     """
 

@@ -72,7 +72,7 @@ class OpenBatches:
     """The open batches of one model; for one thread. Methods that ask the provider raise `CallError`.
 
     Args:
-        client: Client of the provider that makes one attempt a call.
+        client: Makes one attempt a call.
         name: Provider and model, see `Provider`; batches of others are left alone.
         model: Name of the model at the provider.
         facts: Its limits and prices.
@@ -125,12 +125,7 @@ class OpenBatches:
             yield
 
     def write(self, entries: Sequence[BatchEntry], price_usd: float) -> OpenBatch:
-        """Write a batch down that is to be sent; only under the lock.
-
-        Args:
-            entries: Its requests.
-            price_usd: The most that it may cost.
-        """
+        """Write a batch down that is to be sent, and the most that it may cost; only under the lock."""
         batch = self._store.write(self.name, self._base_url, entries, price_usd)
         self._batches[batch.nonce] = batch
         return batch
@@ -303,8 +298,8 @@ def cancel_batch(
     Args:
         database: Remembers batches under way.
         batch_id: The provider's id, or the nonce of a batch of which no id is known; that one is only forgotten.
-        api_key: See `open_client`.
-        base_url: See `open_client`.
+        api_key: See `open_client`, as of the others.
+        base_url: Address of the server.
         timeout_seconds: Seconds that the call may take.
 
     Returns:

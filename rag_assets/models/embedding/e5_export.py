@@ -36,19 +36,10 @@ _BLOCKWISE = frozenset({"l4.fo", "l5.fo"})
 
 
 def export_model(weights: E5Weights, path: Path, precision: Precision) -> None:
-    """Write the ONNX model.
+    """Write the ONNX model, or raise a `ModelError` where a tensor is missing from the weights.
 
     Its input is `input_ids`, int64 of shape `(1, tokens)`, special tokens included; its output `vector`, float32 of
     shape `(1, hidden)` and unit length: the mean over the last layer's tokens.
-
-    Args:
-        weights: The model.
-        path: File to write.
-        precision: Arithmetic of the matrix products.
-
-    Raises:
-        ModelError: A tensor is missing from the weights.
-        OSError: The file cannot be written.
     """
     graph = _Graph(weights, precision)
     state = graph.embeddings()
@@ -189,13 +180,6 @@ def export_tokenizer(vocabulary: UnigramTable, path: Path) -> None:
     space become one space. The engine in the wheel maps each character by itself, whereas the published model composes
     too: the two differ on decomposed and half-width voiced kana, where this follows the published model. White space at
     the end of a text goes, and neighbouring unknown characters are one token, as in the published model.
-
-    Args:
-        vocabulary: The pieces.
-        path: File to write.
-
-    Raises:
-        OSError: The file cannot be written.
     """
     scored = list(zip(vocabulary.pieces, vocabulary.scores.tolist(), strict=True))
     tokenizer = Tokenizer(models.Unigram(scored, unk_id=vocabulary.unknown_id, byte_fallback=False))

@@ -1,7 +1,4 @@
-"""Embedders behind OpenAI's embeddings route: OpenAI's own, and servers such as llama.cpp and vLLM.
-
-What stays out: how the server is reached and its tokenizer (`openai_endpoint`).
-"""
+"""Embedders behind OpenAI's embeddings route: OpenAI's own, and servers such as llama.cpp and vLLM."""
 
 import base64
 import hashlib
@@ -69,11 +66,7 @@ class OpenAIEmbedder:
 
     @cached_property
     def model(self) -> str:
-        """Name of the model at the server.
-
-        Raises:
-            ModelError: It was not given, and the server cannot be asked.
-        """
+        """Name of the model at the server; `ModelError` where it was not given, and the server cannot be asked."""
         return self._model or self._tokenizer.served.name
 
     @cached_property

@@ -60,12 +60,8 @@ class ServerKind(StrEnum):
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model that a server offers.
-
-    Attributes:
-        name: Its name there.
-        kind: What the server is.
-        context_tokens: Tokens of prompt and answer together; None where the server does not tell.
+    """A model that a server offers: its name there, and tokens of prompt and answer together, where the server
+    tells.
     """
 
     name: str
@@ -123,11 +119,7 @@ class Endpoint:
 
     @property
     def key(self) -> str:
-        """The key that is sent.
-
-        Raises:
-            ModelError: There is none, and OpenAI's own address needs one.
-        """
+        """The key that is sent; `ModelError` where there is none, and OpenAI's own address needs one."""
         key = (self.api_key or os.environ.get(_KEY_VARIABLE) or (_NO_KEY if self.base_url else "")).strip()
         if not key:
             raise ModelError(f"{self.place}: no key: set {_KEY_VARIABLE}, or base_url for a server of your own")
@@ -173,13 +165,8 @@ class Endpoint:
                 raise raised(f"{doing}: {problem}") from None
 
     def check(self, seconds: float) -> None:
-        """Find out whether a server listens; whatever it says will do, and so will silence.
-
-        Args:
-            seconds: How long it may take.
-
-        Raises:
-            ModelError: Nobody listens at the address.
+        """Raise a `ModelError` where nobody listens; whatever a server says in so many seconds will do, and so
+        will silence.
         """
         import openai
 
@@ -198,7 +185,7 @@ class Endpoint:
 
 
 class ServerTokenizer:
-    """What a server tells of a model, and its tokenizer.
+    """What a server tells of a model, and its tokenizer; methods raise `ModelError` where the server cannot be reached.
 
     Args:
         endpoint: The server.
@@ -213,11 +200,7 @@ class ServerTokenizer:
 
     @cached_property
     def served(self) -> ServedModel:
-        """The model, as the server describes it.
-
-        Raises:
-            ModelError: The server cannot be reached, or offers no model.
-        """
+        """The model, as the server describes it; `ModelError` where it offers none."""
         return until_answered(self._ask_served, self._pacing, self._endpoint.place)
 
     def _ask_served(self) -> ServedModel:
@@ -250,14 +233,7 @@ class ServerTokenizer:
             raise
 
     def count_chats(self, chats: Sequence[Sequence[Mapping[str, str]]]) -> list[int] | None:
-        """Tokens of each list of messages as the model reads it, with what opens the answer.
-
-        Returns:
-            None where the server has no tokenizer.
-
-        Raises:
-            ModelError: The server cannot be reached.
-        """
+        """Tokens of each list of messages with what opens the answer; None where the server has no tokenizer."""
 
         def count(client: "OpenAI", chat: Sequence[Mapping[str, str]]) -> int:
             if self.served.kind is ServerKind.VLLM:
@@ -268,11 +244,7 @@ class ServerTokenizer:
         return self._counted(count, chats, [message["content"] for chat in chats for message in chat])
 
     def count_texts(self, texts: Sequence[str]) -> list[int] | None:
-        """Tokens of each text, without special tokens; None where the server has no tokenizer.
-
-        Raises:
-            ModelError: The server cannot be reached.
-        """
+        """Tokens of each text, without special tokens; None where the server has no tokenizer."""
 
         def count(client: "OpenAI", text: str) -> int:
             if self.served.kind is ServerKind.VLLM:
@@ -305,12 +277,8 @@ class ServerTokenizer:
 
 
 def call_error(error: "APIError | ValueError", endpoint: Endpoint, sent: Sequence[str]) -> CallError:
-    """What an error of the SDK means.
-
-    Args:
-        error: The error; a `ValueError` comes of an answer that is no JSON.
-        endpoint: The server.
-        sent: Texts that the message must not quote.
+    """What an error of the SDK means, in words that quote nothing that was sent; a `ValueError` is an answer that
+    is no JSON.
     """
     import httpx2
     import openai
@@ -354,12 +322,7 @@ def chat_messages(request: Request) -> list[dict[str, str]]:
 
 
 def unquoted(message: str, sent: Sequence[str]) -> str:
-    """A message in one line, or nothing where it quotes what was sent.
-
-    Args:
-        message: What a server or library says.
-        sent: Texts that it must not quote.
-    """
+    """What a server or library says, in one line, or nothing where it quotes what was sent."""
     line = " ".join(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), message).split())[:_MESSAGE_CHARS]
     texts = [" ".join(text.split()) for text in sent]
     pieces = set(_FOREIGN.findall(line))

@@ -1,8 +1,4 @@
-"""Language models behind OpenAI's chat completions: OpenAI's own, and servers such as llama.cpp and vLLM.
-
-What stays out: how the server is reached and what it tells of itself (`openai_endpoint`), retries and limits
-(`dispatch`), and whether a JSON answer satisfies its schema (`structured`).
-"""
+"""Language models behind OpenAI's chat completions: OpenAI's own, and servers such as llama.cpp and vLLM."""
 
 import asyncio
 import json
@@ -67,11 +63,7 @@ class OpenAIModel:
 
     @cached_property
     def model(self) -> str:
-        """Name of the model at the server.
-
-        Raises:
-            ModelError: It was not given, and the server cannot be asked.
-        """
+        """Name of the model at the server; `ModelError` where it was not given, and the server cannot be asked."""
         return self._model or self._tokenizer.served.name
 
     @property
@@ -111,18 +103,10 @@ class OpenAIModel:
 
 
 class OpenAICaller:
-    """One request a call, by OpenAI's SDK. Built, used and closed within one event loop.
+    """One request a call, by OpenAI's SDK. Built, used and closed within one event loop; `ModelError` without a key.
 
     Tokens of the answer are limited by `max_completion_tokens`: OpenAI's newer models refuse the older `max_tokens`,
     and llama.cpp and vLLM take both.
-
-    Args:
-        endpoint: The server.
-        model: Name of the model there.
-        prices: What tokens cost.
-
-    Raises:
-        ModelError: There is no key.
     """
 
     def __init__(self, endpoint: Endpoint, model: str, prices: Prices) -> None:
@@ -267,11 +251,7 @@ class _Pieces:
 
 
 def response_format(schema: str) -> "ResponseFormat":
-    """The schema of an answer as servers take it, strict where OpenAI would not refuse it so.
-
-    Args:
-        schema: JSON schema, as JSON text.
-    """
+    """The JSON schema of an answer as servers take it, strict where OpenAI would not refuse it so."""
     content = json.loads(schema)
     return {
         "type": "json_schema",
