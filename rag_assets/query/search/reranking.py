@@ -1,6 +1,6 @@
 """The first passages of a search, ordered anew by a model that reads query and passage together.
 
-What stays out: the model (`rag_assets.models.embedding.cross_encoder`), and how the passages are found.
+What stays out: the model (`rag_assets.models.embedding.sentence_transformers`), and how the passages are found.
 """
 
 import time
