@@ -4,14 +4,14 @@ What stays out: what the figures are (`rag_assets.evaluation.scores`), and how t
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.generation import Outcome
 from rag_assets.contracts.ports import Turn
 from rag_assets.evaluation.evidence import Corpus, Level, Target
-from rag_assets.evaluation.judges.material import JudgedAnswer
+from rag_assets.evaluation.judges.judgements import JudgedAnswer, Progress, no_progress
 from rag_assets.evaluation.judging import judge_answer
 from rag_assets.evaluation.metrics import measured, parse_measure
 from rag_assets.evaluation.questions import Question
@@ -28,8 +28,6 @@ _GRANULARITY = {Level.DOCUMENT: "document", Level.PAGE: "page", Level.PASSAGE: "
 _SHOWN_CHARS = 600  # of a passage, for people who look why a question failed
 _ANSWERED = {Outcome.COMPLETED.value, Outcome.TRUNCATED.value}
 ANSWER = "answer"  # what figures of answers stand under, beside the levels
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -215,7 +213,7 @@ def evaluate(
     systems: Sequence[System],
     questions: Sequence[Question],
     options: RunOptions,
-    progress: Progress = lambda _done, _total: None,
+    progress: Progress = no_progress,
 ) -> Evaluation:
     """Ask every system every question.
 

@@ -11,9 +11,7 @@ from statistics import stdev
 import numpy as np
 
 from rag_assets.evaluation.evidence import Level, Target
-from rag_assets.evaluation.judges.calibration import Judge
-from rag_assets.evaluation.judges.grading import BEST
-from rag_assets.evaluation.judges.preference import POINTS
+from rag_assets.evaluation.judges.judgements import BEST, POINTS, Judge
 from rag_assets.evaluation.judging import ANSWER_MEASURES
 from rag_assets.evaluation.questions import Question
 from rag_assets.evaluation.runs import ANSWER, Evaluation

@@ -5,12 +5,12 @@ What stays out: the figures themselves (`rag_assets.evaluation.scores`), and the
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag_assets.evaluation.evidence import Level
-from rag_assets.evaluation.judges.calibration import Judge
+from rag_assets.evaluation.judges.judgements import Judge
 from rag_assets.evaluation.judging import ANSWER_MEASURES
 from rag_assets.evaluation.runs import ANSWER, MEASURES, Evaluation, QuestionResult
 from rag_assets.evaluation.scores import ALL, COST, ComparedSystems, Figure
@@ -79,8 +79,8 @@ def overview_tables(evaluation: Evaluation, figures: Sequence[Figure]) -> Iterat
         rows = tuple(
             (
                 system,
-                *(_cell(overall.get((system, level, name)), form) for name in present),
-                *(_cell(overall.get((system, COST, name)), shown_amount) for name in extra),
+                *(cell(overall.get((system, level, name)), form) for name in present),
+                *(cell(overall.get((system, COST, name)), shown_amount) for name in extra),
             )
             for system in evaluation.systems
         )
@@ -102,7 +102,7 @@ def group_tables(
         }
         counts = {group: max(cells[each].count for each in cells if each[0] == group) for group, _ in cells}
         rows = tuple(
-            (group, str(count), *(_cell(cells.get((group, system)), shown) for system in evaluation.systems))
+            (group, str(count), *(cell(cells.get((group, system)), shown) for system in evaluation.systems))
             for group, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
         )
         if rows:
@@ -245,7 +245,8 @@ def _amounts(level: str) -> tuple[str, ...]:
     return (f"milliseconds {level}", *spent)
 
 
-def _cell(interval: Interval | None, form: Any) -> str:
+def cell(interval: Interval | None, form: Callable[[Interval], str]) -> str:
+    """A figure in a form, empty where there is none."""
     return "" if interval is None else form(interval)
 
 

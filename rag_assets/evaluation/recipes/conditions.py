@@ -25,9 +25,7 @@ from rag_assets.contracts.modes import (
 from rag_assets.contracts.ports import Rewriter
 from rag_assets.contracts.tables import CHUNKS, QUESTION_INDEX, REPORT_INDEX, SUMMARY_INDEX
 from rag_assets.evaluation.evidence import Level
-from rag_assets.evaluation.judges.calibration import Judge
-from rag_assets.evaluation.judges.grading import METRICS
-from rag_assets.evaluation.judges.preference import CRITERIA
+from rag_assets.evaluation.judges.judgements import CRITERIA, METRICS, Judge
 from rag_assets.evaluation.runs import ANSWER
 from rag_assets.evaluation.scores import COST
 from rag_assets.evaluation.tables import TextTable

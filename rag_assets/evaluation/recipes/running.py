@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rag_assets.evaluation.evidence import Corpus, Level
-from rag_assets.evaluation.judges.calibration import Judge
+from rag_assets.evaluation.judges.judgements import Judge, Progress, no_progress
 from rag_assets.evaluation.questions import GLOBAL_TYPE, Question
 from rag_assets.evaluation.recipes.conditions import MODEL, RECIPES, REMEDIES, Condition, Recipe
-from rag_assets.evaluation.runs import ANSWER, Evaluation, Progress, RunOptions, System, evaluate
+from rag_assets.evaluation.runs import ANSWER, Evaluation, RunOptions, System, evaluate
 from rag_assets.evaluation.scores import ALL, COST, SEED, Figure, figures
 from rag_assets.evaluation.statistics import Comparison, compare
 from rag_assets.evaluation.tables import TextTable, shown, shown_amount
@@ -69,7 +69,7 @@ def run_recipe(
     corpus: Corpus,
     questions: Sequence[Question],
     answers: bool = False,
-    progress: Progress = lambda _done, _total: None,
+    progress: Progress = no_progress,
 ) -> RecipeRun:
     """Ask all conditions of a recipe that can be run.
 
