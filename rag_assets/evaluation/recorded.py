@@ -5,22 +5,22 @@ What stays out: the tables (`rag_assets.evaluation.records`), and how a face sho
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.evaluation.records import Row, recorded_results, recorded_runs, recorded_scores, value_of
 from rag_assets.evaluation.scores import ALL, GROUPS
 from rag_assets.evaluation.statistics import compare
+from rag_assets.query.results import adapter_of
 from rag_assets.store.lake import Lake
 
 MAIN = (("passage", "R@5"), ("answer", "correct"))  # by which runs and kinds of questions are told apart
 _COMPARED = (*MAIN, ("page", "R@5"), ("document", "R@5"))
-_LISTED_COLUMNS = (
-    *("system", "question_id", "position", "question", "type", "language", "scores", "outcome"),
-    *("milliseconds", "answerable"),
-)
+_LISTED_COLUMNS = ("system", "question_id", "position", "question", "type", "language", "scores", "outcome")
 _SEED = 20
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -331,8 +331,10 @@ def runs(lake: Lake, count: int) -> tuple[RecordedRun, ...]:
     for row in recorded_runs(lake):
         rows[row["run_id"]].append(row)
     chosen = dict(list(rows.items())[:count])
-    figures = _figures(recorded_scores(lake, chosen, (ALL,)))
-    return tuple(_run(of_run, figures.get(run_id, ())) for run_id, of_run in chosen.items())
+    figures: dict[str, list[RecordedFigure]] = defaultdict(list)
+    for row in recorded_scores(lake, chosen, (ALL,)):
+        figures[row["run_id"]].append(_figure(row))
+    return tuple(_run(of_run, figures[run_id]) for run_id, of_run in chosen.items())
 
 
 def run_details(lake: Lake, run_id: str) -> RunDetails | None:
@@ -344,12 +346,14 @@ def run_details(lake: Lake, run_id: str) -> RunDetails | None:
     rows = recorded_runs(lake, run_id)
     if not rows:
         return None
-    figures = _figures(recorded_scores(lake, [run_id], (ALL, *GROUPS))).get(run_id, ())
-    overall = tuple(each for each in figures if each.dimension == ALL)
-    run = _run(rows, overall)
+    figures = [_figure(row) for row in recorded_scores(lake, [run_id], (ALL, *GROUPS))]
     level, measure = _main(rows[0])
-    shown = {(level, measure), ("answer", "correct")}
-    by_kind = tuple(each for each in figures if each.dimension != ALL and (each.level, each.measure) in shown)
+    by_kind = tuple(
+        figure
+        for figure in figures
+        if figure.dimension != ALL and (figure.level, figure.measure) in {(level, measure), ("answer", "correct")}
+    )
+    run = _run(rows, [figure for figure in figures if figure.dimension == ALL])
     return RunDetails(run, level, measure, by_kind, _questions(lake, run_id, level, measure))
 
 
@@ -363,32 +367,8 @@ def question_details(lake: Lake, run_id: str, question_id: str) -> QuestionDetai
     rows = recorded_results(lake, run_id, question_id) if versions else []
     if not rows:
         return None
-    first = rows[0]
-    return QuestionDetails(
-        question_id,
-        first["question"],
-        tuple(first["history"]),
-        first["type"],
-        first["language"],
-        first["answerable"],
-        tuple(ExpectedPlace(**each) for each in first["expected"]),
-        tuple(tuple(group) for group in first["answer_contains"]),
-        tuple(
-            RecordedSide(
-                row["system"],
-                versions[row["system"]],
-                row["mode"],
-                tuple(ReachedPlace(**each) for each in row["results"]),
-                tuple(RecordedScore(**each) for each in row["scores"]),
-                row["outcome"],
-                row["answer"],
-                tuple(row["citations"]),
-                row["failure"],
-                row["milliseconds"],
-            )
-            for row in rows
-        ),
-    )
+    sides = [_record(RecordedSide, row, version=versions[row["system"]]) for row in rows]
+    return _record(QuestionDetails, rows[0], sides=sides)
 
 
 def compare_recorded(lake: Lake, first: tuple[str, str], second: tuple[str, str]) -> RecordedComparison:
@@ -410,8 +390,8 @@ def compare_recorded(lake: Lake, first: tuple[str, str], second: tuple[str, str]
     pairs, changes = {}, []
     for level, measure in _COMPARED:
         name = f"{level} {measure}"
-        values = [(value_of(one[key], level, measure), value_of(other[key], level, measure)) for key in shared]
-        judged = [(key, *both) for key, both in zip(shared, values, strict=True) if not any(map(math.isnan, both))]
+        values = [(key, value_of(one[key], level, measure), value_of(other[key], level, measure)) for key in shared]
+        judged = [value for value in values if not math.isnan(value[1] - value[2])]
         if judged:
             pairs[name] = [before for _, before, _ in judged], [after for _, _, after in judged]
         changes += [
@@ -419,29 +399,37 @@ def compare_recorded(lake: Lake, first: tuple[str, str], second: tuple[str, str]
             for key, before, after in judged
             if before != after
         ]
-    differences = [
-        RecordedDifference(
-            name,
-            each.difference.mean,
-            each.difference.low,
-            each.difference.high,
-            each.p_holm,
-            each.wins,
-            each.losses,
-            each.difference.count,
+    differences = tuple(
+        _record(
+            RecordedDifference, {**vars(each), **vars(each.difference)}, measure=name, difference=each.difference.mean
         )
         for name, each in compare(pairs, _SEED).items()
-    ]
-    changes.sort(key=lambda each: (-abs(each.first - each.second), each.measure, each.question_id))
-    return RecordedComparison(tuple(differences), tuple(changes))
+    )
+    changes.sort(key=lambda change: (-abs(change.first - change.second), change.measure, change.question_id))
+    return RecordedComparison(differences, tuple(changes))
+
+
+def _record(kind: type[_T], row: Mapping[str, object], **others: object) -> _T:
+    """A row of a table, with values beside it, as a record that has some of its columns for fields."""
+    record: _T = adapter_of(kind).validate_python({**row, **others})
+    return record
+
+
+def _figure(row: Row) -> RecordedFigure:
+    return _record(RecordedFigure, row, group=row["group_name"], count=row["question_count"])
+
+
+def _run(rows: Sequence[Row], figures: Sequence[RecordedFigure]) -> RecordedRun:
+    evaluated_at = rows[0]["evaluated_at"].isoformat(timespec="seconds")
+    return _record(RecordedRun, rows[0], evaluated_at=evaluated_at, systems=rows, figures=figures)
 
 
 def _of_system(lake: Lake, run_id: str, system: str) -> Mapping[str, Row]:
     rows = recorded_results(lake, run_id, columns=("system", "question_id", "position", "question", "scores"))
-    found = {row["question_id"]: row for row in rows if row["system"] == system}
-    if not found:
+    results = {row["question_id"]: row for row in rows if row["system"] == system}
+    if not results:
         raise QueryError(f"run {run_id} did not measure {system}")
-    return found
+    return results
 
 
 def _main(run: Row) -> tuple[str, str]:
@@ -452,57 +440,17 @@ def _main(run: Row) -> tuple[str, str]:
     return levels[-1], "R@5" if "R@5" in measures else measures[0]
 
 
-def _run(rows: list[Row], figures: tuple[RecordedFigure, ...]) -> RecordedRun:
-    first = rows[0]
-    return RecordedRun(
-        first["run_id"],
-        first["evaluated_at"].isoformat(timespec="seconds"),
-        first["made_by"],
-        first["question_set"],
-        first["question_count"],
-        first["choosing_count"],
-        first["answers"],
-        first["language_model"],
-        tuple(first["warnings"]),
-        tuple(
-            RecordedSystem(row["system"], row["mode"], row["version"], row["seconds"], row["cost_usd"]) for row in rows
-        ),
-        figures,
-    )
-
-
-def _figures(rows: list[Row]) -> dict[str, tuple[RecordedFigure, ...]]:
-    figures: dict[str, list[RecordedFigure]] = defaultdict(list)
-    for row in rows:
-        names = ("system", "level", "measure", "dimension", "group_name", "mean", "low", "high", "question_count")
-        figures[row["run_id"]].append(RecordedFigure(*(row[name] for name in names)))
-    return {run_id: tuple(of_run) for run_id, of_run in figures.items()}
-
-
 def _questions(lake: Lake, run_id: str, level: str, measure: str) -> tuple[RecordedQuestion, ...]:
+    """Questions by their worst value, those of equal values in the order of the set, those without a value last."""
     rows: dict[str, list[Row]] = defaultdict(list)
     for row in recorded_results(lake, run_id, columns=_LISTED_COLUMNS):
-        rows[row["question_id"]].append(row)
-    questions = [
-        RecordedQuestion(
-            key,
-            of_question[0]["question"],
-            of_question[0]["type"],
-            of_question[0]["language"],
-            tuple(RecordedValue(row["system"], _value(row, level, measure), row["outcome"]) for row in of_question),
-        )
-        for key, of_question in rows.items()
-    ]
-    return tuple(sorted(questions, key=_standing))  # equal ones stay in the order of the set
+        value = value_of(row, level, measure)
+        if math.isnan(value):  # it was not searched
+            value = value_of(row, "answer", "correct")
+        rows[row["question_id"]].append({**row, "value": None if math.isnan(value) else value})
+    questions = [_record(RecordedQuestion, of_question[0], values=of_question) for of_question in rows.values()]
+    return tuple(sorted(questions, key=_worst))
 
 
-def _value(row: Row, level: str, measure: str) -> float | None:
-    """By the main measure, or where the question was not searched, by its answer."""
-    value = value_of(row, level, measure)
-    if math.isnan(value):
-        value = value_of(row, "answer", "correct")
-    return None if math.isnan(value) else value
-
-
-def _standing(question: RecordedQuestion) -> float:
+def _worst(question: RecordedQuestion) -> float:
     return min((each.value for each in question.values if each.value is not None), default=2.0)
