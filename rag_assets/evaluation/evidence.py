@@ -131,7 +131,7 @@ class Corpus:
             self._facts[key] = DocumentFacts(row["format"], row["language"], row["length_chars"])
             self._by_name[PurePosixPath(key).name].append(key)
             self._by_stem[PurePosixPath(key).stem].append(key)
-            self._by_word[_word(key)].append(key)
+            self._by_word[spaceless(key)].append(key)
 
     def targets(self, questions: Iterable[Question]) -> dict[str, Target]:
         """What searches for questions are to find, by the question's id.
@@ -154,10 +154,10 @@ class Corpus:
         named = unicodedata.normalize("NFC", named)
         if named in self._facts:
             return _Named((named,))
-        if keys := self._by_word.get(_word(named)):  # as files of TREC and BEIR write ids
+        if keys := self._by_word.get(spaceless(named)):  # as files of TREC and BEIR write ids
             return _Named(tuple(keys))
-        if (match := _PART.fullmatch(named)) and (keys := self._by_word.get(_word(match[1]))):
-            return _Named(tuple(keys), part=_word(named))
+        if (match := _PART.fullmatch(named)) and (keys := self._by_word.get(spaceless(match[1]))):
+            return _Named(tuple(keys), part=spaceless(named))
         path = PurePosixPath(named)
         candidates = self._by_name.get(path.name, [])
         shared = {key: _shared_tail(path.parts, PurePosixPath(key).parts) for key in candidates}
@@ -227,15 +227,15 @@ def _part(named: str, pages: Sequence[_Page]) -> dict[Level, frozenset[str]]:
     """By level, the ids that hold a page or passage; none where it is there no more."""
     for page in pages:
         within = [page.page_id, *(passage.chunk_id for passage in page.passages)]
-        found = [key for key in within if _word(key) == named]
+        found = [key for key in within if spaceless(key) == named]
         if found:
             whole = frozenset({page.page_id.rpartition("#")[0]})
             return {Level.DOCUMENT: whole, Level.PAGE: frozenset({page.page_id}), Level.PASSAGE: frozenset(found)}
     return dict.fromkeys(Level, frozenset())
 
 
-def _word(identifier: str) -> str:
-    """An id without white space, which files of TREC and BEIR cannot hold as it is."""
+def spaceless(identifier: str) -> str:
+    """An id with `_` for white space, which files of TREC and BEIR cannot hold in it."""
     return "_".join(identifier.split())
 
 

@@ -42,13 +42,7 @@ MEANINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table to print.
-
-    Attributes:
-        title: What it shows.
-        columns: Heads of the columns.
-        rows: Cells, a row each.
-    """
+    """A table to print: heads of the columns, and cells by row."""
 
     title: str
     columns: tuple[str, ...]
@@ -158,18 +152,10 @@ def as_record(
     warnings: Sequence[str],
     judge: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The whole run for JSON; what says nothing of a question is left out.
-
-    Args:
-        evaluation: The run.
-        figures: Its figures.
-        comparisons: Systems compared.
-        warnings: What a reader has to know.
-        judge: What a judge said of the whole, where there was one (`judge_record`).
-    """
+    """The whole run for JSON, with what a judge said (`judge_record`); values that say nothing are left out."""
     return {
         **({"judge": dict(judge)} if judge else {}),
-        "figures": [_figure_record(each) for each in figures],
+        "figures": [asdict(figure) | asdict(figure.interval) for figure in figures],
         "comparisons": [
             {
                 "first": each.first,
@@ -194,23 +180,14 @@ def as_record(
     }
 
 
-def _figure_record(figure: Figure) -> dict[str, Any]:
-    record = asdict(figure)
-    return {**record, **record.pop("interval")}
-
-
 def _result_record(result: QuestionResult) -> dict[str, Any]:
     values = {
         level: {name: value for name, value in of_level.items() if not math.isnan(value)}
         for level, of_level in result.values.items()
     }
     found = {level: [place.chunk_id for place in places] for level, places in result.found.items()}
-    record: dict[str, Any] = {
-        "mode": result.mode,
-        "values": values,
-        "found": found,
-        "milliseconds": result.milliseconds,
-    }
+    record: dict[str, Any] = {"mode": result.mode, "values": values, "found": found}
+    record["milliseconds"] = result.milliseconds
     if result.reply is not None:
         record["answer"] = {
             "text": result.reply.text,
@@ -222,11 +199,7 @@ def _result_record(result: QuestionResult) -> dict[str, Any]:
     if result.reasons:
         record["reasons"] = {judge: list(lines) for judge, lines in result.reasons.items()}
     if result.input_tokens or result.output_tokens:
-        record |= {
-            "input_tokens": result.input_tokens,
-            "output_tokens": result.output_tokens,
-            "cost_usd": result.cost_usd,
-        }
+        record |= {name: getattr(result, name) for name in ("input_tokens", "output_tokens", "cost_usd")}
     return record
 
 
