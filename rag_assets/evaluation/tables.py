@@ -51,13 +51,18 @@ class TextTable:
 
 def shown(interval: Interval) -> str:
     """A figure with its interval; a star where it rests on fewer than `FEW` questions."""
-    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]{_few(interval)}"
+    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]{'*' if interval.count < FEW else ''}"
 
 
 def shown_amount(interval: Interval) -> str:
     """An amount, as of milliseconds, with its interval."""
     digits = 0 if interval.mean >= 100 else 1 if interval.mean >= 1 else 4
     return f"{interval.mean:,.{digits}f} [{interval.low:,.{digits}f}, {interval.high:,.{digits}f}]"
+
+
+def shown_change(interval: Interval) -> str:
+    """A difference with its interval, each with its sign."""
+    return f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
 
 
 def overview_tables(evaluation: Evaluation, figures: Sequence[Figure]) -> Iterator[TextTable]:
@@ -109,7 +114,7 @@ def comparison_table(comparison: ComparedSystems) -> TextTable:
     rows = tuple(
         (
             name,
-            _shown_change(each.difference),
+            shown_change(each.difference) + ("*" if each.difference.count < FEW else ""),
             *(f"{value:.3f}" for value in (each.p_bootstrap, each.p_randomisation, each.p_wilcoxon, each.p_holm)),
             f"{each.wins} / {each.losses}",
             f"{each.visible:.2f}" if math.isfinite(each.visible) else "",
@@ -221,11 +226,3 @@ def _amounts(level: str) -> tuple[str, ...]:
 def cell(interval: Interval | None, form: Callable[[Interval], str]) -> str:
     """A figure in a form, empty where there is none."""
     return "" if interval is None else form(interval)
-
-
-def _shown_change(interval: Interval) -> str:
-    return f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]{_few(interval)}"
-
-
-def _few(interval: Interval) -> str:
-    return "*" if interval.count < FEW else ""
