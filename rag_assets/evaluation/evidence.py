@@ -1,7 +1,6 @@
 """Where a published version holds the evidence of questions: its documents, pages and passages.
 
-Texts are compared after NFKC without white space, and without the bars, quotes and commas that part cells. What stays
-out: whether a search reaches these places (`rag_assets.evaluation.metrics`).
+Texts are compared after NFKC without white space, and without the bars, quotes and commas that part cells.
 """
 
 import re
@@ -11,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TypeAlias
 
@@ -39,13 +39,7 @@ Ways: TypeAlias = tuple[tuple[Piece, ...], ...]
 
 @dataclass(frozen=True)
 class DocumentFacts:
-    """What figures are told apart by.
-
-    Attributes:
-        format: Format of the file.
-        language: Its language.
-        length_chars: Characters of text in all its pages.
-    """
+    """What figures are told apart by: format and language of a file, and characters of text in all its pages."""
 
     format: str
     language: str
@@ -112,9 +106,6 @@ def folded(text: str) -> str:
 
 class Corpus:
     """The documents of a published version, as evidence names them.
-
-    Args:
-        stored: Its tables.
 
     Raises:
         StoreError: A file is missing or damaged.
@@ -241,12 +232,8 @@ def spaceless(identifier: str) -> str:
 
 def _shared_tail(first: Sequence[str], second: Sequence[str]) -> int:
     """Number of equal parts at the end of two paths."""
-    count = 0
-    for one, other in zip(reversed(first), reversed(second), strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
+    pairs = zip(reversed(first), reversed(second), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _quoting(evidence: Evidence, pages: Sequence[_Page]) -> list[_Page]:

@@ -1,7 +1,4 @@
-"""Whether an answer is right, told by the words that a right one holds, without a language model.
-
-What stays out: whether the passages were found (`rag_assets.evaluation.metrics`).
-"""
+"""Whether an answer is right, told by the words that a right one holds, without a language model."""
 
 import math
 import re

@@ -1,7 +1,4 @@
-"""Recorded evaluations as faces show them: runs, their figures and questions, and two systems side by side.
-
-What stays out: the tables (`rag_assets.evaluation.records`), and how a face shows them.
-"""
+"""Recorded evaluations as faces show them: runs, their figures and questions, and two systems side by side."""
 
 import math
 from collections import defaultdict

@@ -1,7 +1,6 @@
 """Records of evaluations: the tables `evaluation_runs`, `evaluation_scores` and `evaluation_results`, written and read.
 
-A run is a shard of each, so that runs never wait for each other and nothing written is touched again. What stays out:
-what is measured (`rag_assets.evaluation.runs`), and the pages and commands that show it.
+A run is a shard of each, so that runs never wait for each other and nothing written is touched again.
 """
 
 import math

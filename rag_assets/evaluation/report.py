@@ -1,7 +1,6 @@
 """A run as one HTML page: overview, kinds of questions, comparison, and every question with its passages.
 
 The page needs no other file, runs no script and loads nothing; every text of a document, question or model is escaped.
-What stays out: the figures (`rag_assets.evaluation.scores`) and their tables (`rag_assets.evaluation.tables`).
 """
 
 import math

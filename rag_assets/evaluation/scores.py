@@ -1,7 +1,4 @@
-"""The figures of a run, each with its interval: overall, by kind of question and document, and of two systems compared.
-
-What stays out: how they are shown (`rag_assets.evaluation.tables`, `rag_assets.evaluation.report`).
-"""
+"""The figures of a run with their intervals: overall, by kind of question and document, and of two systems compared."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,4 @@
-"""The figures of a run as tables of text and as JSON.
-
-What stays out: the figures themselves (`rag_assets.evaluation.scores`), and the page with single questions
-(`rag_assets.evaluation.report`).
-"""
+"""The figures of a run as tables of text and as JSON."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

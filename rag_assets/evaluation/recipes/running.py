@@ -1,8 +1,7 @@
 """A recipe: the conditions of a source on the user's own documents, beside the figures that the source published.
 
 A condition that lacks what it needs, as a language model or the entity graph, is not run, and why is said. All
-conditions of a recipe get equally many results, and answers equally much context. What stays out: which conditions
-there are (`rag_assets.evaluation.recipes.conditions`), and asking and scoring (`rag_assets.evaluation.runs`).
+conditions of a recipe get equally many results, and answers equally much context.
 """
 
 import math
