@@ -69,11 +69,7 @@ anywhere."""
 
 
 def create_server(service: Service) -> Server[Any]:
-    """The server.
-
-    Args:
-        service: The published versions, limits and threads; the caller closes it.
-    """
+    """The server over a service, which the caller closes."""
     handlers = _Handlers(service)
     return Server(
         "rag-assets",
@@ -119,11 +115,7 @@ _TEMPLATE = ResourceTemplate(
 
 
 class _Handlers:
-    """Answers the requests of the protocol.
-
-    Args:
-        service: The published versions, limits and threads.
-    """
+    """Answers the requests of the protocol."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
