@@ -1,7 +1,4 @@
-"""Tables without rules: lines whose parts stand under each other in columns.
-
-What stays out: ruled tables (`pdf_grid`, `pdf_tables`).
-"""
+"""Tables without rules: lines whose parts stand under each other in columns."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -9,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rag_assets.contracts.content import Box, Row
+from rag_assets.parsing.flow import around
 from rag_assets.parsing.pdf.lines import Line, Part, Table
 from rag_assets.parsing.pdf.rules import Rule
 from rag_assets.parsing.pdf.tables import count_headers, is_number, row_text
@@ -114,12 +112,7 @@ def _table_of(
                 cells[row][column] = (cells[row][column] + " " + part.text).strip()
     if not _is_tabular(cells, group, collisions) or _is_centred(cells, columns, parts, group, rules):
         return None
-    box: Box = (
-        min(line.box[0] for line in group),
-        min(line.box[1] for line in group),
-        max(line.box[2] for line in group),
-        max(line.box[3] for line in group),
-    )
+    box = around(line.box for line in group)
     headers = _rows_above_rule(group, rules, box) or count_headers(cells, [line.is_bold for line in group], ())
     edges = (box[0], *((a[1] + b[0]) / 2 for a, b in pairwise(columns)), box[2])
     rows = tuple(Row(tuple(row), box=line.box) for row, line in zip(cells, group, strict=True))

@@ -1,7 +1,4 @@
-"""Headings, paragraphs, list items, tables and running headers of a PDF, from the lines of all its pages.
-
-What stays out: reading lines off a page (`pdf_lines`) and tables (`pdf_tables`).
-"""
+"""Headings, paragraphs, list items, tables and running headers of a PDF, from the lines of all its pages."""
 
 import re
 from collections import Counter, defaultdict
@@ -9,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rag_assets.contracts.causes import BlockKind
-from rag_assets.contracts.content import Block, Box
-from rag_assets.parsing.flow import Sections, is_cjk, join_lines
+from rag_assets.contracts.content import Block
+from rag_assets.parsing.flow import Sections, around, is_cjk, join_lines, letters
 from rag_assets.parsing.pdf.lines import Line
-from rag_assets.parsing.pdf.marks import Bookmark, plain
+from rag_assets.parsing.pdf.marks import Bookmark
 from rag_assets.parsing.pdf.running import PageLines, tell_apart
 from rag_assets.parsing.pdf.tables import repeat_headers
 
@@ -91,7 +88,7 @@ class Layout:
                 text = join_lines([line.text for line in lines[position:end]]).rstrip("\u00ad")
                 self._enter(waiting, order)
                 above = self._sections.enter(bookmark.level, text)
-                yield Block(BlockKind.HEADING, text, above, box=_union(lines[position:end]))
+                yield Block(BlockKind.HEADING, text, above, box=around(line.box for line in lines[position:end]))
             else:
                 end = min((start for start in starts if start > position), default=len(lines))
                 yield from self._text_blocks(lines[position:end], waiting)
@@ -125,7 +122,7 @@ class Layout:
             text = "\n".join(line.text for line in lines).replace("\u00ad", "-")
         else:
             text = join_lines([line.text for line in lines]).rstrip("\u00ad")
-        box = _union(lines)
+        box = around(line.box for line in lines)
         is_caption = len(lines) <= _HEADING_LINES and bool(_UNIT_NOTE.match(text) or _CAPTION.match(text))
         level = 0 if is_caption else self._heading_level(lines, text)
         if level:
@@ -250,9 +247,9 @@ def _find_titles(
     starts: dict[int, tuple[int, int]] = {}
     missing: list[tuple[int, Bookmark]] = []
     begin = 0
-    texts = [plain(line.text) for line in lines] if bookmarks else []
+    texts = [letters(line.text) for line in lines] if bookmarks else []
     for order, bookmark in enumerate(bookmarks):
-        wanted = plain(bookmark.title)
+        wanted = letters(bookmark.title)
         found = next(
             ((start, end) for start in range(begin, len(lines)) if (end := _title_end(texts, start, wanted))), None
         )
@@ -274,15 +271,6 @@ def _title_end(texts: Sequence[str], start: int, wanted: str) -> int:
         if joined == wanted or (joined.endswith(wanted) and _TITLE_NUMBER.match(joined.removesuffix(wanted))):
             return end + 1
     return 0
-
-
-def _union(lines: list[Line]) -> Box:
-    return (
-        min(line.box[0] for line in lines),
-        min(line.box[1] for line in lines),
-        max(line.box[2] for line in lines),
-        max(line.box[3] for line in lines),
-    )
 
 
 def _typical(gaps: list[float]) -> float:

@@ -1,7 +1,4 @@
-"""What runs over the pages of a PDF beside its text: headers, footers, page numbers.
-
-What stays out: what the other lines are (`pdf_layout`).
-"""
+"""What runs over the pages of a PDF beside its text: headers, footers, page numbers."""
 
 import re
 import unicodedata

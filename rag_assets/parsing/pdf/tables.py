@@ -1,7 +1,4 @@
-"""Tables of a PDF page: the text in ruled cells, rows of headers, tables that run on over pages.
-
-What stays out: finding the cells (`pdf_grid`) and tables without rules (`pdf_columns`).
-"""
+"""Tables of a PDF page: the text in ruled cells, rows of headers, tables that run on over pages."""
 
 import re
 from bisect import bisect_right
@@ -122,8 +119,7 @@ def _cut_at_rooms(run: Run, grid: Grid) -> list[Run]:
     y = run.middle[1]
     if grid.room_at(run.left + 1, y) == grid.room_at(run.right - 1, y):
         return [run]
-    ends = [*run.starts[1:], run.right]
-    inside = [grid.room_at((start + end) / 2, y) for start, end in zip(run.starts, ends, strict=True)]
+    inside = [grid.room_at(middle, y) for middle in run.middles()]
     return run.cut([index for index in range(1, len(inside)) if inside[index] != inside[index - 1]])
 
 
