@@ -169,7 +169,7 @@ def _dispatch(
 
             return parse_html(data) if found is DocumentFormat.HTML else parse_markdown(data)
         case DocumentFormat.CSV | DocumentFormat.TSV:
-            from rag_assets.parsing.plain.text import parse_delimited
+            from rag_assets.parsing.plain.delimited import parse_delimited
 
             return parse_delimited(data, found, limits.cells)
         case DocumentFormat.TXT:
