@@ -109,13 +109,12 @@ def _decode_pairs(data: bytes, escape: bytes) -> str:
     """Decode characters of two bytes each: by way of EUC-JP those of JIS X 0212, by way of CP932 all others."""
     pairs = [(data[index], data[index + 1]) for index in range(0, len(data) - 1, 2)]
     if escape == b"$(D":
-        moved = b"".join(bytes((0x8F, row | 0x80, cell | 0x80)) for row, cell in pairs)
-        return moved.decode("euc_jp", errors="replace")
+        return b"".join(bytes((0x8F, row | 0x80, cell | 0x80)) for row, cell in pairs).decode("euc_jp", "replace")
     moved = bytearray()
     for row, cell in pairs:
         moved.append(((row - 1) >> 1) + (0x71 if row < 0x5F else 0xB1) & 0xFF)
         moved.append(cell + ((0x20 if cell > 0x5F else 0x1F) if row & 1 else 0x7E) & 0xFF)
-    return moved.decode("cp932", errors="replace")
+    return moved.decode("cp932", "replace")
 
 
 def _guess_legacy(data: bytes) -> str:
