@@ -103,7 +103,7 @@ def _fraction(above: str, below: str) -> str:
     return f"{_grouped(above)}/{_grouped(below)}"
 
 
-def _scripts(base: str, below: str, above: str) -> str:
+def _scripts(base: str, below: str, above: str = "") -> str:
     base = base if base in _LIMITS or not base.strip() or base.strip() in _LARGE else _grouped(base)
     return base + (f"_{_grouped(below)}" if below.strip() else "") + (f"^{_grouped(above)}" if above.strip() else "")
 
@@ -162,7 +162,8 @@ def _office_accent(element: etree._Element, depth: int) -> str:
         sign = "¯" if _setting(element, "pos") == "top" else "\u0332"
     else:
         sign = _setting(element, "chr", "\u0302")
-    return _accent(*_parts(element, depth, "e"), sign)
+    (base,) = _parts(element, depth, "e")
+    return _accent(base, sign)
 
 
 def _office_array(element: etree._Element, depth: int) -> str:
@@ -212,7 +213,7 @@ _READERS: dict[str, Callable[[etree._Element, int], str]] = {
     "eqArr": _office_array,
     "oMathPara": _office_lines,
     "mfrac": _web_fraction,
-    **dict.fromkeys(("msub", "munder"), lambda e, depth: _scripts(*_operands(e, depth, 2), above="")),
+    **dict.fromkeys(("msub", "munder"), lambda e, depth: _scripts(*_operands(e, depth, 2))),
     "msup": _web_above,
     "mover": _web_above,
     **dict.fromkeys(("msubsup", "munderover"), lambda e, depth: _scripts(*_operands(e, depth, 3))),
