@@ -103,8 +103,8 @@ def _table_of(
     cells = [[""] * len(columns) for _ in group]
     shown = [[""] * len(columns) for _ in group]
     collisions = 0
-    for row, found in enumerate(parts):
-        for part in found:
+    for row, line_parts in enumerate(parts):
+        for part in line_parts:
             first, last = _span(columns, part.left, part.right)
             collisions += bool(cells[row][first])
             shown[row][first] = (shown[row][first] + " " + part.text).strip()
@@ -131,9 +131,9 @@ def _columns(parts: Sequence[Sequence[Part]], strip: float) -> list[tuple[float,
         strip: Width of the strip without text between two columns at least.
     """
     most = max(map(len, parts))
-    full = [found for found in parts if len(found) >= _FULL_SHARE * most]
+    full = [line_parts for line_parts in parts if len(line_parts) >= _FULL_SHARE * most]
     columns: list[tuple[float, float]] = []
-    for left, right in sorted((part.left, part.right) for found in full for part in found):
+    for left, right in sorted((part.left, part.right) for line_parts in full for part in line_parts):
         if columns and left < columns[-1][1] + strip:
             columns[-1] = (columns[-1][0], max(columns[-1][1], right))
         else:
@@ -193,8 +193,8 @@ def _is_centred(
     for number in range(len(columns)):
         inside = [
             (part.left, part.right)
-            for found in parts
-            for part in found
+            for line_parts in parts
+            for part in line_parts
             if _span(columns, part.left, part.right) == (number, number)
         ]
         edges = max(_share([begin for begin, _ in inside], tolerance), _share([end for _, end in inside], tolerance))
