@@ -7,18 +7,15 @@ import socket
 from collections.abc import Generator, Iterator, Set
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
-from rag_assets.cli import main
-from rag_assets.evaluation.evidence import Corpus
-from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.opening import readable_snapshot
-from rag_assets.pipeline.settings import load_settings
-from rag_assets.query import StoredTables
+if TYPE_CHECKING:  # every run of pytest loads this module: the fixtures import what they take
+    from rag_assets.evaluation.evidence import Corpus
+    from rag_assets.pipeline.home import Home
 
 pytest_plugins = ["query_fixtures", "api_fixtures", "llama"]
 
@@ -125,6 +122,10 @@ def models_folder(shared_folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def sample_home(shared_folder: Path, models_folder: Path) -> Path:
     """Home of a knowledge base on the sample folder, indexed by the command line; not to be changed by tests."""
+    from click.testing import CliRunner
+
+    from rag_assets.cli import main
+
     folder, indexed = shared_folder / "sample", shared_folder / "sample-indexed"
     with FileLock(shared_folder / "sample.lock"):
         if not indexed.exists():
@@ -138,8 +139,14 @@ def sample_home(shared_folder: Path, models_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def corpus(sample_home: Path) -> Corpus:
+def corpus(sample_home: Path) -> "Corpus":
     """The published version of the sample, as evidence names its places."""
+    from rag_assets.evaluation.evidence import Corpus
+    from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.opening import readable_snapshot
+    from rag_assets.pipeline.settings import load_settings
+    from rag_assets.query import StoredTables
+
     home = Home(load_settings(home=sample_home))
     snapshot = readable_snapshot(home)
     assert snapshot is not None
@@ -147,8 +154,11 @@ def corpus(sample_home: Path) -> Corpus:
 
 
 @pytest.fixture
-def home(tmp_path: Path, models_folder: Path) -> Home:
+def home(tmp_path: Path, models_folder: Path) -> "Home":
     """A knowledge base on the folder `tmp_path/specs`, with the real embedder."""
+    from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.settings import load_settings
+
     (tmp_path / "specs").mkdir()
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "models").symlink_to(models_folder)
