@@ -94,8 +94,8 @@ quick: lint
 quick-tests: setup-dev
 	$(BIN)/python -m pytest $(PARALLEL) --quick
 
-# Record in tests/long_tests.txt which of these tests take more than 0.2 s of processor time: `make quick` leaves them out.
-# Empty the file first to measure all anew.
+# Record in tests/long_tests.txt which of these tests take more than 0.2 s of processor time or 0.5 s by the clock, on a
+# machine that does nothing else: `make quick` leaves them out. Empty the file first to measure all anew.
 long-tests: setup-dev
 	$(BIN)/python -m pytest $(PARALLEL) --quick --record-long
 
