@@ -105,7 +105,8 @@ def _edge_before(text: str) -> str:
 def _edge_after(text: str) -> str:
     """What must not stand after it."""
     if re.search("[0-9]$", text):
-        return r"(?![0-9]|\.[0-9]|,[0-9]{3}(?![0-9]))"
+        zeros = r"(?:\.0+)?" if "." not in text else ""  # $260.00 is 260
+        return rf"{zeros}(?![0-9]|\.[0-9]|,[0-9]{{3}}(?![0-9]))"
     if re.search("[a-z]{3}$", text):
         return f"(?=s?(?![{_LETTERS}]))"  # or in the plural
     return f"(?![{_LETTERS}])" if re.search(f"[{_LETTERS}]$", text) else ""
