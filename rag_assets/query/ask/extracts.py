@@ -7,7 +7,8 @@ said, with others that are nearly as good; of one for several, or for a list, mo
 wide one the cells that the question names; it comes first where it has a value under the very label that is asked for.
 
 A statement is taken for an answer where it comes near enough, and the identifiers of the question stand in it or above
-it; of a question in parts, where that holds for each. Where a question was found that documents answer and that asks the same, its stored answer comes first.
+it; of a question in parts, where that holds for each. Where a question was found that documents answer and that asks
+the same, its stored answer comes first.
 
 What stays out: how passages are found, and what a passage states (`rag_assets.query.ask.statements`).
 """
@@ -352,7 +353,7 @@ def _begins_word(text: str, place: int) -> bool:
 
 
 def _labels(statement: Statement) -> list[tuple[str, str]]:
-    """Labels of a statement with their values: headers of its row, and of a row without them each cell with the next."""
+    """Labels of a statement with their values: headers of its row; of a row without them, each cell with the next."""
     if any(header for header, _ in statement.cells):
         return [cell for cell in statement.cells if cell[0]]
     values = [value for _, value in statement.cells]
