@@ -137,15 +137,9 @@ def _dispatch(
 ) -> ParsedDocument:
     match found:
         case DocumentFormat.XLSX | DocumentFormat.XLSM | DocumentFormat.XLSB | DocumentFormat.XLS | DocumentFormat.ODS:
-            from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
+            from rag_assets.parsing.excel.reader import parse_excel
 
-            excel_limits = ExcelLimits(
-                cells=limits.cells,
-                pages=limits.pages,
-                expanded_bytes=limits.expanded_bytes,
-                archive_entries=limits.archive_entries,
-            )
-            return parse_excel(data, excel_limits, passwords)
+            return parse_excel(data, limits, passwords)
         case DocumentFormat.PDF:
             from rag_assets.parsing.ocr import OcrTime
             from rag_assets.parsing.pdf.reader import parse_pdf

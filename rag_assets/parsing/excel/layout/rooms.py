@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag_assets.parsing.excel.cells import Area, SheetCells
-from rag_assets.parsing.excel.styles import PLAIN, Look
+from rag_assets.parsing.excel.workbook import PLAIN, Look
 
 Run = tuple[int, int, int]
 """First column, last column and room of a stretch of a row without lines in it."""

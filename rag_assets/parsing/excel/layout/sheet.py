@@ -18,7 +18,7 @@ from rag_assets.parsing.excel.layout.captions import is_unit
 from rag_assets.parsing.excel.layout.rooms import Floor, Room, find_rooms
 from rag_assets.parsing.excel.layout.tables import table_block
 from rag_assets.parsing.excel.layout.text import is_heading, is_title_row, outside_blocks, title_block
-from rag_assets.parsing.excel.styles import PLAIN, Look
+from rag_assets.parsing.excel.workbook import PLAIN, Look
 
 _GRAPH_PAPER_CHARS = 4.5
 _GRAPH_PAPER_GAP = 10
