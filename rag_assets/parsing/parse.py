@@ -135,10 +135,9 @@ def _dispatch(
 ) -> ParsedDocument:
     match found:
         case DocumentFormat.XLSX | DocumentFormat.XLSM | DocumentFormat.XLSB | DocumentFormat.XLS | DocumentFormat.ODS:
-            from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
+            from rag_assets.parsing.excel.reader import parse_excel
 
-            bounds = ExcelLimits(limits.cells, limits.pages, limits.expanded_bytes, limits.archive_entries)
-            return parse_excel(data, bounds, passwords)
+            return parse_excel(data, limits, passwords)
         case DocumentFormat.PDF:
             from rag_assets.parsing.ocr import OcrTime
             from rag_assets.parsing.pdf.reader import parse_pdf
