@@ -1,8 +1,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# images set it: without bytecode each process of the tests compiles them anew
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup setup-dev demo index ui test quick test-slow test-extras test-extras-cpu test-vllm lint types unit docs bench clean
+.PHONY: setup setup-dev demo index ui test quick quick-tests long-tests test-slow test-extras test-extras-cpu test-vllm lint types unit docs bench clean
 
 setup: $(VENV)/.base
 setup-dev: $(VENV)/.dev
@@ -81,14 +83,23 @@ types: setup-dev
 	$(BIN)/mypy
 
 # Tests of a file run in one process, the long ones first. Real processes, servers and browsers share two processors: what
-# fails is run again, up to twice, and the summary names it.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder --reruns 2 --reruns-delay 2
+# fails is run again by itself, up to twice, and the second summary names it. pytest-rerunfailures takes no part in the first
+# run: between processes it costs each test 40 ms on a socket.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder -p no:rerunfailures
+AGAIN := -rA --last-failed --last-failed-no-failures none --reruns 1 --reruns-delay 2
 unit: setup-dev
-	$(BIN)/python -m pytest $(PARALLEL)
+	$(BIN)/python -m pytest $(PARALLEL) || { test $$? -eq 1 && $(BIN)/python -m pytest $(AGAIN); }
 
-# While you work: what needs no Dagster run, no browser and no language model, in a minute.
-quick: lint types
+# While you work, in a minute: what needs no Dagster run, no browser, no language model and little time.
+quick: lint
+	$(MAKE) -j 2 types quick-tests
+quick-tests: setup-dev
 	$(BIN)/python -m pytest $(PARALLEL) --quick
+
+# Record in tests/long_tests.txt which of these tests take more than 0.2 s of processor time or 0.5 s by the clock, on a
+# machine that does nothing else: `make quick` leaves them out. Empty the file first to measure all anew.
+long-tests: setup-dev
+	$(BIN)/python -m pytest $(PARALLEL) --quick --record-long
 
 # Write the reference pages that follow from the code.
 docs: setup-dev

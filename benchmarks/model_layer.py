@@ -193,9 +193,7 @@ class CallerProvider:
 
     def open(self, keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
         """Open a session."""
-        return open_session(
-            self._choice, self._database, self._make_caller, keep, budget, Pacing(), prime_prefixes=False
-        )
+        return open_session(self._choice, self._database, Pacing(), self._make_caller, keep, budget)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Never asked here."""

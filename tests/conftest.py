@@ -4,21 +4,19 @@ import os
 import shutil
 import signal
 import socket
+import time
 from collections.abc import Generator, Iterator, Set
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
-from rag_assets.cli import main
-from rag_assets.evaluation.evidence import Corpus
-from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.opening import readable_snapshot
-from rag_assets.pipeline.settings import load_settings
-from rag_assets.query import StoredTables
+if TYPE_CHECKING:  # every run of pytest loads this module: the fixtures import what they take
+    from rag_assets.evaluation.evidence import Corpus
+    from rag_assets.pipeline.home import Home
 
 pytest_plugins = ["query_fixtures", "api_fixtures", "llama"]
 
@@ -31,28 +29,102 @@ SHARED_DATA = PROJECT.parent / "shared" / "data"
 
 
 WHOLE_FOLDERS = {"browser", "defs", "vllm"}
-WHOLE_FIXTURES = {"sample_home", "llama_server", "small_llama_server"}
+WHOLE_FIXTURES = {"cache_folder", "guarded", "llama_server", "sample_home", "small_llama_server", "workbooks"}
+TESTS = Path(__file__).parent
+LONG_TESTS = TESTS / "long_tests.txt"
+LONG_SECONDS = 0.2  # of processor time, of a test and the processes it starts: the 3,100 below it take some 40 s
+LONG_WAIT_SECONDS = 0.5  # by the clock: what waits takes as long on a fast machine
+_began = pytest.StashKey[tuple[float, float]]()
+_longest: dict[str, float] = {}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--quick` leaves out what takes a Dagster run, a browser or a language model."""
-    parser.addoption("--quick", action="store_true", help="without Dagster runs, browsers and language models")
+    """`--quick` leaves out what takes a Dagster run, a browser or a language model, and what is recorded as long."""
+    parser.addoption("--quick", action="store_true", help="without Dagster runs, browsers, language models, long tests")
+    parser.addoption("--record-long", action="store_true", help=f"add what is long to {LONG_TESTS.name}")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Modules that have no quick test are not even imported."""
+    if config.getoption("--quick") and collection_path.name.startswith("test_") and _is_whole_module(collection_path):
+        return True
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that take longest come first, so that no process waits for another in the end."""
     items.sort(key=lambda item: not _is_whole(item))
     if config.getoption("--quick"):
-        whole = [item for item in items if _is_whole(item)]
-        config.hook.pytest_deselected(items=whole)
-        items[:] = [item for item in items if not _is_whole(item)]
+        long = set(_recorded())
+        left_out = [item for item in items if _is_whole(item) or _function(item.nodeid) in long]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 def _is_whole(item: pytest.Item) -> bool:
     """Whether a test takes a whole product: its module runs commands or Dagster, or it uses what does."""
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    alone = WHOLE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
-    return folder in WHOLE_FOLDERS or not alone or _runs_commands(item.path)
+    return not WHOLE_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) or _is_whole_module(item.path)
+
+
+def _is_whole_module(path: Path) -> bool:
+    return path.relative_to(TESTS).parts[0] in WHOLE_FOLDERS or _runs_commands(path)
+
+
+def _function(test: str) -> str:
+    return test.partition("[")[0]
+
+
+def _recorded() -> list[str]:
+    return LONG_TESTS.read_text("utf-8").split() if LONG_TESTS.exists() else []
+
+
+def _processor_seconds() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_began] = _processor_seconds(), time.monotonic()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Reports say what a test took, to the process that collects them, too."""
+    report = yield
+    if call.when == "teardown":
+        processor, clock = item.stash[_began]
+        took = {"processor": _processor_seconds() - processor, "clock": time.monotonic() - clock}
+        report.user_properties.append(("took_seconds", took))
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    took = dict(report.user_properties).get("took_seconds")
+    if isinstance(took, dict) and (took["processor"] > LONG_SECONDS or took["clock"] > LONG_WAIT_SECONDS):
+        name = _function(report.nodeid)
+        _longest[name] = max(took["clock"], _longest.get(name, 0.0))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name the long tests among the quick ones, or record them; what is no longer there is dropped."""
+    if not config.getoption("--quick"):
+        return
+    if config.getoption("--record-long"):
+        names = sorted({*filter(_is_there, _recorded()), *_longest})
+        LONG_TESTS.write_text("".join(f"{name}\n" for name in names), "utf-8")
+    elif longest := sorted(_longest.items(), key=lambda entry: -entry[1])[:5]:
+        terminalreporter.section("long for `make quick`; `make long-tests` records them")
+        for name, seconds in longest:
+            terminalreporter.line(f"{seconds:5.1f} s  {name}")
+
+
+def _is_there(name: str) -> bool:
+    path, _, function = name.partition("::")
+    file = TESTS.parent / path
+    return file.exists() and f"def {function}(" in file.read_text("utf-8")
 
 
 @cache
@@ -125,6 +197,10 @@ def models_folder(shared_folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def sample_home(shared_folder: Path, models_folder: Path) -> Path:
     """Home of a knowledge base on the sample folder, indexed by the command line; not to be changed by tests."""
+    from click.testing import CliRunner
+
+    from rag_assets.cli import main
+
     folder, indexed = shared_folder / "sample", shared_folder / "sample-indexed"
     with FileLock(shared_folder / "sample.lock"):
         if not indexed.exists():
@@ -138,8 +214,14 @@ def sample_home(shared_folder: Path, models_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def corpus(sample_home: Path) -> Corpus:
+def corpus(sample_home: Path) -> "Corpus":
     """The published version of the sample, as evidence names its places."""
+    from rag_assets.evaluation.evidence import Corpus
+    from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.opening import readable_snapshot
+    from rag_assets.pipeline.settings import load_settings
+    from rag_assets.query import StoredTables
+
     home = Home(load_settings(home=sample_home))
     snapshot = readable_snapshot(home)
     assert snapshot is not None
@@ -147,8 +229,11 @@ def corpus(sample_home: Path) -> Corpus:
 
 
 @pytest.fixture
-def home(tmp_path: Path, models_folder: Path) -> Home:
+def home(tmp_path: Path, models_folder: Path) -> "Home":
     """A knowledge base on the folder `tmp_path/specs`, with the real embedder."""
+    from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.settings import load_settings
+
     (tmp_path / "specs").mkdir()
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "models").symlink_to(models_folder)

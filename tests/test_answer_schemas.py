@@ -21,11 +21,15 @@ from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Message, Request, Tag
 from rag_assets.enrich.facets import taxonomy_suggestion
 from rag_assets.evaluation import personas
-from rag_assets.evaluation.judges.claims import claims_request
-from rag_assets.evaluation.judges.faithfulness import faithfulness_request
-from rag_assets.evaluation.judges.grading import grades_request
-from rag_assets.evaluation.judges.material import CitedSentence, JudgedAnswer
-from rag_assets.evaluation.judges.preference import AnswerPair, preference_request
+from rag_assets.evaluation.judges.judgements import (
+    AnswerPair,
+    CitedSentence,
+    JudgedAnswer,
+    claims_request,
+    faithfulness_request,
+    grades_request,
+    preference_request,
+)
 from rag_assets.graph.entities import type_suggestions
 from rag_assets.models.language_models import check_schemas
 from rag_assets.models.openai.model import response_format

@@ -182,7 +182,8 @@ def _evaluate_recipe(
     if done is None or done.evaluation is None:
         recipes.show(home, asked, done)
         return
-    from rag_assets.evaluation.judges.calibration import Judge, labelled_pairs
+    from rag_assets.evaluation.judges.calibration import labelled_pairs
+    from rag_assets.evaluation.judges.judgements import Judge
     from rag_assets.evaluation.judges.results import JudgeOptions
 
     own = done.recipe.judges if done.is_written and judges is not None else ()
@@ -202,7 +203,8 @@ def _judge_options(
     labelled: Path | None,
     repetitions: int,
 ) -> "JudgeOptions":
-    from rag_assets.evaluation.judges.calibration import Judge, labelled_pairs
+    from rag_assets.evaluation.judges.calibration import labelled_pairs
+    from rag_assets.evaluation.judges.judgements import Judge
     from rag_assets.evaluation.judges.results import JudgeOptions
 
     base = compare[0] if compare else systems[0].name

@@ -98,7 +98,8 @@ def cache_prune(
 @click.pass_context
 def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> None:
     """List the batches of calls under way at the provider, or cancel one."""
-    from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
+    from rag_assets.models.anthropic.batch_store import BatchStore
+    from rag_assets.models.anthropic.open_batches import cancel_batch
 
     home = open_home(context)
     if cancel is not None:
@@ -112,7 +113,7 @@ def batches(context: click.Context, cancel: str | None, *, as_json: bool) -> Non
         )
         say(f"{cancel}: {state}; the next run keeps what it has answered")
         return
-    found = open_batches(home.state)
+    found = BatchStore(home.state).open_batches()
     if as_json:
         print_json(
             [

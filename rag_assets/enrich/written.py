@@ -1,10 +1,11 @@
-"""Runs a step whose rows a language model writes: dialogues for the documents that changed, rows shard by shard.
+"""Runs a step that computes the rows of documents: by an algorithm, or by dialogues with a language model.
 
 Answers are stored as they come (`rag_assets.models.metered`), so that a run that ends in the middle pays nothing twice.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from rag_assets.contracts.errors import ModelError
@@ -13,40 +14,23 @@ from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import Table
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.parsing.records import Record, rows
-from rag_assets.store.incremental import StepReport, marked_stand_ins, replace_documents, stale_documents
+from rag_assets.store.incremental import (
+    Rows,
+    StepReport,
+    marked_stand_ins,
+    replace_documents,
+    stale_documents,
+    update_shard,
+)
 from rag_assets.store.lake import Lake
 
 Result = TypeVar("Result")
 
-
-@dataclass(frozen=True)
-class Written:
-    """What a dialogue on one document gave.
-
-    Attributes:
-        records: Rows of the document.
-        retry: Whether a call failed for reasons that may pass, so that the next run should try again.
-    """
-
-    records: list[Record]
-    retry: bool = False
-
-
-@dataclass(frozen=True)
-class WrittenTables:
-    """What a dialogue on one document gave for several tables.
-
-    Attributes:
-        records: Rows of the document by table name; a table without rows may be left out.
-        retry: Whether a call failed for reasons that may pass, so that the next run should try again.
-    """
-
-    records: Mapping[str, list[Record]]
-    retry: bool = False
-
-
-Begin = Callable[[str, Sequence[str]], Iterable[tuple[str, Dialogue[Written]]]]
-BeginTables = Callable[[str, Sequence[str]], Iterable[tuple[str, Dialogue[WrittenTables]]]]
+Progress = Callable[[int, int], None]  # documents, shards or whatever the step counts: done, and in all
+Wanted = Callable[[str], Mapping[str, str]]  # shard -> digest of what each of its documents is to be computed from
+Records = Mapping[str, list[Record]]  # rows by table name; a table without rows may be left out
+Extract = Callable[[str, Sequence[str]], Records]  # shard, documents -> their rows
+Begin = Callable[[str, Sequence[str]], Iterable[tuple[str, Dialogue[Records]]]]  # one dialogue for each document
 
 
 @dataclass
@@ -61,43 +45,48 @@ class _Shard:
     lost: dict[str, Missing] = field(default_factory=dict)
 
 
-def update_with_model(
+def update_documents(
     lake: Lake,
     table: Table,
     shards: Sequence[str],
-    wanted: Callable[[str], Mapping[str, str]],
+    wanted: Wanted,
+    extract: Extract,
     begin: Begin,
     model: LanguageModel,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> StepReport:
-    """Bring some shards of one table in step, see `update_tables_with_model`."""
+    """Bring some shards of a table in step: by dialogues where the model writes, else by an algorithm.
 
-    def begin_tables(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[WrittenTables]]]:
-        for document_id, dialogue in begin(shard, documents):
-            yield document_id, _of_table(table, dialogue)
+    Progress is told documents with a model that writes, else shards.
 
-    return update_tables_with_model(lake, [table], shards, wanted, begin_tables, model, progress)
+    Raises:
+        ModelError: A model cannot be used any longer; what was done before is written.
+    """
+    if model.generative:
+        return update_with_model(lake, [table], shards, wanted, begin, model, progress)
+
+    def compute(shard: str, documents: Sequence[str]) -> Rows:
+        return {table.name: rows(table.schema, extract(shard, documents)[table.name])}
+
+    report = StepReport()
+    for done, shard in enumerate(shards, start=1):
+        update_shard(lake, [table], shard, wanted(shard), partial(compute, shard), report)
+        progress(done, len(shards))
+    return report
 
 
-def update_tables_with_model(
+def update_with_model(
     lake: Lake,
     tables: Sequence[Table],
     shards: Sequence[str],
-    wanted: Callable[[str], Mapping[str, str]],
-    begin: BeginTables,
+    wanted: Wanted,
+    begin: Begin,
     model: LanguageModel,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> StepReport:
     """Bring some shards of tables that are written together in step; all their documents are worked on at once.
 
-    Args:
-        lake: Where the tables are.
-        tables: The tables.
-        shards: Shards to look at.
-        wanted: Digest of what each document of a shard is to be computed from.
-        begin: Begins the dialogues on some documents of a shard; each gives all rows of its document.
-        model: The language model.
-        progress: Told documents done and documents in all.
+    A document with an answer that is missing for reasons that may pass is asked for again by the next run.
 
     Raises:
         ModelError: The model cannot be used any longer; documents that were done before are written.
@@ -114,19 +103,18 @@ def update_tables_with_model(
         else:
             for table in tables:
                 report.row_counts.setdefault(table.name, {})[shard] = lake.row_count(table, shard)
-    total = sum(len(each.missing) for each in under_way.values())
+    total = sum(len(state.missing) for state in under_way.values())
     done = 0
-    for shard in [name for name, each in under_way.items() if not each.missing]:
+    for shard in [name for name, state in under_way.items() if not state.missing]:
         _write(lake, tables, shard, under_way.pop(shard), report)
     try:
-        for (shard, document_id), written in converse(model, _dialogues(under_way, begin)):
+        for (shard, document_id), records in converse(model, _dialogues(under_way, begin)):
             state = under_way[shard]
             state.missing.discard(document_id)
-            for name, records in written.records.items():
-                state.records.setdefault(name, []).extend(records)
-            key = state.wanted[document_id]
+            for name, of_table in records.items():
+                state.records.setdefault(name, []).extend(of_table)
             lost = state.lost[document_id]
-            state.inputs[document_id] = marked_stand_ins(key, lost.causes, again=written.retry or lost.again)
+            state.inputs[document_id] = marked_stand_ins(state.wanted[document_id], lost.causes, again=lost.again)
             done += 1
             progress(done, total)
             if not state.missing:
@@ -164,14 +152,16 @@ def side_by_side(dialogues: Sequence[Dialogue[Result]]) -> Dialogue[list[Result]
     return [results[index] for index in range(len(dialogues))]
 
 
-def _of_table(table: Table, dialogue: Dialogue[Written]) -> Dialogue[WrittenTables]:
-    written = yield from dialogue
-    return WrittenTables({table.name: written.records}, written.retry)
+def table_inputs(lake: Lake, tables: Iterable[Table]) -> tuple[tuple[str, ...], ...]:
+    """What all rows of some tables were computed from, for the digest of a step that reads the whole of them."""
+    return tuple(
+        (table.name, *(fact for name, key in sorted(lake.inputs(table, shard).items()) for fact in (name, key)))
+        for table in tables
+        for shard in lake.latest(table)
+    )
 
 
-def _dialogues(
-    under_way: Mapping[str, _Shard], begin: BeginTables
-) -> Iterator[tuple[tuple[str, str], Dialogue[WrittenTables]]]:
+def _dialogues(under_way: Mapping[str, _Shard], begin: Begin) -> Iterator[tuple[tuple[str, str], Dialogue[Records]]]:
     for shard, state in list(under_way.items()):
         for document_id, dialogue in begin(shard, sorted(state.missing)):
             lost = state.lost[document_id] = Missing()

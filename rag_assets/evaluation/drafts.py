@@ -1,13 +1,12 @@
 """Draft questions from the documents of a published version, for a person to accept.
 
 They come from the questions that indexing derived, and from rows of tables, asked by name and by name and code. Each
-names its place by document and quote, so that it stays what it is when the documents are indexed anew. What stays out:
-reading and writing sets (`rag_assets.evaluation.questions`).
+names its place by document and quote, so that it stays what it is when the documents are indexed anew.
 """
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from typing import Any
@@ -70,23 +69,20 @@ def draft_questions(corpus: Corpus, count: int, taken: Sequence[Question] = (), 
     chosen = chosen[:_DOCUMENTS_READ]
     listed = corpus.stored.read(PAGES, ("page_id", "page_name", "page_number", "role"), chosen).to_pylist()
     pages = {row["page_id"]: row["page_name"] or f"page {row['page_number']}" for row in listed}
-    content = {row["page_id"] for row in listed if row["role"] is None}
-    kinds = (
-        _synthetic(corpus, chosen, pages),
-        _from_rows(corpus, chosen, documents, {key: pages[key] for key in content}, chance),
-    )
+    content = {row["page_id"]: pages[row["page_id"]] for row in listed if row["role"] is None}
+    kinds = _synthetic(corpus, chosen, pages), _from_rows(corpus, chosen, documents, content, chance)
     asked, ids = {question.text for question in taken}, {question.id for question in taken}
     quoted = {_quoted(question) for question in taken}
     numbers = (f"q{number:04}" for number in range(1, _CANDIDATES * count + len(ids) + 1))
     free = (key for key in numbers if key not in ids)
     drafts: list[Question] = []
-    for draft in (each for pair in zip_longest(*kinds) for each in pair if each is not None):
+    for draft in _in_turns(*kinds):
         if len(drafts) < _CANDIDATES * count and draft.text not in asked and _quoted(draft) not in quoted:
             asked.add(draft.text)
             quoted.add(_quoted(draft))
             drafts.append(replace(draft, id=next(free)))
     targets = corpus.targets(drafts)
-    return [each for each in drafts if not targets[each.id].missing[Level.PASSAGE]][:count]
+    return [draft for draft in drafts if not targets[draft.id].missing[Level.PASSAGE]][:count]
 
 
 def _quoted(question: Question) -> frozenset[tuple[str, str]]:
@@ -109,8 +105,7 @@ def _synthetic(corpus: Corpus, documents: Sequence[str], pages: Mapping[str, str
             "draft", row["question"], row["language"], SYNTHETIC_TYPE, True, (evidence,), groups, draft=True
         )
         of_document.setdefault(row["document_id"], []).append(draft)
-    for turn in zip_longest(*(of_document[key] for key in documents if key in of_document)):
-        yield from (each for each in turn if each is not None)
+    yield from _in_turns(*(of_document[key] for key in documents if key in of_document))
 
 
 def _quote(answer: str, passage: str) -> str:
@@ -144,8 +139,13 @@ def _from_rows(
         kind = CODE_TYPE if row.code else ROW_TYPE
         draft = Question("draft", text, language, kind, True, (evidence,), ((row.value,),), draft=True)
         of_document.setdefault(block["document_id"], []).append(draft)
-    for turn in zip_longest(*(of_document[key] for key in documents if key in of_document)):
-        yield from (each for each in turn if each is not None)
+    yield from _in_turns(*(of_document[key] for key in documents if key in of_document))
+
+
+def _in_turns(*questions: Iterable[Question]) -> Iterator[Question]:
+    """The first of each, the second of each and so on."""
+    for turn in zip_longest(*questions):
+        yield from (question for question in turn if question is not None)
 
 
 def _askable_rows(rows: Sequence[Mapping[str, Any]], headers: int, chance: random.Random) -> list[_Row]:

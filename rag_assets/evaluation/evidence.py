@@ -1,7 +1,6 @@
 """Where a published version holds the evidence of questions: its documents, pages and passages.
 
-Texts are compared after NFKC without white space, and without the bars, quotes and commas that part cells. What stays
-out: whether a search reaches these places (`rag_assets.evaluation.metrics`).
+Texts are compared after NFKC without white space, and without the bars, quotes and commas that part cells.
 """
 
 import re
@@ -11,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TypeAlias
 
@@ -39,13 +39,7 @@ Ways: TypeAlias = tuple[tuple[Piece, ...], ...]
 
 @dataclass(frozen=True)
 class DocumentFacts:
-    """What figures are told apart by.
-
-    Attributes:
-        format: Format of the file.
-        language: Its language.
-        length_chars: Characters of text in all its pages.
-    """
+    """What figures are told apart by: format and language of a file, and characters of text in all its pages."""
 
     format: str
     language: str
@@ -113,9 +107,6 @@ def folded(text: str) -> str:
 class Corpus:
     """The documents of a published version, as evidence names them.
 
-    Args:
-        stored: Its tables.
-
     Raises:
         StoreError: A file is missing or damaged.
     """
@@ -131,7 +122,7 @@ class Corpus:
             self._facts[key] = DocumentFacts(row["format"], row["language"], row["length_chars"])
             self._by_name[PurePosixPath(key).name].append(key)
             self._by_stem[PurePosixPath(key).stem].append(key)
-            self._by_word[_word(key)].append(key)
+            self._by_word[spaceless(key)].append(key)
 
     def targets(self, questions: Iterable[Question]) -> dict[str, Target]:
         """What searches for questions are to find, by the question's id.
@@ -154,10 +145,10 @@ class Corpus:
         named = unicodedata.normalize("NFC", named)
         if named in self._facts:
             return _Named((named,))
-        if keys := self._by_word.get(_word(named)):  # as files of TREC and BEIR write ids
+        if keys := self._by_word.get(spaceless(named)):  # as files of TREC and BEIR write ids
             return _Named(tuple(keys))
-        if (match := _PART.fullmatch(named)) and (keys := self._by_word.get(_word(match[1]))):
-            return _Named(tuple(keys), part=_word(named))
+        if (match := _PART.fullmatch(named)) and (keys := self._by_word.get(spaceless(match[1]))):
+            return _Named(tuple(keys), part=spaceless(named))
         path = PurePosixPath(named)
         candidates = self._by_name.get(path.name, [])
         shared = {key: _shared_tail(path.parts, PurePosixPath(key).parts) for key in candidates}
@@ -227,26 +218,22 @@ def _part(named: str, pages: Sequence[_Page]) -> dict[Level, frozenset[str]]:
     """By level, the ids that hold a page or passage; none where it is there no more."""
     for page in pages:
         within = [page.page_id, *(passage.chunk_id for passage in page.passages)]
-        found = [key for key in within if _word(key) == named]
+        found = [key for key in within if spaceless(key) == named]
         if found:
             whole = frozenset({page.page_id.rpartition("#")[0]})
             return {Level.DOCUMENT: whole, Level.PAGE: frozenset({page.page_id}), Level.PASSAGE: frozenset(found)}
     return dict.fromkeys(Level, frozenset())
 
 
-def _word(identifier: str) -> str:
-    """An id without white space, which files of TREC and BEIR cannot hold as it is."""
+def spaceless(identifier: str) -> str:
+    """An id with `_` for white space, which files of TREC and BEIR cannot hold in it."""
     return "_".join(identifier.split())
 
 
 def _shared_tail(first: Sequence[str], second: Sequence[str]) -> int:
     """Number of equal parts at the end of two paths."""
-    count = 0
-    for one, other in zip(reversed(first), reversed(second), strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
+    pairs = zip(reversed(first), reversed(second), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _quoting(evidence: Evidence, pages: Sequence[_Page]) -> list[_Page]:

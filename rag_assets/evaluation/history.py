@@ -1,7 +1,4 @@
-"""What was recorded of a knowledge base over its versions, as a table and a picture for people.
-
-What stays out: the records themselves (`rag_assets.evaluation.records`).
-"""
+"""What was recorded of a knowledge base over its versions, as a table and a picture for people."""
 
 import base64
 from collections.abc import Sequence
@@ -20,13 +17,7 @@ _COLOURS = ("#0969da", "#bf8700")
 
 @dataclass(frozen=True)
 class Point:
-    """A system of a run with its main figures.
-
-    Attributes:
-        run: The run.
-        system: What it measured.
-        figures: In the order of `MAIN`; None where it was not measured.
-    """
+    """A system of a run with its figures by `MAIN`; None for those that were not measured."""
 
     run: RecordedRun
     system: RecordedSystem

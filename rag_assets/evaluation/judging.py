@@ -1,7 +1,4 @@
-"""Whether an answer is right, told by the words that a right one holds, without a language model.
-
-What stays out: whether the passages were found (`rag_assets.evaluation.metrics`).
-"""
+"""Whether an answer is right, told by the words that a right one holds, without a language model."""
 
 import math
 import re
@@ -30,6 +27,7 @@ ANSWER_MEASURES: Mapping[str, str] = {
     "cited passage": "of the answers to answerable ones: a citation leads to a passage that holds the evidence",
     "cited page": "the same, to its page",
 }
+_OUTCOMES = ("right", "wrong", "refused", "invented", "correct")
 
 
 def holds_answer(text: str, question: Question) -> bool:
@@ -60,6 +58,11 @@ def judge_answer(question: Question, answer: Answer, target: Target) -> dict[str
         "cited passage": _cites(question, answer, target, Level.PASSAGE),
         "cited page": _cites(question, answer, target, Level.PAGE),
     }
+
+
+def outcome_of(values: Mapping[str, float]) -> str | None:
+    """What became of an answer, by its measures; None where nothing is judged. A right refusal is `correct`."""
+    return next((name for name in _OUTCOMES if values.get(name) == 1), None)
 
 
 def _cites(question: Question, answer: Answer, target: Target, level: Level) -> float:
@@ -102,7 +105,8 @@ def _edge_before(text: str) -> str:
 def _edge_after(text: str) -> str:
     """What must not stand after it."""
     if re.search("[0-9]$", text):
-        return r"(?![0-9]|\.[0-9]|,[0-9]{3}(?![0-9]))"
+        zeros = r"(?:\.0+)?" if "." not in text else ""  # $260.00 is 260
+        return rf"{zeros}(?![0-9]|\.[0-9]|,[0-9]{{3}}(?![0-9]))"
     if re.search("[a-z]{3}$", text):
         return f"(?=s?(?![{_LETTERS}]))"  # or in the plural
     return f"(?![{_LETTERS}])" if re.search(f"[{_LETTERS}]$", text) else ""

@@ -1,8 +1,7 @@
 """Measures of a ranking against what is relevant, by name as in `R@5`.
 
 What is relevant to a question is a list of pieces, each with the ids that hold it: a quote may stand in two overlapping
-passages. Where every piece is held by one id, the measures equal those of trec_eval. What stays out: which ids hold a
-piece (`rag_assets.evaluation.evidence`), and how sure a mean is (`rag_assets.evaluation.statistics`).
+passages. Where every piece is held by one id, the measures equal those of trec_eval.
 """
 
 import math

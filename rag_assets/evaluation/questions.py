@@ -1,8 +1,7 @@
 """Questions with what answers them: the sets that a knowledge base is measured by, as files.
 
 A set is JSON Lines, a question a line; a folder in the form of BEIR; a BEIR `queries.jsonl` with judgements of TREC; or
-CSV with the columns `question`, `answer` and `document`. What stays out: which passages hold the evidence
-(`rag_assets.evaluation.evidence`), and questions drafted from documents (`rag_assets.evaluation.drafts`).
+CSV with the columns `question`, `answer` and `document`.
 """
 
 import csv
@@ -128,14 +127,9 @@ def read_questions(path: Path, qrels: Path | None = None) -> list[Question]:
 
 
 def accept_questions(path: Path, ids: Collection[str] | None) -> list[str]:
-    """Take the mark of a draft off questions of a JSON Lines file; all else in it stays as it is.
+    """Take the mark of a draft off questions of a JSON Lines file, of all where no ids are given; give their ids.
 
-    Args:
-        path: The file.
-        ids: Ids of drafts; None for all.
-
-    Returns:
-        Ids of the questions that were accepted.
+    All else in the file stays as it is.
 
     Raises:
         QueryError: An id is none of a draft, or the file cannot be read.
@@ -247,16 +241,14 @@ def _csv(path: Path) -> Iterator[Question]:
     if not {"question", "answer", "document"} <= set(columns):
         raise QueryError(f"{path}: expected the columns question, answer and document, found {', '.join(columns)}")
     for row in reader:
+        cells = {column: row.get(column) or "" for column in ("id", "question", "lang", "type", "place", "quote")}
         document, answer = (row["document"] or "").strip(), (row["answer"] or "").strip()
+        evidence = {"document": document, "place": cells.pop("place"), "quote": cells.pop("quote")}
         record = {
-            "id": row.get("id") or str(reader.line_num),
-            "question": row["question"] or "",
-            "lang": row.get("lang") or "",
-            "type": row.get("type") or "",
+            **cells,
+            "id": cells["id"] or str(reader.line_num),
             "answerable": bool(answer or document),
-            "evidence": [{"document": document, "place": row.get("place") or "", "quote": row.get("quote") or ""}]
-            if document
-            else [],
+            "evidence": [evidence] if document else [],
             "answer_contains": [[answer]] if answer else [],
         }
         yield _question(path, reader.line_num, record)

@@ -1,12 +1,10 @@
-"""Recorded evaluations as faces show them: runs, their figures and questions, and two systems side by side.
-
-What stays out: the tables (`rag_assets.evaluation.records`), and how a face shows them.
-"""
+"""Recorded evaluations as faces show them: runs, their figures and questions, and two systems side by side."""
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.evaluation.records import Row, recorded_results, recorded_runs, recorded_scores, value_of
@@ -16,309 +14,174 @@ from rag_assets.store.lake import Lake
 
 MAIN = (("passage", "R@5"), ("answer", "correct"))  # by which runs and kinds of questions are told apart
 _COMPARED = (*MAIN, ("page", "R@5"), ("document", "R@5"))
-_LISTED_COLUMNS = (
-    *("system", "question_id", "position", "question", "type", "language", "scores", "outcome"),
-    *("milliseconds", "answerable"),
-)
+_LISTED_COLUMNS = ("system", "question_id", "position", "question", "type", "language", "scores", "outcome")
 _SEED = 20
 
 
-@dataclass(frozen=True)
-class RecordedFigure:
-    """A mean over questions with its 95 % interval.
+class Recorded(BaseModel):
+    """What is shown of a record; made from a row of a table that has more columns."""
 
-    Attributes:
-        system: Whose it is.
-        level: `document`, `page`, `passage`, `answer`, what a judge was asked for, or `cost`.
-        measure: As in `R@5`.
-        dimension: What questions are told apart by; `all` for all questions.
-        group: Which of them.
-        mean: The mean.
-        low: Lower end.
-        high: Upper end.
-        count: Number of questions.
-    """
-
-    system: str
-    level: str
-    measure: str
-    dimension: str
-    group: str
-    mean: float
-    low: float
-    high: float
-    count: int
+    model_config = ConfigDict(frozen=True)
 
 
-@dataclass(frozen=True)
-class RecordedSystem:
-    """A mode or version that a run measured.
+class RecordedFigure(Recorded):
+    """A mean over questions with its 95 % interval."""
 
-    Attributes:
-        system: Its name.
-        mode: Mode of search.
-        version: Number of the version; null of one that the gate held back.
-        seconds: Time that its searches and answers took.
-        cost_usd: Price in US dollars.
-    """
-
-    system: str
-    mode: str
-    version: int | None
-    seconds: float
-    cost_usd: float
+    system: str = Field(description="Whose it is.")
+    level: str = Field(description="`document`, `page`, `passage`, `answer`, what a judge was asked for, or `cost`.")
+    measure: str = Field(description="As in `R@5`.")
+    dimension: str = Field(description="What questions are told apart by; `all` for all questions.")
+    group: str = Field(description="Which of them.")
+    mean: float = Field(description="The mean.")
+    low: float = Field(description="Lower end.")
+    high: float = Field(description="Upper end.")
+    count: int = Field(description="Number of questions.")
 
 
-@dataclass(frozen=True)
-class RecordedRun:
-    """A run.
+class RecordedSystem(Recorded):
+    """A mode or version that a run measured."""
 
-    Attributes:
-        run_id: Identifies it.
-        evaluated_at: When it ended, ISO 8601, UTC.
-        made_by: `evaluate`, `job` or `gate`.
-        question_set: Name of the question set.
-        question_count: Questions that were asked.
-        choosing_count: Those of them that were used for choosing.
-        answers: Whether questions were answered.
-        language_model: Name of the language model.
-        warnings: What a reader of the figures has to know.
-        systems: What was measured.
-        figures: Of all questions.
-    """
-
-    run_id: str
-    evaluated_at: str
-    made_by: str
-    question_set: str
-    question_count: int
-    choosing_count: int
-    answers: bool
-    language_model: str
-    warnings: tuple[str, ...]
-    systems: tuple[RecordedSystem, ...]
-    figures: tuple[RecordedFigure, ...]
+    system: str = Field(description="Its name.")
+    mode: str = Field(description="Mode of search.")
+    version: int | None = Field(description="Number of the version; null of one that the gate held back.")
+    seconds: float = Field(description="Time that its searches and answers took.")
+    cost_usd: float = Field(description="Price in US dollars.")
 
 
-@dataclass(frozen=True)
-class RecordedValue:
-    """How one question did in one system.
+class RecordedRun(Recorded):
+    """A run."""
 
-    Attributes:
-        system: The system.
-        value: By the main measure; null where it says nothing of the question.
-        outcome: Of its answer; null where not judged.
-    """
-
-    system: str
-    value: float | None
-    outcome: str | None
-
-
-@dataclass(frozen=True)
-class RecordedQuestion:
-    """A question of a run.
-
-    Attributes:
-        question_id: Its id.
-        question: The question.
-        type: Its kind.
-        language: Its language.
-        values: How it did, by system.
-    """
-
-    question_id: str
-    question: str
-    type: str
-    language: str
-    values: tuple[RecordedValue, ...]
+    run_id: str = Field(description="Identifies it.")
+    evaluated_at: str = Field(description="When it ended, ISO 8601, UTC.")
+    made_by: str = Field(description="`evaluate`, `job` or `gate`.")
+    question_set: str = Field(description="Name of the question set.")
+    question_count: int = Field(description="Questions that were asked.")
+    choosing_count: int = Field(description="Those of them that were used for choosing.")
+    answers: bool = Field(description="Whether questions were answered.")
+    language_model: str = Field(description="Name of the language model.")
+    warnings: tuple[str, ...] = Field(description="What a reader of the figures has to know.")
+    systems: tuple[RecordedSystem, ...] = Field(description="What was measured.")
+    figures: tuple[RecordedFigure, ...] = Field(description="Of all questions.")
 
 
-@dataclass(frozen=True)
-class RunDetails:
-    """A run with its figures by kind of question and document, and its questions.
+class RecordedValue(Recorded):
+    """How one question did in one system."""
 
-    Attributes:
-        run: The run.
-        level: Level of the main measure.
-        measure: The main measure.
-        figures: By kind, of the main measure and of right answers.
-        questions: The questions, those that did worst first.
-    """
-
-    run: RecordedRun
-    level: str
-    measure: str
-    figures: tuple[RecordedFigure, ...]
-    questions: tuple[RecordedQuestion, ...]
+    system: str = Field(description="The system.")
+    value: float | None = Field(description="By the main measure; null where it says nothing of the question.")
+    outcome: str | None = Field(description="Of its answer; null where not judged.")
 
 
-@dataclass(frozen=True)
-class ExpectedPlace:
-    """Where an answer was expected.
+class RecordedQuestion(Recorded):
+    """A question of a run."""
 
-    Attributes:
-        document: The file.
-        place: Sheet, page, heading or cells.
-        quote: What stands there.
-        alternative: Whether it is enough alone.
-        indexed: Whether the version held it.
-    """
-
-    document: str
-    place: str
-    quote: str
-    alternative: bool
-    indexed: bool
+    question_id: str = Field(description="Its id.")
+    question: str = Field(description="The question.")
+    type: str = Field(description="Its kind.")
+    language: str = Field(description="Its language.")
+    values: tuple[RecordedValue, ...] = Field(description="How it did, by system.")
 
 
-@dataclass(frozen=True)
-class ReachedPlace:
-    """A result of a search.
+class RunDetails(Recorded):
+    """A run with its figures by kind of question and document, and its questions."""
 
-    Attributes:
-        chunk_id: The passage.
-        page_id: Its page.
-        document_id: Its document.
-        place: Where it stands, for people.
-        text: The beginning of its text.
-        relevant: Whether it holds evidence.
-    """
-
-    chunk_id: str
-    page_id: str
-    document_id: str
-    place: str
-    text: str
-    relevant: bool
+    run: RecordedRun = Field(description="The run.")
+    level: str = Field(description="Level of the main measure.")
+    measure: str = Field(description="The main measure.")
+    figures: tuple[RecordedFigure, ...] = Field(description="By kind, of the main measure and of right answers.")
+    questions: tuple[RecordedQuestion, ...] = Field(description="The questions, those that did worst first.")
 
 
-@dataclass(frozen=True)
-class RecordedScore:
-    """A value of one question.
+class ExpectedPlace(Recorded):
+    """Where an answer was expected."""
 
-    Attributes:
-        level: `document`, `page`, `passage`, `answer`, or what a judge was asked for.
-        measure: As in `R@5`.
-        value: The value.
-    """
-
-    level: str
-    measure: str
-    value: float
+    document: str = Field(description="The file.")
+    place: str = Field(description="Sheet, page, heading or cells.")
+    quote: str = Field(description="What stands there.")
+    alternative: bool = Field(description="Whether it is enough alone.")
+    indexed: bool = Field(description="Whether the version held it.")
 
 
-@dataclass(frozen=True)
-class RecordedSide:
-    """What one system made of a question.
+class ReachedPlace(Recorded):
+    """A result of a search."""
 
-    Attributes:
-        system: The system.
-        version: Number of the version; null of one that the gate held back.
-        mode: How it was searched.
-        results: First results, best first.
-        scores: The values.
-        outcome: Of its answer; null where not judged.
-        answer: The answer; null where none was asked for.
-        citations: Places that it cites.
-        failure: Why the language model did not answer.
-        milliseconds: Time of its searches and its answer.
-    """
-
-    system: str
-    version: int | None
-    mode: str
-    results: tuple[ReachedPlace, ...]
-    scores: tuple[RecordedScore, ...]
-    outcome: str | None
-    answer: str | None
-    citations: tuple[str, ...]
-    failure: str | None
-    milliseconds: float
+    chunk_id: str = Field(description="The passage.")
+    page_id: str = Field(description="Its page.")
+    document_id: str = Field(description="Its document.")
+    place: str = Field(description="Where it stands, for people.")
+    text: str = Field(description="The beginning of its text.")
+    relevant: bool = Field(description="Whether it holds evidence.")
 
 
-@dataclass(frozen=True)
-class QuestionDetails:
-    """A question of a run: what was expected, and what came.
+class RecordedScore(Recorded):
+    """A value of one question."""
 
-    Attributes:
-        question_id: Its id.
-        question: The question.
-        history: Questions before it.
-        type: Its kind.
-        language: Its language.
-        answerable: Whether the documents were to hold an answer.
-        expected: Evidence.
-        answer_contains: Groups of alternatives that a right answer holds one of each.
-        sides: What came, by system.
-    """
-
-    question_id: str
-    question: str
-    history: tuple[str, ...]
-    type: str
-    language: str
-    answerable: bool
-    expected: tuple[ExpectedPlace, ...]
-    answer_contains: tuple[tuple[str, ...], ...]
-    sides: tuple[RecordedSide, ...]
+    level: str = Field(description="`document`, `page`, `passage`, `answer`, or what a judge was asked for.")
+    measure: str = Field(description="As in `R@5`.")
+    value: float = Field(description="The value.")
 
 
-@dataclass(frozen=True)
-class ChangedQuestion:
-    """A question that two systems did differently on.
+class RecordedSide(Recorded):
+    """What one system made of a question."""
 
-    Attributes:
-        question_id: Its id.
-        question: The question.
-        measure: As in `passage R@5`.
-        first: The first system's value.
-        second: The second one's.
-    """
-
-    question_id: str
-    question: str
-    measure: str
-    first: float
-    second: float
+    system: str = Field(description="The system.")
+    version: int | None = Field(description="Number of the version; null of one that the gate held back.")
+    mode: str = Field(description="How it was searched.")
+    results: tuple[ReachedPlace, ...] = Field(description="First results, best first.")
+    scores: tuple[RecordedScore, ...] = Field(description="The values.")
+    outcome: str | None = Field(description="Of its answer; null where not judged.")
+    answer: str | None = Field(description="The answer; null where none was asked for.")
+    citations: tuple[str, ...] = Field(description="Places that it cites.")
+    failure: str | None = Field(description="Why the language model did not answer.")
+    milliseconds: float = Field(description="Time of its searches and its answer.")
 
 
-@dataclass(frozen=True)
-class RecordedDifference:
-    """How much better the first of two systems is.
+class QuestionDetails(Recorded):
+    """A question of a run: what was expected, and what came."""
 
-    Attributes:
-        measure: As in `passage R@5`.
-        difference: Mean of first minus second.
-        low: Lower end of its 95 % interval.
-        high: Upper end.
-        p_holm: Of Wilcoxon's signed-rank test, by Holm for all measures here.
-        wins: Questions on which the first is better.
-        losses: Questions on which it is worse.
-        count: Questions that both were asked.
-    """
-
-    measure: str
-    difference: float
-    low: float
-    high: float
-    p_holm: float
-    wins: int
-    losses: int
-    count: int
+    question_id: str = Field(description="Its id.")
+    question: str = Field(description="The question.")
+    history: tuple[str, ...] = Field(description="Questions before it.")
+    type: str = Field(description="Its kind.")
+    language: str = Field(description="Its language.")
+    answerable: bool = Field(description="Whether the documents were to hold an answer.")
+    expected: tuple[ExpectedPlace, ...] = Field(description="Evidence.")
+    answer_contains: tuple[tuple[str, ...], ...] = Field(
+        description="Groups of alternatives that a right answer holds one of each."
+    )
+    sides: tuple[RecordedSide, ...] = Field(description="What came, by system.")
 
 
-@dataclass(frozen=True)
-class RecordedComparison:
-    """Two systems, of one run or of two, on the questions that both were asked.
+class ChangedQuestion(Recorded):
+    """A question that two systems did differently on."""
 
-    Attributes:
-        differences: By measure.
-        changes: Questions that they did differently on, the largest difference first.
-    """
+    question_id: str = Field(description="Its id.")
+    question: str = Field(description="The question.")
+    measure: str = Field(description="As in `passage R@5`.")
+    first: float = Field(description="The first system's value.")
+    second: float = Field(description="The second one's.")
 
-    differences: tuple[RecordedDifference, ...]
-    changes: tuple[ChangedQuestion, ...]
+
+class RecordedDifference(Recorded):
+    """How much better the first of two systems is."""
+
+    measure: str = Field(description="As in `passage R@5`.")
+    difference: float = Field(description="Mean of first minus second.")
+    low: float = Field(description="Lower end of its 95 % interval.")
+    high: float = Field(description="Upper end.")
+    p_holm: float = Field(description="Of Wilcoxon's signed-rank test, by Holm for all measures here.")
+    wins: int = Field(description="Questions on which the first is better.")
+    losses: int = Field(description="Questions on which it is worse.")
+    count: int = Field(description="Questions that both were asked.")
+
+
+class RecordedComparison(Recorded):
+    """Two systems, of one run or of two, on the questions that both were asked."""
+
+    differences: tuple[RecordedDifference, ...] = Field(description="By measure.")
+    changes: tuple[ChangedQuestion, ...] = Field(
+        description="Questions that they did differently on, the largest difference first."
+    )
 
 
 def runs(lake: Lake, count: int) -> tuple[RecordedRun, ...]:
@@ -331,8 +194,10 @@ def runs(lake: Lake, count: int) -> tuple[RecordedRun, ...]:
     for row in recorded_runs(lake):
         rows[row["run_id"]].append(row)
     chosen = dict(list(rows.items())[:count])
-    figures = _figures(recorded_scores(lake, chosen, (ALL,)))
-    return tuple(_run(of_run, figures.get(run_id, ())) for run_id, of_run in chosen.items())
+    figures: dict[str, list[RecordedFigure]] = defaultdict(list)
+    for row in recorded_scores(lake, chosen, (ALL,)):
+        figures[row["run_id"]].append(_figure(row))
+    return tuple(_run(of_run, figures[run_id]) for run_id, of_run in chosen.items())
 
 
 def run_details(lake: Lake, run_id: str) -> RunDetails | None:
@@ -344,13 +209,16 @@ def run_details(lake: Lake, run_id: str) -> RunDetails | None:
     rows = recorded_runs(lake, run_id)
     if not rows:
         return None
-    figures = _figures(recorded_scores(lake, [run_id], (ALL, *GROUPS))).get(run_id, ())
-    overall = tuple(each for each in figures if each.dimension == ALL)
-    run = _run(rows, overall)
+    figures = [_figure(row) for row in recorded_scores(lake, [run_id], (ALL, *GROUPS))]
     level, measure = _main(rows[0])
-    shown = {(level, measure), ("answer", "correct")}
-    by_kind = tuple(each for each in figures if each.dimension != ALL and (each.level, each.measure) in shown)
-    return RunDetails(run, level, measure, by_kind, _questions(lake, run_id, level, measure))
+    by_kind = tuple(
+        figure
+        for figure in figures
+        if figure.dimension != ALL and (figure.level, figure.measure) in {(level, measure), ("answer", "correct")}
+    )
+    run = _run(rows, [figure for figure in figures if figure.dimension == ALL])
+    questions = _questions(lake, run_id, level, measure)
+    return RunDetails(run=run, level=level, measure=measure, figures=by_kind, questions=questions)
 
 
 def question_details(lake: Lake, run_id: str, question_id: str) -> QuestionDetails | None:
@@ -363,32 +231,8 @@ def question_details(lake: Lake, run_id: str, question_id: str) -> QuestionDetai
     rows = recorded_results(lake, run_id, question_id) if versions else []
     if not rows:
         return None
-    first = rows[0]
-    return QuestionDetails(
-        question_id,
-        first["question"],
-        tuple(first["history"]),
-        first["type"],
-        first["language"],
-        first["answerable"],
-        tuple(ExpectedPlace(**each) for each in first["expected"]),
-        tuple(tuple(group) for group in first["answer_contains"]),
-        tuple(
-            RecordedSide(
-                row["system"],
-                versions[row["system"]],
-                row["mode"],
-                tuple(ReachedPlace(**each) for each in row["results"]),
-                tuple(RecordedScore(**each) for each in row["scores"]),
-                row["outcome"],
-                row["answer"],
-                tuple(row["citations"]),
-                row["failure"],
-                row["milliseconds"],
-            )
-            for row in rows
-        ),
-    )
+    sides = [{**row, "version": versions[row["system"]]} for row in rows]
+    return QuestionDetails.model_validate({**rows[0], "sides": sides})
 
 
 def compare_recorded(lake: Lake, first: tuple[str, str], second: tuple[str, str]) -> RecordedComparison:
@@ -410,38 +254,47 @@ def compare_recorded(lake: Lake, first: tuple[str, str], second: tuple[str, str]
     pairs, changes = {}, []
     for level, measure in _COMPARED:
         name = f"{level} {measure}"
-        values = [(value_of(one[key], level, measure), value_of(other[key], level, measure)) for key in shared]
-        judged = [(key, *both) for key, both in zip(shared, values, strict=True) if not any(map(math.isnan, both))]
+        values = [(key, value_of(one[key], level, measure), value_of(other[key], level, measure)) for key in shared]
+        judged = [value for value in values if not math.isnan(value[1] - value[2])]
         if judged:
             pairs[name] = [before for _, before, _ in judged], [after for _, _, after in judged]
         changes += [
-            ChangedQuestion(key, one[key]["question"], name, before, after)
+            ChangedQuestion(question_id=key, question=one[key]["question"], measure=name, first=before, second=after)
             for key, before, after in judged
             if before != after
         ]
-    differences = [
+    differences = tuple(
         RecordedDifference(
-            name,
-            each.difference.mean,
-            each.difference.low,
-            each.difference.high,
-            each.p_holm,
-            each.wins,
-            each.losses,
-            each.difference.count,
+            measure=name,
+            difference=each.difference.mean,
+            low=each.difference.low,
+            high=each.difference.high,
+            p_holm=each.p_holm,
+            wins=each.wins,
+            losses=each.losses,
+            count=each.difference.count,
         )
         for name, each in compare(pairs, _SEED).items()
-    ]
-    changes.sort(key=lambda each: (-abs(each.first - each.second), each.measure, each.question_id))
-    return RecordedComparison(tuple(differences), tuple(changes))
+    )
+    changes.sort(key=lambda change: (-abs(change.first - change.second), change.measure, change.question_id))
+    return RecordedComparison(differences=differences, changes=tuple(changes))
+
+
+def _figure(row: Row) -> RecordedFigure:
+    return RecordedFigure.model_validate({**row, "group": row["group_name"], "count": row["question_count"]})
+
+
+def _run(rows: Sequence[Row], figures: Sequence[RecordedFigure]) -> RecordedRun:
+    evaluated_at = rows[0]["evaluated_at"].isoformat(timespec="seconds")
+    return RecordedRun.model_validate({**rows[0], "evaluated_at": evaluated_at, "systems": rows, "figures": figures})
 
 
 def _of_system(lake: Lake, run_id: str, system: str) -> Mapping[str, Row]:
     rows = recorded_results(lake, run_id, columns=("system", "question_id", "position", "question", "scores"))
-    found = {row["question_id"]: row for row in rows if row["system"] == system}
-    if not found:
+    results = {row["question_id"]: row for row in rows if row["system"] == system}
+    if not results:
         raise QueryError(f"run {run_id} did not measure {system}")
-    return found
+    return results
 
 
 def _main(run: Row) -> tuple[str, str]:
@@ -452,57 +305,17 @@ def _main(run: Row) -> tuple[str, str]:
     return levels[-1], "R@5" if "R@5" in measures else measures[0]
 
 
-def _run(rows: list[Row], figures: tuple[RecordedFigure, ...]) -> RecordedRun:
-    first = rows[0]
-    return RecordedRun(
-        first["run_id"],
-        first["evaluated_at"].isoformat(timespec="seconds"),
-        first["made_by"],
-        first["question_set"],
-        first["question_count"],
-        first["choosing_count"],
-        first["answers"],
-        first["language_model"],
-        tuple(first["warnings"]),
-        tuple(
-            RecordedSystem(row["system"], row["mode"], row["version"], row["seconds"], row["cost_usd"]) for row in rows
-        ),
-        figures,
-    )
-
-
-def _figures(rows: list[Row]) -> dict[str, tuple[RecordedFigure, ...]]:
-    figures: dict[str, list[RecordedFigure]] = defaultdict(list)
-    for row in rows:
-        names = ("system", "level", "measure", "dimension", "group_name", "mean", "low", "high", "question_count")
-        figures[row["run_id"]].append(RecordedFigure(*(row[name] for name in names)))
-    return {run_id: tuple(of_run) for run_id, of_run in figures.items()}
-
-
 def _questions(lake: Lake, run_id: str, level: str, measure: str) -> tuple[RecordedQuestion, ...]:
+    """Questions by their worst value, those of equal values in the order of the set, those without a value last."""
     rows: dict[str, list[Row]] = defaultdict(list)
     for row in recorded_results(lake, run_id, columns=_LISTED_COLUMNS):
-        rows[row["question_id"]].append(row)
-    questions = [
-        RecordedQuestion(
-            key,
-            of_question[0]["question"],
-            of_question[0]["type"],
-            of_question[0]["language"],
-            tuple(RecordedValue(row["system"], _value(row, level, measure), row["outcome"]) for row in of_question),
-        )
-        for key, of_question in rows.items()
-    ]
-    return tuple(sorted(questions, key=_standing))  # equal ones stay in the order of the set
+        value = value_of(row, level, measure)
+        if math.isnan(value):  # it was not searched
+            value = value_of(row, "answer", "correct")
+        rows[row["question_id"]].append({**row, "value": None if math.isnan(value) else value})
+    questions = [RecordedQuestion.model_validate({**listed[0], "values": listed}) for listed in rows.values()]
+    return tuple(sorted(questions, key=_worst))
 
 
-def _value(row: Row, level: str, measure: str) -> float | None:
-    """By the main measure, or where the question was not searched, by its answer."""
-    value = value_of(row, level, measure)
-    if math.isnan(value):
-        value = value_of(row, "answer", "correct")
-    return None if math.isnan(value) else value
-
-
-def _standing(question: RecordedQuestion) -> float:
+def _worst(question: RecordedQuestion) -> float:
     return min((each.value for each in question.values if each.value is not None), default=2.0)

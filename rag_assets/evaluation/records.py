@@ -1,7 +1,6 @@
 """Records of evaluations: the tables `evaluation_runs`, `evaluation_scores` and `evaluation_results`, written and read.
 
-A run is a shard of each, so that runs never wait for each other and nothing written is touched again. What stays out:
-what is measured (`rag_assets.evaluation.runs`), and the pages and commands that show it.
+A run is a shard of each, so that runs never wait for each other and nothing written is touched again.
 """
 
 import math
@@ -18,6 +17,7 @@ from rag_assets import __version__
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.contracts.tables import EVALUATION_RESULTS, EVALUATION_RUNS, EVALUATION_SCORES
 from rag_assets.evaluation.evidence import Level, Target
+from rag_assets.evaluation.judging import outcome_of
 from rag_assets.evaluation.questions import Question, question_line
 from rag_assets.evaluation.runs import ANSWER, Evaluation, QuestionResult
 from rag_assets.evaluation.scores import Figure
@@ -26,7 +26,6 @@ from rag_assets.store.lake import Lake
 Row = dict[str, Any]
 _RESULTS = 5  # of a question, with the beginning of their text: as many as the main measure counts
 _TEXT_CHARS = 300
-_OUTCOMES = ("right", "wrong", "refused", "invented")
 
 
 @dataclass(frozen=True)
@@ -51,16 +50,7 @@ class RunFacts:
 
 
 def record_run(lake: Lake, evaluation: Evaluation, figures: Sequence[Figure], facts: RunFacts) -> str:
-    """Add a run to the tables.
-
-    Args:
-        lake: Where the tables are.
-        evaluation: The run.
-        figures: Its figures, by all dimensions.
-        facts: What else is recorded.
-
-    Returns:
-        Id of the run.
+    """Add a run with its figures by all dimensions to the tables, and give its id.
 
     Raises:
         StoreError: It cannot be written.
@@ -162,7 +152,6 @@ def _result(run_id: str, evaluation: Evaluation, system: str, position: int) -> 
     question = evaluation.questions[position - 1]
     result, target = evaluation.results[system][question.id], evaluation.targets[system][question.id]
     reply = result.reply
-    outcomes = result.values.get(ANSWER, {})
     return {
         "run_id": run_id,
         "system": system,
@@ -183,7 +172,7 @@ def _result(run_id: str, evaluation: Evaluation, system: str, position: int) -> 
             if not math.isnan(value)
         ],
         "results": _results(evaluation, result, target),
-        "outcome": next((name for name in _outcome_names(question) if outcomes.get(name) == 1), None),
+        "outcome": outcome_of(result.values.get(ANSWER, {})),
         "answer": reply.text if reply else None,
         "citations": [place.label for place in reply.cited] if reply else [],
         "failure": reply.failure if reply else None,
@@ -192,10 +181,6 @@ def _result(run_id: str, evaluation: Evaluation, system: str, position: int) -> 
         "output_tokens": result.output_tokens,
         "cost_usd": result.cost_usd,
     }
-
-
-def _outcome_names(question: Question) -> tuple[str, ...]:
-    return _OUTCOMES if question.answerable else ("invented", "correct")  # of these a refusal is correct
 
 
 def _expected(evaluation: Evaluation, question: Question, target: Target) -> list[Row]:

@@ -1,7 +1,6 @@
 """A run as one HTML page: overview, kinds of questions, comparison, and every question with its passages.
 
 The page needs no other file, runs no script and loads nothing; every text of a document, question or model is escaped.
-What stays out: the figures (`rag_assets.evaluation.scores`) and their tables (`rag_assets.evaluation.tables`).
 """
 
 import math
@@ -9,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from rag_assets.evaluation.evidence import Level
-from rag_assets.evaluation.questions import Evidence, Question
+from rag_assets.evaluation.judging import outcome_of
+from rag_assets.evaluation.questions import Question
 from rag_assets.evaluation.runs import ANSWER, Evaluation, Place, QuestionResult
 from rag_assets.evaluation.scores import GROUPS, ComparedSystems, Figure
 from rag_assets.evaluation.statistics import FEW
@@ -26,7 +26,6 @@ from rag_assets.text.plain import printable
 
 QUESTIONS_SHOWN = 500  # those that fail first; more make a page that browsers show slowly
 PLACES_SHOWN = 5  # results of each system
-_OUTCOMES = ("right", "wrong", "refused", "invented", "correct")
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: #1a7f37; --bad: #cf222e; }
@@ -61,7 +60,7 @@ def report_page(
         figures: Its figures, by all dimensions.
         comparisons: Systems compared.
         warnings: What a reader has to know.
-        judged: What a judge said of the whole.
+        judged: What a judge said of the whole, after the figures.
         tables: What stands before all others.
     """
     yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -69,9 +68,7 @@ def report_page(
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body><h1>{_text(title)}</h1>"
     yield f"<ul>{''.join(f'<li class=note>{_text(line)}</li>' for line in warnings)}</ul>"
-    for table in (*tables, *overview_tables(evaluation, figures)):
-        yield _table(table)
-    for table in judged:
+    for table in (*tables, *overview_tables(evaluation, figures), *judged):
         yield _table(table)
     level, measure = main_measure(evaluation)
     yield "<h2>Where it fails</h2>"
@@ -123,21 +120,19 @@ def _expected(evaluation: Evaluation, question: Question) -> str:
     parts = [f"<p class=dim>asked before: {_text(' / '.join(question.history))}</p>"] if question.history else []
     if not question.answerable:
         parts.append("<p>expected: no answer</p>")
-    rows = "".join(
-        f"<tr><td>{_text(_place_of(each))}</td><td>{_text(each.quote)}</td><td>{'or ' if each.alternative else ''}"
-        f"{'<b class=bad>not indexed</b>' if each in missing else ''}</td></tr>"
-        for each in question.evidence
-    )
+    rows = ""
+    for evidence in question.evidence:
+        place = " › ".join(filter(None, (evidence.document, evidence.place, evidence.cells)))
+        rows += (
+            f"<tr><td>{_text(place)}</td><td>{_text(evidence.quote)}</td><td>{'or ' if evidence.alternative else ''}"
+        )
+        rows += f"{'<b class=bad>not indexed</b>' if evidence in missing else ''}</td></tr>"
     if rows:
         parts.append(f"<div class=wide><table><tr><th>expected</th><th>quote</th><th></th></tr>{rows}</table></div>")
     if question.answer_contains:
         groups = " and ".join(" or ".join(group) for group in question.answer_contains)
         parts.append(f"<p>a right answer holds: {_text(groups)}</p>")
     return "".join(parts)
-
-
-def _place_of(evidence: Evidence) -> str:
-    return " › ".join(filter(None, (evidence.document, evidence.place, evidence.cells)))
 
 
 def _places(evaluation: Evaluation, question: Question, level: Level | str) -> str:
@@ -174,8 +169,7 @@ def _answers(evaluation: Evaluation, question: Question) -> Iterator[str]:
         result = evaluation.results[system][question.id]
         if (reply := result.reply) is None:
             continue
-        values = result.values[ANSWER]
-        outcome = next((name for name in _OUTCOMES if values.get(name) == 1), "not judged")
+        outcome = outcome_of(result.values[ANSWER]) or "not judged"
         style = {"right": "good", "correct": "good", "not judged": "dim"}.get(outcome, "bad")
         cited = "".join(f"<li>{_text(place.label)}</li>" for place in reply.cited)
         failure = f"<p class=bad>{_text(reply.failure)}</p>" if reply.failure else ""

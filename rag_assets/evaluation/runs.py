@@ -1,21 +1,17 @@
-"""A run: every question asked of every system, with what was found and answered, and what it took.
-
-What stays out: what the figures are (`rag_assets.evaluation.scores`), and how they are shown.
-"""
+"""A run: every question asked of every system, with what was found and answered, and what it took."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.generation import Outcome
 from rag_assets.contracts.ports import Turn
 from rag_assets.evaluation.evidence import Corpus, Level, Target
-from rag_assets.evaluation.judges.material import JudgedAnswer
+from rag_assets.evaluation.judges.judgements import JudgedAnswer, Progress, no_progress
 from rag_assets.evaluation.judging import judge_answer
 from rag_assets.evaluation.metrics import measured, parse_measure
 from rag_assets.evaluation.questions import Question
-from rag_assets.query.ask.answers import Answer
 from rag_assets.query.ask.report_levels import LevelChoice
 from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.results import Hit, ModelCall, SearchResult
@@ -28,8 +24,6 @@ _GRANULARITY = {Level.DOCUMENT: "document", Level.PAGE: "page", Level.PASSAGE: "
 _SHOWN_CHARS = 600  # of a passage, for people who look why a question failed
 _ANSWERED = {Outcome.COMPLETED.value, Outcome.TRUNCATED.value}
 ANSWER = "answer"  # what figures of answers stand under, beside the levels
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -85,15 +79,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Place:
-    """One result of a search.
-
-    Attributes:
-        chunk_id: The passage; of a page or document, its best one.
-        page_id: Its page.
-        document_id: Its document.
-        label: Where it stands, for people.
-        score: As the search scored it.
-    """
+    """One result of a search: a passage, or the best one of a page or document, and where it stands for people."""
 
     chunk_id: str
     page_id: str
@@ -103,8 +89,7 @@ class Place:
 
     def ids(self, level: Level) -> tuple[str, ...]:
         """What it counts as at a level."""
-        whole = (self.document_id, self.page_id, self.chunk_id)
-        return whole[: list(Level).index(level) + 1]
+        return (self.document_id, self.page_id, self.chunk_id)[: list(Level).index(level) + 1]
 
 
 @dataclass(frozen=True)
@@ -183,13 +168,9 @@ class Evaluation:
         return tuple(self.results)
 
     def values(self, system: str, level: str, measure: str, questions: Iterable[Question] | None = None) -> list[float]:
-        """One value a question, nan where there is none.
+        """Values of a system by a measure of a level, `answer` or judge: one a question, in the order of those wanted.
 
-        Args:
-            system: Its name.
-            level: A level, `answer`, or what a judge was asked for.
-            measure: As in `R@5`.
-            questions: Questions whose values are wanted, in this order; None for all.
+        They are nan where there is none. Without `questions` they are those of all questions.
         """
         results = self.results[system]
         chosen = self.questions if questions is None else questions
@@ -215,7 +196,7 @@ def evaluate(
     systems: Sequence[System],
     questions: Sequence[Question],
     options: RunOptions,
-    progress: Progress = lambda _done, _total: None,
+    progress: Progress = no_progress,
 ) -> Evaluation:
     """Ask every system every question.
 
@@ -259,14 +240,7 @@ def evaluate(
 def ask_question(
     system: System, question: Question, target: Target, options: RunOptions, passages: dict[str, str]
 ) -> QuestionResult:
-    """One question, searched at every level and answered.
-
-    Args:
-        system: What is asked.
-        question: The question.
-        target: What it should find there.
-        options: What is measured.
-        passages: Told the texts of what was found.
+    """One question, searched at every level and answered; the texts of what was found go into `passages`.
 
     Raises:
         QueryError: The mode cannot be searched.
@@ -278,19 +252,16 @@ def ask_question(
         result.milliseconds[level] = (time.perf_counter() - began) * 1000
         result.mode = searched.mode
         _count(result, searched.trace.calls)
-        places = tuple(_place(hit, passages) for hit in searched.hits)
-        ranking = [place.ids(level) for place in places]
-        result.found[level] = places
-        ways = target.ways[level]
-        result.values[level] = measured(options.measures, ranking, ways)
+        result.found[level] = tuple(_place(hit, passages) for hit in searched.hits)
+        ranking = [place.ids(level) for place in result.found[level]]
+        result.values[level] = measured(options.measures, ranking, target.ways[level])
     if options.answers:
         began = time.perf_counter()
-        history = [Turn(earlier) for earlier in question.history]
         answer = system.base.ask(
             question.text,
             system.mode,
             system.answer_k,
-            history=history,
+            history=[Turn(earlier) for earlier in question.history],
             summaries=system.summaries,
             levels=system.reports,
         )
@@ -298,31 +269,25 @@ def ask_question(
         result.mode = answer.mode
         _count(result, answer.trace.calls)
         result.values[ANSWER] = judge_answer(question, answer, target)
-        result.reply = _reply(answer, passages)
+        cited = tuple(_place(source, passages) for source in answer.cited())
+        result.reply = Reply(answer.text, answer.answered, cited, answer.model, answer.failure)
         result.material = JudgedAnswer.of(answer) if options.judged else None
     return result
 
 
 def _search(system: System, question: Question, level: Level, k: int) -> SearchResult:
-    history = [Turn(earlier) for earlier in question.history]
-    granularity = _GRANULARITY[level]
     try:
         return system.base.search(
             question.text,
             system.mode,
             k,
-            granularity=granularity,
+            granularity=_GRANULARITY[level],
             summaries=system.summaries,
             levels=system.reports,
-            history=history,
+            history=[Turn(earlier) for earlier in question.history],
         )
     except QueryError as error:
         raise QueryError(f"question {question.id}: {error}") from error
-
-
-def _reply(answer: Answer, passages: dict[str, str]) -> Reply:
-    cited = tuple(_place(source, passages) for source in answer.cited())
-    return Reply(answer.text, answer.answered, cited, answer.model, answer.failure)
 
 
 def _place(hit: Hit, passages: dict[str, str]) -> Place:

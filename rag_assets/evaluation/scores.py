@@ -1,7 +1,4 @@
-"""The figures of a run, each with its interval: overall, by kind of question and document, and of two systems compared.
-
-What stays out: how they are shown (`rag_assets.evaluation.tables`, `rag_assets.evaluation.report`).
-"""
+"""The figures of a run with their intervals: overall, by kind of question and document, and of two systems compared."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +8,7 @@ from statistics import stdev
 import numpy as np
 
 from rag_assets.evaluation.evidence import Level, Target
-from rag_assets.evaluation.judges.calibration import Judge
-from rag_assets.evaluation.judges.grading import BEST
-from rag_assets.evaluation.judges.preference import POINTS
+from rag_assets.evaluation.judges.judgements import BEST, POINTS, Judge
 from rag_assets.evaluation.judging import ANSWER_MEASURES
 from rag_assets.evaluation.questions import Question
 from rag_assets.evaluation.runs import ANSWER, Evaluation
@@ -32,7 +27,7 @@ from rag_assets.evaluation.statistics import (
 SHORT_CHARS, LONG_CHARS = 10_000, 100_000  # of a document: some 5 pages, some 50
 SMALL_DIFFERENCE = 0.05  # that people ask for when they compare modes
 COARSE = 0.1  # difference that a set should be able to show
-SEED = 20
+SEED = 20  # of the resampling
 COST = "cost"  # what time, tokens and dollars stand under, beside the levels
 ALL = "all"
 _BOUNDS: Mapping[str, float] = {
@@ -48,7 +43,7 @@ GROUPS: Mapping[str, Group] = {
     "type": lambda question, _target: question.type or "other",
     "language": lambda question, _target: question.language,
     "format": lambda _question, target: target.facts.format if target.facts else "none",
-    "length": lambda _question, target: _length(target),
+    "length": lambda _question, target: _length(target.facts.length_chars) if target.facts else "none",
 }
 
 
@@ -75,13 +70,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Change:
-    """A question on which two systems differ.
-
-    Attributes:
-        question: The question.
-        first: The first system's value.
-        second: The second one's.
-    """
+    """A question on which two systems differ, with the value of each."""
 
     question: Question
     first: float
@@ -105,22 +94,15 @@ class ComparedSystems:
     changes: Mapping[str, tuple[Change, ...]]
 
 
-def figures(evaluation: Evaluation, dimensions: Sequence[str] = tuple(GROUPS), seed: int = SEED) -> list[Figure]:
-    """All figures of a run: overall and by dimension, for those questions of which a measure says something.
-
-    Args:
-        evaluation: The run.
-        dimensions: Names in `GROUPS`.
-        seed: Seed of the resampling.
-    """
+def figures(evaluation: Evaluation) -> list[Figure]:
+    """All figures of a run: overall and by `GROUPS`, for those questions of which a measure says something."""
     labels: list[tuple[str, str, str, str, str]] = []
     columns: list[Sequence[float] | Values] = []
     first = evaluation.targets[evaluation.systems[0]]
     grouped = {(ALL, ALL): list(range(len(evaluation.questions)))}
-    for dimension in dimensions:
+    for dimension, group_of in GROUPS.items():
         for place, question in enumerate(evaluation.questions):
-            group = GROUPS[dimension](question, first[question.id])
-            grouped.setdefault((dimension, group), []).append(place)
+            grouped.setdefault((dimension, group_of(question, first[question.id])), []).append(place)
     for system in evaluation.systems:
         measures = {each: np.array(evaluation.values(system, *each)) for each in measures_of(evaluation)}
         for (dimension, group), places in grouped.items():
@@ -135,7 +117,7 @@ def figures(evaluation: Evaluation, dimensions: Sequence[str] = tuple(GROUPS), s
                     labels.append((system, COST, measure, dimension, group))
                     columns.append(amounts)
     bounds = [_BOUNDS.get(level, 1.0) for _, level, *_ in labels]
-    intervals = bootstrap_intervals(columns, seed=seed, bounds=bounds) if columns else []
+    intervals = bootstrap_intervals(columns, seed=SEED, bounds=bounds) if columns else []
     return [Figure(*label, interval) for label, interval in zip(labels, intervals, strict=True)]
 
 
@@ -149,18 +131,8 @@ def measures_of(evaluation: Evaluation) -> list[tuple[str, str]]:
     return [*named, *((judge, name) for judge, names in evaluation.judged.items() for name in names)]
 
 
-def compared(
-    evaluation: Evaluation, first: str, second: str, names: Sequence[str], seed: int = SEED
-) -> ComparedSystems:
-    """Compare two systems of a run; Holm takes all measures of a level as one family.
-
-    Args:
-        evaluation: The run.
-        first: Name of a system.
-        second: Name of another.
-        names: Levels and measures, as in `passage R@5`.
-        seed: Seed of the resampling.
-    """
+def compared(evaluation: Evaluation, first: str, second: str, names: Sequence[str]) -> ComparedSystems:
+    """Compare two systems of a run by levels and measures, as in `passage R@5`; those of a level are one family."""
     families: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
     changes: dict[str, tuple[Change, ...]] = {}
     for name in names:
@@ -168,22 +140,18 @@ def compared(
         values = evaluation.values(first, level, measure), evaluation.values(second, level, measure)
         if not all(math.isnan(one - other) for one, other in zip(*values, strict=True)):
             families.setdefault(level, {})[name] = values
-            changes[name] = _changes(evaluation.questions, *values)
+            differing = [
+                Change(question, one, other)
+                for question, one, other in zip(evaluation.questions, *values, strict=True)
+                if abs(one - other) > 0  # not where one is nan
+            ]
+            changes[name] = tuple(sorted(differing, key=lambda it: (-abs(it.first - it.second), it.question.id)))
     comparisons = {
         name: each
         for level, pairs in families.items()
-        for name, each in compare(pairs, seed, _BOUNDS.get(level, 1.0)).items()
+        for name, each in compare(pairs, SEED, _BOUNDS.get(level, 1.0)).items()
     }
     return ComparedSystems(first, second, comparisons, changes)
-
-
-def _changes(questions: Sequence[Question], first: Sequence[float], second: Sequence[float]) -> tuple[Change, ...]:
-    changes = [
-        Change(question, one, other)
-        for question, one, other in zip(questions, first, second, strict=True)
-        if abs(one - other) > 0  # not where one is nan
-    ]
-    return tuple(sorted(changes, key=lambda each: (-abs(each.first - each.second), each.question.id)))
 
 
 def warnings(evaluation: Evaluation) -> list[str]:
@@ -252,10 +220,7 @@ def _costs(evaluation: Evaluation, system: str, questions: Sequence[Question]) -
     return costs
 
 
-def _length(target: Target) -> str:
-    if target.facts is None:
-        return "none"
-    length = target.facts.length_chars
+def _length(length: int) -> str:
     if length < SHORT_CHARS:
         return f"under {SHORT_CHARS:,} characters"
     return f"{LONG_CHARS:,} characters and more" if length >= LONG_CHARS else f"{SHORT_CHARS:,} to {LONG_CHARS:,}"

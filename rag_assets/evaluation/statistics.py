@@ -1,7 +1,4 @@
-"""How sure a mean over questions is, and whether one system is better than another.
-
-What stays out: what is measured of a question (`rag_assets.evaluation.metrics`, `rag_assets.evaluation.judging`).
-"""
+"""How sure a mean over questions is, and whether one system is better than another."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 RESAMPLES = 10_000  # makes the ends of an interval repeat to about a hundredth of its width
-LEVEL = 0.95
+LEVEL = 0.95  # share of the resampled means within an interval
+_TAIL = (1 - LEVEL) / 2
 POWER = 0.8  # chance that a difference is seen which `questions_needed` is asked for
 _LOST_SEEN = 5.5  # questions lost on average, where four are in four of five cases: the fewest that intervals show
 _WORSE_EACH = 3  # questions of which all are worse, whatever the interval of so few says
@@ -76,82 +74,57 @@ class Comparison:
     visible: float
 
 
-def bootstrap_interval(
-    values: Sequence[float], level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
-) -> Interval:
-    """Mean of values with a percentile bootstrap interval over questions.
+def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES, seed: int = 0) -> Interval:
+    """Mean of shares with a percentile bootstrap interval over questions, see `bootstrap_intervals`."""
+    return bootstrap_intervals([values], resamples, seed)[0]
+
+
+def bootstrap_intervals(
+    columns: Sequence[Sequence[float] | Values],
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    bounds: Sequence[float] | None = None,
+) -> list[Interval]:
+    """Means of columns of values with percentile bootstrap intervals over questions; those of a length at once.
 
     Of values that are all the same every resample is the same; the interval then leaves room for the largest share of
     other values that so many questions may hold none of. Of shares that are all 0 or all 1 it is that of Clopper and
     Pearson.
 
     Args:
-        values: One value a question; nan (nothing to judge) is left out.
-        level: Share of the resampled means within the interval.
+        columns: One value a question; nan (nothing to judge) is left out.
         resamples: Number of resamples.
-        seed: Seed of the resampling; equal seeds give equal intervals.
-
-    Raises:
-        ValueError: There are no values.
-
-    Source: B. Efron and R. Tibshirani, An introduction to the bootstrap, 1993, chapter 13.
-    """
-    return bootstrap_intervals([values], level, resamples, seed)[0]
-
-
-def bootstrap_intervals(
-    columns: Sequence[Sequence[float] | Values],
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    bounds: Sequence[float] | None = None,
-) -> list[Interval]:
-    """The intervals of many columns of values, each as `bootstrap_interval` gives it; those of a length at once.
-
-    Args:
-        columns: Values.
-        level: Share of the resampled means within the interval.
-        resamples: Number of resamples.
-        seed: Seed of the resampling.
+        seed: Seed of the resampling; equal seeds give equal intervals, whatever columns stand beside.
         bounds: The largest possible value of each column, infinite where there is none; None for shares, 1.
 
     Raises:
         ValueError: A column has no values.
+
+    Source: B. Efron and R. Tibshirani, An introduction to the bootstrap, 1993, chapter 13.
     """
     cleaned = [_without_nan(values) for values in columns]
     intervals: dict[int, Interval] = {}
     for length in {len(values) for values in cleaned}:
         same = [index for index, values in enumerate(cleaned) if len(values) == length]
         means = _resampled_means(np.stack([cleaned[index] for index in same], axis=1), resamples, seed)
-        tail = (1 - level) / 2
-        for index, low, high in zip(same, *np.quantile(means, [tail, 1 - tail], axis=0), strict=True):
-            mean = float(cleaned[index].mean())
-            bound = bounds[index] if bounds else 1.0
-            if math.isfinite(bound) and float(np.ptp(cleaned[index])) == 0.0:
-                low, high = _widened(mean, 0.0, bound, length, level)  # noqa: PLW2901
-            intervals[index] = Interval(mean, float(low), float(high), length)
+        for index, of_column in zip(same, means.T, strict=True):
+            intervals[index] = _interval(cleaned[index], of_column, 0.0, bounds[index] if bounds else 1.0)
     return [intervals[index] for index in range(len(columns))]
 
 
 def paired_bootstrap(
-    first: Sequence[float],
-    second: Sequence[float],
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    bound: float = 1.0,
+    first: Sequence[float], second: Sequence[float], resamples: int = RESAMPLES, seed: int = 0, bound: float = 1.0
 ) -> PairedDifference:
     """Compare two systems, question by question.
 
     The p value is the share of resampled mean differences, shifted to a mean of 0, that are at least as far from 0 as
     the one observed; one is added to both counts, so that it is never 0. Where all questions differ by the same, or
-    none does, every resample is the same; the interval then leaves room for the largest share of questions that differ
-    as far as can be, the one way or the other, and that so many may hold none of.
+    none does, the interval leaves room for others, see `bootstrap_intervals`: they may differ as far as can be, the one
+    way or the other.
 
     Args:
         first: One value a question.
         second: Values of the same questions in the same order.
-        level: Share of the resampled means within the interval.
         resamples: Number of resamples.
         seed: Seed of the resampling.
         bound: The largest possible value of a question; infinite where there is none.
@@ -164,19 +137,11 @@ def paired_bootstrap(
     differences = _differences(first, second)
     observed = float(differences.mean())
     means = _resampled_means(differences[:, None], resamples, seed)[:, 0]
-    tail = (1 - level) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
     extreme = int(np.count_nonzero(np.abs(means - observed) >= abs(observed) - 1e-12))
-    if math.isfinite(bound) and float(np.ptp(differences)) == 0.0:
-        low, high = _widened(observed, -bound, bound, len(differences), level)
-    return PairedDifference(
-        Interval(observed, float(low), float(high), len(differences)), (extreme + 1) / (resamples + 1)
-    )
+    return PairedDifference(_interval(differences, means, -bound, bound), (extreme + 1) / (resamples + 1))
 
 
-def randomisation_test(
-    first: Sequence[float], second: Sequence[float], resamples: int = RESAMPLES, seed: int = 0
-) -> float:
+def randomisation_test(first: Sequence[float], second: Sequence[float], seed: int = 0) -> float:
     """Two-sided p value of the mean difference where the two systems' values are exchanged at random, by question.
 
     Of few questions all exchanges are looked at, which makes it exact.
@@ -190,10 +155,10 @@ def randomisation_test(
     differences = _differences(first, second)
     differences = differences[differences != 0]
     observed, count = abs(float(differences.sum())), len(differences)
-    exact = 2**count <= resamples
+    exact = 2**count <= RESAMPLES
     random = np.random.default_rng(seed)
     extreme = 0
-    total = 2**count if exact else resamples
+    total = 2**count if exact else RESAMPLES
     block = max(1, _BLOCK // max(1, count))
     for start in range(0, total, block):
         size = min(block, total - start)
@@ -229,26 +194,24 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def questions_needed(difference: float, deviation: float, level: float = LEVEL, power: float = POWER) -> int:
-    """Questions that show a difference of means, by a paired test.
+def questions_needed(difference: float, deviation: float) -> int:
+    """Questions that show a difference of means, which is not 0, by a paired test with a chance of `POWER`.
 
     Args:
-        difference: The difference to be seen, not 0.
+        difference: The difference to be seen.
         deviation: Standard deviation of the differences by question.
-        level: One minus the chance of seeing a difference where there is none.
-        power: Chance of seeing it where it is there.
     """
-    return max(2, math.ceil((_reach(level, power) * deviation / difference) ** 2))
+    return max(2, math.ceil((_reach() * deviation / difference) ** 2))
 
 
-def visible_difference(count: int, deviation: float, level: float = LEVEL, power: float = POWER) -> float:
+def visible_difference(count: int, deviation: float) -> float:
     """The smallest difference of means that a number of questions shows; the inverse of `questions_needed`."""
-    return _reach(level, power) * deviation / math.sqrt(count)
+    return _reach() * deviation / math.sqrt(count)
 
 
-def unseen_share(count: int, level: float = LEVEL) -> float:
+def unseen_share(count: int) -> float:
     """The largest share of questions of a kind that so many questions may hold none of, by Clopper and Pearson."""
-    return float(1 - ((1 - level) / 2) ** (1 / count))
+    return float(1 - _TAIL ** (1 / count))
 
 
 def visible_change(differences: Values, bound: float = 1.0) -> float:
@@ -310,16 +273,21 @@ def compare(
     return comparisons
 
 
-def _widened(mean: float, least: float, most: float, count: int, level: float) -> tuple[float, float]:
-    """Interval of a mean of equal values that lie between two bounds."""
-    missed = unseen_share(count, level)
-    return mean - missed * (mean - least), mean + missed * (most - mean)
+def _interval(values: Values, means: Values, least: float, most: float) -> Interval:
+    """Interval of the mean of values between two bounds, by the means of their resamples."""
+    mean, count = float(values.mean()), len(values)
+    if math.isfinite(most) and float(np.ptp(values)) == 0.0:
+        missed = unseen_share(count)
+        return Interval(mean, mean - missed * (mean - least), mean + missed * (most - mean), count)
+    low, high = np.quantile(means, [_TAIL, 1 - _TAIL])
+    return Interval(mean, float(low), float(high), count)
 
 
-def _reach(level: float, power: float) -> float:
+def _reach() -> float:
+    """Standard errors that a difference must measure to be seen with a chance of `POWER`."""
     from scipy import stats
 
-    return float(stats.norm.ppf((1 + level) / 2) + stats.norm.ppf(power))
+    return float(stats.norm.ppf((1 + LEVEL) / 2) + stats.norm.ppf(POWER))
 
 
 def _differences(first: Sequence[float], second: Sequence[float]) -> Values:

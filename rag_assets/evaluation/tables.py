@@ -1,16 +1,12 @@
-"""The figures of a run as tables of text and as JSON.
-
-What stays out: the figures themselves (`rag_assets.evaluation.scores`), and the page with single questions
-(`rag_assets.evaluation.report`).
-"""
+"""The figures of a run as tables of text and as JSON."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from rag_assets.evaluation.evidence import Level
-from rag_assets.evaluation.judges.calibration import Judge
+from rag_assets.evaluation.judges.judgements import Judge
 from rag_assets.evaluation.judging import ANSWER_MEASURES
 from rag_assets.evaluation.runs import ANSWER, MEASURES, Evaluation, QuestionResult
 from rag_assets.evaluation.scores import ALL, COST, ComparedSystems, Figure
@@ -42,13 +38,7 @@ MEANINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table to print.
-
-    Attributes:
-        title: What it shows.
-        columns: Heads of the columns.
-        rows: Cells, a row each.
-    """
+    """A table to print: heads of the columns, and cells by row."""
 
     title: str
     columns: tuple[str, ...]
@@ -57,13 +47,18 @@ class TextTable:
 
 def shown(interval: Interval) -> str:
     """A figure with its interval; a star where it rests on fewer than `FEW` questions."""
-    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]{_few(interval)}"
+    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]{'*' if interval.count < FEW else ''}"
 
 
 def shown_amount(interval: Interval) -> str:
     """An amount, as of milliseconds, with its interval."""
     digits = 0 if interval.mean >= 100 else 1 if interval.mean >= 1 else 4
     return f"{interval.mean:,.{digits}f} [{interval.low:,.{digits}f}, {interval.high:,.{digits}f}]"
+
+
+def shown_change(interval: Interval) -> str:
+    """A difference with its interval, each with its sign."""
+    return f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
 
 
 def overview_tables(evaluation: Evaluation, figures: Sequence[Figure]) -> Iterator[TextTable]:
@@ -79,8 +74,8 @@ def overview_tables(evaluation: Evaluation, figures: Sequence[Figure]) -> Iterat
         rows = tuple(
             (
                 system,
-                *(_cell(overall.get((system, level, name)), form) for name in present),
-                *(_cell(overall.get((system, COST, name)), shown_amount) for name in extra),
+                *(cell(overall.get((system, level, name)), form) for name in present),
+                *(cell(overall.get((system, COST, name)), shown_amount) for name in extra),
             )
             for system in evaluation.systems
         )
@@ -102,7 +97,7 @@ def group_tables(
         }
         counts = {group: max(cells[each].count for each in cells if each[0] == group) for group, _ in cells}
         rows = tuple(
-            (group, str(count), *(_cell(cells.get((group, system)), shown) for system in evaluation.systems))
+            (group, str(count), *(cell(cells.get((group, system)), shown) for system in evaluation.systems))
             for group, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
         )
         if rows:
@@ -115,7 +110,7 @@ def comparison_table(comparison: ComparedSystems) -> TextTable:
     rows = tuple(
         (
             name,
-            _shown_change(each.difference),
+            shown_change(each.difference) + ("*" if each.difference.count < FEW else ""),
             *(f"{value:.3f}" for value in (each.p_bootstrap, each.p_randomisation, each.p_wilcoxon, each.p_holm)),
             f"{each.wins} / {each.losses}",
             f"{each.visible:.2f}" if math.isfinite(each.visible) else "",
@@ -158,18 +153,10 @@ def as_record(
     warnings: Sequence[str],
     judge: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The whole run for JSON; what says nothing of a question is left out.
-
-    Args:
-        evaluation: The run.
-        figures: Its figures.
-        comparisons: Systems compared.
-        warnings: What a reader has to know.
-        judge: What a judge said of the whole, where there was one (`judge_record`).
-    """
+    """The whole run for JSON, with what a judge said (`judge_record`); values that say nothing are left out."""
     return {
         **({"judge": dict(judge)} if judge else {}),
-        "figures": [_figure_record(each) for each in figures],
+        "figures": [asdict(figure) | asdict(figure.interval) for figure in figures],
         "comparisons": [
             {
                 "first": each.first,
@@ -194,23 +181,14 @@ def as_record(
     }
 
 
-def _figure_record(figure: Figure) -> dict[str, Any]:
-    record = asdict(figure)
-    return {**record, **record.pop("interval")}
-
-
 def _result_record(result: QuestionResult) -> dict[str, Any]:
     values = {
         level: {name: value for name, value in of_level.items() if not math.isnan(value)}
         for level, of_level in result.values.items()
     }
     found = {level: [place.chunk_id for place in places] for level, places in result.found.items()}
-    record: dict[str, Any] = {
-        "mode": result.mode,
-        "values": values,
-        "found": found,
-        "milliseconds": result.milliseconds,
-    }
+    record: dict[str, Any] = {"mode": result.mode, "values": values, "found": found}
+    record["milliseconds"] = result.milliseconds
     if result.reply is not None:
         record["answer"] = {
             "text": result.reply.text,
@@ -222,11 +200,7 @@ def _result_record(result: QuestionResult) -> dict[str, Any]:
     if result.reasons:
         record["reasons"] = {judge: list(lines) for judge, lines in result.reasons.items()}
     if result.input_tokens or result.output_tokens:
-        record |= {
-            "input_tokens": result.input_tokens,
-            "output_tokens": result.output_tokens,
-            "cost_usd": result.cost_usd,
-        }
+        record |= {name: getattr(result, name) for name in ("input_tokens", "output_tokens", "cost_usd")}
     return record
 
 
@@ -245,13 +219,6 @@ def _amounts(level: str) -> tuple[str, ...]:
     return (f"milliseconds {level}", *spent)
 
 
-def _cell(interval: Interval | None, form: Any) -> str:
+def cell(interval: Interval | None, form: Callable[[Interval], str]) -> str:
+    """A figure in a form, empty where there is none."""
     return "" if interval is None else form(interval)
-
-
-def _shown_change(interval: Interval) -> str:
-    return f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]{_few(interval)}"
-
-
-def _few(interval: Interval) -> str:
-    return "*" if interval.count < FEW else ""

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TextIO
 
 from rag_assets.contracts.tables import CHUNKS, DOCUMENTS
-from rag_assets.evaluation.evidence import Level
+from rag_assets.evaluation.evidence import Level, spaceless
 from rag_assets.evaluation.questions import BEIR_FIELD, question_line
-from rag_assets.evaluation.runs import Evaluation, Place
+from rag_assets.evaluation.runs import Evaluation
 from rag_assets.query.results import SearchResult
 from rag_assets.query.stored import StoredTables
 
@@ -21,7 +21,7 @@ def run_lines(query_id: str, result: SearchResult) -> Iterator[str]:
     Columns are parted by white space, so ids must hold none; readers that split at blanks could not read them.
     """
     for hit in result.hits:
-        yield f"{_word(query_id)} Q0 {_word(result.target(hit))} {hit.rank} {hit.score:.6f} {RUN_NAME}"
+        yield f"{spaceless(query_id)} Q0 {spaceless(result.target(hit))} {hit.rank} {hit.score:.6f} {RUN_NAME}"
 
 
 def write_run(results: Iterable[tuple[str, SearchResult]], file: TextIO) -> None:
@@ -54,11 +54,11 @@ def write_evaluation(evaluation: Evaluation, folder: Path) -> list[Path]:
                 for question, results in evaluation.results[system].items():
                     places = results.found.get(level, ())
                     for rank, place in enumerate(places, start=1):
-                        name = _word(_id(place, level))
-                        out.write(f"{_word(question)} Q0 {name} {rank} {len(places) + 1 - rank} {RUN_NAME}\n")
+                        name = spaceless(place.ids(level)[-1])
+                        out.write(f"{spaceless(question)} Q0 {name} {rank} {len(places) + 1 - rank} {RUN_NAME}\n")
             with qrels.open("w", encoding="utf-8") as out:
                 for question, key, grade in _judgements(evaluation, system, level):
-                    out.write(f"{_word(question)} 0 {_word(key)} {grade}\n")
+                    out.write(f"{spaceless(question)} 0 {spaceless(key)} {grade}\n")
             files += [run, qrels]
     return files
 
@@ -111,14 +111,6 @@ def _judgements(evaluation: Evaluation, system: str, level: Level) -> Iterator[t
                 for key in piece.ids:
                     grades[key] = max(grades.get(key, 0), piece.grade)
         yield from ((question.id, key, max(1, round(grade))) for key, grade in sorted(grades.items()))
-
-
-def _id(place: Place, level: Level) -> str:
-    return place.ids(level)[-1]
-
-
-def _word(identifier: str) -> str:
-    return "_".join(identifier.split())
 
 
 def _field(identifier: str) -> str:

@@ -1,7 +1,4 @@
-"""Names that a text declares to be other names: `以下「…」という`, `X（以下、Yと略す）`, `X (Y)` with Y an acronym.
-
-What stays out: whether two names are taken for one, which is `rag_assets.graph.entities.resolution`.
-"""
+"""Names that a text declares to be other names: `以下「…」という`, `X（以下、Yと略す）`, `X (Y)` with Y an acronym."""
 
 import re
 from collections.abc import Iterator
@@ -43,17 +40,13 @@ class Alias:
     """A declaration that one name stands for another.
 
     Attributes:
-        full: The name in full.
-        alias: The other name.
         start: Where the name in full begins in the text.
-        end: Where the declaration ends.
         evidence: The words that declare it.
     """
 
     full: str
     alias: str
     start: int
-    end: int
     evidence: str
 
 
@@ -61,9 +54,6 @@ def declared_aliases(text: str) -> Iterator[Alias]:
     """Declarations in a text.
 
     Names that only point (本システム, 当社, 甲) are left out: they mean another thing in each document.
-
-    Args:
-        text: A sentence or a line.
     """
     seen: set[tuple[str, str]] = set()
     for form in (*_DECLARED, _ACRONYM, _EXPANDED):
@@ -75,7 +65,7 @@ def declared_aliases(text: str) -> Iterator[Alias]:
             if usable and key[0] != key[1] and key not in seen:
                 seen.add(key)
                 start = text.find(full, match.start("full"))
-                yield Alias(full, alias, start, match.end(), one_line(match[0]))
+                yield Alias(full, alias, start, one_line(match[0]))
 
 
 def _full_name(text: str, acronym: str) -> str:

@@ -1,7 +1,4 @@
-"""The closed list of entity types: what they are, in words for a model and in head nouns for the extractive algorithm.
-
-What stays out: proposing types for a domain (`rag_assets.graph.entities.type_suggestions`).
-"""
+"""The closed list of entity types, in words for a model and in head nouns for the extractive algorithm."""
 
 import re
 import tomllib
@@ -31,7 +28,6 @@ class EntityType:
     """A type of entity.
 
     Attributes:
-        name: As stored.
         descriptions: What belongs to it, by language.
         endings: Folded head nouns that show it.
         names: Folded names that are of this type wherever they stand.
@@ -90,8 +86,7 @@ class EntityTypes:
     def of_ending(self, name: str) -> str | None:
         """Type that the head noun of a name shows, or None.
 
-        Args:
-            name: The name; what stands behind it in brackets, and its number, is passed over.
+        What stands behind it in brackets, and its number, is passed over.
         """
         key = _TRAILING.sub("", fold_name(name))
         last_word = _ASCII_WORD.search(key)
@@ -109,8 +104,7 @@ class EntityTypes:
 def load_types(extension: Path | None = None) -> EntityTypes:
     """The default types, with those of a file added; a type of the same name replaces the default one.
 
-    Args:
-        extension: TOML file in the form of `entity_types.toml`; a table with `remove = true` takes a type out.
+    The file has the form of `entity_types.toml`; a table with `remove = true` takes a type out.
 
     Raises:
         SettingsError: The file cannot be read or is not of that form; the message names file and table.

@@ -1,7 +1,5 @@
 """The entity graph for other programs and for people: NetworkX, GraphML and JSON, metrics of its communities, a table
 of its first entities.
-
-What stays out: the picture (`rag_assets.graph.communities.picture`).
 """
 
 import json
@@ -9,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.tables import COMMUNITY_REPORTS, ENTITIES, RELATIONSHIPS
@@ -38,9 +37,6 @@ class LevelMetrics:
 
     Attributes:
         level: The level, 0 for the coarsest.
-        community_count: Communities.
-        single_count: Communities of one entity.
-        largest: Entities in the largest.
         median: Entities in the median community of more than one entity; 0 without any.
         modularity: Modularity of the level over the weighted graph, resolution 1; 0 without relationships.
     """
@@ -56,9 +52,7 @@ class LevelMetrics:
 def load_graph(lake: Lake, versions: Mapping[str, Versions] | None = None) -> "nx.Graph[str]":
     """The entity graph with its communities and reports.
 
-    Args:
-        lake: Where the tables are.
-        versions: Versions of the tables to read, by table name; the latest ones where None.
+    Without versions, the latest tables are read.
 
     Returns:
         A graph whose nodes are ids of entities, with the columns of `entities` (other names joined by line breaks) and
@@ -86,16 +80,11 @@ def load_graph(lake: Lake, versions: Mapping[str, Versions] | None = None) -> "n
             for name in community.members:
                 if name in graph:
                     graph.nodes[name][f"community_{level}"] = community.community_id
-    graph.graph["communities"] = [
-        {
-            "community_id": each.community_id,
-            "level": each.level,
-            "parent_id": each.parent_id,
-            "size": len(each.members),
-            **titles.get(each.community_id, {}),
-        }
-        for each in communities
-    ]
+    graph.graph["communities"] = []
+    for community in communities:
+        row = {name: getattr(community, name) for name in ("community_id", "level", "parent_id")}
+        row |= {"size": len(community.members), **titles.get(community.community_id, {})}
+        graph.graph["communities"].append(row)
     return graph
 
 
@@ -107,11 +96,7 @@ def export_graph(
     GraphML holds the communities as attributes of the nodes, and what they are as a JSON text of the graph; characters
     that XML cannot hold become blanks.
 
-    Args:
-        lake: Where the tables are.
-        path: The file; replaced where there is one.
-        graph_format: Format of the file; JSON is the node-link form of NetworkX, its edges under `edges`.
-        versions: Versions of the tables to read, by table name; the latest ones where None.
+    JSON is the node-link form of NetworkX, its edges under `edges`.
 
     Returns:
         Number of nodes and of edges.
@@ -132,9 +117,7 @@ def export_graph(
 def level_metrics(lake: Lake, communities: Sequence[Community] | None = None) -> list[LevelMetrics]:
     """Figures on the communities of each level, from the coarsest.
 
-    Args:
-        lake: Where the tables are.
-        communities: The communities; the stored ones where None.
+    Without communities, the stored ones are measured.
     """
     rows = lake.read(RELATIONSHIPS, columns=["source_id", "target_id", "weight"])
     columns = (rows[name].to_pylist() for name in ("source_id", "target_id", "weight"))
@@ -169,11 +152,10 @@ def _metrics(level: int, communities: Sequence[Community], edges: Sequence[tuple
         internal += weight * (first == second)
         total += weight
     modularity = internal / total - sum(each * each for each in strengths) / (2 * total) ** 2 if total else 0.0
-    sizes = sorted(len(each.members) for each in communities)
+    sizes = [len(each.members) for each in communities]
     several = [size for size in sizes if size > 1]
-    middle = len(several) // 2
-    median = (several[middle] + several[~middle]) / 2 if several else 0.0
-    return LevelMetrics(level, len(sizes), len(sizes) - len(several), max(sizes, default=0), median, modularity)
+    middle = float(median(several)) if several else 0.0
+    return LevelMetrics(level, len(sizes), len(sizes) - len(several), max(sizes, default=0), middle, modularity)
 
 
 def _for_xml(graph: "nx.Graph[str]") -> "nx.Graph[str]":

@@ -1,15 +1,23 @@
-"""Names: what cannot be one, and what keeps two of them apart.
-
-What stays out: how names are folded (`rag_assets.text.folding`), finding them in documents
-(`rag_assets.graph.mentions.extraction`) and deciding that two are one (`rag_assets.graph.entities.resolution`).
-"""
+"""Names: what cannot be one, and what keeps two of them apart."""
 
 import re
-from functools import lru_cache
+import tomllib
+from functools import cache, lru_cache
+from importlib.resources import files
 
-from rag_assets.graph.plain_words import plain_words
 from rag_assets.text.folding import clean_name, fold_name
 from rag_assets.text.scripts import KANA, NAME_HAN
+
+
+@cache
+def _lists() -> dict[str, str]:
+    return tomllib.loads((files("rag_assets") / "graph" / "plain_words.toml").read_text("utf-8"))
+
+
+def plain_words(name: str) -> frozenset[str]:
+    """Words, in lower case, of a list in `plain_words.toml`: no names, whatever the documents are about."""
+    return frozenset(_lists()[name].split())
+
 
 LONGEST_CHARS = 60
 _LONGEST_WIDE_CHARS = 32
@@ -75,11 +83,7 @@ _CELL_REFERENCE = re.compile(r"[A-Z]{1,3}[1-9]\d{0,3}")
 
 @lru_cache(maxsize=1 << 17)
 def is_name(text: str) -> bool:
-    """Whether a text can be the name of something: short, no number or date, no placeholder, no clause, no label.
-
-    Args:
-        text: A name as written.
-    """
+    """Whether a text can be the name of something: short, no number or date, no placeholder, no clause, no label."""
     key = fold_name(text)
     if not _LETTER.search(key) or len(key) > LONGEST_CHARS or key in _STOPS:
         return False
@@ -121,9 +125,6 @@ def distinguishing_marks(key: str) -> tuple[str, ...]:
     """What tells names of one pattern apart: figures with the letters on them, numerals, single letters, in order.
 
     Names with different marks never are one (`E0004` and `E0005`, `v1` and `v2`, 第1章 and 第2章, チームA and チームB).
-
-    Args:
-        key: A folded name.
     """
     found = [(match.start(), match[0]) for match in _DIGIT_TOKEN.finditer(key)]
     rest = _DIGIT_TOKEN.sub(lambda match: " " * len(match[0]), key)
@@ -139,12 +140,7 @@ def may_be_one(first: str, second: str) -> bool:
 
 
 def is_part_of_name(shorter: str, longer: str) -> bool:
-    """Whether a person's name is only part of another: a surname or a given name says too little to tell a person.
-
-    Args:
-        shorter: A folded name.
-        longer: Another one.
-    """
+    """Whether a person's name is only part of another: a surname or a given name says too little to tell a person."""
     words, others = set(shorter.split()), set(longer.split())
     if words < others:
         return True
@@ -156,9 +152,7 @@ def is_part_of_name(shorter: str, longer: str) -> bool:
 def is_acronym_of(short: str, long: str) -> bool:
     """Whether a short name is made of the first letters of the words of a longer one; small words may be passed over.
 
-    Args:
-        short: As in `SSO`.
-        long: As in `single sign-on`.
+    As in `SSO` of `single sign-on`.
     """
     if not _ACRONYM.fullmatch(short):
         return False

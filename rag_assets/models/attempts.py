@@ -1,15 +1,11 @@
-"""Attempts at requests until they are answered: priming, backoff, giving up. Belongs to one event loop.
-
-What stays out: the thread around the loop and what a consumer sees (`dispatch`), how many attempts run at once
-(`congestion`), limits that processes share (`rate_limit`).
-"""
+"""Attempts at requests until they are answered: priming, backoff, giving up. Belongs to one event loop."""
 
 import asyncio
 import logging
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -25,12 +21,7 @@ Answer = TypeVar("Answer")
 
 _GO_ON = "no answer that came is lost, and running again goes on from there"
 _PROBES = 3  # asking at an address where nobody listens costs nothing: the pauses stop growing at this one
-_OUTAGE_SETTING = "language_model.outage_seconds"
 _log = logging.getLogger(__name__)
-
-
-def _never() -> bool:
-    return False
 
 
 @dataclass(frozen=True)
@@ -63,7 +54,7 @@ class Pacing:
     limited: float = 900.0
     limited_attempts: int = 20
     deadline: float = math.inf
-    known: Callable[[], bool] = _never
+    known: Callable[[], bool] = lambda: False
 
     def backoff_seconds(self, failures: int) -> float:
         """Wait after so many failures in a row, drawn anew each time."""
@@ -78,38 +69,27 @@ class Pacing:
 def until_answered(ask: Callable[[], Answer], pacing: Pacing, name: str) -> Answer:
     """Ask a server something, again while it is away, for as long as the run that it has answered before has patience.
 
-    Args:
-        ask: Asks; raises `AwayError` where the server is away.
-        pacing: How long is waited.
-        name: The server, for the log.
-
     Raises:
         AwayError: It is away still, or has answered nothing in this run.
     """
     began = time.monotonic()
-    told = False
+    is_logged = False
     while True:
         try:
             return ask()
         except AwayError as error:
             if time.monotonic() - began >= pacing.outage or not pacing.known():
                 raise
-            if not told:
-                _tell_waiting(name, pacing, error)
-                told = True
+            if not is_logged:
+                _log_waiting(name, pacing, error)
+                is_logged = True
             time.sleep(pacing.backoff_seconds(_PROBES))
 
 
-def _tell_waiting(name: str, pacing: Pacing, error: Exception) -> None:
+def _log_waiting(name: str, pacing: Pacing, error: Exception) -> None:
+    waiting = "%s: waiting for the model server since %s, %g s at most (%s): %s"
     since = datetime.now(UTC).strftime("%H:%M:%S UTC")
-    _log.warning(
-        "%s: waiting for the model server since %s, %g s at most (%s): %s",
-        name,
-        since,
-        pacing.outage,
-        _OUTAGE_SETTING,
-        error,
-    )
+    _log.warning(waiting, name, since, pacing.outage, "language_model.outage_seconds", error)
 
 
 @dataclass
@@ -123,7 +103,7 @@ class _Streak:
         deserted_at: When the first one failed since somebody last listened at its address.
         probes: Number of them that were made to see whether the provider is back.
         probed_at: When the last of those failed.
-        told: Whether the log says that the provider is waited for.
+        is_logged: Whether the log says that the provider is waited for.
     """
 
     length: int = 0
@@ -132,7 +112,7 @@ class _Streak:
     deserted_at: float = 0.0
     probes: int = 0
     probed_at: float = 0.0
-    told: bool = False
+    is_logged: bool = False
 
 
 class Attempts:
@@ -142,16 +122,16 @@ class Attempts:
     provider overloaded or away are made again after an exponential backoff with full jitter, up to `attempts` of a
     request. Being told of too many requests is no failure of a request: it costs time, not attempts; nor is finding
     nobody at the address, or a provider that is overloaded when it is out for all. A server whose calls share its
-    context, and that has no room
-    left in it, answers one at a time for a while. After `Pacing.failures` failed attempts in a row, one at a
-    time probes the provider; when it has been out for longer than `Pacing` allows, it is given up. Then no new attempts
-    are made, but those under way may be answered, since they are paid for.
+    context, and that has no room left in it, answers one at a time for a while. After `Pacing.failures` failed attempts
+    in a row, one at a time probes the provider; when it has been out for longer than `Pacing` allows, it is given up.
+    Then no new attempts are made, but those under way may be answered, since they are paid for.
 
     Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 (full jitter); M. Nygard, "Release
     It!", 2007, chapter 5 (circuit breaker; deviation: half open is one attempt a backoff).
 
     Args:
         caller: Makes them.
+        note: Writes down that a request is being sent; part of the attempt.
         name: Provider and model, for messages.
         concurrency: Attempts at once, at most.
         attempts: Attempts at a request, at most; those not counted that were told of too many requests.
@@ -161,9 +141,11 @@ class Attempts:
         pacing: How long is waited.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - functions take values
         self,
         caller: Caller,
+        *,
+        note: Callable[[Request], Awaitable[None]],
         name: str,
         concurrency: int,
         attempts: int,
@@ -173,6 +155,7 @@ class Attempts:
         pacing: Pacing,
     ) -> None:
         self._caller = caller
+        self._note = note
         self._name = name
         self._attempts = attempts
         self._timeout_seconds = timeout_seconds
@@ -192,10 +175,7 @@ class Attempts:
         self._calling: set[asyncio.Task[Completion]] = set()
 
     def begin(self, request: Request) -> "asyncio.Task[Completion]":
-        """A task that answers a request.
-
-        It raises `ModelError`, or is cancelled, where the model is given up before.
-        """
+        """A task that answers a request; it raises `ModelError`, or is cancelled, where the model is given up first."""
         task = asyncio.get_running_loop().create_task(self._answer(request))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -211,14 +191,7 @@ class Attempts:
         return self._failure
 
     async def close(self, seconds: float) -> int:
-        """Cancel what is under way.
-
-        Args:
-            seconds: How long it may take to end.
-
-        Returns:
-            Number of tasks that have not ended.
-        """
+        """Cancel what is under way; the number of tasks that have not ended after so many seconds."""
         for task in self._tasks:
             task.cancel()
         pending = (await asyncio.wait(self._tasks, timeout=seconds))[1] if self._tasks else set()
@@ -293,7 +266,11 @@ class Attempts:
         """
         until = None if math.isinf(patient_until) else patient_until
         async with asyncio.timeout_at(until) as waiting, self._window.attempt():
-            tokens = await self._allowed(request)
+            tokens = 0
+            if self._rate_limit is not None:
+                tokens = _estimate(request) if self._rate_limit.counts_tokens else 0
+                async with self._turn:
+                    await self._rate_limit.wait(tokens)
             waiting.reschedule(None)
             sent_at = time.monotonic()
             try:
@@ -305,7 +282,7 @@ class Attempts:
                 raise
             called_at = time.time()
             seconds = time.monotonic() - sent_at
-        if self._streak.told:
+        if self._streak.is_logged:
             _log.warning("%s: answers again after %.0f s", self._name, time.monotonic() - self._streak.began_at)
         self._streak = _Streak()
         self._answered = True
@@ -317,21 +294,13 @@ class Attempts:
             self._rate_limit.settle(tokens, read + usage.output_tokens)
         return replace(completion, seconds=seconds, called_at=called_at)
 
-    async def _allowed(self, request: Request) -> int:
-        """Wait for the limits that processes share; tokens that were counted."""
-        if self._rate_limit is None:
-            return 0
-        tokens = _estimate(request) if self._rate_limit.counts_tokens else 0
-        async with self._turn:
-            await self._rate_limit.wait(tokens)
-        return tokens
-
     async def _call(self, request: Request) -> Completion:
         task = asyncio.current_task()
         assert task is not None
         self._calling.add(task)
         try:
             async with asyncio.timeout(self._timeout_seconds):
+                await self._note(request)
                 return await self._caller.call(request)
         except TimeoutError as error:
             raise CallError(CallProblem.UNAVAILABLE, late(self._timeout_seconds)) from error
@@ -341,19 +310,15 @@ class Attempts:
     async def _learn(self, error: CallError, sent_at: float) -> None:
         """What a failed attempt says of the provider."""
         self._trouble = str(error)
+        now = time.monotonic()
         if error.problem is CallProblem.DENIED:
             return
         if error.problem in {CallProblem.REJECTED, CallProblem.FULL}:
-            self._heard_at = time.monotonic()
-        if error.problem is CallProblem.REJECTED:
-            self._streak, self._answered = _Streak(), True
+            self._heard_at, self._streak, self._answered = now, _Streak(), True
+            if error.problem is CallProblem.FULL:
+                self._window.halve(sent_at)
+                self._window.close_to_one()
             return
-        if error.problem is CallProblem.FULL:
-            self._streak, self._answered = _Streak(), True
-            self._window.halve(sent_at)
-            self._window.close_to_one()
-            return
-        now = time.monotonic()
         streak = self._streak
         if not streak.length:
             streak.began_at = streak.away_at = streak.deserted_at = streak.probed_at = now
@@ -364,24 +329,21 @@ class Attempts:
             streak.deserted_at = now
         if error.problem in {CallProblem.RATE_LIMITED, CallProblem.OVERLOADED}:
             self._window.halve(sent_at)
-            await self._hold(self._pacing.asked_seconds(error))
+            if seconds := self._pacing.asked_seconds(error):
+                self._window.pause(seconds)
+                if self._rate_limit:
+                    await self._rate_limit.hold(seconds)
         if not self._answered and not self._asked_known:
             self._asked_known = True
             self._answered = await asyncio.to_thread(self._pacing.known)
         self._judge(streak, error, now, sent_at)
 
-    async def _hold(self, seconds: float) -> None:
-        if seconds:
-            self._window.pause(seconds)
-            if self._rate_limit:
-                await self._rate_limit.hold(seconds)
-
     def _judge(self, streak: _Streak, error: CallError, now: float, sent_at: float) -> None:
         """Give the provider up, or probe it."""
         is_away = error.problem is CallProblem.UNREACHABLE or self._is_out
-        if self._answered and is_away and not streak.told and self._streak is streak:
-            streak.told = True
-            _tell_waiting(self._name, self._pacing, error)
+        if self._answered and is_away and not streak.is_logged and self._streak is streak:
+            streak.is_logged = True
+            _log_waiting(self._name, self._pacing, error)
         deserted = not self._answered and now - streak.deserted_at >= self._pacing.deserted
         if not deserted and streak.length < self._pacing.failures:
             return

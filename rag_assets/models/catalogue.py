@@ -1,19 +1,25 @@
-"""Prices and limits of language models: the built-in table, and one of the user's that is looked at first."""
+"""Prices and limits of language models: the built-in table, and one of the user's that is looked at first; what a call
+costs by them, and the most that it may cost, which is known before it is made.
+"""
 
 import tomllib
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rag_assets.contracts.errors import SettingsError
-from rag_assets.contracts.generation import Usage
+from rag_assets.contracts.generation import Request, Usage
+from rag_assets.text.tokens import estimate_tokens
 
 _MILLION = 1_000_000
+_GENEROUS = 1.25  # on top of an estimate that is rather too high already
+_MESSAGE_TOKENS = 16  # what a provider puts around a message
+_SCHEMA_TOKENS = 512  # what a provider says about a schema
 _THINKING_TOKENS = 4096  # room for the thinking of a model that cannot be kept from it
 
 
@@ -87,6 +93,29 @@ class ModelFacts:
         return max_tokens + min(_THINKING_TOKENS, max(0, self.output_tokens - max_tokens))
 
 
+def upper_price_usd(request: Request, facts: ModelFacts, *, batch: bool = False) -> float:
+    """The most that a call may cost: tokens read estimated generously, tokens written as many as are allowed."""
+    prices = facts.prices
+    if not (prices.input or prices.output or prices.cache_write):
+        return 0.0
+    texts = [request.system, *(message.text for message in request.messages)]
+    tokens = _prefix_tokens(request.prefix) + sum(map(estimate_tokens, texts))
+    tokens += _MESSAGE_TOKENS * (1 + len(texts))
+    if request.schema is not None:
+        tokens += _prefix_tokens(request.schema) + _SCHEMA_TOKENS
+    read = min(tokens * _GENEROUS, facts.context_tokens)
+    price = read * max(prices.input, prices.cache_write, prices.cache_read)
+    price += facts.written_tokens(request.max_tokens) * prices.output
+    if 0 < prices.long_prompt_tokens < read:
+        price *= max(1.0, prices.long_prompt_factor)
+    return price / _MILLION * (prices.batch_factor if batch else 1.0)
+
+
+@lru_cache(maxsize=64)
+def _prefix_tokens(text: str) -> int:
+    return estimate_tokens(text)
+
+
 class _Entry(BaseModel):
     """One table `[[model]]` of a catalogue file."""
 
@@ -131,13 +160,13 @@ def model_facts(provider: str, model: str, catalogue: Path | None = None) -> Mod
     for entry in [*(_read(catalogue) if catalogue else ()), *built_in]:
         if entry.provider == provider and fnmatchcase(model, entry.model):
             prices = Prices(
-                input=entry.input_usd,
-                output=entry.output_usd,
-                cache_read=entry.cache_read_usd,
-                cache_write=entry.cache_write_usd,
-                batch_factor=entry.batch_factor,
-                long_prompt_tokens=entry.long_prompt_tokens,
-                long_prompt_factor=entry.long_prompt_factor,
+                entry.input_usd,
+                entry.output_usd,
+                entry.cache_read_usd,
+                entry.cache_write_usd,
+                entry.batch_factor,
+                entry.long_prompt_tokens,
+                entry.long_prompt_factor,
             )
             return ModelFacts(
                 entry.context_tokens, entry.output_tokens, prices, entry.cache_prefix_tokens, entry.thinking

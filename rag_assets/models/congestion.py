@@ -1,8 +1,4 @@
-"""How many attempts run at once: as many as the provider bears. Belongs to one event loop.
-
-What stays out: when a failed attempt is made again, and when a model is given up (`attempts`); limits that the user
-sets and that processes share (`rate_limit`).
-"""
+"""How many attempts run at once: as many as the provider bears. Belongs to one event loop."""
 
 import asyncio
 import time
@@ -54,10 +50,8 @@ class CongestionWindow:
         self._admit()
 
     def halve(self, sent_at: float) -> None:
-        """The provider said that there is too much; heeded once a round trip.
-
-        Args:
-            sent_at: When the attempt was sent that was told so, by `time.monotonic`.
+        """The provider said that there is too much; heeded once a round trip, by when the attempt was sent
+        (monotonic).
         """
         if sent_at > self._cut_at:
             self._cut_at = time.monotonic()

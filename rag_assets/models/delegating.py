@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from rag_assets.contracts.generation import Completion, Request
 from rag_assets.contracts.ports import LanguageModel, Session
@@ -44,17 +44,14 @@ class DelegatingModel(ABC):
         """The session around one of the inner model."""
 
     @contextmanager
-    def _open(self) -> Iterator[Session]:
+    def session(self) -> Iterator[Session]:
+        """Open a session, see `LanguageModel`."""
         with self._inner.session() as session:
             yield self._around(session)
 
-    def session(self) -> AbstractContextManager[Session]:
-        """Open a session, see `LanguageModel`."""
-        return self._open()
-
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answer requests, see `LanguageModel`."""
-        with self._open() as session:
+        with self.session() as session:
             yield from answers(session, requests)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:

@@ -29,12 +29,7 @@ class _Round(Generic[Key, Result]):
 
 @dataclass
 class Missing:
-    """Answers that were of no use, so that something else stands in for them.
-
-    Attributes:
-        causes: How many, by outcome.
-        again: Whether a later run should ask for any of them.
-    """
+    """Answers that were of no use, by outcome, and whether a later run should ask for any of them again."""
 
     causes: Counter[str] = field(default_factory=Counter)
     again: bool = False
@@ -48,12 +43,7 @@ class Missing:
 
 
 def watched(dialogue: "Dialogue[Result]", missing: Missing) -> "Dialogue[Result]":
-    """A dialogue whose answers that are of no use are counted.
-
-    Args:
-        dialogue: The dialogue.
-        missing: Added to.
-    """
+    """A dialogue whose answers that are of no use are added to those that are missing."""
     answers: list[Completion] | None = None
     while True:
         try:

@@ -1,7 +1,7 @@
 """Requests to a provider that answers one request a call, handed over and taken from ordinary threads.
 
-What stays out: attempts, backoff and giving up (`attempts`), how many attempts run at once (`congestion`), limits that
-processes share (`rate_limit`), how a provider is called (`Caller`), stored answers, ledger and budget (`metered`).
+Attempts, backoff and giving up are `attempts`, how many attempts run at once `congestion`, limits that processes share
+`rate_limit`; stored answers, ledger and budget stand around it (`metered`).
 
 ```
 submit ──► prime: one at a time per new prefix ──► window ──► rate limit ──► Caller.call ──► keep ──► take
@@ -19,11 +19,10 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from rag_assets.contracts.errors import ModelError, RagAssetsError
@@ -86,15 +85,16 @@ class ConcurrentSession:
         self._name = name
         self._concurrency = concurrency
         self._rate_limit = rate_limit
-        self._make_attempts: Callable[[Caller], Attempts] = lambda caller: Attempts(
-            _NotedCaller(caller, self._send),
-            name,
-            concurrency,
-            attempts,
-            timeout_seconds,
-            rate_limit,
-            prime_prefixes,
-            pacing,
+        self._make_attempts = partial(
+            Attempts,
+            note=self._send,
+            name=name,
+            concurrency=concurrency,
+            attempts=attempts,
+            timeout_seconds=timeout_seconds,
+            rate_limit=rate_limit,
+            prime_prefixes=prime_prefixes,
+            pacing=pacing,
         )
         self._unsent: list[tuple[Request, asyncio.Future[None]]] = []
         self._sending: asyncio.Task[None] | None = None
@@ -114,9 +114,7 @@ class ConcurrentSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.cancel()
         thread = self._thread
         if thread is None:
@@ -181,8 +179,7 @@ class ConcurrentSession:
         self._keeper = ThreadPoolExecutor(1, "keep-answers")
         self._sender = ThreadPoolExecutor(1, "note-calls")
         started: Future[None] = Future()
-        arguments = (self._loop, started)
-        self._thread = threading.Thread(target=self._run, args=arguments, name="language-model", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(started,), name="language-model", daemon=True)
         self._thread.start()
         try:
             started.result()
@@ -191,24 +188,20 @@ class ConcurrentSession:
                 self._thread.join()
                 self._thread = None
 
-    def _run(self, loop: asyncio.AbstractEventLoop, started: "Future[None]") -> None:
+    def _run(self, started: "Future[None]") -> None:
         # Not `asyncio.run`, which waits without limit for tasks that do not end.
         try:
-            loop.run_until_complete(self._serve(started))
-            loop.run_until_complete(loop.shutdown_asyncgens())
+            self._loop.run_until_complete(self._serve(started))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         finally:
-            loop.close()
+            self._loop.close()
             if started.exception() is None:
-                self._end()
-
-    def _end(self) -> None:
-        """Let nobody wait for a loop that has ended."""
-        with self._changed:
-            self._line.clear()
-            self._begun = 0
-            if not self._closed:
-                self._failure = self._failure or ModelError(f"{self._name}: its event loop has ended")
-            self._changed.notify_all()
+                with self._changed:  # nobody waits for a loop that has ended
+                    self._line.clear()
+                    self._begun = 0
+                    if not self._closed:
+                        self._failure = self._failure or ModelError(f"{self._name}: its event loop has ended")
+                    self._changed.notify_all()
 
     async def _serve(self, started: "Future[None]") -> None:
         try:
@@ -323,18 +316,6 @@ class ConcurrentSession:
             if failure is not None:
                 self._fail(failure)
             self._changed.notify_all()
-
-
-class _NotedCaller:
-    """A caller that has each request noted before it is sent."""
-
-    def __init__(self, caller: Caller, note: Callable[[Request], Awaitable[None]]) -> None:
-        self._caller, self._note = caller, note
-        self.close = caller.close
-
-    async def call(self, request: Request) -> Completion:
-        await self._note(request)
-        return await self._caller.call(request)
 
 
 def answers(session: Session, requests: Iterable[Request]) -> Iterator[Completion]:

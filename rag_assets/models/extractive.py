@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import NoReturn
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Request
@@ -10,7 +9,7 @@ from rag_assets.contracts.ports import Session
 
 
 class ExtractiveModel:
-    """A language model that is not generative and refuses to be asked, see `LanguageModel`."""
+    """See `LanguageModel`; it is not generative, and raises `ModelError` where it is asked."""
 
     name = "extractive"
     generative = False
@@ -18,34 +17,17 @@ class ExtractiveModel:
     output_tokens = 0
 
     def session(self) -> AbstractContextManager[Session]:
-        """Refuse.
+        raise _refusal()
 
-        Raises:
-            ModelError: Always.
-        """
-        self._refuse()
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:  # noqa: ARG002 - of the protocol
+        raise _refusal()
 
-    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """Refuse.
+    def count_tokens(self, requests: Sequence[Request]) -> list[int]:  # noqa: ARG002 - of the protocol
+        raise _refusal()
 
-        Raises:
-            ModelError: Always.
-        """
-        del requests
-        self._refuse()
 
-    def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        """Refuse.
-
-        Raises:
-            ModelError: Always.
-        """
-        del requests
-        self._refuse()
-
-    @staticmethod
-    def _refuse() -> NoReturn:
-        raise ModelError(
-            "this needs a language model: set language_model.provider (RAG_LANGUAGE_MODEL__PROVIDER) to anthropic, "
-            "openai or vllm"
-        )
+def _refusal() -> ModelError:
+    return ModelError(
+        "this needs a language model: set language_model.provider (RAG_LANGUAGE_MODEL__PROVIDER) to anthropic, "
+        "openai or vllm"
+    )

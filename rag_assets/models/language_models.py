@@ -58,8 +58,11 @@ class ModelChoice:
 
     @property
     def name(self) -> str:
-        """Name of the language model, see `language_model_name`."""
-        return language_model_name(self.provider, self.model, self.base_url)
+        """What stored answers are keyed by: provider, model, and host where it is not the provider's own."""
+        if self.provider == "extractive":
+            return self.provider
+        host = urlsplit(self.base_url).netloc.rpartition("@")[2]
+        return f"{self.provider}:{self.model}@{host}" if host else f"{self.provider}:{self.model}"
 
     @property
     def facts(self) -> ModelFacts | None:
@@ -70,27 +73,8 @@ class ModelChoice:
         return facts
 
 
-def language_model_name(provider: str, model: str, base_url: str) -> str:
-    """Name of a language model, by which stored answers are keyed: provider, model, and host where it is not the usual.
-
-    Args:
-        provider: `extractive`, `anthropic`, `openai` or `vllm`.
-        model: Name of the model at its provider.
-        base_url: Address of the server; empty for the provider's own.
-    """
-    if provider == "extractive":
-        return provider
-    host = urlsplit(base_url).netloc.rpartition("@")[2]
-    return f"{provider}:{model}@{host}" if host else f"{provider}:{model}"
-
-
 def load_language_model(choice: ModelChoice, ledger: "Ledger", budget: "Budget") -> LanguageModel:
-    """Build a language model.
-
-    Args:
-        choice: Which one.
-        ledger: Where calls are written down; knows the stored answers.
-        budget: What calls may cost.
+    """Build a language model, with all that stands around its provider.
 
     Raises:
         SettingsError: The settings do not fit, or a package is missing.
@@ -104,17 +88,12 @@ def load_language_model(choice: ModelChoice, ledger: "Ledger", budget: "Budget")
 
     if budget.limited:
         check_price(choice)
-    provider = load_provider(choice, ledger.database, ledger.has_answers)
-    metered = MeteredModel(provider, ledger, budget)
+    metered = MeteredModel(load_provider(choice, ledger), ledger, budget)
     return StructuredModel(metered, choice.temperature, partial(ledger.note, metered.name), choice.repeats)
 
 
 def check_price(choice: ModelChoice) -> None:
-    """Find out whether the price of a model is known, as it must be with a budget.
-
-    Raises:
-        SettingsError: It is not.
-    """
+    """Raise a `SettingsError` where the price of a model is not known, as it must be with a budget."""
     if choice.facts is None and choice.provider not in {"extractive", "vllm"}:
         raise SettingsError(
             f"a budget is set, but the price of {choice.provider} model {choice.model!r} is not known: state it in a "
@@ -143,115 +122,70 @@ def check_reachable(choice: ModelChoice) -> None:
 
 
 def check_schemas(choice: ModelChoice, requests: Iterable[Request]) -> None:
-    """Find out before the first call whether the provider takes the schema of every answer.
-
-    Args:
-        choice: The model.
-        requests: What will be asked.
+    """Find out before the first call whether the provider takes the schema of every answer; vLLM takes any.
 
     Raises:
         SettingsError: It does not take one of them; the message names the step.
     """
     for step, schema in {(request.tag.step, request.schema) for request in requests if request.schema is not None}:
         try:
-            _converted(choice, schema)
+            if choice.provider == "anthropic":
+                from rag_assets.models.anthropic.messages import answer_schema
+
+                answer_schema(choice.model, schema)
+            elif choice.provider == "openai":
+                from rag_assets.models.openai.model import response_format
+
+                response_format(schema)
         except CallError as error:
             raise SettingsError(f"{choice.name} cannot be asked for the answers of step {step}: {error}") from None
 
 
-def _converted(choice: ModelChoice, schema: str) -> object:
-    """A schema as it is sent; vLLM takes it as it is."""
-    match choice.provider:
-        case "anthropic":
-            from rag_assets.models.anthropic.messages import answer_schema
+def load_provider(choice: ModelChoice, ledger: "Ledger") -> "Provider":
+    """The provider alone: nothing is stored, counted or limited by a budget."""
+    pacing = Pacing(outage=choice.outage_seconds, deadline=choice.patience_seconds, known=ledger.has_answers)
+    if choice.provider == "anthropic":
+        from rag_assets.models.anthropic.model import AnthropicCaller, AnthropicModel
+        from rag_assets.models.anthropic.open_batches import BatchSettings
 
-            return answer_schema(choice.model, schema)
-        case "openai":
-            from rag_assets.models.openai.model import response_format
+        facts = choice.facts or ModelFacts(choice.context_tokens or ModelFacts().context_tokens)
+        access = (choice.api_key, choice.base_url, choice.timeout_seconds)
+        make_caller = partial(AnthropicCaller, choice.model, facts, *access)
+        primed = bool(facts.cache_prefix_tokens)
+        batches = BatchSettings(
+            ledger.database, choice.batch_from, choice.batch_requests, choice.batch_poll_seconds, choice.attempts
+        )
+        return AnthropicModel(
+            choice.name,
+            choice.model,
+            facts,
+            *access,
+            batch=choice.batch,
+            batches=batches,
+            open_calls=partial(open_session, choice, ledger.database, pacing, make_caller, prime_prefixes=primed),
+        )
+    if choice.provider == "openai":
+        from rag_assets.models.openai.endpoint import Endpoint
+        from rag_assets.models.openai.model import OpenAIModel
+        from rag_assets.models.providers import TIMEOUT_SETTING
 
-            return response_format(schema)
-        case _:
-            return schema
+        endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_seconds, TIMEOUT_SETTING)
+        open_calls = partial(open_session, choice, ledger.database, pacing)
+        return OpenAIModel(endpoint, choice.model, open_calls, choice.catalogue, choice.context_tokens, pacing)
+    from rag_assets.models.vllm import VllmModel
 
-
-def load_provider(
-    choice: ModelChoice, database: "StateDatabase", known: Callable[[], bool] = lambda: False
-) -> "Provider":
-    """Build the provider alone: nothing is stored, counted or limited by a budget.
-
-    Args:
-        choice: Which one.
-        database: What processes share and remember.
-        known: Tells whether it has answered before in the same run.
-
-    Raises:
-        SettingsError: The settings do not fit, or a package is missing.
-    """
-    pacing = Pacing(outage=choice.outage_seconds, deadline=choice.patience_seconds, known=known)
-    match choice.provider:
-        case "anthropic":
-            return _anthropic(choice, database, pacing)
-        case "openai":
-            return _openai(choice, database, pacing)
-        case _:
-            from rag_assets.models.vllm import VllmModel
-
-            return VllmModel(choice.model, choice.catalogue, choice.context_tokens)
-
-
-def _anthropic(choice: ModelChoice, database: "StateDatabase", pacing: Pacing) -> "Provider":
-    from rag_assets.models.anthropic.model import AnthropicCaller, AnthropicModel
-    from rag_assets.models.anthropic.open_batches import BatchSettings
-
-    facts = choice.facts or ModelFacts(choice.context_tokens or ModelFacts().context_tokens)
-
-    def make_caller() -> "Caller":
-        return AnthropicCaller(choice.model, facts, choice.api_key, choice.base_url, choice.timeout_seconds)
-
-    def open_calls(keep: "Keep", budget: "CallBudget") -> AbstractContextManager[Session]:
-        prime = bool(facts.cache_prefix_tokens)
-        return open_session(choice, database, make_caller, keep, budget, pacing, prime_prefixes=prime)
-
-    batches = BatchSettings(
-        database, choice.batch_from, choice.batch_requests, choice.batch_poll_seconds, choice.attempts
-    )
-    return AnthropicModel(
-        choice.name,
-        choice.model,
-        facts,
-        choice.api_key,
-        choice.base_url,
-        choice.timeout_seconds,
-        batch=choice.batch,
-        batches=batches,
-        open_calls=open_calls,
-    )
-
-
-def _openai(choice: ModelChoice, database: "StateDatabase", pacing: Pacing) -> "Provider":
-    from rag_assets.models.openai.endpoint import Endpoint
-    from rag_assets.models.openai.model import OpenAIModel
-    from rag_assets.models.providers import TIMEOUT_SETTING
-
-    def open_calls(
-        make_caller: "Callable[[], Caller]", keep: "Keep", budget: "CallBudget", *, name: str
-    ) -> AbstractContextManager[Session]:
-        del name
-        return open_session(choice, database, make_caller, keep, budget, pacing, prime_prefixes=False)
-
-    endpoint = Endpoint(choice.base_url, choice.api_key, choice.timeout_seconds, TIMEOUT_SETTING)
-    return OpenAIModel(endpoint, choice.model, open_calls, choice.catalogue, choice.context_tokens, pacing)
+    return VllmModel(choice.model, choice.catalogue, choice.context_tokens)
 
 
 def open_session(
     choice: ModelChoice,
     database: "StateDatabase",
+    pacing: Pacing,
     make_caller: "Callable[[], Caller]",
     keep: "Keep",
     budget: "CallBudget",
-    pacing: Pacing,
     *,
-    prime_prefixes: bool,
+    prime_prefixes: bool = False,
 ) -> AbstractContextManager[Session]:
     """A session of single calls within the limits of the settings."""
     from rag_assets.models.dispatch import ConcurrentSession

@@ -13,16 +13,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from rag_assets.contracts.errors import BudgetError, ModelError, StoreError
 from rag_assets.contracts.generation import Completion, Request, Tag, Usage, request_key
 from rag_assets.contracts.ports import Session
 from rag_assets.models.accounts.answers import STORED_OUTCOMES, StoredAnswer
-from rag_assets.models.accounts.budget import Budget, Claim, Refusal, Reservation
+from rag_assets.models.accounts.budget import Budget
 from rag_assets.models.accounts.ledger import Entry, Ledger, hit_of
-from rag_assets.models.accounts.price_bounds import upper_price_usd
+from rag_assets.models.catalogue import upper_price_usd
 from rag_assets.models.dispatch import answers
 from rag_assets.models.providers import ClaimedError, Provider
 
@@ -69,16 +69,13 @@ class MeteredModel:
         return self._provider.facts.output_tokens
 
     @contextmanager
-    def _open(self) -> Iterator["_MeteredSession"]:
+    def session(self) -> Iterator["_MeteredSession"]:
+        """Open a session, see `LanguageModel`. The provider's is opened with the first request that needs it."""
         session = _MeteredSession(self._provider, self._ledger, self._budget, self._patience_seconds)
         try:
             yield session
         finally:
             session.close()
-
-    def session(self) -> AbstractContextManager[Session]:
-        """Open a session, see `LanguageModel`. The provider's is opened with the first request that needs it."""
-        return self._open()
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answer requests, see `LanguageModel`.
@@ -87,14 +84,8 @@ class MeteredModel:
             ModelError: See `LanguageModel`.
             BudgetError: The next call may cost more than the budget allows.
         """
-        with self._open() as session:
-            yield from answers(session, self._paced(session, requests))
-
-    @staticmethod
-    def _paced(session: "_MeteredSession", requests: Iterable[Request]) -> Iterator[Request]:
-        for request in requests:
-            session.limit_followers()
-            yield request
+        with self.session() as session:
+            yield from answers(session, session.paced(requests))
 
     def find(self, request: Request) -> Completion | None:
         """The stored answer to a request, or None; asks nobody, writes nothing and does not count as use."""
@@ -118,7 +109,7 @@ class _Call:
         kept: Whether it is written down.
     """
 
-    reservation: Reservation | None = None
+    reservation: str | None = None
     is_claimed: bool = False
     followers: list[Tag] = field(default_factory=list)
     stored: StoredAnswer | None = None
@@ -182,14 +173,16 @@ class _MeteredSession:
         if session is not None:
             session.cancel()
 
-    def limit_followers(self) -> None:
-        """Wait for answers while very many requests wait for few of them."""
-        done: deque[Completion] = deque()  # aside, since `take` collects nothing while something is ready
-        try:
-            while self._followers >= _MOST_FOLLOWERS and (completion := self.take(wait=True)) is not None:
-                done.append(completion)
-        finally:
-            self._ready.extendleft(reversed(done))
+    def paced(self, requests: Iterable[Request]) -> Iterator[Request]:
+        """Requests as they are; answers are waited for while very many of them wait for few."""
+        for request in requests:
+            done: deque[Completion] = deque()  # aside, since `take` collects nothing while something is ready
+            try:
+                while self._followers >= _MOST_FOLLOWERS and (completion := self.take(wait=True)) is not None:
+                    done.append(completion)
+            finally:
+                self._ready.extendleft(reversed(done))
+            yield request
 
     def close(self) -> None:
         """Give up what is under way."""
@@ -303,20 +296,14 @@ class _MeteredSession:
         call = self._calls[key]
         price = upper_price_usd(request, self._provider.facts, batch=batch)
         with self._stating("a call cannot be reserved"):
-            found = self._budget.reserve(
+            call.reservation = self._budget.reserve(
                 self._provider.name, key, request, price, call.reservation, is_claimed=call.is_claimed
             )
-        match found:
-            case Refusal():
-                raise BudgetError(found.message, may_pass=found.waits)
-            case Claim():
-                raise ClaimedError(request)
-            case Reservation():
-                call.reservation, call.is_claimed = found, True
+        call.is_claimed = True
 
     def send(self, requests: Iterable[Request]) -> None:
         """Note that calls are being sent, see `CallBudget`."""
-        self._budget.send(each for each in self._reservations(requests))
+        self._budget.send(self._reservations(requests))
 
     def release(self, requests: Iterable[Request]) -> None:
         """Give back what was reserved for calls, see `CallBudget`."""
@@ -327,7 +314,7 @@ class _MeteredSession:
             if (call := self._calls.get(request_key(self._provider.name, request))) is not None:
                 call.reservation = None
 
-    def _reservations(self, requests: Iterable[Request]) -> list[Reservation]:
+    def _reservations(self, requests: Iterable[Request]) -> list[str]:
         with self._guard:
             calls = [self._calls.get(request_key(self._provider.name, request)) for request in requests]
         return [call.reservation for call in calls if call is not None and call.reservation is not None]
@@ -338,7 +325,9 @@ class _MeteredSession:
         with self._guard:
             calls = [self._calls.get(key) for key in keys]
             reserved = [call.reservation if call else None for call in calls]
-        entries = [Entry(each, made.id if made else None) for each, made in zip(completions, reserved, strict=True)]
+        entries = [
+            Entry(completion, reservation) for completion, reservation in zip(completions, reserved, strict=True)
+        ]
         stored = self._ledger.keep(self._provider.name, entries)
         with self._guard:
             for call, answer in zip(calls, stored, strict=True):
@@ -387,8 +376,7 @@ class _MeteredSession:
     def _keep_late(self, call: _Call, completion: Completion) -> None:
         """Write down what the provider has not kept: failures."""
         with self._stating("an answer cannot be stored"):
-            entry = Entry(completion, call.reservation.id if call.reservation else None)
-            (call.stored,) = self._ledger.keep(self._provider.name, [entry])
+            (call.stored,) = self._ledger.keep(self._provider.name, [Entry(completion, call.reservation)])
         call.reservation = None
 
     def _follow(self, completion: Completion) -> None:

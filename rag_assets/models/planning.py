@@ -8,7 +8,7 @@ import math
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
@@ -33,12 +33,10 @@ class StepPlan:
     Attributes:
         asset: Table that the answers go into.
         step: What is done.
-        documents: Documents that the calls are for.
         calls: Calls that have to be made.
         stored: Answers that are there already.
         input_tokens: Tokens read, those of system texts included.
         prefix_tokens: Of these: tokens of the system texts that a prompt cache could serve.
-        prefixes: Number of different system texts among them.
         output_tokens: Tokens written, as they are typical of the step.
     """
 
@@ -66,12 +64,8 @@ class StepPlan:
         return len(self._prefixes)
 
     def add(self, request: Request, made_up_tokens: float, typical_tokens: float | None) -> None:
-        """Count a call.
-
-        Args:
-            request: What is asked.
-            made_up_tokens: Mean tokens of the answer that was made up.
-            typical_tokens: Tokens of earlier answers in the step; None where there are none.
+        """Count a call, by the mean tokens of the answer that was made up, or by those of earlier answers in the
+        step.
         """
         self.calls += 1
         self._documents.add(request.tag.document_id)
@@ -98,13 +92,7 @@ class StepPlan:
             self._made_up_tokens *= ratio
 
     def cost_usd(self, facts: ModelFacts, *, prompt_cache: bool, batch: bool) -> float:
-        """Price of the calls.
-
-        Args:
-            facts: Of the model.
-            prompt_cache: Whether the provider's prompt cache serves system texts that are long enough.
-            batch: Whether the calls are made in batches.
-        """
+        """Price of the calls, with the provider's prompt cache where system texts are long enough, or in batches."""
         prices, cached, written = facts.prices, 0.0, 0.0
         if prompt_cache and facts.cache_prefix_tokens and self.calls:
             length = self.prefix_tokens / self.calls
@@ -155,12 +143,9 @@ class PlanningModel:
         self._asked: dict[str, Completion] | None = {} if remembers else None
 
     @contextmanager
-    def _open(self) -> Iterator[Session]:
-        yield _PlanningSession(self._answer)
-
-    def session(self) -> AbstractContextManager[Session]:
+    def session(self) -> Iterator[Session]:
         """Open a session, see `LanguageModel`."""
-        return self._open()
+        yield _PlanningSession(self._answer)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Answer requests, see `LanguageModel`."""

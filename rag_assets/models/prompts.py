@@ -19,11 +19,10 @@ _RULE = "====="
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt in one language.
+    """A prompt in one language (`ja` or `en`).
 
     Attributes:
         step: What it is for, as in `summarize_page`.
-        language: `ja` or `en`.
         prefix: System text; the same in every request of the step for one set of values.
         question: Text of the user's turn.
     """
@@ -41,11 +40,7 @@ class Prompt:
 
 @cache
 def load_prompt(step: str, language: str) -> Prompt:
-    """The prompt of a step for documents in a language: the Japanese one for Japanese, else the English one.
-
-    Args:
-        step: What it is for.
-        language: ISO 639-1, or `und`.
+    """The prompt of a step for documents in a language (ISO 639-1): the Japanese one for Japanese, else the English.
 
     Raises:
         SettingsError: There is no such prompt, or its file has no rule.
@@ -65,11 +60,7 @@ def load_prompt(step: str, language: str) -> Prompt:
 def fenced(text: str, name: str = "document") -> str:
     """Text of a document between tags that it cannot hold itself, so that it cannot end them and speak as the prompt.
 
-    The digits in the tags follow from the text: the same text gives the same prompt.
-
-    Args:
-        text: What the document says.
-        name: What it is, the first part of the tags.
+    The tags begin with a name; their digits follow from the text: the same text gives the same prompt.
     """
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     length = 8

@@ -1,11 +1,16 @@
-"""What a provider of a language model must do. What stands around every provider (stored answers, ledger, budget) is
-`rag_assets.models.metered`; retries and limits of providers that are called one request at a time are
-`rag_assets.models.dispatch`.
+"""What a provider of a language model must do, and what providers have in common: kinds of errors, texts of messages.
+
+Stored answers, ledger and budget stand around every provider (`metered`), retries and limits around those that are
+called one request at a time (`dispatch`).
 """
 
+import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Protocol
 
@@ -17,17 +22,14 @@ Keep = Callable[[Sequence[Completion]], None]
 
 _KEY_VARIABLES = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 _KEY_CHARS = 8  # what is shorter guards nothing, and may be part of any word
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class CallBudget(Protocol):
     """What the calls of a session may cost. For the thread that uses the session."""
 
     def reserve(self, request: Request, *, batch: bool = False) -> None:
-        """Set aside the most that a call may cost, in place of what was set aside for its request before.
-
-        Args:
-            request: What is asked.
-            batch: Whether the call is made in a batch.
+        """Set aside the most that a call may cost, in a batch or alone, in place of what was for its request before.
 
         Raises:
             BudgetError: There is not enough left; what was set aside before still is.
@@ -58,16 +60,13 @@ class ClaimedError(Exception):
 
 
 class Unlimited:
-    """A budget that is never empty."""
+    """A `CallBudget` that is never empty."""
 
-    def reserve(self, request: Request, *, batch: bool = False) -> None:
-        """Does nothing."""
+    def reserve(self, request: Request, *, batch: bool = False) -> None: ...
 
-    def send(self, requests: Iterable[Request]) -> None:
-        """Does nothing."""
+    def send(self, requests: Iterable[Request]) -> None: ...
 
-    def release(self, requests: Iterable[Request]) -> None:
-        """Does nothing."""
+    def release(self, requests: Iterable[Request]) -> None: ...
 
 
 UNLIMITED = Unlimited()
@@ -111,12 +110,7 @@ TIMEOUT_SETTING = "language_model.timeout_seconds"
 
 
 def late(seconds: float, setting: str = TIMEOUT_SETTING) -> str:
-    """What is said where no answer came in time.
-
-    Args:
-        seconds: How long was waited.
-        setting: The setting that says so; empty where none does.
-    """
+    """What is said where no answer came in so many seconds, by a setting if any."""
     return f"no answer within {seconds:g} s" + (f" ({setting})" if setting else "")
 
 
@@ -126,16 +120,32 @@ def nobody(error: BaseException) -> str:
 
 
 def without_keys(text: str, *keys: str | None) -> str:
-    """A text in which no key stands: servers repeat those that they refuse.
-
-    Args:
-        text: Any text.
-        keys: Keys that were sent; those of the environment are added.
-    """
+    """A text without the keys that were sent, or stand in the environment: servers repeat those that they refuse."""
     secrets = {*filter(None, keys), *(os.environ.get(name, "") for name in _KEY_VARIABLES)}
-    for secret in sorted((each for each in secrets if len(each) >= _KEY_CHARS), key=len, reverse=True):
-        text = text.replace(secret, "…")
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _KEY_CHARS:
+            text = text.replace(secret, "…")
     return text
+
+
+def sendable(text: str) -> str:
+    """Text that can be written as UTF-8: lone surrogates become U+FFFD."""
+    return text if text.isascii() else _LONE_SURROGATES.sub("\ufffd", text)
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """When a provider asks to come back, from its headers; None where it does not say."""
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        try:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        if 0 <= seconds < math.inf:
+            return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
+    except ValueError:
+        return None
 
 
 class CallProblem(StrEnum):
@@ -148,6 +158,19 @@ class CallProblem(StrEnum):
     UNREACHABLE = "unreachable"  # nobody listens at its address: connection refused, no such host
     REJECTED = "rejected"  # this request will never be answered: 400, 413, 422
     DENIED = "denied"  # no request will be answered: 401, 402, 403, 404
+
+
+STATUS_PROBLEMS = {
+    401: CallProblem.DENIED,
+    402: CallProblem.DENIED,
+    403: CallProblem.DENIED,
+    404: CallProblem.DENIED,
+    408: CallProblem.UNAVAILABLE,
+    409: CallProblem.UNAVAILABLE,
+    429: CallProblem.RATE_LIMITED,
+    503: CallProblem.OVERLOADED,
+    529: CallProblem.OVERLOADED,
+}
 
 
 class CallError(Exception):
@@ -169,10 +192,7 @@ class Caller(Protocol):
     """A provider that answers one request a call. Built, used and closed within one event loop."""
 
     async def call(self, request: Request) -> Completion:
-        """Make one attempt.
-
-        Returns:
-            The answer, its usage and price; `seconds` and `called_at` are set by the dispatcher.
+        """Make one attempt: the answer, its usage and price, without `seconds` and `called_at`.
 
         Raises:
             CallError: There is no answer.

@@ -1,6 +1,5 @@
-"""Calls and tokens a minute of all processes that share a database, and waits that the provider asked one of them for.
-
-What stays out: how many calls run at once (`congestion`), when a failed call is made again (`attempts`).
+"""Calls and tokens a minute of all processes that share a database, and waits that the provider asked one of them
+for.
 """
 
 import asyncio
@@ -86,7 +85,7 @@ class RateLimit:
     that a killed process leaves nothing behind. Where no limit is set, the row is only written when the provider asks
     to come back later.
 
-    Not bound to an event loop or a thread.
+    Not bound to an event loop or a thread. Methods raise `ModelError` where the state cannot be read or written.
 
     Source: generic cell rate algorithm (virtual scheduling), ITU-T I.371, annex A. Deviations: the interval is so much
     shorter that bursts stay within the limit of each minute; a call conforms when the calls before it have been paid
@@ -118,14 +117,7 @@ class RateLimit:
         return self._tokens.interval > 0
 
     async def wait(self, tokens: int) -> None:
-        """Wait until a call may begin, and count it. One task a process should wait at a time; others queue behind it.
-
-        Args:
-            tokens: Tokens that it will read and write, estimated.
-
-        Raises:
-            ModelError: The state cannot be read or written.
-        """
+        """Wait until a call of so many tokens may begin, and count it. One task a process should wait at a time."""
         while True:
             seconds = await self._held_seconds() if self._unlimited else await self._spend(tokens)
             if seconds <= _TICK_SECONDS:
@@ -139,20 +131,12 @@ class RateLimit:
                 self._owed_tokens += tokens - estimated_tokens
 
     async def hold(self, seconds: float) -> None:
-        """Let no process begin a call for a while.
-
-        Raises:
-            ModelError: The state cannot be read or written.
-        """
+        """Let no process begin a call for a while."""
         await self._change(lambda state, now: replace(state, held_until=max(state.held_until, now + seconds)))
         self._seen = (-math.inf, _State())
 
     async def close(self) -> None:
-        """Tell the other processes of tokens that were not used.
-
-        Raises:
-            ModelError: The state cannot be read or written.
-        """
+        """Tell the other processes of tokens that were not used."""
         if self._owed_tokens:
             await self._change(self._settled)
 

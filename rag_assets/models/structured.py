@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter, deque
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
@@ -89,12 +89,12 @@ class StructuredModel(DelegatingModel):
         repeats: Repeats = NO_REPEATS,
     ) -> None:
         super().__init__(inner)
-        self._temperature = temperature
-        self._note = note
-        self._repeats = repeats
+        self.temperature = temperature
+        self.note = note
+        self.repeats = repeats
 
     def _around(self, session: Session) -> Session:
-        return _StructuredSession(session, self._temperature, self._note, self._repeats)
+        return _StructuredSession(session, self)
 
 
 @dataclass
@@ -102,12 +102,9 @@ class _Exchange:
     """What has become of one request so far.
 
     Attributes:
-        request: The request as it was asked.
         spent: Sum over the calls so far.
-        parts: Lists gathered from answers that were cut off.
-        continuations: How often the answer was continued.
-        repaired: Whether it was asked to mend its answer.
         asked: The request as it is sent, without what was said since.
+        parts: Lists gathered from answers that were cut off.
         because: What was wrong with the answer that the last call was made for; None where it was made for none.
         repeats: How often the same was asked again in this run, by outcome.
     """
@@ -125,17 +122,11 @@ class _Exchange:
 class _StructuredSession:
     """Submits what an answer that breaks its schema leads to."""
 
-    def __init__(
-        self,
-        session: Session,
-        temperature: float | None,
-        note: Callable[[Completion], None] | None,
-        repeats: Repeats,
-    ) -> None:
+    def __init__(self, session: Session, model: StructuredModel) -> None:
         self._session = session
-        self._temperature = temperature
-        self._note = note
-        self._repeats = repeats
+        self._temperature = model.temperature
+        self._note = model.note
+        self._repeats = model.repeats
         self._exchanges: dict[str, deque[_Exchange]] = {}
 
     def submit(self, request: Request) -> None:
@@ -146,10 +137,8 @@ class _StructuredSession:
 
     def take(self, *, wait: bool) -> Completion | None:
         while (answer := self._session.take(wait=wait)) is not None:
-            waiting = self._exchanges[answer.request.content_sha256]
-            exchange = waiting.popleft()
-            if not waiting:
-                del self._exchanges[answer.request.content_sha256]
+            exchange = self._exchanges[answer.request.content_sha256].popleft()
+            self._forget_if_none(answer.request)
             if (done := self._follow(exchange, answer)) is not None:
                 return done
         return None
@@ -160,17 +149,16 @@ class _StructuredSession:
     def _ask(self, request: Request, exchange: _Exchange) -> None:
         # noted first, because an answer may be waited for inside of submit
         self._exchanges.setdefault(request.content_sha256, deque()).append(exchange)
-        with ExitStack() as undone:
-            undone.callback(self._forget, request.content_sha256)
+        try:
             self._session.submit(request)
-            undone.pop_all()
+        except BaseException:
+            self._exchanges[request.content_sha256].pop()
+            self._forget_if_none(request)
+            raise
 
-    def _forget(self, content_sha256: str) -> None:
-        """Undo the last note of a request that was not taken."""
-        waiting = self._exchanges[content_sha256]
-        waiting.pop()
-        if not waiting:
-            del self._exchanges[content_sha256]
+    def _forget_if_none(self, request: Request) -> None:
+        if not self._exchanges[request.content_sha256]:
+            del self._exchanges[request.content_sha256]
 
     def _follow(self, exchange: _Exchange, answer: Completion) -> Completion | None:
         """The completion of an exchange, or None where a further request was submitted."""
@@ -231,16 +219,14 @@ class _StructuredSession:
     @staticmethod
     def _without_value(exchange: _Exchange, answer: Completion) -> Completion:
         """The last answer; items that earlier ones gave in full are kept where they satisfy the schema."""
-        outcome, text, value = answer.outcome, answer.text, None
-        if exchange.parts is not None and exchange.request.schema is not None:
-            try:
-                value = merged(exchange.parts, {}, exchange.request.schema)
-                text = _text(value)
-            except ValueError:
-                value = None
-        return replace(
-            exchange.spent, outcome=outcome, text=text, value=value, error=answer.error, rejected=answer.rejected
+        done = replace(
+            exchange.spent, outcome=answer.outcome, text=answer.text, error=answer.error, rejected=answer.rejected
         )
+        if exchange.parts is not None and exchange.request.schema is not None:
+            with suppress(ValueError):
+                value = merged(exchange.parts, {}, exchange.request.schema)
+                return replace(done, text=_text(value), value=value)
+        return done
 
 
 def parse_json(text: str) -> JsonValue:
@@ -281,10 +267,6 @@ def merged(parts: JsonValue, value: JsonValue, schema: str) -> JsonValue:
 def complete_items(text: str, schema: str) -> dict[str, JsonValue] | None:
     """What a cut-off JSON object holds in full: its single values, and the items of its lists that satisfy the schema.
 
-    Args:
-        text: The answer, cut off anywhere.
-        schema: Schema of the object.
-
     Returns:
         None where it holds no complete item of a list, so that there is nothing to go on from.
     """
@@ -312,12 +294,7 @@ def complete_items(text: str, schema: str) -> dict[str, JsonValue] | None:
 
 
 def _ends_within_item(text: str, item: JsonValue) -> bool:
-    """Whether a text that was cut off inside of a list of its outermost object was cut inside of the list's last item.
-
-    Args:
-        text: The text, from its first brace.
-        item: The last item that could be read.
-    """
+    """Whether a text, from its first brace, was cut off inside of the last item of a list of its outermost object."""
     depth, quoted, escaped = 0, False, False
     for character in text:
         if escaped:

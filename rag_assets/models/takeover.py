@@ -24,10 +24,9 @@ from typing import Any, TypeVar, cast
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.generation import Outcome, Request
 from rag_assets.models.accounts.answers import StoredAnswer, answer_row
-from rag_assets.models.accounts.calls import CallRecord
 from rag_assets.models.accounts.database import StateDatabase
 from rag_assets.models.accounts.ledger import Ledger
-from rag_assets.models.accounts.schema import ANSWERS
+from rag_assets.models.accounts.schema import ANSWERS, CallRecord
 from rag_assets.models.anthropic.batch_store import BatchStore, OpenBatch, request_from
 from rag_assets.store.lake import Lake
 

@@ -20,11 +20,7 @@ Tensor = Any  # of torch, which the base installation does not have
 
 
 def training_library(name: str) -> Any:
-    """A module of the extra `train`.
-
-    Raises:
-        ModelError: It is not installed.
-    """
+    """A module of the extra `train`; `ModelError` where it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -97,12 +93,8 @@ class TextToText:
         self.tokenizer.save_pretrained(folder)
 
     def write(self, prompts: Sequence[str], most_tokens: int, samples: int = 0) -> Written:
-        """Write one text a prompt, the likeliest token by token; or sample several from the model's distribution.
-
-        Args:
-            prompts: What it is asked.
-            most_tokens: Tokens of a text at most.
-            samples: Samples a prompt, drawn by torch's generator; 0 for the likeliest.
+        """Write the likeliest text a prompt, token by token; or sample several from the model's distribution, by
+        torch's generator.
         """
         encoded = self._encoded(prompts)
         sampling = {"do_sample": True, "top_k": 0, "top_p": 1.0, "temperature": 1.0, "num_return_sequences": samples}

@@ -1,14 +1,11 @@
-"""Language models that vLLM runs in this process, in batches (extra `vllm`).
-
-What stays out: vLLM as a server, which is `openai_model`.
-"""
+"""Language models that vLLM runs in this process, in batches (extra `vllm`)."""
 
 import importlib
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +16,7 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage
 from rag_assets.contracts.ports import Session
 from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
-from rag_assets.models.openai.chat_messages import chat_messages, unquoted
+from rag_assets.models.openai.endpoint import chat_messages, unquoted
 from rag_assets.models.providers import UNLIMITED, CallBudget, Keep
 
 BATCH_REQUESTS = 2048
@@ -85,17 +82,14 @@ class VllmModel:
             return facts
         return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
 
-    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
+    @contextmanager
+    def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> Iterator[Session]:
         """Open a session, see `Provider`."""
-        return self._open(keep, budget)
+        yield _BatchSession(self._engine, keep, budget, self.facts.prices, self._batch_requests)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Tokens of each request by the model's own tokenizer; the model itself is not loaded."""
         return [self._engine.count_tokens(chat_messages(request)) for request in requests]
-
-    @contextmanager
-    def _open(self, keep: Keep, budget: CallBudget) -> Iterator[Session]:
-        yield _BatchSession(self._engine, keep, budget, self.facts.prices, self._batch_requests)
 
 
 class _BatchSession:
@@ -172,12 +166,7 @@ class _RefusedError(Exception):
 
 
 class _Engine:
-    """vLLM's engine and tokenizer, each loaded when first used. Safe to use from several threads, which take turns.
-
-    Args:
-        model: Folder or hub name of the model.
-        arguments: Of the engine.
-    """
+    """vLLM's engine and tokenizer, each loaded when first used. Safe to use from several threads, which take turns."""
 
     def __init__(self, model: str, arguments: Mapping[str, object]) -> None:
         self._model = model
@@ -187,11 +176,7 @@ class _Engine:
 
     @cached_property
     def context_tokens(self) -> int:
-        """Tokens of prompt and answer together.
-
-        Raises:
-            ModelError: The model cannot be loaded.
-        """
+        """Tokens of prompt and answer together; `ModelError` where the model cannot be loaded."""
         return int(self._llm.model_config.max_model_len)
 
     @cached_property
@@ -204,11 +189,7 @@ class _Engine:
         return tokenizer
 
     def count_tokens(self, chat: Chat) -> int:
-        """Tokens of a conversation as the model reads it, with what opens the answer.
-
-        Raises:
-            ModelError: The tokenizer cannot be loaded.
-        """
+        """Tokens of a conversation with what opens the answer; `ModelError` where the tokenizer cannot be loaded."""
         with self._lock:
             ids = self._tokenizer.apply_chat_template(
                 chat, add_generation_prompt=True, tokenize=True, return_dict=False

@@ -1,7 +1,4 @@
-"""The zip container of an Office Open XML file: size checks before expansion, part names, hardened XML parsing.
-
-What stays out: what the parts mean, which is for the readers of workbooks, documents and presentations.
-"""
+"""The zip container of an Office Open XML file: size checks before expansion, part names, hardened XML parsing."""
 
 import posixpath
 import zipfile
@@ -9,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
-from typing import IO
+from typing import IO, Any
 from urllib.parse import unquote
 
 from lxml import etree
@@ -20,6 +17,13 @@ from rag_assets.contracts.errors import ParseError
 _RATIO_CHECKED_FROM_BYTES = 64 << 20
 _MAXIMUM_RATIO = 400
 _PROLOGUE_BYTES = 4096
+_HARDENED: dict[str, Any] = {
+    "resolve_entities": False,
+    "no_network": True,
+    "load_dtd": False,
+    "huge_tree": False,
+    "remove_comments": True,
+}
 _DAMAGE = (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, RuntimeError, OSError, ValueError)
 
 
@@ -56,8 +60,7 @@ class Archive:
             raise ParseError(FailureCause.MALFORMED, f"no readable zip archive: {error}") from error
         entries = self._zip.infolist()
         if len(entries) > maximum_entries:
-            message = f"{len(entries)} archive entries, limit {maximum_entries}"
-            raise ParseError(FailureCause.TOO_LARGE, message)
+            raise ParseError(FailureCause.TOO_LARGE, f"{len(entries)} archive entries, limit {maximum_entries}")
         size = sum(entry.file_size for entry in entries)
         if size > maximum_bytes:
             raise ParseError(FailureCause.TOO_LARGE, f"{size} bytes expanded, limit {maximum_bytes}")
@@ -96,11 +99,8 @@ class Archive:
         """
         data = self.read(part)
         _refuse_document_type(part, data)
-        parser = etree.XMLParser(
-            resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True
-        )
         try:
-            root = etree.fromstring(data, parser)
+            root = etree.fromstring(data, etree.XMLParser(**_HARDENED))
         except (etree.XMLSyntaxError, ValueError) as error:
             raise ParseError(FailureCause.MALFORMED, f"part {part}: {error}") from error
         _refuse_stated_type(part, root)
@@ -125,19 +125,19 @@ class Archive:
 
     def relations(self, part: str) -> dict[str, Relation]:
         """Relationships of a part by their ids; external ones are left out."""
-        folder = posixpath.dirname(part)
-        found = {}
+        relations = {}
         for element in self._relation_elements(part):
-            target = element.get("Target")
+            target = unquote(element.get("Target", "").replace("\\", "/"))
             if target and element.get("TargetMode") != "External":
-                kind = (element.get("Type") or "").rsplit("/", 1)[-1]
-                found[element.get("Id") or ""] = Relation(kind, _resolve(folder, target))
-        return found
+                kind = element.get("Type", "").rsplit("/", 1)[-1]
+                path = target.lstrip("/") if target.startswith("/") else posixpath.join(posixpath.dirname(part), target)
+                relations[element.get("Id", "")] = Relation(kind, posixpath.normpath(path))
+        return relations
 
     def external_targets(self, part: str) -> dict[str, str]:
         """What a part refers to outside the archive, by the ids of the relationships; nothing of it is ever opened."""
         return {
-            element.get("Id") or "": element.get("Target") or ""
+            element.get("Id", ""): element.get("Target", "")
             for element in self._relation_elements(part)
             if element.get("TargetMode") == "External"
         }
@@ -149,16 +149,8 @@ class Archive:
 
 
 def _stream(part: str, stream: IO[bytes], names: tuple[str, ...]) -> Iterator[etree._Element]:
-    events = etree.iterparse(
-        stream,
-        events=("end",),
-        tag=tuple(f"{{*}}{name}" for name in names),
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
-    )
+    tags = tuple(f"{{*}}{name}" for name in names)
+    events = etree.iterparse(stream, events=("end",), tag=tags, **_HARDENED)
     for place, (_, element) in enumerate(events):
         if place == 0:
             _refuse_stated_type(part, element)
@@ -176,11 +168,6 @@ def local_name(element: etree._Element) -> str:
 
 def _key(part: str) -> str:
     return part.replace("\\", "/").lstrip("/").lower()
-
-
-def _resolve(folder: str, target: str) -> str:
-    target = unquote(target.replace("\\", "/"))
-    return posixpath.normpath(target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target))
 
 
 def _refuse_document_type(part: str, data: bytes) -> None:

@@ -1,16 +1,18 @@
 """Cuts pages into passages that are searched.
 
 A passage holds whole blocks where they fit, rows of a table under its header, or sentences of a long paragraph. It
-never crosses a page, and carries the place that it was taken from. What stays out: the windows of the entity graph.
+never crosses a page, and carries the place that it was taken from.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, takewhile
 
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Box, Page, Row
 from rag_assets.contracts.ports import Tokenizer
+from rag_assets.parsing.flow import around
 from rag_assets.text.cells import cover
 from rag_assets.text.language import detect_language, split_sentences
 from rag_assets.text.plain import one_line
@@ -81,35 +83,28 @@ def chunk_page(
     contexts = _Contexts(base, tokenizer, context_limit)
     budget = size_tokens - context_limit
     units = _measure(list(_page_units(page, tokenizer, budget)), tokenizer)
-    groups = _pack(
-        units,
-        budget,
-        int(size_tokens * overlap_share),
-        lambda unit: budget + context_limit - contexts.tokens(unit.section),
-    )
+
+    def room(unit: _Unit) -> int:
+        return size_tokens - contexts.get(unit.section)[1]
+
     chunks: list[Chunk] = []
-    for group in groups:
+    for group in _pack(units, budget, int(size_tokens * overlap_share), room):
         text = _render(group)
         if text.strip():
-            chunks.append(_chunk(len(chunks), group, text, contexts.text(group[0].section)))
+            chunks.append(_chunk(len(chunks), group, text, contexts.get(group[0].section)[0]))
     counts = tokenizer.count_tokens([f"{chunk.context}\n{chunk.text}" for chunk in chunks])
     return [replace(chunk, length_tokens=count) for chunk, count in zip(chunks, counts, strict=True)]
 
 
 class _Contexts:
-    """The context line of a section, cut to its share of the passage, with its length."""
+    """The context lines of sections."""
 
     def __init__(self, base: Sequence[str], tokenizer: Tokenizer, limit: int) -> None:
         self._base, self._tokenizer, self._limit = base, tokenizer, limit
         self._known: dict[tuple[str, ...], tuple[str, int]] = {}
 
-    def text(self, section: tuple[str, ...]) -> str:
-        return self._get(section)[0]
-
-    def tokens(self, section: tuple[str, ...]) -> int:
-        return self._get(section)[1]
-
-    def _get(self, section: tuple[str, ...]) -> tuple[str, int]:
+    def get(self, section: tuple[str, ...]) -> tuple[str, int]:
+        """The context line of a section, cut to its share of the passage, and its length in tokens."""
         if section not in self._known:
             parts = _distinct([*self._base, *section])
             text = " › ".join(parts)
@@ -124,11 +119,12 @@ class _Contexts:
 
 
 def _distinct(parts: Iterable[str]) -> list[str]:
-    kept: list[str] = []
-    for part in (one_line(part) for part in parts):
-        if part and not any(part == other or part in other for other in kept):
-            kept.append(part)
-    return kept
+    """Parts in one line each, but for those that stand in one before."""
+    distinct: list[str] = []
+    for part in map(one_line, parts):
+        if part and not any(part in other for other in distinct):
+            distinct.append(part)
+    return distinct
 
 
 def _page_units(page: Page, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:
@@ -143,21 +139,15 @@ def _page_units(page: Page, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit
 
 
 def _text_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:
-    unit = _Unit(
-        block.text.strip(),
-        index,
-        block.section,
-        is_heading=block.kind is BlockKind.HEADING,
-        cell_range=block.cell_range,
-        box=block.box,
-    )
+    is_heading = block.kind is BlockKind.HEADING
+    unit = _Unit(block.text.strip(), index, block.section, "", is_heading, block.cell_range, block.box)
     if not unit.text:
         return
     if tokenizer.count_tokens([unit.text])[0] <= budget:
         yield unit
         return
     lines = [line for line in unit.text.splitlines() if line.strip()]
-    sentences = [s for line in lines for s in split_sentences(line)]
+    sentences = [sentence for line in lines for sentence in split_sentences(line)]
     counts = tokenizer.count_tokens(sentences)
     for sentence, count in zip(sentences, counts, strict=True):
         for piece in [sentence] if count <= budget else _cut(sentence, tokenizer, budget):
@@ -185,20 +175,15 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
         header_rows, body = (), header_rows
     columns = column_names(header_rows)
     header, *lines = _lines([columns, *(row.cells for row in body)])
-    header_fits = tokenizer.count_tokens([header])[0] <= budget * _HEADER_SHARE
-    texts = [_row_text(columns, row.cells, line if header_fits else "") for row, line in zip(body, lines, strict=True)]
-    room = budget - (tokenizer.count_tokens([header])[0] if header_fits and header else 0)
+    header_tokens = tokenizer.count_tokens([header])[0]
+    if header_tokens > budget * _HEADER_SHARE:
+        header, lines = "", [""] * len(lines)
+    room = budget - (header_tokens if header else 0)
+    texts = [_row_text(columns, row.cells, line) for row, line in zip(body, lines, strict=True)]
     for row, text, count in zip(body, texts, tokenizer.count_tokens(texts), strict=True):
         if not text:
             continue
-        unit = _Unit(
-            text,
-            index,
-            block.section,
-            header if header_fits else "",
-            cell_range=row.cell_range,
-            box=row.box or block.box,
-        )
+        unit = _Unit(text, index, block.section, header, False, row.cell_range, row.box or block.box)
         if count <= room:
             yield unit
         else:
@@ -208,8 +193,8 @@ def _table_units(index: int, block: Block, tokenizer: Tokenizer, budget: int) ->
 def _wide_row(unit: _Unit, columns: Sequence[str], row: Row, tokenizer: Tokenizer, budget: int) -> Iterator[_Unit]:
     """A row longer than a passage: cell by cell, each with the name of its column."""
     unit = replace(unit, header="")
-    held: list[str] = []
-    held_tokens = 0
+    texts: list[str] = []
+    tokens = 0
     for place, cell in _merged(row.cells):
         prefix = f"{columns[place]}: " if columns and columns[place] else ""
         room = max(budget // 2, budget - tokenizer.count_tokens([prefix])[0] - 1)
@@ -217,26 +202,19 @@ def _wide_row(unit: _Unit, columns: Sequence[str], row: Row, tokenizer: Tokenize
         for piece in _cut(cell, tokenizer, room):
             text = prefix + piece
             count = tokenizer.count_tokens([text])[0]
-            if held and held_tokens + count > budget:
-                yield replace(unit, text="\n".join(held))
-                held, held_tokens = [], 0
-            held.append(text)
-            held_tokens += count
-    if held:
-        yield replace(unit, text="\n".join(held))
+            if texts and tokens + count > budget:
+                yield replace(unit, text="\n".join(texts))
+                texts, tokens = [], 0
+            texts.append(text)
+            tokens += count
+    if texts:
+        yield replace(unit, text="\n".join(texts))
 
 
 def column_names(header_rows: Sequence[Row]) -> tuple[str, ...]:
     """Names of the columns of a table: the cells of its header rows from top to bottom, joined by ` > `."""
-    if not header_rows:
-        return ()
-    return tuple(
-        " > ".join(_distinct_in_order(cells)) for cells in zip(*(row.cells for row in header_rows), strict=True)
-    )
-
-
-def _distinct_in_order(cells: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(text for text in (one_line(cell) for cell in cells) if text))
+    columns = zip(*(row.cells for row in header_rows), strict=True)
+    return tuple(" > ".join(dict.fromkeys(filter(None, map(one_line, cells)))) for cells in columns)
 
 
 def _lines(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -264,14 +242,14 @@ def _merged(cells: Sequence[str]) -> list[tuple[int, str]]:
     """Places of the cells with text, and their texts; of neighbours that hold the same words, as merged cells do, only
     the first.
     """
-    kept: list[tuple[int, str]] = []
+    merged: list[tuple[int, str]] = []
     last = ""
     for place, cell in enumerate(cells):
         text = one_line(cell)
         if text and (text != last or _NUMBER.fullmatch(text) or len(text) < 3):
-            kept.append((place, text))
+            merged.append((place, text))
         last = text
-    return kept
+    return merged
 
 
 def _measure(units: list[_Unit], tokenizer: Tokenizer) -> list[_Unit]:
@@ -291,82 +269,67 @@ def _pack(units: Sequence[_Unit], budget: int, overlap: int, room: Callable[[_Un
     groups: list[list[_Unit]] = []
     group: list[_Unit] = []
     for unit in units:
-        if group and (_length([*group, unit]) > room(group[0]) or _section_break(group, unit, budget)):
+        ends_section = bool(group) and unit.is_heading and not group[-1].is_heading and _length(group) > budget // 2
+        if group and (ends_section or _length([*group, unit]) > room(group[0])):
             headings = _trailing_headings(group)
             body = group[: len(group) - len(headings)]
             if body:
                 groups.append(body)
             same_part = not headings and body and body[-1].section == unit.section
             group = [*(_tail(body, overlap) if same_part else []), *headings]
-            left: list[_Unit] = []
+            above: list[_Unit] = []
             while group and _length([*group, unit]) > room(group[0]):
                 first = group.pop(0)
-                left += [first] if first.is_heading else []  # the others stand in the passage before as well
-            if left:
-                groups.append(left)
+                above += [first] if first.is_heading else []  # the others stand in the passage before as well
+            if above:
+                groups.append(above)
         group.append(unit)
     if group:
         groups.append(group)
     return groups
 
 
-def _section_break(group: Sequence[_Unit], unit: _Unit, budget: int) -> bool:
-    return unit.is_heading and not group[-1].is_heading and _length(group) > budget // 2
-
-
 def _trailing_headings(group: Sequence[_Unit]) -> list[_Unit]:
-    count = 0
-    while count < len(group) and group[-1 - count].is_heading:
-        count += 1
-    return list(group[len(group) - count :]) if count < len(group) else []
+    headings = list(takewhile(lambda unit: unit.is_heading, reversed(group)))[::-1]
+    return headings if len(headings) < len(group) else []
 
 
 def _tail(group: Sequence[_Unit], overlap: int) -> list[_Unit]:
-    kept: list[_Unit] = []
+    """The last units, as many as the overlap allows; never all of them."""
+    tail: list[_Unit] = []
     used = 0
     for unit in reversed(group[1:]):
         used += unit.tokens
         if unit.is_heading or used > overlap:
             break
-        kept.insert(0, unit)
-    return kept
+        tail.insert(0, unit)
+    return tail
+
+
+def _parts(group: Sequence[_Unit]) -> list[list[_Unit]]:
+    """The units in parts that stand under one header."""
+    return [list(part) for _, part in groupby(group, key=lambda unit: (unit.block_index, unit.header))]
 
 
 def _length(group: Sequence[_Unit]) -> int:
-    headers = sum(
-        unit.header_tokens
-        for before, unit in zip([None, *group], group, strict=False)
-        if before is None or before.header != unit.header or before.block_index != unit.block_index
-    )
-    return headers + sum(unit.tokens for unit in group)
+    return sum(part[0].header_tokens + sum(unit.tokens for unit in part) for part in _parts(group))
 
 
 def _render(group: Sequence[_Unit]) -> str:
-    lines: list[str] = []
-    before: _Unit | None = None
-    for unit in group:
-        if unit.header and (before is None or (before.block_index, before.header) != (unit.block_index, unit.header)):
-            lines.append(unit.header)
-        lines.append(unit.text)
-        before = unit
-    return "\n".join(lines)
+    return "\n".join(
+        text for part in _parts(group) for text in (*filter(None, [part[0].header]), *(unit.text for unit in part))
+    )
 
 
 def _chunk(index: int, group: Sequence[_Unit], text: str, context: str) -> Chunk:
+    boxes = [unit.box for unit in group if unit.box]
     return Chunk(
         index=index,
         context=context,
         text=text,
         language=detect_language(text),
         cell_range=cover([unit.cell_range for unit in group if unit.cell_range]),
-        box=_union([unit.box for unit in group if unit.box]),
+        box=around(boxes) if boxes else None,
         block_indexes=tuple(sorted({unit.block_index for unit in group})),
         length_tokens=0,
     )
-
-
-def _union(boxes: Sequence[Box]) -> Box | None:
-    if not boxes:
-        return None
-    left, top, right, bottom = zip(*boxes, strict=True)
-    return min(left), min(top), max(right), max(bottom)

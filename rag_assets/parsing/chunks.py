@@ -12,14 +12,9 @@ from rag_assets.store.incremental import Rows, StepReport, update_shard
 from rag_assets.store.lake import Lake
 
 
-def chunking_code() -> str:
-    """Digest of the code that chunks depend on."""
-    return code_fingerprint(f"{__name__}:update_chunks")
-
-
 def chunking_fingerprint(tokenizer_name: str, size_tokens: int, overlap_share: float) -> str:
     """Digest of the code and settings that chunks depend on."""
-    return digest(chunking_code(), tokenizer_name, size_tokens, overlap_share)
+    return digest(code_fingerprint(f"{__name__}:update_chunks"), tokenizer_name, size_tokens, overlap_share)
 
 
 def wanted_chunks(lake: Lake, shard: str, fingerprint: str) -> dict[str, str]:

@@ -1,7 +1,5 @@
 """Other programs that turn a file into one that can be read: pandoc (into HTML), LibreOffice (into docx or pptx).
 
-What stays out: what is read of the result (`unstructured`).
-
 A file goes in and comes out by pipes, within the limits of the parsing process. Pandoc runs in its sandbox, in which it
 opens no files and no addresses. LibreOffice writes below a temporary folder of its own; it runs no macros, fetches
 nothing that a file refers to and, where the system allows it, has no network at all.

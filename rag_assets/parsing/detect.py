@@ -1,11 +1,9 @@
-"""What a file is, told from its bytes; the extension decides only between text formats and names damaged files.
-
-What stays out: whether the file can be read, which is for the parser of its format to say.
-"""
+"""What a file is, told from its bytes; the extension decides only between text formats and names damaged files."""
 
 import io
 import re
 import zipfile
+import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -58,34 +56,15 @@ _EXTENSIONS = {
     ".xltx": DocumentFormat.XLSX,
     ".xltm": DocumentFormat.XLSM,
     ".xlt": DocumentFormat.XLS,
-    ".docm": DocumentFormat.DOCX,
-    ".dotx": DocumentFormat.DOCX,
-    ".dotm": DocumentFormat.DOCX,
-    ".pptm": DocumentFormat.PPTX,
-    ".ppsx": DocumentFormat.PPTX,
-    ".ppsm": DocumentFormat.PPTX,
-    ".potx": DocumentFormat.PPTX,
-    ".htm": DocumentFormat.HTML,
-    ".xhtml": DocumentFormat.HTML,
+    **dict.fromkeys((".docm", ".dotx", ".dotm"), DocumentFormat.DOCX),
+    **dict.fromkeys((".pptm", ".ppsx", ".ppsm", ".potx"), DocumentFormat.PPTX),
+    **dict.fromkeys((".htm", ".xhtml"), DocumentFormat.HTML),
     ".markdown": DocumentFormat.MD,
     ".tab": DocumentFormat.TSV,
-    ".text": DocumentFormat.TXT,
-    ".log": DocumentFormat.TXT,
+    **dict.fromkeys((".text", ".log"), DocumentFormat.TXT),
 }
-_TEXT_FORMATS = {
-    DocumentFormat.HTML,
-    DocumentFormat.MD,
-    DocumentFormat.CSV,
-    DocumentFormat.TSV,
-    DocumentFormat.TXT,
-}
-_WORKBOOKS = {
-    DocumentFormat.XLSX,
-    DocumentFormat.XLSM,
-    DocumentFormat.XLSB,
-    DocumentFormat.XLS,
-    DocumentFormat.ODS,
-}
+_TEXT_FORMATS = frozenset(map(DocumentFormat, ("html", "md", "csv", "tsv", "txt")))
+_WORKBOOKS = frozenset(map(DocumentFormat, ("xlsx", "xlsm", "xlsb", "xls", "ods")))
 
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
@@ -188,16 +167,15 @@ def detect_format(data: bytes, file_name: str) -> Detection:
         return _detect_zip(data, named)
     if b"%PDF-" in data[:1024]:
         return _supported(DocumentFormat.PDF)
-    textual = looks_textual(data)
-    other = _detect_magic(data, textual=textual)
-    if other:
+    textual = _looks_textual(data)
+    if other := _detect_magic(data, textual=textual):
         return other
     if textual:
         return _detect_text(data, named)
-    return _supported(named) if named else Detection("unknown", None, description="of no known format")
+    return _supported(named) if named else _unsupported("unknown", "of no known format")
 
 
-def looks_textual(data: bytes) -> bool:
+def _looks_textual(data: bytes) -> bool:
     """Whether the first bytes can be text in some encoding: no control bytes, or UTF-16."""
     head = data[:4096]
     if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
@@ -210,8 +188,8 @@ def looks_textual(data: bytes) -> bool:
     return controls <= len(head) * 0.01
 
 
-def _supported(found: DocumentFormat) -> Detection:
-    return Detection(found.value, found)
+def _supported(document_format: DocumentFormat) -> Detection:
+    return Detection(document_format.value, document_format)
 
 
 def _unsupported(name: str, description: str) -> Detection:
@@ -235,7 +213,7 @@ def _detect_text(data: bytes, named: DocumentFormat | None) -> Detection:
         return _supported(named)
     if _HTML_START.match(head):
         return _supported(DocumentFormat.HTML)
-    if named is DocumentFormat.EML or (named is None and is_mail(head)):
+    if named is DocumentFormat.EML or (named is None and _is_mail(head)):
         return _supported(DocumentFormat.EML)
     if head[:256].lower().startswith(b"mime-version:") or b"content-type: multipart/related" in head[:1024].lower():
         return _unsupported("mhtml", "a web archive (MHTML)")
@@ -249,7 +227,7 @@ def _detect_text(data: bytes, named: DocumentFormat | None) -> Detection:
     return _supported(DocumentFormat.TXT)
 
 
-def is_mail(head: bytes) -> bool:
+def _is_mail(head: bytes) -> bool:
     """Whether a text begins with the headers of a message: who sent it to whom or by which way, and facts about it.
 
     Saved web pages (MHTML) have such headers as well, but were sent to nobody.
@@ -273,17 +251,17 @@ def _detect_zip(data: bytes, named: DocumentFormat | None) -> Detection:
             mime_type = _read_entry(archive, "mimetype")
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, EOFError):
         names, types, mime_type = data, b"", b""
-    for marker, found in _CONTENT_TYPES:
+    for marker, document_format in _CONTENT_TYPES:
         if marker.lower() in types.lower():
-            return _supported(found)
+            return _supported(document_format)
     if b"opendocument.spreadsheet" in mime_type:
         return _supported(DocumentFormat.ODS)
     for marker, name, description in _ZIP_MIME_TYPES:
         if marker in mime_type:
             return _unsupported(name, description)
-    for marker, found in _ZIP_PARTS:
+    for marker, document_format in _ZIP_PARTS:
         if marker in names:
-            return _supported(found)
+            return _supported(document_format)
     if named and named not in _TEXT_FORMATS and names is data:
         return _supported(named)
     return _unsupported("zip", "a zip archive that is no Office document")
@@ -291,8 +269,6 @@ def _detect_zip(data: bytes, named: DocumentFormat | None) -> Detection:
 
 def _read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
     """The first bytes of an entry; nothing where it is missing or damaged."""
-    import zlib
-
     try:
         with archive.open(name) as entry:
             return entry.read(_CONTENT_TYPES_BYTES)
@@ -301,25 +277,21 @@ def _read_entry(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _detect_ole(data: bytes, named: DocumentFormat | None) -> Detection:
-    found = [kind for name, kind in _OLE_STREAMS if _has_stream(data, name)]
-    if "msg" in found and _is_message(data, named, found):
+    kinds = [kind for name, kind in _OLE_STREAMS if _has_stream(data, name)]
+    if "msg" in kinds and _is_message(data, named, kinds):
         return _supported(DocumentFormat.MSG)
-    if "encrypted" in found:
+    if "encrypted" in kinds:
         meant = named if named and named not in _TEXT_FORMATS else DocumentFormat.XLSX
         return Detection(meant.value, meant, encrypted=True)
-    if "xls" in found and (named in (DocumentFormat.XLS, None) or found[0] == "xls"):
-        other = next((kind for kind in found if kind in _OLE_NAMES), None)
-        if named is DocumentFormat.XLS or other is None:
-            return _supported(DocumentFormat.XLS)
-    for kind in found:
-        if kind in _OLE_NAMES:
-            return _unsupported(kind, _OLE_NAMES[kind])
-    if named is DocumentFormat.XLS or "xls" in found:
+    other = next((kind for kind in kinds if kind in _OLE_NAMES), None)
+    if other is not None and not (named is DocumentFormat.XLS and "xls" in kinds):
+        return _unsupported(other, _OLE_NAMES[other])
+    if named is DocumentFormat.XLS or "xls" in kinds:
         return _supported(DocumentFormat.XLS)
     return _unsupported("ole", "an OLE container of no known kind")
 
 
-def _is_message(data: bytes, named: DocumentFormat | None, found: list[str]) -> bool:
+def _is_message(data: bytes, named: DocumentFormat | None, kinds: list[str]) -> bool:
     """Whether a container is a message, rather than a document in which a message is embedded, or the reverse."""
     import olefile
 
@@ -327,7 +299,7 @@ def _is_message(data: bytes, named: DocumentFormat | None, found: list[str]) -> 
         with olefile.OleFileIO(io.BytesIO(data)) as container:
             return bool(container.exists("__properties_version1.0"))
     except Exception:  # noqa: BLE001 - the container is damaged, in any of many ways: its reader will say how
-        return named is DocumentFormat.MSG or found == ["msg"]
+        return named is DocumentFormat.MSG or kinds == ["msg"]
 
 
 def _has_stream(data: bytes, name: str) -> bool:

@@ -62,17 +62,13 @@ class _Shard:
     to_parse: list[str] = field(default_factory=list)
     parsed: dict[str, ParsedDocument] = field(default_factory=dict)
 
-    @property
-    def is_complete(self) -> bool:
-        return len(self.parsed) == len(self.to_parse)
-
     def document_keys(self) -> dict[str, str]:
-        return {
-            name: digest(
-                key, self.files[name].fingerprint, self.files[name].uri, *(["lost"] if name in self.lost else [])
-            )
-            for name, key in self.content_keys.items()
-        }
+        """Digests of what the rows of `documents` follow from, by document."""
+        keys = {}
+        for name, key in self.content_keys.items():
+            file, state = self.files[name], ["lost"] if name in self.lost else []
+            keys[name] = digest(key, file.fingerprint, file.uri, *state)
+        return keys
 
     def can_keep(self, document_id: str) -> bool:
         """Whether there are rows of an earlier reading to keep."""
@@ -111,7 +107,6 @@ def update_documents(
             checksum or an entity tag of are told by that.
     """
     report = StepReport()
-    pending: dict[str, _Shard] = {}
     shard_of_job: dict[str, _Shard] = {}
     total = 0
     readers = installed_readers(limits)
@@ -124,19 +119,19 @@ def update_documents(
                 lake, listing, name, limits, scratch, readers, retry_encrypted=bool(passwords), full_check=full_check
             )
             total += len(shard.to_parse)
-            pending[name] = shard
+            readable: list[ParseJob] = []
             for document_id in shard.to_parse:
                 content = shard.contents[document_id]
                 if content.sha256 is None:
                     failure = Failure(FailureCause.UNREADABLE, content.problem)
                     shard.parsed[document_id] = ParsedDocument(_extension(document_id), failures=(failure,))
-            if shard.is_complete:
-                _write(lake, pending.pop(name), readers, limits, report)
-            for document_id in shard.to_parse:
-                if document_id not in shard.parsed:
-                    shard_of_job[document_id] = shard
-                    content = shard.contents[document_id]
-                    yield ParseJob(document_id, content.path, content.sha256 or "")
+                else:
+                    readable.append(ParseJob(document_id, content.path, content.sha256))
+            if not readable:
+                _write(lake, shard, readers, limits, report)
+            for job in readable:
+                shard_of_job[job.document_id] = shard
+                yield job
 
     done = 0
     with tempfile.TemporaryDirectory(prefix="rag-assets-") as folder:
@@ -148,14 +143,9 @@ def update_documents(
                 _discard(str(job.path), scratch)
                 done += 1
                 progress(done, total)
-                if shard.is_complete:
-                    _write(lake, pending.pop(shard.name), readers, limits, report)
+                if len(shard.parsed) == len(shard.to_parse):
+                    _write(lake, shard, readers, limits, report)
     return report
-
-
-def parsing_code() -> str:
-    """Digest of the code and libraries that the tables of this step depend on."""
-    return code_fingerprint(f"{__name__}:update_documents", "rag_assets.parsing.parse:parse_bytes")
 
 
 def content_key(content: _Content, file: SourceFile, limits: ParsingLimits) -> str:
@@ -163,7 +153,8 @@ def content_key(content: _Content, file: SourceFile, limits: ParsingLimits) -> s
     if content.sha256 is None:
         return digest("unreadable", file.fingerprint, content.problem)
     sizes = [value for name, value in asdict(limits).items() if name not in _PATIENCE]
-    return digest(content.sha256, _extension(file.document_id), parsing_code(), *sizes)
+    code = code_fingerprint(f"{__name__}:update_documents", "rag_assets.parsing.parse:parse_bytes")
+    return digest(content.sha256, _extension(file.document_id), code, *sizes)
 
 
 def documents_to_try_again(lake: Lake, limits: ParsingLimits, shards: Iterable[str] | None = None) -> dict[str, str]:
@@ -187,16 +178,16 @@ def _failed_by(lake: Lake, causes: Collection[FailureCause], shards: Iterable[st
     return {row["document_id"] for row in failures if row["cause"] in causes}
 
 
-def _with_limits(key: str, failures: Iterable[Failure], limits: ParsingLimits) -> str:
+def _with_limits(key: str, causes: Iterable[FailureCause], limits: ParsingLimits) -> str:
     """Key of the content of a file, with the limits of time or memory that it was cut short by."""
-    if not {failure.cause for failure in failures} & _PATIENCE_CAUSES:
+    if _PATIENCE_CAUSES.isdisjoint(causes):
         return key
     return " ".join([key, *(f"{name}={getattr(limits, name)}" for name in _PATIENCE)])
 
 
 def _raised(key: str, limits: ParsingLimits) -> list[str]:
     """Settings of the limits in a key that are higher now."""
-    noted = (each.partition("=") for each in key.split()[1:])
+    noted = (limit.partition("=") for limit in key.split()[1:])
     return [f"parsing.{name}" for name, _, value in noted if name in _PATIENCE and getattr(limits, name) > float(value)]
 
 
@@ -215,13 +206,13 @@ def _compare(
     files = {file.document_id: file for file in listing.in_shard(name)}
     contents, unread = _look_at_files(files, stored, scratch, full_check=full_check)
     before = lake.inputs(BLOCKS, name)
-    keys = {document_id: content_key(contents[document_id], file, limits) for document_id, file in files.items()}
-    keys = {n: _opened(key) if before.get(n) == _opened(key) else key for n, key in keys.items()}
-    plain = dict(keys)
-    for document_id, key in plain.items():
-        stored_key = before.get(document_id, "")
-        if stored_key.partition(" ")[0] == key and not _raised(stored_key, limits):
-            keys[document_id] = stored_key
+    keys: dict[str, str] = {}
+    plain: dict[str, str] = {}
+    for document_id, file in files.items():
+        key, stored_key = content_key(contents[document_id], file, limits), before.get(document_id, "")
+        key = _opened(key) if stored_key == _opened(key) else key
+        is_current = stored_key.partition(" ")[0] == key and not _raised(stored_key, limits)
+        plain[document_id], keys[document_id] = key, stored_key if is_current else key
     if readers:
         for document_id in _failed_by(lake, {FailureCause.UNSUPPORTED_FORMAT}, [name]) & keys.keys():
             keys[document_id] = _lacking(keys[document_id], readers)
@@ -309,17 +300,14 @@ def _read_content(file: SourceFile, scratch: Path) -> _Content:
     if file.problem:
         return _Content(None, file.path, file.problem)
     try:
-        path = file.path if file.local else _fetch(file, scratch)
+        path = file.path
+        if not file.local:
+            path = str(scratch / f"{digest(file.document_id)}.{_extension(file.document_id)}")
+            fetch(file, path)
         with open(path, "rb") as opened:  # noqa: PTH123 - names that are no UTF-8 stay as the system gives them
             return _Content(hashlib.file_digest(opened, "sha256").hexdigest(), path)
     except (OSError, ValueError) as error:
         return _Content(None, file.path, f"cannot be read: {getattr(error, 'strerror', None) or error}")
-
-
-def _fetch(file: SourceFile, scratch: Path) -> str:
-    target = str(scratch / f"{digest(file.document_id)}.{_extension(file.document_id)}")
-    fetch(file, target)
-    return target
 
 
 def _discard(path: str, scratch: Path) -> None:
@@ -345,14 +333,13 @@ def _write(lake: Lake, shard: _Shard, readers: str, limits: ParsingLimits, repor
         elif FailureCause.UNSUPPORTED_FORMAT in failures and readers:
             shard.content_keys[name] = _lacking(shard.content_keys[name], readers)
         else:
-            key, causes = shard.content_keys[name], shard.parsed[name].failures
-            shard.content_keys[name] = _with_limits(key, causes, limits)
+            shard.content_keys[name] = _with_limits(shard.content_keys[name], failures, limits)
     restated = _restated_failures(lake, shard)
     _write_documents(lake, shard, report)  # first, so that a run killed in between leaves nothing that looks done
     records: dict[str, list[Record]] = defaultdict(list)
     for document_id, parsed in shard.parsed.items():
-        for table_name, found in parsed_records(document_id, parsed).items():
-            records[table_name] += found
+        for table_name, own in parsed_records(document_id, parsed).items():
+            records[table_name] += own
     records[PARSE_FAILURES.name] += [record for own in restated.values() for record in own]
     for table in _CONTENT_TABLES:
         changed = [*shard.parsed, *(restated if table is PARSE_FAILURES else ())]
@@ -378,9 +365,8 @@ def _restated_failures(lake: Lake, shard: _Shard) -> dict[str, list[Record]]:
     for name in lost:
         state = f"as of {read_at[name]:%Y-%m-%d %H:%M} UTC" if read_at.get(name) else "as read before"
         since = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-        failure = Failure(
-            FailureCause.UNREADABLE, f"no longer readable since {since}: {shard.lost[name]}; kept {state}"
-        )
+        message = f"no longer readable since {since}: {shard.lost[name]}; kept {state}"
+        failure = Failure(FailureCause.UNREADABLE, message)
         records[name] += failure_records(name, ParsedDocument("", failures=(failure,)))
     for row in stated:
         if row["document_id"] in records and not _is_loss(row):

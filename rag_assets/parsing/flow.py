@@ -1,11 +1,8 @@
-"""What the parsers of running text share: joining of lines, headings above a place, tables, link targets, titles.
-
-What stays out: reading of any format.
-"""
+"""What the parsers of running text share: joining of lines, headings above a place, tables, link targets, titles."""
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
@@ -31,7 +28,7 @@ _UNTITLED = re.compile(
 )
 _TITLE_CHARS = 200
 _LINK_CHARS = 500
-_LINK_SCHEMES = ("http://", "https://", "mailto:", "ftp://")
+LINK_SCHEMES = ("http://", "https://", "mailto:", "ftp://")
 _LINKED_FILE = re.compile(r"\.(xls[xmb]?|ods|csv|tsv|docx?|docm|pptx?|pdf|txt|md|eml|msg)(#.*)?$", re.IGNORECASE)
 _PICTURE_FILE = re.compile(r"[^\n]*\.(png|jpe?g|gif|bmp|tiff?|emf|wmf|svg|webp)", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:|//|#", re.IGNORECASE)
@@ -100,7 +97,7 @@ def link_suffix(text: str, target: str) -> str:
     readable = unquote(target)
     if _LINKED_FILE.search(target) and not _SCHEME.match(target):
         target = readable  # as people write the names of files
-    elif not target.lower().startswith(_LINK_SCHEMES) or " " in target:
+    elif not target.lower().startswith(LINK_SCHEMES) or " " in target:
         return ""
     shown = letters(text)
     known = bool(shown) and (shown in letters(target) or shown in letters(readable))
@@ -162,6 +159,12 @@ class Sections:
         above = self.path
         self._stack.append((level, text.replace("\n", " ")))
         return above
+
+
+def around(boxes: Iterable[Box]) -> Box:
+    """The smallest box that holds some boxes, of which there is at least one."""
+    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    return min(lefts), min(tops), max(rights), max(bottoms)
 
 
 def table_block(

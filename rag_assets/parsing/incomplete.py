@@ -50,7 +50,7 @@ def incomplete_documents(lake: Lake) -> list[IncompleteDocument]:
         for row in lake.read(DOCUMENTS, columns=columns).to_pylist()
         if row["document_id"] in causes
     ]
-    return sorted(documents, key=lambda each: (-each.unread_share, each.document_id))
+    return sorted(documents, key=lambda document: (-document.unread_share, document.document_id))
 
 
 def document_failures(lake: Lake) -> list[dict[str, object]]:

@@ -1,7 +1,5 @@
 """Limits within which one file is parsed, and how readers come by them deep inside a file.
 
-What stays out: their defaults (`settings`), processes and the watch over time and memory (`pool`).
-
 Most readers get their limits as arguments. What is checked at the bottom of a recursion (how deep parts are nested, how
 many cells spans may fill) would have to pass through every function on the way, so those ask `current_limits`.
 """

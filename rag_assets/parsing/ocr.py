@@ -1,16 +1,15 @@
 """Text of pictures of pages, by PP-OCRv6 in onnxruntime (extra `ocr`; its weights come inside the package rapidocr).
 
-What stays out: which pages need it (`pdf`), lines and blocks made of what is read.
-
 Chosen over Tesseract 5 by measurement on pages drawn from text PDFs: fewer wrong characters, vertical writing read as
 well, and no program to install beside Python packages; in exchange a page takes two to three times as long.
 """
 
 import importlib.util
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from statistics import median
 from typing import Any
 
@@ -100,9 +99,9 @@ class OcrTime:
         if begun + self._longest > self._begun + granted:
             setting = self._limits.time_setting(self._pages)
             raise OcrError(FailureCause.TIMEOUT, f"the time for OCR is used up, raise {setting}")
-        found = recognize(page, size)
+        recognized = recognize(page, size)
         self._longest = max(self._longest, time.monotonic() - begun)
-        return found
+        return recognized
 
 
 def recognize(page: Any, size: tuple[float, float]) -> Recognized:
@@ -126,13 +125,13 @@ def recognize(page: Any, size: tuple[float, float]) -> Recognized:
     finally:
         bitmap.close()
     try:
-        found = _engine()(picture)
+        read = _engine()(picture)
     except Exception as error:
         # Its engine raises an exception of its own for each step, and those of OpenCV and onnxruntime.
         raise OcrError(FailureCause.CRASHED, f"OCR failed with {type(error).__name__}") from error
-    if found.boxes is None or not found.txts:
+    if read.boxes is None or not read.txts:
         return Recognized([], 0.0)
-    return _read_lines(zip(found.boxes.tolist(), found.txts, found.scores, strict=True), scale)
+    return _read_lines(zip(read.boxes.tolist(), read.txts, read.scores, strict=True), scale)
 
 
 @cache
@@ -148,9 +147,9 @@ def _engine() -> Any:
     return RapidOCR(params=_OPTIONS)
 
 
-def _read_lines(found: Any, scale: float) -> Recognized:
+def _read_lines(lines: Iterable[tuple[Any, str, float]], scale: float) -> Recognized:
     runs, weighted, characters = [], 0.0, 0
-    for corners, text, score in found:
+    for corners, text, score in lines:
         if not text.strip() or score < _LEAST_CONFIDENCE:
             continue
         weighted += score * len(text)
@@ -171,8 +170,5 @@ def _run(text: str, left: float, top: float, right: float, bottom: float) -> Run
     size = _TYPE_SHARE * (right - left if is_vertical else bottom - top)
     widths = [_WIDE if is_cjk(character) else 1 for character in text]
     step = 0.0 if is_vertical else (right - left) / sum(widths)
-    starts, reached = [], left
-    for width in widths:
-        starts.append(reached)
-        reached += step * width
+    starts = list(accumulate((step * width for width in widths[:-1]), initial=left))
     return Run(list(text), starts, left, top, right, bottom, size, False, is_vertical)

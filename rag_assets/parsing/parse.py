@@ -1,7 +1,4 @@
-"""From the bytes of one file to its pages: the choice of the parser, and failures as values.
-
-What stays out: processes, time and memory (`pool`), and every format's own reading.
-"""
+"""From the bytes of one file to its pages: the choice of the parser, and failures as values."""
 
 import hashlib
 import importlib.metadata
@@ -14,7 +11,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from rag_assets.contracts.causes import FailureCause, PageKind
-from rag_assets.contracts.content import Failure, Page, ParsedDocument
+from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.detect import OTHER_FORMATS, Detection, DocumentFormat, detect_format
 from rag_assets.parsing.limits import ParsingLimits, limited
@@ -28,6 +25,7 @@ logger = logging.getLogger(__name__)
 _MESSAGE_CHARS = 300
 # Text formats that have no reader of their own, told by the extension where Unstructured reads them.
 _TEXT_EXTENSIONS = {".org": "org", ".rst": "rst", ".xml": "xml"}
+# Tables and messages stay whole, however long they are.
 _UNDIVIDED = (DocumentFormat.CSV, DocumentFormat.TSV, DocumentFormat.EML, DocumentFormat.MSG)
 
 
@@ -60,16 +58,16 @@ def parse_bytes(
         return ParsedDocument(detection.name, failures=(Failure(error.cause, _one_line(str(error))),))
     except MemoryError:
         return ParsedDocument(detection.name, failures=(Failure(FailureCause.MEMORY, "memory ran out"),))
-    except Exception as error:  # noqa: BLE001 - third-party parsers raise anything on damaged files; it becomes a row
-        return ParsedDocument(detection.name, failures=(_unexpected(error, file_name),))
-    failures = (*nothing_read(document), *document.failures)
-    return replace(document, format=detection.name, pages=_pages(document.pages, detection), failures=failures)
-
-
-def _pages(pages: tuple[Page, ...], detection: Detection) -> tuple[Page, ...]:
-    """The pages; a long text without pages in sections. Tables and messages stay whole."""
-    is_text = len(pages) == 1 and pages[0].kind is PageKind.BODY and detection.format not in _UNDIVIDED
-    return divided(pages[0]) if is_text else pages
+    except Exception as error:  # third-party parsers raise anything on damaged files; it becomes a row
+        traceback_id = uuid.uuid4().hex[:12]
+        logger.warning("%s: parsing failed, traceback %s", file_name, traceback_id, exc_info=error)
+        message = _one_line(f"the parser failed with {type(error).__name__}: {error}")
+        failure = Failure(FailureCause.MALFORMED, message, traceback_id=traceback_id)
+        return ParsedDocument(detection.name, failures=(failure,))
+    pages = document.pages
+    if len(pages) == 1 and pages[0].kind is PageKind.BODY and detection.format not in _UNDIVIDED:
+        pages = divided(pages[0])
+    return replace(document, format=detection.name, pages=pages, failures=(*nothing_read(document), *document.failures))
 
 
 def nothing_read(document: ParsedDocument) -> tuple[Failure, ...]:
@@ -137,15 +135,9 @@ def _dispatch(
 ) -> ParsedDocument:
     match found:
         case DocumentFormat.XLSX | DocumentFormat.XLSM | DocumentFormat.XLSB | DocumentFormat.XLS | DocumentFormat.ODS:
-            from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
+            from rag_assets.parsing.excel.reader import parse_excel
 
-            excel_limits = ExcelLimits(
-                cells=limits.cells,
-                pages=limits.pages,
-                expanded_bytes=limits.expanded_bytes,
-                archive_entries=limits.archive_entries,
-            )
-            return parse_excel(data, excel_limits, passwords)
+            return parse_excel(data, limits, passwords)
         case DocumentFormat.PDF:
             from rag_assets.parsing.ocr import OcrTime
             from rag_assets.parsing.pdf.reader import parse_pdf
@@ -169,7 +161,7 @@ def _dispatch(
 
             return parse_html(data) if found is DocumentFormat.HTML else parse_markdown(data)
         case DocumentFormat.CSV | DocumentFormat.TSV:
-            from rag_assets.parsing.plain.text import parse_delimited
+            from rag_assets.parsing.plain.delimited import parse_delimited
 
             return parse_delimited(data, found, limits.cells)
         case DocumentFormat.TXT:
@@ -206,13 +198,6 @@ def _plain_bytes(data: bytes, detection: Detection, limits: ParsingLimits, passw
         if len(data) > limits.file_bytes:
             raise ParseError(FailureCause.TOO_LARGE, f"{len(data)} bytes once decrypted, limit {limits.file_bytes}")
     return data
-
-
-def _unexpected(error: Exception, file_name: str) -> Failure:
-    traceback_id = uuid.uuid4().hex[:12]
-    logger.warning("%s: parsing failed, traceback %s", file_name, traceback_id, exc_info=error)
-    message = f"the parser failed with {type(error).__name__}: {error}"
-    return Failure(FailureCause.MALFORMED, _one_line(message), traceback_id=traceback_id)
 
 
 def _one_line(message: str) -> str:

@@ -1,6 +1,6 @@
 """Parsed documents as rows of the stored tables, and back."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -8,13 +8,14 @@ import pyarrow as pa
 
 from rag_assets.contracts.causes import BlockKind, DocumentStatus, PageKind, PageRole
 from rag_assets.contracts.content import Block, Formula, Page, ParsedDocument, Row, page_id_of
-from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
+from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES, Table
 from rag_assets.parsing.chunking import Chunk
 from rag_assets.sources.listing import SourceFile
 from rag_assets.store.lake import Lake, shard_of
 from rag_assets.text.language import detect_language
 
 Record = dict[str, Any]
+_LANGUAGE_CHARS = 20_000  # of a document that its main language is told from
 
 
 def document_record(file: SourceFile, content_sha256: str | None, parsed: ParsedDocument) -> Record:
@@ -28,7 +29,7 @@ def document_record(file: SourceFile, content_sha256: str | None, parsed: Parsed
         "format": parsed.format,
         "status": DocumentStatus.FAILED if failed else DocumentStatus.PARSED,
         "title": parsed.title or PurePosixPath(file.document_id).stem,
-        "language": _main_language(texts),
+        "language": detect_language("\n".join(texts)[:_LANGUAGE_CHARS]),
         "page_count": len(parsed.pages),
         "unread_page_count": len(incomplete - read),
         "partly_read_page_count": len(incomplete & read),
@@ -59,54 +60,51 @@ def page_records(document_id: str, parsed: ParsedDocument) -> list[Record]:
     for page in parsed.pages:
         text = page_text(page)
         width, height = page.size or (None, None)
-        records.append(
-            {
-                "page_id": page_id_of(document_id, page.number),
-                "document_id": document_id,
-                "shard": shard_of(document_id),
-                "page_number": page.number,
-                "page_name": page.name,
-                "kind": page.kind,
-                "hidden": page.hidden,
-                "role": page.role,
-                "ocr_confidence": page.ocr_confidence,
-                "language": detect_language(text),
-                "width_points": width,
-                "height_points": height,
-                "length_chars": len(text),
-                "text": text,
-            }
-        )
+        record = {
+            **_place(document_id, page),
+            "page_name": page.name,
+            "kind": page.kind,
+            "hidden": page.hidden,
+            "role": page.role,
+            "ocr_confidence": page.ocr_confidence,
+            "language": detect_language(text),
+            "width_points": width,
+            "height_points": height,
+            "length_chars": len(text),
+            "text": text,
+        }
+        records.append(record)
     return records
+
+
+def _place(document_id: str, page: Page) -> Record:
+    """Columns that say which page a row belongs to."""
+    return {
+        "page_id": page_id_of(document_id, page.number),
+        "document_id": document_id,
+        "shard": shard_of(document_id),
+        "page_number": page.number,
+    }
 
 
 def block_records(document_id: str, parsed: ParsedDocument) -> list[Record]:
     """Rows of `blocks`."""
     return [
         {
-            "block_id": f"{page_id_of(document_id, page.number)}.b{index}",
-            "page_id": page_id_of(document_id, page.number),
-            "document_id": document_id,
-            "shard": shard_of(document_id),
-            "page_number": page.number,
+            **place,
+            "block_id": f"{place['page_id']}.b{index}",
             "block_index": index,
             "kind": block.kind,
             "text": block.text,
-            "section": list(block.section),
+            "section": block.section,
             "cell_range": block.cell_range,
-            "box": None if block.box is None else list(block.box),
+            "box": block.box,
             "header_row_count": block.header_row_count,
-            "rows": [
-                {
-                    "cells": list(row.cells),
-                    "cell_range": row.cell_range,
-                    "box": None if row.box is None else list(row.box),
-                }
-                for row in block.rows
-            ],
+            "rows": [{"cells": row.cells, "cell_range": row.cell_range, "box": row.box} for row in block.rows],
             "formulas": [{"cell": formula.cell, "formula": formula.formula} for formula in block.formulas],
         }
         for page in parsed.pages
+        for place in [_place(document_id, page)]
         for index, block in enumerate(page.blocks)
     ]
 
@@ -129,21 +127,19 @@ def failure_records(document_id: str, parsed: ParsedDocument) -> list[Record]:
 
 def chunk_records(document_id: str, page: Page, chunks: Iterable[Chunk]) -> list[Record]:
     """Rows of `chunks`."""
+    place = _place(document_id, page)
     return [
         {
-            "chunk_id": f"{page_id_of(document_id, page.number)}.{chunk.index}",
-            "page_id": page_id_of(document_id, page.number),
-            "document_id": document_id,
-            "shard": shard_of(document_id),
-            "page_number": page.number,
+            **place,
+            "chunk_id": f"{place['page_id']}.{chunk.index}",
             "page_name": page.name,
             "chunk_index": chunk.index,
             "context": chunk.context,
             "text": chunk.text,
             "language": chunk.language,
             "cell_range": chunk.cell_range,
-            "box": None if chunk.box is None else list(chunk.box),
-            "block_indexes": list(chunk.block_indexes),
+            "box": chunk.box,
+            "block_indexes": chunk.block_indexes,
             "length_tokens": chunk.length_tokens,
         }
         for chunk in chunks
@@ -155,7 +151,7 @@ def rows(schema: pa.Schema, records: Sequence[Record]) -> pa.Table:
     return pa.Table.from_pylist([_encodable(record) for record in records], schema=schema)
 
 
-def parsed_records(document_id: str, parsed: ParsedDocument) -> Mapping[str, list[Record]]:
+def parsed_records(document_id: str, parsed: ParsedDocument) -> dict[str, list[Record]]:
     """Rows of `pages`, `blocks` and `parse_failures`, by table name."""
     return {
         PAGES.name: page_records(document_id, parsed),
@@ -180,16 +176,22 @@ def load_pages(lake: Lake, shard: str, documents: Sequence[str]) -> dict[str, tu
     Returns:
         Title and pages in order, by `document_id`; a document that is not stored is left out.
     """
+    import pyarrow.compute as pc
+
     wanted = pa.array(documents, pa.string())
+
+    def read(table: Table, columns: Sequence[str] | None = None) -> list[Record]:
+        stored = lake.read(table, [shard], columns)
+        records: list[Record] = stored.filter(pc.is_in(stored["document_id"], wanted)).to_pylist()
+        return records
+
     blocks: dict[tuple[str, int], list[Block]] = {}
-    for record in _of_documents(lake.read(BLOCKS, [shard]), wanted):
+    for record in read(BLOCKS):
         blocks.setdefault((record["document_id"], record["page_number"]), []).append(_block(record))
     columns = ["document_id", "page_number", "page_name", "kind", "hidden", "role", "width_points", "height_points"]
-    found = {
-        record["document_id"]: (record["title"], list[Page]())
-        for record in _of_documents(lake.read(DOCUMENTS, [shard], ["document_id", "title"]), wanted)
-    }
-    for record in _of_documents(lake.read(PAGES, [shard], columns), wanted):
+    titles = read(DOCUMENTS, ["document_id", "title"])
+    loaded = {record["document_id"]: (record["title"], list[Page]()) for record in titles}
+    for record in read(PAGES, columns):
         size = None if record["width_points"] is None else (record["width_points"], record["height_points"])
         name, number = record["document_id"], record["page_number"]
         page = Page(
@@ -201,15 +203,8 @@ def load_pages(lake: Lake, shard: str, documents: Sequence[str]) -> dict[str, tu
             size,
             None if record["role"] is None else PageRole(record["role"]),
         )
-        found[name][1].append(page)
-    return found
-
-
-def _of_documents(table: pa.Table, documents: pa.Array) -> list[Record]:
-    import pyarrow.compute as pc
-
-    records: list[Record] = table.filter(pc.is_in(table["document_id"], documents)).to_pylist()
-    return records
+        loaded[name][1].append(page)
+    return loaded
 
 
 def _block(record: Record) -> Block:
@@ -218,7 +213,7 @@ def _block(record: Record) -> Block:
         text=record["text"],
         section=tuple(record["section"]),
         cell_range=record["cell_range"],
-        box=None if record["box"] is None else (record["box"][0], record["box"][1], record["box"][2], record["box"][3]),
+        box=None if record["box"] is None else tuple(record["box"]),
         header_row_count=record["header_row_count"],
         rows=tuple(
             Row(tuple(row["cells"]), row["cell_range"], None if row["box"] is None else tuple(row["box"]))
@@ -228,16 +223,11 @@ def _block(record: Record) -> Block:
     )
 
 
-def _main_language(texts: Iterable[str]) -> str:
-    joined = "\n".join(texts)
-    return detect_language(joined[:20_000])
-
-
 def _encodable(value: Any) -> Any:
     match value:
         case str():
             return str(value).encode("utf-8", "replace").decode("utf-8")
-        case list():
+        case list() | tuple():
             return [_encodable(item) for item in value]
         case dict():
             return {key: _encodable(item) for key, item in value.items()}

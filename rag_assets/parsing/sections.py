@@ -5,8 +5,6 @@ have least in common; and rather near the length wished for than far from it.
 
 Source of the comparison of words: M. Hearst, TextTiling: Segmenting text into multi-paragraph subtopic passages,
 Computational Linguistics 23(1), 1997. Deviation: blocks are compared, not runs of words, and lengths are bounded.
-
-What stays out: headings (`flow.Sections`), and passages (`chunking`).
 """
 
 import math
@@ -14,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Page
@@ -46,32 +44,23 @@ def divided(page: Page) -> tuple[Page, ...]:
         Pages of kind `section`, numbered from 1, with all blocks in their order. Each has the name of the heading that
         it begins with or stands under, or none.
     """
-    lengths = [_letters(block.text) for block in page.blocks]
+    lengths = [len(block.text) + len(_WIDE.findall(block.text)) for block in page.blocks]
     if sum(lengths) < _LONG:
         return (page,)
-    ends = [0, *accumulate(lengths)]
-    cuts = _Cuts(page.blocks, ends).found()
+    cuts = _Cuts(page.blocks, [0, *accumulate(lengths)]).find()
     if not cuts:
         return (page,)
-    parts = [page.blocks[start:end] for start, end in zip([0, *cuts], [*cuts, len(page.blocks)], strict=True)]
+    parts = [page.blocks[start:end] for start, end in pairwise([0, *cuts, len(page.blocks)])]
     return tuple(
         replace(page, number=number, kind=PageKind.SECTION, blocks=part, name=_name(part[0]))
         for number, part in enumerate(parts, start=1)
     )
 
 
-def _letters(text: str) -> int:
-    return len(text) + len(_WIDE.findall(text))
-
-
 def _name(first: Block) -> str | None:
     if first.kind is BlockKind.HEADING:
         return first.text.replace("\n", " ")[:_NAME_CHARS]
     return first.section[-1][:_NAME_CHARS] if first.section else None
-
-
-def _words(text: str) -> list[str]:
-    return [pair or word for pair, word in _WORD.findall(text.casefold())]
 
 
 class _Cuts:
@@ -86,7 +75,7 @@ class _Cuts:
         self._blocks, self._ends = blocks, ends
         self._terms: dict[int, Counter[str]] = {}
 
-    def found(self) -> list[int]:
+    def find(self) -> list[int]:
         """Positions of the blocks that sections begin with, but for the first."""
         cuts: list[int] = []
         start, count = 0, len(self._blocks)
@@ -126,7 +115,7 @@ class _Cuts:
     def _likeness(self, place: int) -> float:
         """Cosine of the words before a block and from it on."""
         before, behind = Counter[str](), Counter[str]()
-        for at in range(place - 1, -1, -1):
+        for at in reversed(range(place)):
             before += self._terms_of(at)
             if self._ends[place] - self._ends[at] >= _COMPARED:
                 break
@@ -140,5 +129,6 @@ class _Cuts:
 
     def _terms_of(self, at: int) -> Counter[str]:
         if at not in self._terms:
-            self._terms[at] = Counter(_words(self._blocks[at].text[:_COMPARED]))
+            words = _WORD.findall(self._blocks[at].text[:_COMPARED].casefold())
+            self._terms[at] = Counter(pair or word for pair, word in words)
         return self._terms[at]

@@ -1,11 +1,9 @@
 """Files read by Unstructured (extra `unstructured`): formats without a reader of ours, and those of a setting.
 
-What stays out: which files those are (`parse`); the programs that convert some of them before (`conversion`); the
-headers, attachments and attached messages of a message (`mail`).
-
-Nothing is fetched: telemetry is off, and no language model takes part, see `_elements`.
+Of messages it reads the body alone. Nothing is fetched: telemetry is off, and no language model takes part.
 """
 
+import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -101,9 +99,8 @@ def _elements(data: bytes, name: str) -> Sequence[Any]:
         return _PARTITIONS[name](data)
     except ImportError as error:
         extra = _EXTRAS.get(name, name)
-        raise _unsupported(
-            f"Unstructured lacks a package for {name}: {error}; pip install 'unstructured[{extra}]'"
-        ) from error
+        message = f"Unstructured lacks a package for {name}: {error}; pip install 'unstructured[{extra}]'"
+        raise _unsupported(message) from error
     except PermissionError as error:
         raise _unsupported(f"Unstructured needs more for {name} than parsing allows: {error}") from error
     except RecursionError as error:
@@ -117,113 +114,64 @@ def _nothing(text: str) -> list[Any]:
 
 def _converted(data: bytes, name: str) -> Sequence[Any]:
     limits = current_limits()
-    found = convert(data, name)
+    result = convert(data, name)
     if name not in OFFICE_TARGETS:
-        from unstructured.partition.html import partition_html
-
-        return partition_html(text=found.decode("utf-8", "replace"), **_NO_DETECTION)
-    Archive(found, limits.archive_entries, limits.expanded_bytes)
-    return _PARTITIONS[OFFICE_TARGETS[name]](found)
+        return _partition(result, "html", lambda html: {"text": html.decode("utf-8", "replace")})
+    Archive(result, limits.archive_entries, limits.expanded_bytes)
+    return _PARTITIONS[OFFICE_TARGETS[name]](result)
 
 
-def _csv(data: bytes) -> Sequence[Any]:
-    from unstructured.partition.csv import partition_csv
-
-    return partition_csv(file=_utf8(data), encoding="utf-8", **_NO_DETECTION)
+def _as_file(data: bytes) -> dict[str, Any]:
+    return {"file": BytesIO(data)}
 
 
-def _docx(data: bytes) -> Sequence[Any]:
-    from unstructured.partition.docx import partition_docx
-
-    return partition_docx(file=BytesIO(data), **_NO_DETECTION)
-
-
-def _eml(data: bytes) -> Sequence[Any]:
-    from unstructured.partition.email import partition_email
-
-    return partition_email(file=BytesIO(data), process_attachments=False, **_NO_DETECTION)
+def _as_utf8_file(data: bytes) -> dict[str, Any]:
+    """A text in UTF-8, whatever it is written in: Unstructured takes Japanese encodings for others."""
+    return {"file": BytesIO(decode_text(data).encode("utf-8", "replace")), "encoding": "utf-8"}
 
 
-def _html(data: bytes) -> Sequence[Any]:
-    from unstructured.partition.html import partition_html
+def _partition(
+    data: bytes, module: str, form: Callable[[bytes], dict[str, Any]] = _as_file, **options: Any
+) -> Sequence[Any]:
+    """Elements of a file by the function `partition_x` of the module `x` of Unstructured.
 
-    return partition_html(text=decode_html(data), **_NO_DETECTION)
-
-
-def _md(data: bytes) -> Sequence[Any]:
-    from unstructured.partition.md import partition_md
-
-    return partition_md(text=decode_text(data), **_NO_DETECTION)
-
-
-def _msg(data: bytes) -> Sequence[Any]:
-    from unstructured.partition.msg import partition_msg
-
-    return partition_msg(file=BytesIO(data), process_attachments=False, **_NO_DETECTION)
-
-
-def _pdf(data: bytes) -> Sequence[Any]:
-    from unstructured.partition.pdf import partition_pdf
-
-    return partition_pdf(file=BytesIO(data), strategy="fast", **_NO_DETECTION)
-
-
-def _pptx(data: bytes) -> Sequence[Any]:
-    from unstructured.partition.pptx import partition_pptx
-
-    return partition_pptx(file=BytesIO(data), include_slide_notes=True, **_NO_DETECTION)
-
-
-def _tsv(data: bytes) -> Sequence[Any]:
-    from unstructured.partition.tsv import partition_tsv
-
-    return partition_tsv(file=_utf8(data), encoding="utf-8", **_NO_DETECTION)
-
-
-def _txt(data: bytes) -> Sequence[Any]:
-    from unstructured.partition.text import partition_text
-
-    return partition_text(text=decode_text(data), **_NO_DETECTION)
-
-
-def _xlsx(data: bytes) -> Sequence[Any]:
-    from unstructured.partition.xlsx import partition_xlsx
-
-    return partition_xlsx(file=BytesIO(data), **_NO_DETECTION)
+    Args:
+        data: The bytes of the file.
+        module: Name of the module.
+        form: What the function takes the file as.
+        options: Further arguments of the function.
+    """
+    partition = getattr(importlib.import_module(f"unstructured.partition.{module}"), f"partition_{module}")
+    elements: Sequence[Any] = partition(**form(data), **options, **_NO_DETECTION)
+    return elements
 
 
 def _xml(data: bytes) -> Sequence[Any]:
     from lxml.etree import XMLSyntaxError
-    from unstructured.partition.xml import partition_xml
 
     try:
-        return partition_xml(file=BytesIO(data), **_NO_DETECTION)
+        return _partition(data, "xml")
     except XMLSyntaxError as error:
         raise ParseError(FailureCause.MALFORMED, f"the XML cannot be read: {error}") from error
 
 
 _PARTITIONS: dict[str, Callable[[bytes], Sequence[Any]]] = {
     **{name: partial(_converted, name=name) for name in (*PANDOC_FORMATS, *OFFICE_TARGETS)},
-    "csv": _csv,
-    "docx": _docx,
-    "eml": _eml,
-    "html": _html,
-    "md": _md,
-    "msg": _msg,
-    "pdf": _pdf,
-    "pptx": _pptx,
-    "tsv": _tsv,
-    "txt": _txt,
-    "xls": _xlsx,
-    "xlsx": _xlsx,
+    "csv": partial(_partition, module="csv", form=_as_utf8_file),
+    "docx": partial(_partition, module="docx"),
+    "eml": partial(_partition, module="email", process_attachments=False),
+    "html": partial(_partition, module="html", form=lambda data: {"text": decode_html(data)}),
+    "md": partial(_partition, module="md", form=lambda data: {"text": decode_text(data)}),
+    "msg": partial(_partition, module="msg", process_attachments=False),
+    "pdf": partial(_partition, module="pdf", strategy="fast"),
+    "pptx": partial(_partition, module="pptx", include_slide_notes=True),
+    "tsv": partial(_partition, module="tsv", form=_as_utf8_file),
+    "txt": partial(_partition, module="text", form=lambda data: {"text": decode_text(data)}),
+    "xls": partial(_partition, module="xlsx"),
+    "xlsx": partial(_partition, module="xlsx"),
     "xml": _xml,
 }
 FORMATS = frozenset(_PARTITIONS)
-
-
-def _utf8(data: bytes) -> BytesIO:
-    """A text in UTF-8, whatever it is written in: Unstructured takes Japanese encodings for others."""
-    return BytesIO(decode_text(data).encode("utf-8", "replace"))
 
 
 def _message_blocks(data: bytes, name: str, above: Sequence[str]) -> Iterator[Block]:

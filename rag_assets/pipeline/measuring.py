@@ -21,8 +21,9 @@ from rag_assets.text.plain import counted
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus
+    from rag_assets.evaluation.judges.judgements import Progress
     from rag_assets.evaluation.questions import Question
-    from rag_assets.evaluation.runs import Evaluation, Progress, System
+    from rag_assets.evaluation.runs import Evaluation, System
     from rag_assets.evaluation.scores import Figure
     from rag_assets.pipeline.home import Home
     from rag_assets.store.snapshots import Snapshot

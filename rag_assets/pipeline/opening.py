@@ -181,7 +181,7 @@ def reranker(home: "Home") -> "Reranker | None":
     """The reranker that the settings name, if any."""
     if not home.settings.reranking.model:
         return None
-    from rag_assets.models.embedding.cross_encoder import CrossEncoderReranker
+    from rag_assets.models.embedding.sentence_transformers import CrossEncoderReranker
 
     return CrossEncoderReranker(home.settings.reranking.model, home.settings.embedding.threads)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rag_assets.enrich.summaries.dialogues import SummaryOptions
     from rag_assets.graph.communities.leiden import LeidenOptions
     from rag_assets.graph.entities.tables import EntityOptions
-    from rag_assets.graph.mentions.tables import MentionOptions
+    from rag_assets.graph.mentions.dialogues import MentionOptions
     from rag_assets.graph.reports.dialogues import ReportOptions
     from rag_assets.models.language_models import ModelChoice
     from rag_assets.models.openai.embedder import EmbeddingsRoute
@@ -94,12 +94,10 @@ class StepOptions:
     @property
     def mentions(self) -> "MentionOptions":
         """How entities are taken from pages."""
-        from rag_assets.graph.mentions.dialogues import ExtractionOptions
-        from rag_assets.graph.mentions.tables import MentionOptions
+        from rag_assets.graph.mentions.dialogues import MentionOptions
 
         chosen = self._settings.graph
-        extraction = ExtractionOptions(chosen.gleanings, chosen.claims)
-        return MentionOptions(chosen.window_tokens, chosen.overlap_tokens, extraction)
+        return MentionOptions(chosen.window_tokens, chosen.overlap_tokens, chosen.gleanings, chosen.claims)
 
     @property
     def entities(self) -> "EntityOptions":

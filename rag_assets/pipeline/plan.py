@@ -25,7 +25,7 @@ from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import facts_digest
 
 if TYPE_CHECKING:
-    from rag_assets.graph.mentions.recognizers import Entity
+    from rag_assets.graph.mentions.spans import Span
     from rag_assets.models.planning import Foresee, PlanningModel, StepPlan
     from rag_assets.models.structured import StructuredModel
     from rag_assets.pipeline.home import Home
@@ -243,7 +243,7 @@ def _planning_model(
 class _NoRecognizer:
     """Recognizes nothing: its names only stand in where a model fails, which is not planned for."""
 
-    def recognize(self, texts: Sequence[str], language: str) -> "list[tuple[Entity, ...]]":
+    def recognize(self, texts: Sequence[str], language: str) -> "list[tuple[Span, ...]]":
         """No entities of any text."""
         del language
         return [()] * len(texts)

@@ -60,12 +60,13 @@ def _answer(request: Request) -> Completion:
 
 def _enrichment(options: StepOptions, taxonomy: "Taxonomy", language: str, text: str) -> Iterator[Dialogue[Any]]:
     from rag_assets.contracts.content import Block, Page
+    from rag_assets.enrich.documents import Subject
     from rag_assets.enrich.facets.dialogues import facet_dialogue
     from rag_assets.enrich.knowledge.dialogues import knowledge_dialogue
     from rag_assets.enrich.knowledge.extraction import Question, Selection
     from rag_assets.enrich.questions.dialogues import question_dialogue
     from rag_assets.enrich.questions.extraction import Passage
-    from rag_assets.enrich.summaries.dialogues import Subject, file_dialogue, page_dialogue
+    from rag_assets.enrich.summaries.dialogues import file_dialogue, page_dialogue
 
     subject, read_tokens = Subject("", "", language, "", ()), options.summaries.read_tokens
     page = Page(1, PageKind.BODY, (Block(BlockKind.PARAGRAPH, text),))
@@ -80,15 +81,16 @@ def _enrichment(options: StepOptions, taxonomy: "Taxonomy", language: str, text:
 
 
 def _graph(options: StepOptions, entity_types: "EntityTypes", language: str, text: str) -> Iterator[Dialogue[Any]]:
+    from rag_assets.enrich.documents import Subject as DocumentSubject
     from rag_assets.graph.entities.descriptions import Notes, description_dialogue
     from rag_assets.graph.entities.resolution import NameFacts, same_dialogue
-    from rag_assets.graph.mentions.dialogues import WindowSubject, window_dialogue
+    from rag_assets.graph.mentions.dialogues import window_dialogue
     from rag_assets.graph.reports.context import Entity, ReportContext
     from rag_assets.graph.reports.dialogues import report_dialogue
     from rag_assets.graph.reports.extraction import Subject
 
-    window, extraction = WindowSubject("", "", "", "", language), options.mentions.extraction
-    yield window_dialogue(window, text, entity_types, extraction, _CONTEXT_TOKENS)
+    window = DocumentSubject("", "", language, "", ())
+    yield window_dialogue(window, text, entity_types, options.mentions, _CONTEXT_TOKENS)
     name = NameFacts(text, text, "term", 1, text)
     yield same_dialogue(name, name)
     yield description_dialogue(Notes("", text, "term", (text,), "entities"), options.entities.description_chars)

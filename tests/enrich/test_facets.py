@@ -17,11 +17,11 @@ from rag_assets.contracts.content import Block
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request
 from rag_assets.contracts.tables import DOCUMENT_FACETS, DOCUMENTS
-from rag_assets.enrich.facets.dialogues import FacetAttempt, context_needed, document_text, facet_dialogue
+from rag_assets.enrich.documents import Subject
+from rag_assets.enrich.facets.dialogues import context_needed, document_text, facet_dialogue
 from rag_assets.enrich.facets.extraction import Classifier, confidences, profile
 from rag_assets.enrich.facets.tables import update_facets, wanted_facets
 from rag_assets.enrich.facets.taxonomy import Taxonomy, load_taxonomy
-from rag_assets.enrich.summaries.dialogues import Subject
 from rag_assets.models.embedding.embedders import E5Embedder
 from rag_assets.models.structured import StructuredModel
 from rag_assets.parsing.records import load_pages
@@ -273,7 +273,7 @@ def test_a_request_and_its_answer_fit_the_context_or_nothing_is_asked(taxonomy: 
         try:
             [request] = next(dialogue)
         except StopIteration as stop:
-            assert stop.value == FacetAttempt(None)
+            assert stop.value is None
             assert context_tokens < needed
             continue
         asked.append(context_tokens)

@@ -286,7 +286,7 @@ def test_summaries_of_all_parts_reach_the_last_call(
         try:
             requests = dialogue.send(answers)
         except StopIteration as stop:
-            assert stop.value.text.startswith("【0】")
+            assert stop.value.startswith("【0】")
             break
         rounds += 1
         read = "\n".join(request.messages[-1].text for request in requests)

@@ -19,11 +19,24 @@ from hypothesis import strategies as st
 from judging_server import REFUSAL, JudgingServer, Script, completion, home_of, judge_of
 
 from rag_assets.contracts.errors import BudgetError
-from rag_assets.evaluation.judges.claims import THRESHOLDS, Claims, agreement, cluster_counts, judge_claims, rouge_l
-from rag_assets.evaluation.judges.faithfulness import judge_faithfulness
-from rag_assets.evaluation.judges.grading import ANSWER_METRICS, METRICS, judge_grades
-from rag_assets.evaluation.judges.material import CitedSentence, JudgedAnswer
-from rag_assets.evaluation.judges.preference import CRITERIA, AnswerPair, judge_preferences
+from rag_assets.evaluation.judges.judgements import (
+    ANSWER_METRICS,
+    CRITERIA,
+    MEASURES,
+    METRICS,
+    AnswerPair,
+    CitedSentence,
+    Judge,
+    JudgedAnswer,
+    Judgement,
+    cluster_counts,
+    judge_claims,
+    judge_faithfulness,
+    judge_grades,
+    judge_preferences,
+    rouge_l,
+)
+from rag_assets.evaluation.judges.results import Judgements, JudgeOptions, claims_agreement
 from rag_assets.text.terms import search_terms
 
 GOOD, POOR = JudgedAnswer("Who signs?", "GOOD: the harbour master."), JudgedAnswer("Who signs?", "Somebody.")
@@ -158,10 +171,10 @@ def test_grades_have_a_justification_and_those_of_passages_need_passages(tmp_pat
         good, poor, refused = judge_grades(judge_of(server, tmp_path), answers)
         pattern = r"<passages-(\w+)>\n\[1\]\nThe harbour.*\[2\].*grade 100\.\n</passages-\1>"
         assert any(re.search(pattern, asked, re.DOTALL) for asked in server.asked)  # they are asked side by side
-    assert {name: each.grade for name, each in good.grades.items()} == dict.fromkeys(METRICS, 90)
-    assert {each.justification for each in good.grades.values()} == {"so"}
-    assert tuple(poor.grades) == ANSWER_METRICS
-    assert (refused.grades, refused.missing) == ({}, ("refused",))
+    assert good.values == dict.fromkeys(METRICS, 90)
+    assert good.reasons == tuple(f"{name} 90: so" for name in METRICS)
+    assert tuple(poor.values) == ANSWER_METRICS
+    assert refused == Judgement({}, (), ("refused",))
 
 
 def test_claims_are_counted_once_and_nobody_is_asked_for_those_of_no_answer(tmp_path: Path) -> None:
@@ -171,9 +184,10 @@ def test_claims_are_counted_once_and_nobody_is_asked_for_those_of_no_answer(tmp_
         assert len(server.asked) == 1
         server.script = lambda _asked, _body: REFUSAL
         (refused,) = judge_claims(judge, [POOR])
-    assert told.claims == ("A signs.", "B reads.")
-    assert (none.claims, none.clusters()) == ((), dict.fromkeys(THRESHOLDS, 0))
-    assert (refused.claims, refused.clusters(), refused.missing) == (None, {}, ("refused",))
+    assert told.reasons == ("A signs.", "B reads.")
+    assert told.values == dict.fromkeys(MEASURES[Judge.CLAIMS], 2)
+    assert none == Judgement(dict.fromkeys(MEASURES[Judge.CLAIMS], 0))
+    assert refused == Judgement({}, (), ("refused",))
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=12))
@@ -203,10 +217,16 @@ def test_claims_agree_with_the_judge_where_neither_sees_a_tie(tmp_path: Path) ->
     with serving(prefers_good) as server:
         judge = judge_of(server, tmp_path)
         preferences = judge_preferences(judge, [BOTH, BOTH, BOTH, AnswerPair(GOOD, GOOD)], repetitions=1)
-    two, one, lost = Claims(("a b", "c d")), Claims(("a b",)), Claims(None)
-    same = agreement(preferences, [two, one, lost, two], [one, two, one, one])
+    two, one = (Judgement(dict.fromkeys(MEASURES[Judge.CLAIMS], count)) for count in (2, 1))
+    first, second = (two, one, Judgement({}), two), (one, two, one, one)
+    claims = {("a", str(place)): judgement for place, judgement in enumerate(first)}
+    claims |= {("base", str(place)): judgement for place, judgement in enumerate(second)}
+    compared = {("a", str(place)): preference for place, preference in enumerate(preferences)}
+    options = JudgeOptions((Judge.CLAIMS, Judge.PREFERENCE), (), "base")
+    same = claims_agreement(Judgements("judge", options, (), {Judge.CLAIMS: claims}, compared))
     assert same["comprehensiveness", "claims"] == [1, 0]
     assert same["diversity", "clusters 0.5"] == [1, 0]
+    assert not claims_agreement(Judgements("judge", options, (), {}, compared))
 
 
 def test_sentences_are_compared_with_what_they_cite(tmp_path: Path) -> None:
@@ -232,9 +252,11 @@ def test_sentences_are_compared_with_what_they_cite(tmp_path: Path) -> None:
         assert "Nothing cited" not in "".join(server.asked)
         server.script = lambda _asked, _body: REFUSAL
         (refused,) = judge_faithfulness(judge, [JudgedAnswer("Why?", "…", True, passages, tuple(sentences[:2]))])
-    assert [each.supported for each in judged.sentences] == [True, True, True, False, *[True] * 5, None]
+    assert judged.reasons == tuple(
+        f"{'not supported' if place == 3 else 'supported'}: {sentence.text} (compared)"
+        for place, sentence in enumerate(sentences[:9])
+    )
     assert judged.missing == ("left out",)
-    assert judged.faithful == pytest.approx(8 / 9)
-    assert judged.cited == pytest.approx(10 / 11)
-    assert math.isnan(refused.faithful)
+    assert judged.values == {"faithful": pytest.approx(8 / 9), "cited": pytest.approx(10 / 11)}
+    assert math.isnan(refused.values["faithful"])
     assert refused.missing == ("refused", "refused")

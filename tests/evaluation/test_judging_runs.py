@@ -17,10 +17,15 @@ from llama import LlamaServer
 
 from rag_assets.cli import main
 from rag_assets.contracts.errors import QueryError, SettingsError
-from rag_assets.evaluation.judges.calibration import Judge, check_judge, labelled_pairs
-from rag_assets.evaluation.judges.faithfulness import judge_faithfulness
-from rag_assets.evaluation.judges.grading import METRICS
-from rag_assets.evaluation.judges.preference import CRITERIA, AnswerPair, judge_preferences
+from rag_assets.evaluation.judges.calibration import check_judge, labelled_pairs
+from rag_assets.evaluation.judges.judgements import (
+    CRITERIA,
+    METRICS,
+    AnswerPair,
+    Judge,
+    judge_faithfulness,
+    judge_preferences,
+)
 from rag_assets.evaluation.questions import Question, question_line
 from rag_assets.evaluation.records import recorded_runs, recorded_scores
 from rag_assets.pipeline.home import Home
@@ -326,7 +331,7 @@ def test_a_small_model_judges_over_the_wire(small_llama_server: LlamaServer, tmp
         assert len(preference.verdicts) + len(preference.missing) == 2
         assert preference.missing or preference.points("directness") in {0, 25, 50, 75, 100}
         (faithfulness,) = judge_faithfulness(model, [pair.first])
-        assert [each.supported is None for each in faithfulness.sentences] == [bool(faithfulness.missing)]
+        assert len(faithfulness.reasons) + len(faithfulness.missing) == 1
         rows = home.ledger().rows(columns=["step", "cache_hit", "outcome"]).to_pylist()
         assert {row["step"] for row in rows} == {"judge_preference", "judge_faithfulness"}
         asked.append(sum(not row["cache_hit"] and row["outcome"] not in {"invalid", "repeated"} for row in rows))

@@ -16,9 +16,8 @@ from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Requ
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import BLOCKS, CHUNKS, DOCUMENTS, ENTITY_MENTIONS, PAGES, RELATIONSHIP_MENTIONS
 from rag_assets.graph.entity_types import load_types
-from rag_assets.graph.mentions.dialogues import ExtractionOptions
-from rag_assets.graph.mentions.recognizers import Entity
-from rag_assets.graph.mentions.tables import MentionOptions
+from rag_assets.graph.mentions.dialogues import MentionOptions
+from rag_assets.graph.mentions.spans import Span
 from rag_assets.parsing.chunking import chunk_page
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import parse_bytes
@@ -30,7 +29,7 @@ from rag_assets.text.tokens import estimate_tokens
 SAMPLE = Path(__file__).parents[2] / "docs" / "sample"
 LIMITS = ParsingLimits(60.0, 1 << 30, 1 << 29, 1 << 30, 20_000, 5_000_000, 10_000)
 TYPES = load_types()
-OPTIONS = MentionOptions(600, 100, ExtractionOptions(gleanings=1, claims=False))
+OPTIONS = MentionOptions(600, 100, gleanings=1, claims=False)
 
 
 Mention = tuple[str, str, str]  # document, name, description
@@ -80,7 +79,7 @@ def write_mentions(lake: Lake, mentions: list[Mention], relations: list[Relation
 class NoRecognizer:
     """Recognizes nothing: for tests of rules."""
 
-    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Entity, ...]]:
+    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Span, ...]]:
         assert language in {"ja", "en"}
         return [() for _ in texts]
 

@@ -161,7 +161,7 @@ def test_every_reference_exists() -> None:
         context = pack_report(elements, [], 300)
         report = compose_report(context, report_subject(elements), 1500)
         assert report.removed_references == 0
-        assert check_references(report.text, context.records).removed == 0
+        assert check_references(report.text, context.records) == (report.text, 0)
         assert all(cited(finding.explanation).entities for finding in report.findings)
 
 

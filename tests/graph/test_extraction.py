@@ -34,13 +34,12 @@ from rag_assets.contracts.tables import CHUNKS, CLAIMS, ENTITY_MENTIONS, PAGES, 
 from rag_assets.graph.aliases import declared_aliases
 from rag_assets.graph.entity_types import load_types
 from rag_assets.graph.mentions import recognizers
-from rag_assets.graph.mentions.dialogues import ExtractionOptions
+from rag_assets.graph.mentions.dialogues import FoldedText, MentionOptions
 from rag_assets.graph.mentions.extraction import Extraction, Extractor
-from rag_assets.graph.mentions.locating import FoldedText
 from rag_assets.graph.mentions.prose import relates
-from rag_assets.graph.mentions.recognizers import Entity, SpacyRecognizer
+from rag_assets.graph.mentions.recognizers import SpacyRecognizer
 from rag_assets.graph.mentions.spans import KnownNames, Span, capitalised_names, identifiers, parted
-from rag_assets.graph.mentions.tables import MentionOptions, MentionUpdate, update_mentions
+from rag_assets.graph.mentions.tables import MentionUpdate, update_mentions
 from rag_assets.graph.mentions.windows import page_units, page_windows
 from rag_assets.graph.names import is_code, is_name
 from rag_assets.models.extractive import ExtractiveModel
@@ -196,10 +195,10 @@ class Names:
     def __init__(self, **types: str) -> None:
         self._types = types
 
-    def recognize(self, texts: Sequence[str], _language: str) -> list[tuple[Entity, ...]]:
+    def recognize(self, texts: Sequence[str], _language: str) -> list[tuple[Span, ...]]:
         return [
             tuple(
-                Entity(match.start(), match.end(), kind)
+                Span(match.start(), match.end(), kind)
                 for name, kind in self._types.items()
                 for match in re.finditer(name.replace("_", " "), text)
             )
@@ -452,10 +451,10 @@ def test_no_gleaning_where_nothing_was_missed(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     fill_lake(lake, {"a": text_document("The Lantern engine assigns guest_ref to every guest in Lisbon.")})
     model = ScriptedModel(answering([graph_answer([entity("Lantern engine")]), {"missed": False}]))
-    run(lake, model, MentionOptions(600, 100, ExtractionOptions(gleanings=3, claims=False)))
+    run(lake, model, MentionOptions(600, 100, gleanings=3, claims=False))
     assert len(model.asked) == 2
     none = ScriptedModel(answering([graph_answer([entity("Lantern engine")])]))
-    run(lake, none, MentionOptions(600, 100, ExtractionOptions(gleanings=0, claims=False)))
+    run(lake, none, MentionOptions(600, 100, gleanings=0, claims=False))
     assert len(none.asked) == 1
 
 
@@ -499,7 +498,7 @@ def test_claims_are_quoted_from_the_text(tmp_path: Path) -> None:
         claim("nobody", "answers with HF-4410"),
     ]
     names = [entity("clearance service"), entity("HF-4410", "identifier")]
-    options = MentionOptions(600, 100, ExtractionOptions(gleanings=0, claims=True))
+    options = MentionOptions(600, 100, gleanings=0, claims=True)
     update = run(lake, ScriptedModel(answering([graph_answer(names, [], claims)])), options)
     (row,) = lake.read(CLAIMS).to_pylist()
     assert (row["subject_key"], row["object_key"], row["source_text"]) == (
@@ -523,7 +522,7 @@ def test_an_overlap_is_counted_once(tmp_path: Path) -> None:
         text = request.messages[0].text
         return graph_answer([entity(f"部品{n}番") for n in range(60) if f"部品{n}番" in text] + [entity("検査装置")])
 
-    options = MentionOptions(600, 100, ExtractionOptions(gleanings=0, claims=False))
+    options = MentionOptions(600, 100, gleanings=0, claims=False)
     update = run(lake, ScriptedModel(script), options)
     assert update.windows > 2
     names = [row["name"] for row in lake.read(ENTITY_MENTIONS).to_pylist()]
@@ -540,7 +539,7 @@ def test_a_window_that_fails_is_left_to_rules_and_tried_again(tmp_path: Path) ->
             return Completion(request, Outcome.FAILED, error="overloaded")
         return graph_answer([entity("E0004", "identifier")] if "E0004" in request.messages[0].text else [])
 
-    options = MentionOptions(600, 100, ExtractionOptions(gleanings=0, claims=False))
+    options = MentionOptions(600, 100, gleanings=0, claims=False)
     update = run(lake, ScriptedModel(script), options)
     methods = {row["name"]: row["method"] for row in lake.read(ENTITY_MENTIONS).to_pylist()}
     assert methods == {"E0004": "scripted:model", "E0005": "extractive"}
@@ -559,7 +558,7 @@ def test_a_model_that_gives_up_keeps_what_is_done(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     documents = {name: text_document(f"{name}の装置 E000{n} を使う。") for n, name in enumerate("abc")}
     fill_lake(lake, documents)
-    options = MentionOptions(600, 100, ExtractionOptions(gleanings=0, claims=False))
+    options = MentionOptions(600, 100, gleanings=0, claims=False)
     with pytest.raises(ModelError):
         run(lake, ScriptedModel(answering([graph_answer([])] * 3), calls_left=2), options)
     done = [shard for name in "abc" for shard in [shard_of(name)] if name in lake.inputs(CLAIMS, shard)]

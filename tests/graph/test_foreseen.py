@@ -8,11 +8,11 @@ import jsonschema
 import pytest
 
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request
+from rag_assets.enrich.documents import Subject
 from rag_assets.graph.entity_types import load_types
 from rag_assets.graph.mentions.dialogues import (
     Answer,
-    ExtractionOptions,
-    WindowSubject,
+    MentionOptions,
     check_windows,
     window_dialogue,
 )
@@ -32,8 +32,8 @@ TYPES = load_types(None)
 
 
 def asked(text: str, language: str) -> tuple[Any, Request]:
-    subject = WindowSubject("a.md", "00", "Title", "", language)
-    dialogue = window_dialogue(subject, text, TYPES, ExtractionOptions(1, True), 32_768)
+    subject = Subject("a.md", "00", language, "Title", ())
+    dialogue = window_dialogue(subject, text, TYPES, MentionOptions(600, 100, 1, True), 32_768)
     (request,) = next(dialogue)
     return dialogue, request
 

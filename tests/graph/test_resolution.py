@@ -14,9 +14,9 @@ from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.generation import JsonValue, Request
 from rag_assets.graph.entities.resolution import (
     Declaration,
+    Merge,
     NameFacts,
     Overrides,
-    Resolution,
     ResolutionOptions,
     Rule,
     read_overrides,
@@ -44,14 +44,14 @@ def resolve(
     model: ScriptedModel | None = None,
     embedder: LikeEverything | None = None,
     missing: Missing | None = None,
-) -> Resolution:
+) -> list[Merge]:
     used = StructuredModel(model) if model else ExtractiveModel()
     chosen = overrides or Overrides()
     return resolve_names(names, declarations, chosen, OPTIONS, embedder or LikeEverything(), used, missing)
 
 
-def merged(resolution: Resolution) -> dict[str, tuple[str, Rule]]:
-    return {merge.name_key: (merge.merged_into, merge.rule) for merge in resolution.merges}
+def merged(merges: list[Merge]) -> dict[str, tuple[str, Rule]]:
+    return {merge.name_key: (merge.merged_into, merge.rule) for merge in merges}
 
 
 def always_no(request: Request) -> JsonValue:
@@ -78,7 +78,7 @@ def always_yes(request: Request) -> JsonValue:
 def test_variant_spellings_are_one(first: str, second: str) -> None:
     names = facts(first, second)
     assert merged(resolve(names)) == {names[1].key: (names[0].key, Rule.SIMILAR)}
-    assert resolve(names, embedder=LikeNothing()).merges == ()
+    assert resolve(names, embedder=LikeNothing()) == []
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_variant_spellings_are_one(first: str, second: str) -> None:
     ],
 )
 def test_other_words_are_not(first: str, second: str) -> None:
-    assert resolve(facts(first, second)).merges == ()
+    assert resolve(facts(first, second)) == []
 
 
 DIFFERENT = [
@@ -115,7 +115,7 @@ DIFFERENT = [
 def test_codes_versions_and_numbers_keep_names_apart(first: str, second: str) -> None:
     names = facts(first, second)
     declared = [Declaration(names[1].key, names[0].key, "declared")]
-    assert resolve(names, declared, model=ScriptedModel(always_yes)).merges == ()
+    assert resolve(names, declared, model=ScriptedModel(always_yes)) == []
 
 
 @settings(deadline=None)
@@ -134,10 +134,10 @@ def test_names_with_different_marks_are_never_merged(parts: list[tuple[str, str]
     names = [NameFacts(key, key, "term", chance.randint(1, 9)) for key in keys]
     declared = [Declaration(chance.choice(keys), chance.choice(keys), "x") for _ in keys]
     found = resolve(names, declared, model=ScriptedModel(always_yes))
-    for merge in found.merges:
+    for merge in found:
         assert distinguishing_marks(merge.name_key) == distinguishing_marks(merge.merged_into)
-    heads = {merge.merged_into for merge in found.merges}
-    assert not heads & {merge.name_key for merge in found.merges}
+    heads = {merge.merged_into for merge in found}
+    assert not heads & {merge.name_key for merge in found}
 
 
 @settings(deadline=None)
@@ -169,7 +169,7 @@ def test_the_order_of_names_does_not_matter(order: list[int], order_of_declarati
 def test_declared_aliases_lead_to_the_full_name() -> None:
     names = facts("SSO", "Single Sign-On")
     found = resolve(names, [Declaration("sso", "single sign on", "Single Sign-On (SSO)")], embedder=LikeNothing())
-    (merge,) = found.merges
+    (merge,) = found
     assert (merge.name_key, merge.merged_into, merge.rule) == ("sso", "single sign on", Rule.DECLARED)
     assert merge.evidence == "Single Sign-On (SSO)"
 
@@ -177,7 +177,7 @@ def test_declared_aliases_lead_to_the_full_name() -> None:
 def test_an_alias_of_two_names_is_of_none() -> None:
     names = facts("管理システム", "顧客管理システム", "在庫管理システム")
     declared = [Declaration("管理システム", full, "x") for full in ("顧客管理システム", "在庫管理システム")]
-    assert resolve(names, declared, embedder=LikeNothing()).merges == ()
+    assert resolve(names, declared, embedder=LikeNothing()) == []
 
 
 @pytest.mark.parametrize(
@@ -189,13 +189,13 @@ def test_a_surname_is_no_person(first: str, second: str) -> None:
         Declaration(names[1].key, names[0].key, "declared"),
         Declaration(names[0].key, names[1].key, "declared"),
     ]
-    assert resolve(names, declared, model=ScriptedModel(always_yes)).merges == ()
+    assert resolve(names, declared, model=ScriptedModel(always_yes)) == []
 
 
 def test_identifiers_are_not_compared() -> None:
     names = facts("user-code-list", "user code lists", kind="identifier")
     embedder = LikeEverything()
-    assert resolve(names, model=ScriptedModel(always_yes), embedder=embedder).merges == ()
+    assert resolve(names, model=ScriptedModel(always_yes), embedder=embedder) == []
     assert embedder.embedded == []
 
 
@@ -208,16 +208,16 @@ def test_a_model_confirms_near_names() -> None:
     model = ScriptedModel(script)
     found = resolve(names, model=model)
     assert merged(found) == {"顧客情報登録機能": ("顧客情報登録処理", Rule.MODEL)}
-    assert found.merges[0].similarity == 1.0
+    assert found[0].similarity == 1.0
     assert len(model.asked) == 1
-    assert resolve(names, model=ScriptedModel(always_no)).merges == ()
+    assert resolve(names, model=ScriptedModel(always_no)) == []
 
 
 def test_a_model_that_fails_confirms_nothing_and_is_asked_again() -> None:
     names = facts("顧客情報登録処理", "顧客情報登録機能")
     missing = Missing()
     found = resolve(names, model=ScriptedModel(failing), missing=missing)
-    assert found == Resolution(())
+    assert found == []
     assert (missing.causes, missing.again) == ({"failed": 1}, True)
 
 
@@ -234,7 +234,7 @@ def test_a_person_decides(tmp_path: Path) -> None:
     names = facts("E0005", "E0004", "問い合わせ番号", "問合せ番号")
     found = resolve(names, overrides=read_overrides(path))
     assert merged(found) == {"e0005": ("e0004", Rule.OVERRIDE)}
-    assert found.merges[0].evidence == "merges.csv: e0005 → e0004"
+    assert found[0].evidence == "merges.csv: e0005 → e0004"
 
 
 def test_names_may_be_decided_to_be_one_by_a_name_that_no_document_holds(tmp_path: Path) -> None:

@@ -13,9 +13,8 @@ from scripted_provider import request, state_of
 
 from rag_assets.contracts.generation import Outcome, request_key
 from rag_assets.models.accounts.answers import AnswerStore, StoredAnswer
-from rag_assets.models.accounts.calls import CallRecord
 from rag_assets.models.accounts.database import StateDatabase
-from rag_assets.models.accounts.schema import ANSWERS
+from rag_assets.models.accounts.schema import ANSWERS, CallRecord
 
 MODEL = "anthropic:scripted-1"
 

@@ -29,11 +29,10 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, request_key
 from rag_assets.contracts.ports import Session
 from rag_assets.models.accounts.schema import BATCH_REQUESTS
-from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
 from rag_assets.models.anthropic.batch_store import BatchEntry, BatchStore, digits_of, key_digits
 from rag_assets.models.anthropic.batches import OpenCalls
 from rag_assets.models.anthropic.model import AnthropicModel
-from rag_assets.models.anthropic.open_batches import BatchSettings
+from rag_assets.models.anthropic.open_batches import BatchSettings, cancel_batch
 from rag_assets.models.catalogue import ModelFacts, Prices
 from rag_assets.models.providers import CallBudget, Keep
 
@@ -111,7 +110,7 @@ def test_each_request_is_answered_and_kept(server: ScriptedBatches, tmp_path: Pa
         assert abs(answer.called_at - time.time()) < 20
     assert Counter(answer.request for answer in kept) == Counter(requests)
     assert [len(batch.requests) for batch in server.batches.values()] == [3, 3, 1]
-    assert open_batches(state_of(tmp_path)) == []
+    assert BatchStore(state_of(tmp_path)).open_batches() == []
 
 
 def test_custom_ids_fit_the_provider_and_name_the_request(server: ScriptedBatches, tmp_path: Path) -> None:
@@ -296,7 +295,7 @@ def test_leaving_a_session_says_how_to_go_on(tmp_path: Path, caplog: pytest.LogC
             with pytest.raises(KeyboardInterrupt):
                 session.take(wait=True)
         (batch_id,) = server.batches
-        assert [found.batch_id for found in open_batches(state_of(tmp_path))] == [batch_id]
+        assert [found.batch_id for found in BatchStore(state_of(tmp_path)).open_batches()] == [batch_id]
     assert batch_id in caplog.text
     assert "rag-assets batches" in caplog.text
     assert "secret" not in caplog.text
@@ -308,7 +307,7 @@ def test_a_batch_can_be_ended(tmp_path: Path) -> None:
         with provider.open(ignore) as session, interrupted(server):
             session.submit(ask("one"))
             session.take(wait=True)
-        (found,) = open_batches(state_of(tmp_path))
+        (found,) = BatchStore(state_of(tmp_path)).open_batches()
         assert (found.requests, found.model_name) == (1, f"anthropic:{NAME}")
         assert found.batch_id
 
@@ -390,11 +389,11 @@ def test_a_batch_that_is_not_made(server: ScriptedBatches, tmp_path: Path, statu
     provider = model(server.url, tmp_path, attempts=2, settle_seconds=0.05)
     with pytest.raises(ModelError, match=f"{status} {kind}: said by the server; a batch of 1 requests was not made"):
         run(provider, [ask("one")])
-    assert len(open_batches(state_of(tmp_path))) == left, "what may have been made is remembered"
+    assert len(BatchStore(state_of(tmp_path)).open_batches()) == left, "what may have been made is remembered"
     server.fail = no_fault
     assert run(provider, [ask("one")])["one"].outcome is Outcome.COMPLETED
     assert server.billed == {"one": 1}
-    assert open_batches(state_of(tmp_path)) == []
+    assert BatchStore(state_of(tmp_path)).open_batches() == []
 
 
 def test_answers_under_way_can_be_taken_when_no_more_are_accepted(server: ScriptedBatches, tmp_path: Path) -> None:
@@ -415,7 +414,7 @@ def test_an_unreachable_provider(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no connection to 127.0.0.1"):
         run(model(url, tmp_path, attempts=50), [ask("one")])
     assert time.monotonic() - began < 15
-    assert open_batches(state_of(tmp_path)) == [], "what was not sent need not be remembered"
+    assert BatchStore(state_of(tmp_path)).open_batches() == [], "what was not sent need not be remembered"
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.5])
@@ -438,7 +437,7 @@ def test_a_creation_that_was_not_confirmed_is_found_again(tmp_path: Path, second
             session.take(wait=True)
         server.on = nothing_happens
         server.fail = no_fault
-        (found,) = open_batches(state_of(tmp_path / "here"))
+        (found,) = BatchStore(state_of(tmp_path / "here")).open_batches()
         assert found.batch_id is None
         run(elsewhere, [ask("somebody else's, again")])
         assert run(provider, [ask("one")], kept.extend)["one"].text == answer_to("one")
@@ -450,7 +449,7 @@ def test_results_that_can_never_be_read(server: ScriptedBatches, tmp_path: Path)
     server.fail = failing(100, 500, "api_error", "GET", "/results")
     with pytest.raises(ModelError, match="said by the server; batches go on at the provider"):
         run(model(server.url, tmp_path, attempts=3), [ask("one")])
-    assert len(open_batches(state_of(tmp_path))) == 1
+    assert len(BatchStore(state_of(tmp_path)).open_batches()) == 1
 
 
 def test_two_creations_of_one_size_that_were_not_confirmed(server: ScriptedBatches, tmp_path: Path) -> None:
@@ -545,7 +544,7 @@ def test_batches_against_llmock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert {answer.outcome for answer in answers.values()} == {Outcome.COMPLETED}
     assert len({answer.batch_id for answer in answers.values()}) == 3
     assert all(answer.text and answer.usage.input_tokens and answer.cost_usd for answer in answers.values())
-    assert open_batches(state_of(tmp_path)) == []
+    assert BatchStore(state_of(tmp_path)).open_batches() == []
 
 
 def kinds(seed: int, count: int) -> dict[str, str]:
@@ -605,4 +604,4 @@ def test_a_client_killed_at_five_moments_pays_each_answer_once(tmp_path: Path) -
     assert all(line["answer"] == answer_to(text) for text, line in kept.items())
     assert sum(line["cost_usd"] for line in kept.values()) == pytest.approx(PRICE * (count - len(invalid)))
     assert json.loads((tmp_path / "failed.jsonl").read_text()) == dict.fromkeys(invalid, "failed")
-    assert open_batches(state_of(tmp_path)) == []
+    assert BatchStore(state_of(tmp_path)).open_batches() == []

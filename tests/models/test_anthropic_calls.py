@@ -161,7 +161,7 @@ def test_an_empty_account_is_denied_though_the_status_is_that_of_a_bad_request(s
         ({"retry-after": "7"}, 7.0),
         ({"retry-after": "0.5"}, 0.5),
         ({"retry-after": "7", "retry-after-ms": "1500"}, 1.5),
-        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "-3"}, None),
         ({"retry-after": "soon"}, None),
     ],
 )

@@ -13,7 +13,7 @@ from scripted_provider import state_of
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag
-from rag_assets.models.anthropic.batch_client import open_batches
+from rag_assets.models.anthropic.batch_store import BatchStore
 from rag_assets.models.anthropic.model import AnthropicCaller, AnthropicModel
 from rag_assets.models.anthropic.open_batches import BatchSettings
 from rag_assets.models.catalogue import ModelFacts, Prices
@@ -126,4 +126,4 @@ def test_a_server_without_batches_says_so(llama_server: LlamaServer, tmp_path: P
         session.submit(ask("one"))
         with pytest.raises(ModelError, match="404"):
             session.take(wait=True)
-    assert open_batches(state_of(tmp_path)) == []
+    assert BatchStore(state_of(tmp_path)).open_batches() == []

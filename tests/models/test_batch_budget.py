@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,14 +19,13 @@ from scripted_provider import make_ledger, state_of
 from rag_assets.contracts.errors import BudgetError
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, request_key
 from rag_assets.contracts.ports import Session
-from rag_assets.models.accounts.budget import Budget, Refusal, Reservation, batches_usd
-from rag_assets.models.accounts.price_bounds import upper_price_usd
+from rag_assets.models.accounts.budget import Budget, batches_usd
 from rag_assets.models.accounts.schema import RESERVATIONS
-from rag_assets.models.anthropic.batch_client import cancel_batch, open_batches
+from rag_assets.models.anthropic.batch_store import BatchStore
 from rag_assets.models.anthropic.batches import OpenCalls
 from rag_assets.models.anthropic.model import AnthropicModel
-from rag_assets.models.anthropic.open_batches import BatchSettings
-from rag_assets.models.catalogue import ModelFacts, Prices
+from rag_assets.models.anthropic.open_batches import BatchSettings, cancel_batch
+from rag_assets.models.catalogue import ModelFacts, Prices, upper_price_usd
 from rag_assets.models.metered import MeteredModel
 from rag_assets.models.providers import CallBudget, Keep
 
@@ -103,10 +102,10 @@ def largest_reservation(budget: Budget, limit_usd: float) -> float:
     """What of a budget can be had for a call, to a hundredth of it."""
     with budget.session():
         for hundredths in range(100, 0, -1):
-            found = budget.reserve(NAME, "key", ask(0), limit_usd * hundredths / 100)
-            if isinstance(found, Reservation):
-                budget.release([found])
-                return found.price_usd
+            price_usd = limit_usd * hundredths / 100
+            with suppress(BudgetError):
+                budget.release([budget.reserve(NAME, "key", ask(0), price_usd)])
+                return price_usd
     return 0.0
 
 
@@ -120,10 +119,9 @@ def test_a_batch_of_a_killed_process_counts_until_its_results_are_in_the_ledger(
             assert left == pytest.approx(5 * BATCH_PRICE, rel=0.06)
         budget = make_budget(tmp_path, limit)
         with budget.session():
-            refused = budget.reserve(NAME, "key", ask(0), 20 * BATCH_PRICE)
-            assert isinstance(refused, Refusal)
-            assert refused.waits
-            assert "batches under way (`rag-assets batches` lists them)" in refused.message
+            with pytest.raises(BudgetError, match=r"batches under way \(`rag-assets batches` lists them\)") as refusal:
+                budget.reserve(NAME, "key", ask(0), 20 * BATCH_PRICE)
+            assert refusal.value.may_pass
         end(server)
         if moment == "create_arrives":
             server.seconds = 0
@@ -132,7 +130,7 @@ def test_a_batch_of_a_killed_process_counts_until_its_results_are_in_the_ledger(
         assert {each.outcome for each in found} == {Outcome.COMPLETED}
         assert server.asked == {f"document {number}": 1 for number in range(count)}
     assert make_ledger(tmp_path).spent_usd() == pytest.approx(count * PAID)
-    assert open_batches(state_of(tmp_path)) == []
+    assert BatchStore(state_of(tmp_path)).open_batches() == []
     assert largest_reservation(make_budget(tmp_path, limit), limit) == pytest.approx(limit - count * PAID, rel=0.02)
 
 
@@ -207,7 +205,7 @@ def test_a_batch_that_is_ended_counts_until_it_is_read_and_one_that_is_unknown_n
 
     with ScriptedBatches(seconds=60) as server:
         kill_at(server, "retrieve", tmp_path, 1.0, 4)
-        (found,) = open_batches(state_of(tmp_path))
+        (found,) = BatchStore(state_of(tmp_path)).open_batches()
         assert cancel(found.batch_id) == "canceling"
         assert under_way_usd(tmp_path) == pytest.approx(4 * BATCH_PRICE)
         end(server)
@@ -218,7 +216,7 @@ def test_a_batch_that_is_ended_counts_until_it_is_read_and_one_that_is_unknown_n
         server.seconds = 60
         kill_at(server, "retrieve", tmp_path, 1.0, 8)
         assert under_way_usd(tmp_path) == pytest.approx(4 * BATCH_PRICE)
-        (found,) = open_batches(state_of(tmp_path))
+        (found,) = BatchStore(state_of(tmp_path)).open_batches()
         server.batches.clear()
         assert cancel(found.batch_id) == "forgotten"
         assert under_way_usd(tmp_path) == 0
@@ -245,7 +243,7 @@ def test_a_batch_that_nobody_asks_for_any_longer_is_read_and_paid_from_the_budge
         end(server)
         assert len(list(metered(tmp_path, server.url, 1.0).generate([ask(100)]))) == 1
     assert make_ledger(tmp_path).spent_usd() == pytest.approx(5 * PAID)
-    assert open_batches(state_of(tmp_path)) == []
+    assert BatchStore(state_of(tmp_path)).open_batches() == []
 
 
 class CountedBudget:
@@ -300,14 +298,14 @@ def test_a_request_that_others_ask_again_first_is_answered_by_them(tmp_path: Pat
     def outcome(text: str, before: int) -> str:
         return "expired" if text.endswith(("1", "2")) and not before else "succeeded"
 
-    claimed: list[Reservation] = []
+    claimed: list[str] = []
 
     def claim(event: str, number: int) -> None:
         if event == "retrieve" and not claimed:
-            for each in (ask(1), ask(2)):
-                found = other.reserve(NAME, request_key(f"anthropic:{NAME}", each), each, BATCH_PRICE)
-                assert isinstance(found, Reservation)
-                claimed.append(found)
+            claimed.extend(
+                other.reserve(NAME, request_key(f"anthropic:{NAME}", each), each, BATCH_PRICE)
+                for each in (ask(1), ask(2))
+            )
 
     other = make_budget(tmp_path, 1.0)
     with ScriptedBatches(outcome) as server, other.session():
@@ -340,7 +338,7 @@ def test_what_a_batch_may_cost_is_written_down_with_it(tmp_path: Path) -> None:
 
         def look(event: str, number: int) -> None:
             if event == "create_arrives":
-                (found,) = open_batches(state_of(tmp_path))
+                (found,) = BatchStore(state_of(tmp_path)).open_batches()
                 prices.append(found.price_usd)
                 server.seconds = 0
 
@@ -348,4 +346,4 @@ def test_what_a_batch_may_cost_is_written_down_with_it(tmp_path: Path) -> None:
         server.on = look
         list(metered(tmp_path, server.url, 1.0).generate(requests))
     assert prices == [pytest.approx(sum(upper_price_usd(each, FACTS, batch=True) for each in requests))]
-    assert open_batches(state_of(tmp_path)) == []
+    assert BatchStore(state_of(tmp_path)).open_batches() == []

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from scripted_provider import ScriptedProvider, answered, make_ledger, request
 
+from rag_assets.contracts.errors import BudgetError
 from rag_assets.contracts.generation import Message, Usage, request_key
-from rag_assets.models.accounts.budget import Budget, Claim, Refusal, Reservation
+from rag_assets.models.accounts.budget import Budget
 from rag_assets.models.accounts.ledger import Entry
-from rag_assets.models.accounts.price_bounds import upper_price_usd
-from rag_assets.models.catalogue import ModelFacts, Prices, Thinking
+from rag_assets.models.catalogue import ModelFacts, Prices, Thinking, upper_price_usd
+from rag_assets.models.providers import ClaimedError
 
 MODEL = ScriptedProvider.name
 KILLED = """
@@ -40,21 +41,15 @@ def make_budget(
     return Budget(make_ledger(home, run_id), month_usd, run_usd)
 
 
-def reserve(budget: Budget, price_usd: float) -> Reservation | Refusal | Claim:
+def reserved(budget: Budget, price_usd: float) -> str:
     number = next(numbers)
     return budget.reserve(MODEL, f"{os.getpid()}-{number}", request(number), price_usd)
 
 
-def reserved(budget: Budget, price_usd: float) -> Reservation:
-    found = reserve(budget, price_usd)
-    assert isinstance(found, Reservation), found
-    return found
-
-
-def refused(budget: Budget, price_usd: float) -> Refusal:
-    found = reserve(budget, price_usd)
-    assert isinstance(found, Refusal), found
-    return found
+def refused(budget: Budget, price_usd: float) -> BudgetError:
+    with pytest.raises(BudgetError) as refusal:
+        reserved(budget, price_usd)
+    return refusal.value
 
 
 def spend(
@@ -64,10 +59,10 @@ def spend(
     *,
     run_id: str | None = None,
     when: float = 0.0,
-    settles: Reservation | None = None,
+    settles: str | None = None,
 ) -> None:
     paid = replace(answered(request(number)), cost_usd=cost_usd, called_at=when or time.time())
-    make_ledger(home, run_id).keep(MODEL, [Entry(paid, settles.id if settles else None)])
+    make_ledger(home, run_id).keep(MODEL, [Entry(paid, settles)])
 
 
 def test_a_call_that_may_cost_too_much_is_refused(tmp_path: Path) -> None:
@@ -76,14 +71,14 @@ def test_a_call_that_may_cost_too_much_is_refused(tmp_path: Path) -> None:
     with budget.session():
         reserved(budget, 0.4)
         refusal = refused(budget, 0.05)
-    assert refusal.waits
-    assert "$1.00" in refusal.message
-    assert "$0.6000 is spent" in refusal.message
-    assert "$0.4000 is kept" in refusal.message
-    assert "may cost $0.0500" in refusal.message
-    assert "RAG_BUDGET_USD" in refusal.message
+    assert refusal.may_pass
+    assert "$1.00" in str(refusal)
+    assert "$0.6000 is spent" in str(refusal)
+    assert "$0.4000 is kept" in str(refusal)
+    assert "may cost $0.0500" in str(refusal)
+    assert "RAG_BUDGET_USD" in str(refusal)
     with budget.session():
-        assert not refused(budget, 0.41).waits
+        assert not refused(budget, 0.41).may_pass
 
 
 def test_what_a_call_did_not_cost_comes_free(tmp_path: Path) -> None:
@@ -91,7 +86,7 @@ def test_what_a_call_did_not_cost_comes_free(tmp_path: Path) -> None:
     with budget.session():
         for number in range(30):
             spend(tmp_path, 0.01, number, settles=reserved(budget, 0.7))
-        assert not refused(budget, 0.71).waits
+        assert not refused(budget, 0.71).may_pass
         budget.release([reserved(budget, 0.7)])
         reserved(budget, 0.7)
 
@@ -102,17 +97,17 @@ def test_what_others_spend_counts_at_once(tmp_path: Path) -> None:
         budget.release([reserved(budget, 0.5)])
         spend(tmp_path, 0.95)
         reserved(budget, 0.04)
-        assert not refused(budget, 0.1).waits
+        assert not refused(budget, 0.1).may_pass
 
 
 def test_processes_share_a_budget(tmp_path: Path) -> None:
     first, second = make_budget(tmp_path), make_budget(tmp_path)
     with first.session(), second.session():
         kept = reserved(first, 0.8)
-        assert refused(second, 0.5).waits
+        assert refused(second, 0.5).may_pass
         spend(tmp_path, 0.1, settles=kept)
         other = reserved(second, 0.5)
-        assert refused(first, 0.5).waits
+        assert refused(first, 0.5).may_pass
         second.release([other])
         reserved(first, 0.5)
 
@@ -121,9 +116,10 @@ def test_a_reservation_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None
     budget = make_budget(tmp_path)
     with budget.session():
         made = reserved(budget, 0.4)
-        assert isinstance(budget.reserve(MODEL, "k", request(0), 1.1, made), Refusal)
-        assert budget.reserve(MODEL, "k", request(0), 0.9, made) == Reservation(made.id, 0.9)
-        assert refused(budget, 0.2).waits
+        with pytest.raises(BudgetError):
+            budget.reserve(MODEL, "k", request(0), 1.1, made)
+        assert budget.reserve(MODEL, "k", request(0), 0.9, made) == made
+        assert refused(budget, 0.2).may_pass
         reserved(budget, 0.1)
 
 
@@ -138,13 +134,13 @@ def test_what_a_killed_process_had_sent_stays_charged_and_shows_in_the_ledger(tm
     assert child.stdout.readline() == b"reserved\n"
     budget, ledger = make_budget(tmp_path), make_ledger(tmp_path)
     with budget.session():
-        assert refused(budget, 0.2).waits
+        assert refused(budget, 0.2).may_pass
         assert ledger.spent_usd() == 0
     child.kill()
     child.wait()
-    assert isinstance(reserve(budget, 0.2), Refusal), "it counts before anybody has found the process dead"
+    refused(budget, 0.2)  # it counts before anybody has found the process dead
     with budget.session():
-        assert not refused(budget, 0.6).waits
+        assert not refused(budget, 0.6).may_pass
         reserved(budget, 0.5)
         (row,) = ledger.rows().to_pylist()
         assert (row["outcome"], row["cost_usd"], row["cache_hit"]) == ("unknown", 0.5, False)
@@ -160,19 +156,20 @@ def test_the_same_is_asked_by_one_at_a_time(tmp_path: Path) -> None:
     budget = make_budget(tmp_path, None)
     with budget.session(), ThreadPoolExecutor(1) as elsewhere:
 
-        def ask() -> Reservation | Refusal | Claim:
+        def ask() -> str:
             return elsewhere.submit(budget.reserve, MODEL, "key", request(0), 0.1).result()
 
         first = budget.reserve(MODEL, "key", request(0), 0.1)
-        assert isinstance(first, Reservation)
-        assert isinstance(ask(), Claim)
+        with pytest.raises(ClaimedError):
+            ask()
         assert elsewhere.submit(budget.is_asked, ["key", "other"]).result() == {"key"}
         assert budget.is_asked(["key"]) == set(), "nobody waits for itself"
         budget.release([first])
-        assert isinstance(ask(), Reservation)
+        assert ask() != first
         spend(tmp_path, 0.1, 5)
         answered_key = request_key(MODEL, request(5))
-        assert isinstance(budget.reserve(MODEL, answered_key, request(5), 0.1), Claim), "it has just been answered"
+        with pytest.raises(ClaimedError):  # it has just been answered
+            budget.reserve(MODEL, answered_key, request(5), 0.1)
 
 
 def test_last_month_does_not_count(tmp_path: Path) -> None:
@@ -192,7 +189,7 @@ def test_a_month_that_ends_while_calls_are_under_way(tmp_path: Path, monkeypatch
     with budget.session():
         kept = reserved(budget, 0.9)
         monkeypatch.setattr("rag_assets.models.accounts.budget.time.time", lambda: now + 2)
-        assert refused(budget, 0.9).waits
+        assert refused(budget, 0.9).may_pass
         spend(tmp_path, 0.7, when=now + 2, settles=kept)
         refused(budget, 0.4)
         reserved(budget, 0.2)
@@ -204,12 +201,12 @@ def test_a_run_has_a_budget_of_its_own(tmp_path: Path) -> None:
     spend(tmp_path, 5.0, 2)
     budget = make_budget(tmp_path, None, 1.0, "run 1")
     with budget.session():
-        assert "this run" in refused(budget, 0.3).message
+        assert "this run" in str(refused(budget, 0.3))
         reserved(budget, 0.1)
     other = make_budget(tmp_path, None, 1.0)
     with other.session():
         paid = replace(answered(request(7)), cost_usd=0.7)
-        other._ledger.keep(MODEL, [Entry(paid, reserved(other, 0.7).id)])
+        other._ledger.keep(MODEL, [Entry(paid, reserved(other, 0.7))])
         refused(other, 0.7)
         reserved(other, 0.2)
 
@@ -217,8 +214,8 @@ def test_a_run_has_a_budget_of_its_own(tmp_path: Path) -> None:
 def test_the_tighter_budget_holds(tmp_path: Path) -> None:
     budget = make_budget(tmp_path, 1.0, 0.5, "run 1")
     with budget.session():
-        assert "this run" in refused(budget, 0.6).message
-        assert "for 20" in refused(budget, 1.1).message
+        assert "this run" in str(refused(budget, 0.6))
+        assert "for 20" in str(refused(budget, 1.1))
         reserved(budget, 0.5)
 
 

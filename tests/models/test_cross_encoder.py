@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rag_assets.contracts.errors import ModelError
-from rag_assets.models.embedding.cross_encoder import CrossEncoderReranker
+from rag_assets.models.embedding.sentence_transformers import CrossEncoderReranker
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import reranker
 from rag_assets.pipeline.settings import load_settings

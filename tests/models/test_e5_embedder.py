@@ -21,7 +21,7 @@ from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.models.embedding import e5_files
 from rag_assets.models.embedding.e5_files import ensure_files
 from rag_assets.models.embedding.e5_weights import Precision, installed_path, read_weights
-from rag_assets.models.embedding.embedders import E5Embedder, E5Tokenizer, load_embedder, slices
+from rag_assets.models.embedding.embedders import E5Embedder, load_embedder, slices
 
 PASSAGES = [
     "本書は、取引単体テストの実施方法について定める。",
@@ -91,7 +91,7 @@ def test_tokens_agree_with_the_engine(text: str, embedder: E5Embedder, engine: A
 
 
 def test_tokens_of_a_long_text_agree_with_the_engine(embedder: E5Embedder, engine: Any, long_text: str) -> None:
-    ids = embedder.tokenizer.content_ids([long_text.strip()])[0]
+    ids = embedder.content_ids([long_text.strip()])[0]
     unknown = read_weights(installed_path()).vocabulary.unknown_id
     assert unknown not in ids  # else the engine counts each unknown character of a run
     framing = engine.token_count("x") - embedder.count_tokens(["x"])[0]
@@ -102,7 +102,7 @@ def test_tokens_of_a_long_text_agree_with_the_engine(embedder: E5Embedder, engin
 def test_ids_spell_the_text(embedder: E5Embedder) -> None:
     pieces = read_weights(installed_path()).vocabulary.pieces
     for text in PASSAGES[:8]:
-        spelled = "".join(pieces[number] for number in embedder.tokenizer.content_ids([text])[0])
+        spelled = "".join(pieces[number] for number in embedder.content_ids([text])[0])
         assert spelled.replace("▁", " ").strip() == unicodedata.normalize("NFKC", text)
 
 
@@ -111,12 +111,12 @@ def test_ids_spell_the_text(embedder: E5Embedder) -> None:
     [("か\u3099", "が"), ("ｶﾞｷﾞ", "ガギ"), ("Ａ１", "A1"), ("a\x01b", "ab"), ("a\r\n b", "a b"), (" a ", "a")],
 )
 def test_equivalent_texts_have_the_same_tokens(text: str, same: str, embedder: E5Embedder) -> None:
-    first, second = embedder.tokenizer.content_ids([text, same])
+    first, second = embedder.content_ids([text, same])
     assert first == second
 
 
 def test_the_full_width_tilde_is_a_piece_of_its_own(embedder: E5Embedder) -> None:
-    first, second = embedder.tokenizer.content_ids(["1～2", "1~2"])
+    first, second = embedder.content_ids(["1～2", "1~2"])
     assert first != second
 
 
@@ -190,7 +190,7 @@ def test_no_texts(embedder: E5Embedder) -> None:
 def test_the_rest_of_a_long_text_is_cut(embedder: E5Embedder) -> None:
     word = " report"
     assert embedder.count_tokens([word * 600]) == [600]
-    assert embedder.window_tokens == 512 - 2 - len(embedder.tokenizer.content_ids(["query:"])[0])
+    assert embedder.window_tokens == 512 - 2 - len(embedder.content_ids(["query:"])[0])
     at_window, beyond, shorter = embedder.embed(
         [word * embedder.window_tokens, word * embedder.window_tokens + " cut" * 90, word * 400], EmbeddingKind.QUERY
     )
@@ -268,7 +268,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder", encoding="utf-8")
     with pytest.raises(ModelError, match="cannot be exported"):
-        E5Tokenizer(blocked / "models").count_tokens(["x"])
+        E5Embedder(blocked / "models").count_tokens(["x"])
 
 
 @pytest.mark.parametrize("content", [b"", b"E5S1", b"GGUF" + bytes(100), b"E5S1" + bytes(100)])

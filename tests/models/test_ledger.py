@@ -16,9 +16,8 @@ from scripted_provider import COST_USD, ScriptedProvider, answered, make_ledger,
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.generation import Completion, Outcome
 from rag_assets.contracts.tables import MODEL_CALLS
-from rag_assets.models.accounts.calls import CallRecord, call_rows, month_of
 from rag_assets.models.accounts.ledger import Entry, Ledger
-from rag_assets.models.accounts.schema import CALLS
+from rag_assets.models.accounts.schema import CALLS, CallRecord, call_rows, month_of
 from rag_assets.store.lake import Lake
 
 MODEL = ScriptedProvider.name

@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from io import BytesIO
 
 import openpyxl
@@ -9,9 +10,10 @@ from openpyxl.styles import Border, PatternFill, Side
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assets.contracts.content import Block
-from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
+from rag_assets.parsing.excel.reader import parse_excel
+from rag_assets.parsing.limits import current_limits
 
-LIMITS = ExcelLimits(cells=200_000, pages=100, expanded_bytes=200 << 20, archive_entries=1_000)
+LIMITS = replace(current_limits(), cells=200_000, pages=100, expanded_bytes=200 << 20, archive_entries=1_000)
 COLOUR = PatternFill("solid", fgColor="FF99CCFF")
 _LINE = Side(style="thin")
 

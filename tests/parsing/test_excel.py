@@ -1,4 +1,5 @@
 import zipfile
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import ClassVar, cast
@@ -14,8 +15,9 @@ from rag_assets.contracts.content import ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.detect import detect_format
 from rag_assets.parsing.excel import reader as excel
-from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
+from rag_assets.parsing.excel.reader import parse_excel
 from rag_assets.parsing.excel.values import read_values
+from rag_assets.parsing.limits import ParsingLimits
 
 DATA = Path(__file__).parents[1] / "data" / "excel"
 SHEET = "xl/worksheets/sheet1.xml"
@@ -260,15 +262,16 @@ def test_one_damaged_sheet_is_a_failure_of_its_page() -> None:
     assert failure.message.startswith('sheet "Sheet": ')
 
 
-def _limits(**changes: int) -> ExcelLimits:
-    values = {"cells": 100, "pages": 3, "expanded_bytes": 1 << 20, "archive_entries": 50}
-    return ExcelLimits(**{**values, **changes})
-
-
 @pytest.mark.parametrize(
-    "limits", [_limits(cells=2), _limits(expanded_bytes=500), _limits(archive_entries=3), _limits(pages=0)]
+    "limits",
+    [
+        replace(LIMITS, cells=2),
+        replace(LIMITS, expanded_bytes=500),
+        replace(LIMITS, archive_entries=3),
+        replace(LIMITS, pages=0),
+    ],
 )
-def test_limits_are_kept(limits: ExcelLimits) -> None:
+def test_limits_are_kept(limits: ParsingLimits) -> None:
     def fill(sheet: Worksheet) -> None:
         sheet.append([1, 2, 3])
 

@@ -6,6 +6,7 @@ import sys
 import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,12 @@ import pytest
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
 from rag_assets.parsing.excel.cells import Area, parse_area
-from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
+from rag_assets.parsing.excel.reader import parse_excel
+from rag_assets.parsing.limits import current_limits
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared" / "data"
-LIMITS = ExcelLimits(cells=5_000_000, pages=10_000, expanded_bytes=1 << 30, archive_entries=20_000)
+LIMITS = replace(current_limits(), cells=5_000_000, pages=10_000, expanded_bytes=1 << 30, archive_entries=20_000)
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 RELATION_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
@@ -125,10 +127,12 @@ _PROBE = """
 import resource, sys, time
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+from dataclasses import replace
 from pathlib import Path
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.excel.reader import ExcelLimits, parse_excel
-limits = ExcelLimits(cells=5_000_000, pages=10_000, expanded_bytes=1 << 30, archive_entries=20_000)
+from rag_assets.parsing.excel.reader import parse_excel
+from rag_assets.parsing.limits import current_limits
+limits = replace(current_limits(), cells=5_000_000, pages=10_000, expanded_bytes=1 << 30, archive_entries=20_000)
 for name in sys.argv[1:]:
     try:
         document = parse_excel(Path(name).read_bytes(), limits)

@@ -25,8 +25,7 @@ from rag_assets.parsing.drawings.diagrams import find_diagrams
 from rag_assets.parsing.drawings.drawings import Connector, Drawing, Shape
 from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.excel.formulas import shift
-from rag_assets.parsing.excel.reader import parse_excel
-from rag_assets.parsing.excel.roles import sheet_role
+from rag_assets.parsing.excel.reader import parse_excel, sheet_role
 from rag_assets.text.cells import format_range
 
 SHEET = "xl/worksheets/sheet1.xml"

@@ -2,19 +2,17 @@
 
 from itertools import permutations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.parsing.drawings import labels as excel_labels
-from rag_assets.parsing.drawings.labels import Candidate, assign_labels
+from rag_assets.parsing.drawings.diagrams import assign_labels
 
 DISTANCES = st.dictionaries(st.tuples(st.integers(0, 3), st.integers(0, 3)), st.integers(0, 9), max_size=12)
 REACH = 9.0
 
 
-def candidates(distances: dict[tuple[int, int], int]) -> list[Candidate]:
-    return [Candidate(float(distance), REACH, *pair) for pair, distance in distances.items()]
+def assign(distances: dict[tuple[int, int], int]) -> dict[int, int]:
+    return assign_labels(distances, {label: REACH for label, _ in distances})
 
 
 def total(distances: dict[tuple[int, int], int], assigned: dict[int, int]) -> float:
@@ -25,7 +23,7 @@ def total(distances: dict[tuple[int, int], int], assigned: dict[int, int]) -> fl
 
 @given(DISTANCES)
 def test_no_other_assignment_has_a_lesser_sum(distances: dict[tuple[int, int], int]) -> None:
-    assigned = assign_labels(candidates(distances))
+    assigned = assign(distances)
     assert len(set(assigned.values())) == len(assigned)
     assert set(assigned.items()) <= set(distances)
     others = (
@@ -36,9 +34,10 @@ def test_no_other_assignment_has_a_lesser_sum(distances: dict[tuple[int, int], i
 
 
 def test_text_on_a_connector_stays_there_when_another_text_lies_near() -> None:
-    assert assign_labels(candidates({(0, 0): 0, (0, 1): 8, (1, 0): 5})) == {0: 0}
+    assert assign({(0, 0): 0, (0, 1): 8, (1, 0): 5}) == {0: 0}
 
 
-def test_great_crowds_are_assigned_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(excel_labels, "_MAXIMUM_STEPS", 0)
-    assert assign_labels(candidates({(0, 0): 2, (1, 0): 1, (1, 1): 3})) == {1: 0}
+def test_great_crowds_are_assigned_together() -> None:
+    distances = {(label, connector): abs(label - connector) for label in range(400) for connector in range(1, 401)}
+    assigned = assign_labels(distances, dict.fromkeys(range(400), 1e3))
+    assert sum(distances[pair] for pair in assigned.items()) == len(assigned) == 400

@@ -34,6 +34,8 @@ import os, signal, sys, time
 class PdfiumError(RuntimeError):
     pass
 
+raw = None
+
 class PdfSysfontBase:
     def setup(self):
         pass

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.detect import DocumentFormat
-from rag_assets.parsing.plain.csv_tables import ROWS_PER_BLOCK
-from rag_assets.parsing.plain.text import decode_stated, decode_text, parse_delimited, parse_text
+from rag_assets.parsing.plain.delimited import ROWS_PER_BLOCK, parse_delimited
+from rag_assets.parsing.plain.text import decode_stated, decode_text, parse_text
 
 JAPANESE = "顧客管理システムの基本設計書です。カナとひらがな、漢字を含みます。\n"
 

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.settings import load_settings
-
 if TYPE_CHECKING:
     import httpx
     from api_server import MakeClient, RunningServer
     from starlette.testclient import TestClient
 
+    from rag_assets.pipeline.home import Home
     from rag_assets.serve.service import ServeOptions
 
 
@@ -38,8 +36,11 @@ def api(server: "RunningServer") -> "Iterator[httpx.Client]":
 
 
 @pytest.fixture
-def sample(sample_home: Path) -> Home:
+def sample(sample_home: Path) -> "Home":
     """The sample, not to be changed."""
+    from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.settings import load_settings
+
     return Home(load_settings(home=sample_home))
 
 
@@ -54,7 +55,7 @@ def make_client() -> "Iterator[MakeClient]":
 
     apps = []
 
-    def make(home: Home, options: "ServeOptions | None" = None) -> "TestClient":
+    def make(home: "Home", options: "ServeOptions | None" = None) -> "TestClient":
         app = create_app(published(home), options or serve_options(home, "127.0.0.1"), lambda: source_folders(home))
         apps.append(app)
         return TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)

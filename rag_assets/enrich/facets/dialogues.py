@@ -13,9 +13,10 @@ from functools import cached_property
 
 from rag_assets.contracts.content import Page
 from rag_assets.contracts.generation import JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.enrich.documents import Subject
 from rag_assets.enrich.facets.extraction import Assignment, folded
-from rag_assets.enrich.facets.taxonomy import Facet, Taxonomy
-from rag_assets.enrich.summaries.dialogues import Subject, body_text
+from rag_assets.enrich.facets.taxonomy import Taxonomy
+from rag_assets.enrich.summaries.dialogues import body_text
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
@@ -36,42 +37,25 @@ _LEAST_TOKENS = 384  # of the document that are read, or all where it is shorter
 _LEAST_PAGE_TOKENS = 40
 
 
-@dataclass(frozen=True)
-class FacetAttempt:
-    """What came of asking for the values of a document.
-
-    Attributes:
-        assignments: Its values, or None where the model did not name them.
-        retry: Whether it failed for reasons that may pass.
-    """
-
-    assignments: list[Assignment] | None
-    retry: bool = False
-
-
 def facet_dialogue(
     subject: Subject, pages: Sequence[Page], taxonomy: Taxonomy, read_tokens: int, context_tokens: int
-) -> Dialogue[FacetAttempt]:
+) -> Dialogue[list[Assignment] | None]:
     """Classify one document.
 
-    Args:
-        subject: The document.
-        pages: Its pages.
-        taxonomy: The facets and their values.
-        read_tokens: Tokens of the document that the model reads, at most.
-        context_tokens: Tokens of prompt and answer that the model takes.
+    Returns:
+        Its values; None where nothing could be asked or the model named none.
     """
     whole = "\n\n".join(_texts(pages))
     least = min(_LEAST_TOKENS, estimate_tokens(whole))
     asking = next((each for each in _askings(subject, taxonomy) if each.tokens + least <= context_tokens), None)
     if asking is None:
-        return FacetAttempt(None)
+        return None
     text = document_text(pages, min(read_tokens, context_tokens - asking.tokens))
     [answer] = yield [asking.request(text)]
     value = answer.value
     if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
-        return FacetAttempt(None, retry=answer.may_pass)
-    return FacetAttempt(_assignments(value, taxonomy, folded("\n".join([subject.title, *subject.page_names, text]))))
+        return None
+    return _assignments(value, taxonomy, folded("\n".join([subject.title, *subject.page_names, text])))
 
 
 def context_needed(taxonomy: Taxonomy, language: str) -> int:
@@ -84,9 +68,7 @@ def context_needed(taxonomy: Taxonomy, language: str) -> int:
 def document_text(pages: Sequence[Page], tokens: int) -> str:
     """What the model reads of a document: its text, or the beginning of each page where that is too long.
 
-    Args:
-        pages: Its pages.
-        tokens: Tokens at most, by estimate.
+    Tokens are estimated.
     """
     texts = _texts(pages)
     whole = "\n\n".join(texts)
@@ -113,15 +95,7 @@ def facet_list(taxonomy: Taxonomy, language: str, *, described: bool = True) -> 
 
 @dataclass(frozen=True)
 class _Asking:
-    """One way to ask.
-
-    Attributes:
-        subject: The document.
-        taxonomy: The facets and their values.
-        listed: The same as the model reads them.
-        names_tokens: Tokens of the names of pages, at most.
-        answer_tokens: Tokens that the answer may take.
-    """
+    """One way to ask."""
 
     subject: Subject
     taxonomy: Taxonomy
@@ -139,10 +113,9 @@ class _Asking:
     def request(self, text: str) -> Request:
         """What is asked of a text of the document."""
         prompt = load_prompt(STEP, self.subject.language)
-        names = "、".join(name for name in self.subject.page_names if name) or "-"
         question = prompt.question.substitute(
             title=fenced(cut_to_tokens(self.subject.title, _TITLE_TOKENS) or "-", "title"),
-            page_names=fenced(cut_to_tokens(names, self.names_tokens), "names"),
+            page_names=fenced(cut_to_tokens(self.subject.listed_pages, self.names_tokens), "names"),
             document=fenced(text),
         )
         return Request(
@@ -168,19 +141,17 @@ def _texts(pages: Sequence[Page]) -> list[str]:
 
 
 def _schema(taxonomy: Taxonomy) -> str:
-    reasoning: JsonValue = {"type": "string", "maxLength": _SLACK * _REASONING_CHARS}
-    facets = {facet.name: _facet_schema(facet) for facet in taxonomy.facets}
-    return json.dumps(object_schema({"reasoning": reasoning, **facets}), ensure_ascii=False)
-
-
-def _facet_schema(facet: Facet) -> JsonValue:
-    fields: dict[str, JsonValue] = {
-        "value": {"type": "string", "enum": [value.name for value in facet.values]},
-        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
-        "evidence": {"type": "string", "maxLength": _SLACK * _EVIDENCE_CHARS},
-    }
-    item = object_schema(fields)
-    return {"type": "array", "maxItems": _SLACK * facet.most_values, "items": item}
+    fields: dict[str, JsonValue] = {"reasoning": {"type": "string", "maxLength": _SLACK * _REASONING_CHARS}}
+    for facet in taxonomy.facets:
+        item = object_schema(
+            {
+                "value": {"type": "string", "enum": [value.name for value in facet.values]},
+                "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+                "evidence": {"type": "string", "maxLength": _SLACK * _EVIDENCE_CHARS},
+            }
+        )
+        fields[facet.name] = {"type": "array", "maxItems": _SLACK * facet.most_values, "items": item}
+    return json.dumps(object_schema(fields), ensure_ascii=False)
 
 
 def _answer_tokens(taxonomy: Taxonomy, slack: int) -> int:

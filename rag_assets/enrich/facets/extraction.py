@@ -60,11 +60,9 @@ class Profile:
     """What a document is classified by.
 
     Attributes:
-        title: Its title.
         summary: Its summary; may be empty.
         headings: Its headings and the names of its pages.
         lines: Sentences and table rows of its beginning.
-        language: Its main language.
     """
 
     title: str
@@ -79,8 +77,6 @@ class Assignment:
     """A value that a document has.
 
     Attributes:
-        facet: Name of the facet.
-        value: Name of the value.
         confidence: How sure, from 0 to 1.
         evidence: Words of the document that speak for it, or an empty text.
     """
@@ -92,14 +88,7 @@ class Assignment:
 
 
 def profile(title: str, summary: str, pages: Sequence[Page], language: str) -> Profile:
-    """What a document is classified by.
-
-    Args:
-        title: Its title, cut from its file name where it states none.
-        summary: Its summary; may be empty.
-        pages: Its pages.
-        language: Its main language.
-    """
+    """What a document is classified by."""
     headings: list[str] = []
     lines: list[str] = []
     for page in (each for each in pages if each.role is None):
@@ -122,12 +111,7 @@ def profile(title: str, summary: str, pages: Sequence[Page], language: str) -> P
 
 
 class Classifier:
-    """Classifies documents by a taxonomy; its values are embedded once.
-
-    Args:
-        taxonomy: The taxonomy.
-        embedder: Embeds values and documents.
-    """
+    """Classifies documents by a taxonomy; its values are embedded once."""
 
     def __init__(self, taxonomy: Taxonomy, embedder: Embedder) -> None:
         self._taxonomy, self._embedder = taxonomy, embedder
@@ -135,9 +119,6 @@ class Classifier:
 
     def classify(self, documents: Sequence[Profile]) -> list[list[Assignment]]:
         """The values that documents have.
-
-        Args:
-            documents: Their profiles.
 
         Returns:
             For each document its values: facets in the order of the taxonomy, values by falling confidence.

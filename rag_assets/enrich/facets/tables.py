@@ -1,34 +1,23 @@
 """The step `document_facets`: brings the facet values of documents in step with their pages and summaries."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 
-from rag_assets.contracts.content import Page
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import Embedder, LanguageModel
-from rag_assets.contracts.tables import DOCUMENT_FACETS, DOCUMENTS, FILE_SUMMARIES
+from rag_assets.contracts.tables import DOCUMENT_FACETS, FILE_SUMMARIES
+from rag_assets.enrich.documents import Document, load_documents
 from rag_assets.enrich.facets.dialogues import STEP, context_needed, facet_dialogue
 from rag_assets.enrich.facets.extraction import METHOD, Assignment, Classifier, Profile, profile
 from rag_assets.enrich.facets.taxonomy import LANGUAGES, Taxonomy
-from rag_assets.enrich.summaries.dialogues import Subject
-from rag_assets.enrich.written import Written, update_with_model
+from rag_assets.enrich.written import Progress, Records, update_documents
 from rag_assets.models.dialogue import Dialogue
-from rag_assets.parsing.records import Record, load_pages, rows
-from rag_assets.store.incremental import Rows, StepReport, update_shard
+from rag_assets.parsing.records import Record
+from rag_assets.store.incremental import StepReport
 from rag_assets.store.lake import Lake, shard_of
 
 _log = logging.getLogger(__name__)
-
-Progress = Callable[[int, int], None]
-
-_FACTS = ["document_id", "title", "language"]
-
-
-def facets_code() -> str:
-    """Digest of the code and prompts that facet values depend on."""
-    return code_fingerprint(f"{__name__}:update_facets")
 
 
 def wanted_facets(
@@ -38,7 +27,8 @@ def wanted_facets(
 
     The summary of a document is made from its pages, so that its input stands for theirs.
     """
-    fingerprint = digest(facets_code(), taxonomy.digest, read_tokens, model_name, embedder_name)
+    code = code_fingerprint(f"{__name__}:update_facets")
+    fingerprint = digest(code, taxonomy.digest, read_tokens, model_name, embedder_name)
     return {name: digest(key, fingerprint) for name, key in lake.inputs(FILE_SUMMARIES, shard).items()}
 
 
@@ -53,56 +43,40 @@ def update_facets(
 ) -> StepReport:
     """Classify the documents of some shards that changed.
 
-    Args:
-        lake: Where the tables are.
-        shards: Shards to look at.
-        model: The language model; one that does not write leaves it to the extractive algorithm.
-        embedder: Embeds documents and values for the extractive algorithm.
-        taxonomy: The facets and their values.
-        read_tokens: Tokens of a document that the language model reads, at most.
-        progress: Told documents or shards done, and in all.
+    A model that writes reads at most `read_tokens` of a document; the embedder serves the extractive algorithm.
 
     Raises:
         ModelError: A model cannot be used any longer; what was done before is written.
     """
     classifier = Classifier(taxonomy, embedder)
 
-    def extract(shard: str, documents: Sequence[str]) -> Rows:
-        found = {name: each for name, each in _load(lake, shard, documents).items() if each.has_text}
-        assigned = classifier.classify([each.profile for each in found.values()])
-        records = [_records(name, each, METHOD) for name, each in zip(found, assigned, strict=True)]
-        return {DOCUMENT_FACETS.name: rows(DOCUMENT_FACETS.schema, [record for each in records for record in each])}
+    def wanted(shard: str) -> Mapping[str, str]:
+        return wanted_facets(lake, shard, taxonomy, read_tokens, model.name, embedder.name)
 
-    def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Written]]]:
-        for document_id, document in _load(lake, shard, documents).items():
-            yield document_id, _written(document_id, document)
+    def extract(shard: str, documents: Sequence[str]) -> Records:
+        loaded = [each for each in _load(lake, shard, documents) if _has_text(each[0])]
+        assigned = classifier.classify([_profile(*each) for each in loaded])
+        records = [_records(document, found, METHOD) for (document, _), found in zip(loaded, assigned, strict=True)]
+        return {DOCUMENT_FACETS.name: [record for of_document in records for record in of_document]}
 
-    def _written(document_id: str, document: "_Document") -> Dialogue[Written]:
-        if not document.has_text:
-            return Written([])
-        subject = document.subject(document_id)
-        attempt = yield from facet_dialogue(subject, document.pages, taxonomy, read_tokens, model.context_tokens)
-        if attempt.assignments is None:
-            [assigned] = classifier.classify([document.profile])
-            return Written(_records(document_id, assigned, METHOD), attempt.retry)
-        return Written(_records(document_id, attempt.assignments, model.name))
+    def begin(shard: str, documents: Sequence[str]) -> Iterator[tuple[str, Dialogue[Records]]]:
+        for document, summary in _load(lake, shard, documents):
+            yield document.document_id, written(document, summary)
 
-    wanted = partial(
-        wanted_facets,
-        lake,
-        taxonomy=taxonomy,
-        read_tokens=read_tokens,
-        model_name=model.name,
-        embedder_name=embedder.name,
-    )
+    def written(document: Document, summary: str) -> Dialogue[Records]:
+        if not _has_text(document):
+            return {}
+        found = yield from facet_dialogue(
+            document.subject(), document.pages, taxonomy, read_tokens, model.context_tokens
+        )
+        if found is None:
+            [assigned] = classifier.classify([_profile(document, summary)])
+            return {DOCUMENT_FACETS.name: _records(document, assigned, METHOD)}
+        return {DOCUMENT_FACETS.name: _records(document, found, model.name)}
+
     if model.generative:
         _warn_of_context(model, taxonomy)
-        return update_with_model(lake, DOCUMENT_FACETS, shards, wanted, begin, model, progress)
-    report = StepReport()
-    for done, shard in enumerate(shards, start=1):
-        update_shard(lake, [DOCUMENT_FACETS], shard, wanted(shard), partial(extract, shard), report)
-        progress(done, len(shards))
-    return report
+    return update_documents(lake, DOCUMENT_FACETS, shards, wanted, extract, begin, model, progress)
 
 
 def _warn_of_context(model: LanguageModel, taxonomy: Taxonomy) -> None:
@@ -119,49 +93,24 @@ def _warn_of_context(model: LanguageModel, taxonomy: Taxonomy) -> None:
         )
 
 
-class _Document:
-    """A document with what it is classified by."""
-
-    def __init__(self, row: Mapping[str, str], pages: Sequence[Page], summary: str) -> None:
-        self.pages = pages
-        self._row, self._summary = row, summary
-
-    @property
-    def has_text(self) -> bool:
-        return any(page.blocks for page in self.pages)
-
-    @property
-    def profile(self) -> Profile:
-        return profile(self._row["title"], self._summary, self.pages, self._row["language"])
-
-    def subject(self, document_id: str) -> Subject:
-        title = self._row["title"]
-        stated = "" if title == PurePosixPath(document_id).stem else title
-        names = [page.name or "" for page in self.pages]
-        return Subject(document_id, shard_of(document_id), self._row["language"], stated, names)
+def _load(lake: Lake, shard: str, documents: Sequence[str]) -> list[tuple[Document, str]]:
+    """Documents of a shard with their summaries; empty for one without."""
+    rows = lake.read(FILE_SUMMARIES, [shard], ["document_id", "text"]).to_pylist()
+    summaries = {row["document_id"]: row["text"] for row in rows}
+    return [(each, summaries.get(each.document_id, "")) for each in load_documents(lake, shard, documents)]
 
 
-def _load(lake: Lake, shard: str, documents: Sequence[str]) -> dict[str, _Document]:
-    """Documents of a shard, by id."""
-    facts = {row["document_id"]: row for row in lake.read(DOCUMENTS, [shard], _FACTS).to_pylist()}
-    summaries = {
-        row["document_id"]: row["text"]
-        for row in lake.read(FILE_SUMMARIES, [shard], ["document_id", "text"]).to_pylist()
-    }
-    loaded = load_pages(lake, shard, documents).items()
-    return {name: _Document(facts[name], pages, summaries.get(name, "")) for name, (_, pages) in loaded}
+def _has_text(document: Document) -> bool:
+    return any(page.blocks for page in document.pages)
 
 
-def _records(document_id: str, assignments: Sequence[Assignment], method: str) -> list[Record]:
+def _profile(document: Document, summary: str) -> Profile:
+    return profile(document.title, summary, document.pages, document.language)
+
+
+def _records(document: Document, assignments: Sequence[Assignment], method: str) -> list[Record]:
+    name = document.document_id
     return [
-        {
-            "document_id": document_id,
-            "shard": shard_of(document_id),
-            "facet": each.facet,
-            "value": each.value,
-            "confidence": each.confidence,
-            "evidence": each.evidence,
-            "method": method,
-        }
-        for each in assignments
+        {"document_id": name, "shard": shard_of(name), **asdict(assignment), "method": method}
+        for assignment in assignments
     ]

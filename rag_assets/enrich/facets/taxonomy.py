@@ -1,8 +1,6 @@
 """Taxonomies: the facets by which documents are classified, with the values that each may take.
 
-A taxonomy is a TOML file: those of the package (`office`, `papers`) by name, others by path. What stays out: which
-value a document has (`rag_assets.enrich.facets.extraction`), and how one is proposed
-(`rag_assets.enrich.facets.taxonomy_suggestion`).
+A taxonomy is a TOML file: those of the package (`office`, `papers`) by name, others by path.
 """
 
 import json
@@ -24,67 +22,53 @@ _RESERVED = frozenset({"reasoning"})  # stands beside the facets in what a model
 
 
 @dataclass(frozen=True)
-class Value:
-    """A value of a facet.
+class _Named:
+    """What people call by a label and explain by a description.
 
     Attributes:
         name: ASCII id, as in `api_specification`.
         labels: What people call it, by language (`ja`, `en`).
-        descriptions: What documents it fits, by language; models read it, and documents are compared with it.
-        terms: Words that documents of the value carry in titles and headings, all languages together.
+        descriptions: What a facet is about, or what documents a value fits, by language; models read it, and documents
+            are compared with it.
     """
 
     name: str
     labels: tuple[tuple[str, str], ...]
     descriptions: tuple[tuple[str, str], ...]
-    terms: tuple[str, ...] = ()
 
     def label(self, language: str) -> str:
-        """What people call it in a language: Japanese or, for all others, English."""
-        return _in_language(self.labels, language)
+        """What people call it, in Japanese or, for all other languages, English."""
+        return dict(self.labels)["ja" if language == "ja" else "en"]
 
     def description(self, language: str) -> str:
-        """What documents it fits, in Japanese or, for all other languages, English."""
-        return _in_language(self.descriptions, language)
+        """The description, in Japanese or, for all other languages, English."""
+        return dict(self.descriptions)["ja" if language == "ja" else "en"]
 
 
 @dataclass(frozen=True)
-class Facet:
+class Value(_Named):
+    """A value of a facet, with words that documents of it carry in titles and headings, all languages together."""
+
+    terms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Facet(_Named):
     """A facet: one respect in which documents differ.
 
     Attributes:
-        name: ASCII id, as in `document_type`.
-        labels: What people call it, by language.
-        descriptions: What it is about, by language.
-        values: Its values.
         required: Whether every document has at least one of the values.
         most_values: Values that one document may have.
     """
 
-    name: str
-    labels: tuple[tuple[str, str], ...]
-    descriptions: tuple[tuple[str, str], ...]
     values: tuple[Value, ...]
     required: bool = False
     most_values: int = _MOST_VALUES
 
-    def label(self, language: str) -> str:
-        """What people call it, in Japanese or, for all other languages, English."""
-        return _in_language(self.labels, language)
-
-    def description(self, language: str) -> str:
-        """What it is about, in Japanese or, for all other languages, English."""
-        return _in_language(self.descriptions, language)
-
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """The facets by which documents are classified.
-
-    Attributes:
-        name: What it is called.
-        facets: Its facets.
-    """
+    """The facets by which documents are classified."""
 
     name: str
     facets: tuple[Facet, ...]
@@ -92,9 +76,7 @@ class Taxonomy:
     def described(self, values: Sequence[str], language: str) -> str:
         """Facet values as people call them, as in `Type of document "report", Subject "testing"`.
 
-        Args:
-            values: Each as `facet=value`; one that the taxonomy does not have is told as it is.
-            language: Japanese, or any other for English.
+        Each is given as `facet=value`; one that the taxonomy does not have stays as it is.
         """
         quotes, joiner = ("「{}」", "、") if language == "ja" else (' "{}"', ", ")
         told = []
@@ -123,10 +105,7 @@ def is_shipped(name: str) -> bool:
 
 
 def load_taxonomy(name_or_path: str) -> Taxonomy:
-    """Read a taxonomy.
-
-    Args:
-        name_or_path: `office` or `papers`, or the path of a TOML file.
+    """Read a taxonomy: `office` or `papers`, or the path of a TOML file.
 
     Raises:
         SettingsError: There is no such taxonomy, or the file is not one; the message says where and why.
@@ -147,9 +126,7 @@ def load_taxonomy(name_or_path: str) -> Taxonomy:
 def parse_taxonomy(text: str, place: str) -> Taxonomy:
     """Read a taxonomy from TOML text.
 
-    Args:
-        text: The text.
-        place: Where it stands, for messages.
+    Messages name the place.
 
     Raises:
         SettingsError: It is none; the message says where and why.
@@ -171,19 +148,15 @@ def parse_taxonomy(text: str, place: str) -> Taxonomy:
 def taxonomy_text(taxonomy: Taxonomy, comment: str = "") -> str:
     """A taxonomy as TOML text that `load_taxonomy` reads.
 
-    Args:
-        taxonomy: The taxonomy.
-        comment: Lines to put first.
+    The comment comes first.
     """
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     lines += [f"name = {_quoted(taxonomy.name)}"]
     for facet in taxonomy.facets:
-        lines += ["", "[[facets]]", f"name = {_quoted(facet.name)}", *_worded("label", facet.labels)]
-        lines += _worded("description", facet.descriptions)
+        lines += ["", "[[facets]]", *_named(facet)]
         lines += [f"required = {str(facet.required).lower()}", f"most_values = {facet.most_values}"]
         for value in facet.values:
-            lines += ["", "[[facets.values]]", f"name = {_quoted(value.name)}", *_worded("label", value.labels)]
-            lines += _worded("description", value.descriptions)
+            lines += ["", "[[facets.values]]", *_named(value)]
             if value.terms:
                 lines.append(f"terms = [{', '.join(map(_quoted, value.terms))}]")
     return "\n".join(lines) + "\n"
@@ -270,16 +243,15 @@ class _Reader:
         return f"{self._place}, {where}" if where else self._place
 
 
-def _in_language(words: tuple[tuple[str, str], ...], language: str) -> str:
-    found = dict(words)
-    return found["ja"] if language == "ja" else found["en"]
-
-
-def _worded(key: str, words: tuple[tuple[str, str], ...]) -> list[str]:
-    found = dict(words)
-    if len(set(found.values())) == 1:
-        return [f"{key} = {_quoted(next(iter(found.values())))}"]
-    return [f"{key}.{language} = {_quoted(text)}" for language, text in words]
+def _named(item: _Named) -> list[str]:
+    lines = [f"name = {_quoted(item.name)}"]
+    for key, words in (("label", item.labels), ("description", item.descriptions)):
+        texts = dict(words)
+        if len(set(texts.values())) == 1:
+            lines.append(f"{key} = {_quoted(words[0][1])}")
+        else:
+            lines += [f"{key}.{language} = {_quoted(text)}" for language, text in texts.items()]
+    return lines
 
 
 def _quoted(text: str) -> str:

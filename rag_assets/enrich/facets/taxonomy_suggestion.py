@@ -18,22 +18,20 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assets.contracts.content import Page
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
 from rag_assets.contracts.ports import Embedder, EmbeddingKind, LanguageModel
-from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES
+from rag_assets.contracts.tables import FILE_SUMMARIES
+from rag_assets.enrich.documents import Document, load_documents, stated_title
 from rag_assets.enrich.facets.taxonomy import NAME, Facet, Taxonomy, Value, taxonomy_text
 from rag_assets.enrich.knowledge.extraction import readable_terms
 from rag_assets.enrich.summaries.boilerplate import line_key
 from rag_assets.enrich.summaries.extraction import outline
 from rag_assets.models.prompts import fenced, load_prompt
-from rag_assets.parsing.records import load_pages
 from rag_assets.store.lake import Lake
 from rag_assets.text.tokens import cut_to_tokens
 
@@ -52,22 +50,10 @@ _LINES = 400  # of a document, of each kind
 _LONGEST_TERM = 14
 _COMMON = frozenset(
     (
-        *(
-            "http",
-            "https",
-            "sample",
-            "example",
-            "page",
-            "figure",
-            "table",
-            "section",
-            "total",
-            "name",
-            "number",
-            "date",
-        ),
-        *("本書", "内容", "記載", "項目", "説明", "備考", "使用", "サンプル", "概要", "一覧", "名称", "番号", "日付"),
-        *("目次", "表紙", "変更履歴", "改訂履歴", "作成", "作成日", "作成者", "更新", "変更", "追加", "対象", "定義"),
+        *("http", "https", "sample", "example", "page", "figure", "table", "section", "total", "name", "number"),
+        *("date", "本書", "内容", "記載", "項目", "説明", "備考", "使用", "サンプル", "概要", "一覧", "名称"),
+        *("番号", "日付", "目次", "表紙", "変更履歴", "改訂履歴", "作成", "作成日", "作成者", "更新", "変更"),
+        *("追加", "対象", "定義"),
     )
 )
 
@@ -78,8 +64,6 @@ class _Described:
 
     Attributes:
         title: The title that it states, or an empty text: the name of a file is none.
-        summary: Its summary.
-        language: Its main language.
         headings: Its title, names of pages and headings; those of covers and the like are left out.
         lines: Other lines of the same pages, from the beginning.
     """
@@ -94,11 +78,7 @@ class _Described:
 def suggest_taxonomy(lake: Lake, embedder: Embedder, model: LanguageModel, most_values: int) -> str:
     """Propose a taxonomy for all stored documents.
 
-    Args:
-        lake: The stored tables.
-        embedder: Embeds the summaries.
-        model: Names the values; one that does not write leaves it to the terms of the clusters.
-        most_values: Values at most; at least 2.
+    A model that does not write leaves the names of values to the terms of the clusters.
 
     Returns:
         TOML text that `load_taxonomy` reads, with one facet. Of fewer than four documents, or such as are all alike, it
@@ -151,24 +131,22 @@ def cluster(vectors: NDArray[np.float64], most: int) -> list[list[int]]:
 def _documents(lake: Lake) -> list[_Described]:
     found = {}
     for shard in lake.latest(FILE_SUMMARIES):
-        read = lake.read(FILE_SUMMARIES, [shard], ["document_id", "text"]).to_pylist()
-        summaries = {row["document_id"]: row["text"] for row in read}
-        pages = load_pages(lake, shard, sorted(summaries))
-        for row in lake.read(DOCUMENTS, [shard], ["document_id", "title", "language"]).to_pylist():
-            name = row["document_id"]
-            if name in summaries:
-                title = "" if row["title"] == PurePosixPath(name).stem else row["title"]
-                found[name] = _described(title, summaries[name], row["language"], pages[name][1])
+        rows = lake.read(FILE_SUMMARIES, [shard], ["document_id", "text"]).to_pylist()
+        summaries = {row["document_id"]: row["text"] for row in rows}
+        for document in load_documents(lake, shard, sorted(summaries)):
+            found[document.document_id] = _described(document, summaries[document.document_id])
     return [found[name] for name in sorted(found)]
 
 
-def _described(title: str, summary: str, language: str, pages: Sequence[Page]) -> _Described:
+def _described(document: Document, summary: str) -> _Described:
+    title = stated_title(document.document_id, document.title)
     headings, lines = [title], list[str]()
-    for page in (each for each in pages if each.role is None):
-        said = outline(page.blocks)
-        headings += [page.name or "", *said.headings]
-        lines += [*said.columns, *said.sentences]
-    return _Described(title, summary, language, tuple(headings[:_LINES]), tuple(lines[:_LINES]))
+    for page in document.pages:
+        if page.role is None:
+            found = outline(page.blocks)
+            headings += [page.name or "", *found.headings]
+            lines += [*found.columns, *found.sentences]
+    return _Described(title, summary, document.language, tuple(headings[:_LINES]), tuple(lines[:_LINES]))
 
 
 def _groups(documents: Sequence[_Described], embedder: Embedder, most: int) -> list[list[int]]:

@@ -27,11 +27,7 @@ def redundancy_picture(lake: Lake, embed: Embed, cut_distance: float, shown: int
     Shown are its largest clusters, whole as far as there is room, so that the picture tells what counts as one and how
     far the next are.
 
-    Args:
-        lake: Where the tables are.
-        embed: Gives the vectors of questions.
-        cut_distance: Where the tree is cut: drawn as a line.
-        shown: Questions at most.
+    The tree is drawn with a line where it is cut.
 
     Returns:
         Markdown with the SVG as a data URI; a sentence where there is nothing to show.
@@ -58,11 +54,7 @@ def redundancy_picture(lake: Lake, embed: Embed, cut_distance: float, shown: int
 def draw_dendrogram(vectors: NDArray[np.float32], labels: Sequence[str], cut_distance: float, title: str) -> str:
     """The tree as SVG text: distance from left (far) to right (equal), one leaf a line.
 
-    Args:
-        vectors: Vectors of unit length, at least two.
-        labels: What stands beside the leaves.
-        cut_distance: Where a line is drawn.
-        title: What stands above.
+    There are at least two vectors, of unit length; a line is drawn at the cut.
     """
     from scipy.cluster.hierarchy import dendrogram, linkage
 

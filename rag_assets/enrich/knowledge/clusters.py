@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.tables import DOCUMENT_FACETS, QUESTION_CLUSTERS, SYNTHETIC_QA
+from rag_assets.enrich.written import Progress, table_inputs
 from rag_assets.parsing.records import Record, rows
 from rag_assets.store.lake import WHOLE, Lake
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
-Progress = Callable[[int, int], None]
 
 _BLOCK = 5000  # questions whose distances are held at once: 100 MB
 _PAIRS = 4_000_000  # cosines held at once
@@ -53,9 +53,7 @@ class ClusterUpdate:
     """What the step did.
 
     Attributes:
-        written: Files written; 0 where nothing changed.
         question_count: Questions, each once for every facet value of its document.
-        cluster_count: Clusters of all facet values.
     """
 
     written: int
@@ -63,19 +61,10 @@ class ClusterUpdate:
     cluster_count: int
 
 
-def clusters_code() -> str:
-    """Digest of the code that clusters depend on."""
-    return code_fingerprint(f"{__name__}:update_question_clusters")
-
-
 def wanted_clusters(lake: Lake, cut_distance: float, embedder_name: str) -> str:
     """What the clusters are to be computed from: all questions and facet values."""
-    sources = tuple(
-        (table.name, *(fact for name, key in sorted(lake.inputs(table, shard).items()) for fact in (name, key)))
-        for table in (SYNTHETIC_QA, DOCUMENT_FACETS)
-        for shard in lake.latest(table)
-    )
-    return digest(clusters_code(), cut_distance, embedder_name, sources)
+    code = code_fingerprint(f"{__name__}:update_question_clusters")
+    return digest(code, cut_distance, embedder_name, table_inputs(lake, (SYNTHETIC_QA, DOCUMENT_FACETS)))
 
 
 def update_question_clusters(
@@ -83,12 +72,7 @@ def update_question_clusters(
 ) -> ClusterUpdate:
     """Bring the clusters in step with the questions; nothing is written where nothing changed.
 
-    Args:
-        lake: Where the tables are.
-        embed: Gives the vectors of questions as passages, of unit length; those at hand are not embedded again.
-        embedder_name: Name of the embedder.
-        cut_distance: Cosine distance that two questions of one cluster have at most.
-        progress: Told facet values done and facet values in all.
+    Questions are embedded as passages, to vectors of unit length; those at hand are not embedded again.
 
     Raises:
         ModelError: The embedder failed; nothing is written.
@@ -162,17 +146,22 @@ def redundancy_report(lake: Lake) -> str:
     return "\n".join(lines)
 
 
+def facet_values(lake: Lake) -> dict[str, list[str]]:
+    """Facet values of each document, each as `facet=value`."""
+    values: dict[str, list[str]] = defaultdict(list)
+    for row in lake.read(DOCUMENT_FACETS, columns=["document_id", "facet", "value"]).to_pylist():
+        values[row["document_id"]].append(f"{row['facet']}={row['value']}")
+    return values
+
+
 def _questions(lake: Lake) -> dict[str, list[tuple[str, str]]]:
     """Id and text of searched questions by facet value (`facet=value`), in order of ids."""
-    facets: dict[str, list[str]] = defaultdict(list)
-    for row in lake.read(DOCUMENT_FACETS, columns=["document_id", "facet", "value"]).to_pylist():
-        facets[row["document_id"]].append(f"{row['facet']}={row['value']}")
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    values = facet_values(lake)
+    questions: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for row in lake.read(SYNTHETIC_QA, columns=["qa_id", "document_id", "question", "indexed"]).to_pylist():
-        if row["indexed"]:
-            for value in facets[row["document_id"]]:
-                found[value].append((row["qa_id"], row["question"]))
-    return {value: sorted(questions) for value, questions in found.items()}
+        for value in values.get(row["document_id"], ()) if row["indexed"] else ():
+            questions[value].append((row["qa_id"], row["question"]))
+    return {value: sorted(of_value) for value, of_value in questions.items()}
 
 
 def _records(value: str, qa_ids: Sequence[str], clusters: Sequence[Cluster]) -> Iterator[Record]:

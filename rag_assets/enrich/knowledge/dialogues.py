@@ -7,7 +7,6 @@ the store of answers.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
 
@@ -28,33 +27,18 @@ _LEAST_TOKENS = 256
 _READ_TOGETHER = 4  # summaries of parts, at least
 
 
-@dataclass(frozen=True)
-class KnowledgeAttempt:
-    """What came of asking for a summary.
-
-    Attributes:
-        text: The summary, or None where the model gave none.
-        retry: Whether it failed for reasons that may pass.
-    """
-
-    text: str | None
-    retry: bool = False
-
-
 def knowledge_dialogue(
     selection: Selection, group: str, summary_chars: int, read_tokens: int, context_tokens: int
-) -> Dialogue[KnowledgeAttempt]:
+) -> Dialogue[str | None]:
     """Have a selection summarised from its questions and answers.
 
     Summaries of parts are asked for so short that several are read together; one that comes out longer is cut to its
     share.
 
-    Args:
-        selection: The selection.
-        group: What people call its facet values.
-        summary_chars: Characters of a summary, about; fewer where the context is small.
-        read_tokens: Tokens that one call reads, at most.
-        context_tokens: Tokens of prompt and answer that the model takes.
+    The group is what people call its facet values. Summaries get fewer characters where the context is small.
+
+    Returns:
+        None where the model gave no summary of all questions.
     """
     chars = _fitting_chars(summary_chars, context_tokens)
     room = max(_LEAST_TOKENS, min(read_tokens, context_tokens - _PROMPT_TOKENS - _answer_tokens(chars)))
@@ -65,18 +49,14 @@ def knowledge_dialogue(
         answers = yield [_request(selection, group, text, asked_chars) for text in texts]
         written = [each for each in map(_summary, answers) if each]
         if len(written) < len(answers):
-            return KnowledgeAttempt(None, retry=any(each.may_pass for each in answers))
+            return None
         if len(written) == 1:
-            return KnowledgeAttempt(written[0])
+            return written[0]
         texts = _read_together(written, room)
 
 
 def question_parts(questions: Sequence[Question], tokens: int) -> list[str]:
     """Questions and answers as texts of at most so many tokens, by estimate.
-
-    Args:
-        questions: The questions.
-        tokens: Tokens of a part.
 
     Returns:
         Parts; within one, documents stand in order of the digests of what they say, and questions in order of theirs.

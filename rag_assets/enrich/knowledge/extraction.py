@@ -1,15 +1,12 @@
 """Meta knowledge: which facet values and combinations get a summary, the terms that set their questions apart, and a
 summary without a language model.
-
-What stays out: summaries by a language model (`rag_assets.enrich.knowledge.dialogues`), and the stored table
-(`rag_assets.enrich.knowledge.tables`).
 """
 
 import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 
@@ -29,13 +26,13 @@ _TERM = re.compile(
 _LEAST_LATIN = 3
 _STOP_WORDS = frozenset(
     (
-        *("about", "after", "all", "also", "and", "any", "are", "because", "been", "before", "between", "but", "can"),
-        *("could", "describe", "described", "did", "does", "document", "each", "for", "from", "had", "has", "have"),
-        *("how", "into", "its", "many", "may", "mean", "means", "more", "most", "much", "must", "not", "one", "only"),
-        *("other", "our", "question", "shall", "should", "such", "than", "that", "the", "their", "them", "then"),
-        *("there", "these", "they", "this", "those", "under", "used", "using", "was", "were", "what", "when", "where"),
-        *("whether", "which", "who", "why", "will", "with", "would", "you", "your"),
-        *("何", "場合", "以下", "次", "上記", "下記", "文書", "資料", "質問", "回答", "参照", "可能", "必要"),
+        *("about", "after", "all", "also", "and", "any", "are", "because", "been", "before", "between", "but"),
+        *("can", "could", "describe", "described", "did", "does", "document", "each", "for", "from", "had", "has"),
+        *("have", "how", "into", "its", "many", "may", "mean", "means", "more", "most", "much", "must", "not"),
+        *("one", "only", "other", "our", "question", "shall", "should", "such", "than", "that", "the", "their"),
+        *("them", "then", "there", "these", "they", "this", "those", "under", "used", "using", "was", "were"),
+        *("what", "when", "where", "whether", "which", "who", "why", "will", "with", "would", "you", "your", "何"),
+        *("場合", "以下", "次", "上記", "下記", "文書", "資料", "質問", "回答", "参照", "可能", "必要"),
     )
 )
 _PRIOR_SHARE = 0.1  # of all occurrences: how much the background is trusted over a selection's own counts
@@ -45,15 +42,7 @@ _SHOWN_TERMS = 10
 
 @dataclass(frozen=True)
 class Question:
-    """A searched question with its answer.
-
-    Attributes:
-        qa_id: The question.
-        document_id: Its document.
-        question: The question.
-        answer: The answer.
-        language: Language of both.
-    """
+    """A searched question with its answer."""
 
     qa_id: str
     document_id: str
@@ -116,7 +105,7 @@ def select(
     for document_id in questions:
         values = sorted(set(facets.get(document_id, ())))
         for selected in chain.from_iterable(combinations(values, size) for size in range(1, MOST_FACETS + 1)):
-            if len({_facet(value) for value in selected}) == len(selected):
+            if len({value.partition("=")[0] for value in selected}) == len(selected):
                 documents[selected].add(document_id)
     counts = {selected: sum(len(questions[name]) for name in names) for selected, names in documents.items() if names}
     combined = [
@@ -143,8 +132,14 @@ def readable_terms(text: str) -> list[str]:
 
     Bigrams (`rag_assets.enrich.centrality.terms`) compare texts better, but nobody can read them.
     """
-    found = _TERM.findall(unicodedata.normalize("NFKC", text))
-    return [term for term in found if term.lower() not in _STOP_WORDS and not (_is_latin(term) and _is_short(term))]
+    terms: list[str] = _TERM.findall(unicodedata.normalize("NFKC", text))
+    return [
+        term
+        for term in terms
+        if term.lower() not in _STOP_WORDS
+        # short Latin words tell nothing, but for abbreviations in capitals
+        and (not term[0].isascii() or len(term) >= (2 if term.isupper() else _LEAST_LATIN))
+    ]
 
 
 @dataclass
@@ -202,13 +197,8 @@ class TermCounts:
 def key_terms(selection: Selection, terms: TermCounts, count: int) -> list[str]:
     """Terms that set the questions of a selection apart from the others, best first.
 
-    Terms of a single document are taken only after all others: they tell of the document, not of the selection. Where
-    there are no other questions, the most frequent terms.
-
-    Args:
-        selection: The selection.
-        terms: Terms of all questions.
-        count: Terms at most.
+    A term that is part of a better one is left out. Terms of a single document are taken only after all others: they
+    tell of the document, not of the selection. Where there are no other questions, the most frequent terms.
 
     Returns:
         Terms by falling log-odds; equal ones by falling frequency, then by term.
@@ -230,7 +220,11 @@ def key_terms(selection: Selection, terms: TermCounts, count: int) -> list[str]:
             term,
         ),
     )
-    return [terms.spelled(term) for term in _not_contained(ordered, count)]
+    chosen: list[str] = []
+    for term in ordered:
+        if len(chosen) < count and not any(term in better for better in chosen):
+            chosen.append(term)
+    return [terms.spelled(term) for term in chosen]
 
 
 def central_questions(selection: Selection, terms: TermCounts, chars: int) -> list[Question]:
@@ -241,11 +235,8 @@ def central_questions(selection: Selection, terms: TermCounts, chars: int) -> li
     Source: coverage with scaled cost: H. Lin and J. Bilmes, "A Class of Submodular Functions for Document
     Summarization", ACL 2011, section 4. Deviation: the weight of a term is its log-odds, the exponent 1/2.
 
-    Args:
-        selection: The selection.
-        terms: Terms of all questions.
-        chars: Characters that the questions and the beginnings of their answers may take, at most; the first question
-            is chosen whatever its length.
+    Questions and the beginnings of their answers take at most `chars` characters; the first question is chosen whatever
+    its length.
     """
     weights = {term: max(0.0, score) + 1e-3 for term, score in terms.log_odds(selection.questions).items()}
     left = {each.qa_id: each for each in selection.questions}
@@ -273,12 +264,7 @@ def central_questions(selection: Selection, terms: TermCounts, chars: int) -> li
 def compose_summary(selection: Selection, group: str, named: Sequence[str], terms: TermCounts, chars: int) -> str:
     """A summary without a language model: how much there is, the key terms, and the central questions with answers.
 
-    Args:
-        selection: The selection.
-        group: What people call its facet values.
-        named: Its key terms.
-        terms: Terms of all questions.
-        chars: Characters, about.
+    The group is what people call the facet values; characters are a rough limit.
     """
     documents, questions = selection.document_count, len(selection.questions)
     shown = named[:_SHOWN_TERMS]
@@ -291,30 +277,6 @@ def compose_summary(selection: Selection, group: str, named: Sequence[str], term
     chosen = central_questions(selection, terms, max(0, chars - sum(map(len, lines))))
     lines += [f"- {one_line(each.question)} — {_beginning(each.answer)}" for each in chosen]
     return "\n".join(lines)
-
-
-def _not_contained(ordered: Sequence[str], count: int) -> Iterator[str]:
-    """Terms but those that are part of a better one."""
-    chosen: list[str] = []
-    for term in ordered:
-        if len(chosen) == count:
-            break
-        if not any(term in other for other in chosen):
-            chosen.append(term)
-    yield from chosen
-
-
-def _facet(value: str) -> str:
-    return value.partition("=")[0]
-
-
-def _is_latin(term: str) -> bool:
-    return term[0].isascii()
-
-
-def _is_short(term: str) -> bool:
-    """Whether a Latin word is too short to tell anything; short ones in capitals are abbreviations."""
-    return len(term) < (2 if term.isupper() else _LEAST_LATIN)
 
 
 def _length(question: Question) -> int:

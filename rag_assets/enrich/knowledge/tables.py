@@ -5,16 +5,15 @@ were measured against the other questions of that time: what is asked elsewhere 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-
-import pyarrow as pa
 
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.ports import LanguageModel
 from rag_assets.contracts.tables import DOCUMENT_FACETS, META_KNOWLEDGE, QUESTION_CLUSTERS, SYNTHETIC_QA
 from rag_assets.enrich.facets.taxonomy import Taxonomy
-from rag_assets.enrich.knowledge.dialogues import KnowledgeAttempt, knowledge_dialogue
+from rag_assets.enrich.knowledge.clusters import facet_values
+from rag_assets.enrich.knowledge.dialogues import knowledge_dialogue
 from rag_assets.enrich.knowledge.extraction import (
     METHOD,
     Question,
@@ -24,12 +23,11 @@ from rag_assets.enrich.knowledge.extraction import (
     key_terms,
     select,
 )
+from rag_assets.enrich.written import Progress, table_inputs
 from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.parsing.records import Record, rows
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
-
-Progress = Callable[[int, int], None]
 
 _QUESTION = ["qa_id", "document_id", "question", "answer", "language", "indexed"]
 
@@ -62,9 +60,7 @@ class KnowledgeUpdate:
     """What became of the summaries.
 
     Attributes:
-        written: Files written; 0 where nothing changed.
         rewritten: Summaries that were written, or written anew.
-        kept: Summaries that stayed as they were.
         removed: Selections that are no longer in use.
         stand_ins: Summaries that the model was asked for and the extractive algorithm wrote.
     """
@@ -76,20 +72,10 @@ class KnowledgeUpdate:
     stand_ins: int = 0
 
 
-def knowledge_code() -> str:
-    """Digest of the code and prompts that meta knowledge depends on."""
-    return code_fingerprint(f"{__name__}:update_meta_knowledge")
-
-
 def wanted_knowledge(lake: Lake, options: KnowledgeOptions, model_name: str) -> str:
     """What the meta knowledge is to be computed from: all questions, facet values and (where used) clusters."""
     tables = [SYNTHETIC_QA, DOCUMENT_FACETS, *([QUESTION_CLUSTERS] if options.remove_duplicates else [])]
-    sources = tuple(
-        (table.name, *(fact for name, key in sorted(lake.inputs(table, shard).items()) for fact in (name, key)))
-        for table in tables
-        for shard in lake.latest(table)
-    )
-    return digest(knowledge_code(), model_name, *astuple(options), sources)
+    return digest(_code(), model_name, *astuple(options), table_inputs(lake, tables))
 
 
 def update_meta_knowledge(
@@ -99,13 +85,6 @@ def update_meta_knowledge(
 
     A summary that the model could not write is composed by the extractive algorithm; where it failed for reasons that
     may pass, the next run asks again.
-
-    Args:
-        lake: Where the tables are.
-        model: The language model; one that does not write leaves it to the extractive algorithm.
-        options: What is summarised, and how long summaries get.
-        taxonomy: What people call the facet values.
-        progress: Told summaries done and summaries in all.
 
     Raises:
         ModelError: The model cannot be used any longer. Nothing is written; answers that had come are in the store of
@@ -118,94 +97,68 @@ def update_meta_knowledge(
         return update
     selections = _load(lake, options)
     stored = {row["selection"]: row for row in lake.read(META_KNOWLEDGE).to_pylist()}
-    writer = _Writer(model, options, taxonomy, selections, update)
-    records = list(writer.records(stored, progress))
-    update.removed = len(stored.keys() - {each.name for each in selections})
-    inputs = {WHOLE: marked_stand_ins(key, writer.missing.causes, again=writer.missing.again)}
-    table = rows(META_KNOWLEDGE.schema, records)
-    update.written = int(lake.write(META_KNOWLEDGE, WHOLE, table, inputs).written)
+    writer = _Writer(model, options, taxonomy, selections)
+    records: list[Record] = []
+    wanted: dict[str, Selection] = {}
+    for selection in selections:
+        row = stored.get(selection.name)
+        if row is not None and row["content_sha256"] == writer.content(selection):
+            records.append(writer.kept(row, selection))
+        else:
+            wanted[selection.name] = selection
+    update.kept, update.rewritten = len(records), len(wanted)
+    update.removed = len(stored.keys() - {selection.name for selection in selections})
+    missing = Missing()
+    texts: Iterable[tuple[str, str | None]] = ((name, None) for name in wanted)
+    if model.generative:
+        dialogues = ((name, watched(writer.dialogue(selection), missing)) for name, selection in wanted.items())
+        texts = converse(model, dialogues)
+    for name, text in texts:
+        update.stand_ins += model.generative and text is None
+        records.append(writer.record(wanted[name], text))
+        progress(len(records), len(selections))
+    inputs = {WHOLE: marked_stand_ins(key, missing.causes, again=missing.again)}
+    update.written = int(lake.write(META_KNOWLEDGE, WHOLE, rows(META_KNOWLEDGE.schema, records), inputs).written)
     return update
 
 
+def _code() -> str:
+    """Digest of the code and prompts that meta knowledge depends on."""
+    return code_fingerprint(f"{__name__}:update_meta_knowledge")
+
+
 class _Writer:
-    """Gives the rows of selections: those that there are, and new ones."""
+    """Gives the rows of selections."""
 
     def __init__(
-        self,
-        model: LanguageModel,
-        options: KnowledgeOptions,
-        taxonomy: Taxonomy,
-        selections: Sequence[Selection],
-        update: KnowledgeUpdate,
+        self, model: LanguageModel, options: KnowledgeOptions, taxonomy: Taxonomy, selections: Sequence[Selection]
     ) -> None:
-        self.missing = Missing()
         self._model, self._options, self._taxonomy = model, options, taxonomy
-        self._selections, self._update = selections, update
         written_by = (options.key_terms, options.summary_chars, options.read_tokens if model.generative else 0)
-        self._method = digest(knowledge_code(), model.name, *written_by)
+        self._method = digest(_code(), model.name, *written_by)
         self._terms = TermCounts()
-
-    def records(self, stored: Mapping[str, Record], progress: Progress) -> Iterator[Record]:
-        total, done = len(self._selections), 0
-        self._count_terms()
-        wanted: dict[str, Selection] = {}
-        for selection in self._selections:
-            row = stored.get(selection.name)
-            if row is None or row["content_sha256"] != self._content(selection):
-                wanted[selection.name] = selection
-                continue
-            self._update.kept += 1
-            done += 1
-            yield self._kept(row, selection)
-        self._update.rewritten = len(wanted)
-        for name, attempt in self._attempts(wanted.values()):
-            done += 1
-            progress(done, total)
-            yield self._record(wanted[name], attempt)
-
-    def _kept(self, row: Record, selection: Selection) -> Record:
-        """A row whose questions are what they were; what sets them apart follows the other questions."""
-        named = key_terms(selection, self._terms, self._options.key_terms)
-        if row["method"] != METHOD:
-            return {**row, "key_terms": named}
-        text = self._composed(selection, named)
-        return {**row, "key_terms": named, "text": text}
-
-    def _count_terms(self) -> None:
-        for selection in self._selections:
+        for selection in selections:
             for question in selection.questions:
                 self._terms.add(question)
 
-    def _attempts(self, wanted: Iterable[Selection]) -> Iterator[tuple[str, KnowledgeAttempt]]:
-        if self._model.generative:
-            yield from converse(self._model, ((each.name, self._dialogue(each)) for each in wanted))
-        else:
-            yield from ((each.name, KnowledgeAttempt(None)) for each in wanted)
-
-    def _dialogue(self, selection: Selection) -> Dialogue[KnowledgeAttempt]:
-        options = self._options
-        dialogue = knowledge_dialogue(
-            selection,
-            self._group(selection),
-            options.summary_chars,
-            options.read_tokens,
-            self._model.context_tokens,
+    def content(self, selection: Selection) -> str:
+        """Digest of what a summary is made from."""
+        facts = tuple(
+            fact for each in selection.questions for fact in (each.qa_id, each.question, each.answer, each.language)
         )
-        return watched(dialogue, self.missing)
+        return digest(self._method, selection.facets, self._group(selection), facts)
 
-    def _composed(self, selection: Selection, named: Sequence[str]) -> str:
-        return compose_summary(selection, self._group(selection), named, self._terms, self._options.summary_chars)
+    def kept(self, row: Record, selection: Selection) -> Record:
+        """A row whose questions are what they were; what sets them apart follows the other questions."""
+        terms = key_terms(selection, self._terms, self._options.key_terms)
+        text = self._composed(selection, terms) if row["method"] == METHOD else row["text"]
+        return {**row, "key_terms": terms, "text": text}
 
-    def _group(self, selection: Selection) -> str:
-        return self._taxonomy.described(selection.facets, selection.language)
-
-    def _record(self, selection: Selection, attempt: KnowledgeAttempt) -> Record:
-        named = key_terms(selection, self._terms, self._options.key_terms)
-        content, text = self._content(selection), attempt.text
-        if text is None:
-            text = self._composed(selection, named)
-            self._update.stand_ins += self._model.generative
-        if attempt.text is None and self._model.generative:
+    def record(self, selection: Selection, text: str | None) -> Record:
+        """A row with the summary of a language model, or without one with a composed summary."""
+        terms = key_terms(selection, self._terms, self._options.key_terms)
+        content = self.content(selection)
+        if text is None and self._model.generative:
             # the digest of a stand-in is never wanted, so that it is asked for with the next change
             content = digest("stand-in", content)
         return {
@@ -213,18 +166,24 @@ class _Writer:
             "facets": list(selection.facets),
             "question_count": len(selection.questions),
             "document_count": selection.document_count,
-            "key_terms": named,
-            "text": text,
+            "key_terms": terms,
+            "text": self._composed(selection, terms) if text is None else text,
             "content_sha256": content,
             "language": selection.language,
-            "method": METHOD if attempt.text is None else self._model.name,
+            "method": METHOD if text is None else self._model.name,
         }
 
-    def _content(self, selection: Selection) -> str:
-        said = tuple((each.qa_id, each.question, each.answer, each.language) for each in selection.questions)
-        return digest(
-            self._method, selection.facets, self._group(selection), tuple(fact for each in said for fact in each)
-        )
+    def dialogue(self, selection: Selection) -> Dialogue[str | None]:
+        """Asks for a summary."""
+        options, context_tokens = self._options, self._model.context_tokens
+        group = self._group(selection)
+        return knowledge_dialogue(selection, group, options.summary_chars, options.read_tokens, context_tokens)
+
+    def _composed(self, selection: Selection, terms: Sequence[str]) -> str:
+        return compose_summary(selection, self._group(selection), terms, self._terms, self._options.summary_chars)
+
+    def _group(self, selection: Selection) -> str:
+        return self._taxonomy.described(selection.facets, selection.language)
 
 
 def _load(lake: Lake, options: KnowledgeOptions) -> list[Selection]:
@@ -233,26 +192,21 @@ def _load(lake: Lake, options: KnowledgeOptions) -> list[Selection]:
     for row in lake.read(SYNTHETIC_QA, columns=_QUESTION).to_pylist():
         if row.pop("indexed"):
             questions[row["document_id"]].append(Question(**row))
-    facets: dict[str, list[str]] = defaultdict(list)
-    for row in lake.read(DOCUMENT_FACETS, columns=["document_id", "facet", "value"]).to_pylist():
-        facets[row["document_id"]].append(f"{row['facet']}={row['value']}")
-    selections = select(questions, facets, options.least_documents, options.least_questions, options.most_combinations)
+    least = (options.least_documents, options.least_questions)
+    selections = select(questions, facet_values(lake), *least, options.most_combinations)
     if not options.remove_duplicates:
         return selections
-    clusters = _clusters(lake.read(QUESTION_CLUSTERS))
+    clusters: dict[str, dict[str, tuple[int, bool]]] = defaultdict(dict)
+    for row in lake.read(QUESTION_CLUSTERS).to_pylist():
+        clusters[f"{row['facet']}={row['value']}"][row["qa_id"]] = row["cluster"], row["is_representative"]
     return [_distinct(each, clusters.get(each.facets[0], {})) for each in selections]
 
 
-def _clusters(table: pa.Table) -> dict[str, dict[str, tuple[int, bool]]]:
-    """Cluster of each question, and whether it stands for it, by facet value."""
-    found: dict[str, dict[str, tuple[int, bool]]] = defaultdict(dict)
-    for row in table.to_pylist():
-        found[f"{row['facet']}={row['value']}"][row["qa_id"]] = row["cluster"], row["is_representative"]
-    return found
-
-
 def _distinct(selection: Selection, clusters: Mapping[str, tuple[int, bool]]) -> Selection:
-    """One question of each cluster: the one that stands for it, or else the first that the selection holds."""
+    """One question of each cluster: the one that stands for it, or else the first that the selection holds.
+
+    Clusters are by id of the question, each with whether the question stands for it.
+    """
     kept: dict[int, Question] = {}
     alone: list[Question] = []
     for question in selection.questions:

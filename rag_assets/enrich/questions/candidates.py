@@ -1,7 +1,5 @@
 """Questions that the parts of a document answer, by rules: from table rows, labelled values, sentences and headings,
 phrased as a person would ask, in Japanese and English.
-
-What stays out: which of them are worth keeping (`rag_assets.enrich.questions.extraction`).
 """
 
 import re
@@ -80,11 +78,7 @@ class Candidate:
     """A question with its answer.
 
     Attributes:
-        kind: What it was made from.
-        question: The question.
         answer: The answer, in words of the document.
-        page_number: Page that it was made from.
-        block_index: Block of that page.
         quotes: Words that a passage must hold to bear the answer out.
         subject: Words of the question that say what it is about, without those that all questions share.
     """
@@ -103,13 +97,8 @@ def candidates(
 ) -> list[Candidate]:
     """Questions that a document answers, in reading order; several may ask nearly the same.
 
-    Args:
-        document_id: Its id.
-        title: Its title.
-        pages: Its pages; cover sheets, tables of contents, revision histories, sheets of choices for other cells or on
-            how a form is filled in, and hidden pages are passed over.
-        language: Its main language.
-        common: Lines that many documents share; no question is made from them.
+    Cover sheets, tables of contents, revision histories, sheets of choices for other cells or on how a form is filled
+    in, and hidden pages are passed over. No question is made from the common lines, which many documents share.
     """
     topic, kind = document_subject(document_id, title, language)
     found: list[Candidate] = []
@@ -136,14 +125,8 @@ def document_candidate(
 ) -> Candidate | None:
     """The question what a document is about.
 
-    Args:
-        document_id: Its id.
-        title: Its title.
-        language: Its main language.
-        pages: Its pages, for a name where the title has none.
-        place: Page and block that the answer stands in.
-        answer: A sentence or row of the document that says it.
-        quote: Words that the passage must hold.
+    The answer is a sentence or row of the document at a page and block (`place`), which holds the quote. Where the
+    title has no name for the document, its pages may.
 
     Returns:
         None where nothing names the document, or there is no answer.

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request, Tag, object_schema
+from rag_assets.enrich.documents import Subject
 from rag_assets.enrich.questions.extraction import Pair, Passage
-from rag_assets.enrich.summaries.dialogues import Subject
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.plain import one_line
@@ -44,33 +44,11 @@ _REPLY_TOKENS = int(_SLACK * _ANSWER_CHARS * _TOKENS_PER_CHAR)
 
 
 @dataclass(frozen=True)
-class QuestionAttempt:
-    """What came of asking for questions.
-
-    Attributes:
-        pairs: The pairs in reading order; empty where the model gave none that can be used.
-        retry: Whether a call failed for reasons that may pass.
-    """
-
-    pairs: list[Pair]
-    retry: bool = False
-
-
-@dataclass(frozen=True)
 class Window:
     """A part of a document, and how many questions are asked about it."""
 
     passages: Sequence[Passage]
     count: int
-
-
-@dataclass(frozen=True)
-class _Answered:
-    """A question with the student's answer."""
-
-    question: str
-    answer: str
-    passages: tuple[Passage, ...]
 
 
 def question_dialogue(
@@ -80,16 +58,13 @@ def question_dialogue(
     count: int,
     read_tokens: int,
     context_tokens: int,
-) -> Dialogue[QuestionAttempt]:
+) -> Dialogue[list[Pair]]:
     """Have questions asked, answered and graded.
 
-    Args:
-        subject: The document.
-        passages: Its passages.
-        facets: Its facet values, each as `facet: value`.
-        count: Questions to ask.
-        read_tokens: Tokens of the document that one call reads, at most.
-        context_tokens: Tokens of prompt and answer that the model takes.
+    Facet values stand as `facet: value`; one call reads at most `read_tokens` of the document.
+
+    Returns:
+        The pairs in reading order; empty where the model gave none that can be used.
     """
     windows = split_windows(passages, count, read_tokens, context_tokens)
     asked = yield [_ask(subject, window, facets) for window in windows]
@@ -100,13 +75,12 @@ def question_dialogue(
     to_grade = [pairs for pairs in answered if pairs]
     graded = yield [_grade(subject, pairs, read_tokens, context_tokens) for pairs in to_grade]
     pairs = [
-        Pair(pair.question, pair.answer, pair.passages, grade)
+        replace(pair, grade=grade)
         for answer, window_pairs in zip(graded, to_grade, strict=True)
         for pair, grade in zip(window_pairs, _grades(answer, len(window_pairs)), strict=True)
         if grade is not None
     ]
-    failed = any(answer.may_pass for answer in (*asked, *replies, *graded))
-    return QuestionAttempt(_in_order(pairs, passages), failed)
+    return _in_order(pairs, passages)
 
 
 def split_windows(passages: Sequence[Passage], count: int, read_tokens: int, context_tokens: int) -> list[Window]:
@@ -117,11 +91,7 @@ def split_windows(passages: Sequence[Passage], count: int, read_tokens: int, con
     out by length (largest remainders; ties to the earlier part); parts that get none are not read, so that of a very
     long document parts all over it are.
 
-    Args:
-        passages: Passages in reading order.
-        count: Questions in all.
-        read_tokens: Tokens of a part at most; a longer passage is cut.
-        context_tokens: Tokens of prompt and answer that the model takes.
+    A passage longer than `read_tokens` is cut.
     """
     best: list[Window] = []
     most_read = 0
@@ -230,7 +200,7 @@ def _answer(subject: Subject, window: Window, questions: Sequence[str]) -> Reque
     return _request(subject, ANSWER_STEP, prefix, question, {"answers": _list(item, count)}, most_tokens)
 
 
-def _grade(subject: Subject, pairs: Sequence[_Answered], read_tokens: int, context_tokens: int) -> Request:
+def _grade(subject: Subject, pairs: Sequence[Pair], read_tokens: int, context_tokens: int) -> Request:
     prompt = load_prompt(GRADE_STEP, subject.language)
     names = ("質問", "答え", "根拠") if prompt.language == "ja" else ("Question", "Answer", "Passages")
     answers = [cut_to_tokens(pair.answer, _REPLY_TOKENS) for pair in pairs]
@@ -296,14 +266,14 @@ def _questions(answer: Completion, count: int) -> list[str]:
     return [text for text in found if text and estimate_tokens(text) <= _QUESTION_TOKENS - _NUMBER_TOKENS][:count]
 
 
-def _replies(answer: Completion, questions: Sequence[str], passages: Sequence[Passage]) -> list[_Answered]:
-    """Answers that cite a passage that was shown; the others are dropped."""
+def _replies(answer: Completion, questions: Sequence[str], passages: Sequence[Passage]) -> list[Pair]:
+    """Answers that cite a passage that was shown, not graded yet; the others are dropped."""
     found = []
     for index, item in _by_number(_items(answer, "answers"), "question", len(questions)):
         numbers = item["passages"] if isinstance(item["passages"], list) else []
         valid = sorted({n for n in numbers if isinstance(n, int) and 1 <= n <= len(passages)})
         if (text := one_line(item["answer"])) and valid:
-            found.append(_Answered(questions[index], text, tuple(passages[n - 1] for n in valid)))
+            found.append(Pair(questions[index], text, tuple(passages[n - 1] for n in valid), 0.0))
     return found
 
 

@@ -21,7 +21,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,12 +84,7 @@ class Passage:
     """A passage that answers rest on.
 
     Attributes:
-        chunk_id: Its id.
-        page_id: Its page.
-        page_number: Number of the page.
         block_indexes: Blocks of the page that it is taken from.
-        text: What it says.
-        language: Its main language.
     """
 
     chunk_id: str
@@ -105,8 +100,6 @@ class Pair:
     """A question with its answer.
 
     Attributes:
-        question: The question.
-        answer: The answer.
         passages: Passages that the answer rests on, in reading order.
         grade: How good both are, from 0 to 100.
     """
@@ -133,14 +126,7 @@ def extract_questions(
 ) -> list[Pair]:
     """Questions that a document answers.
 
-    Args:
-        document_id: Its id.
-        title: Its title.
-        language: Its main language.
-        pages: Its pages.
-        passages: Its passages.
-        count: Questions at most.
-        common: Lines that many documents share; no question is made from them.
+    No question is made from the common lines, which many documents share.
 
     Returns:
         The pairs in reading order, each citing a passage that holds the answer; fewer where there is less to ask about.
@@ -156,15 +142,21 @@ def extract_questions(
         ]
     if speakers := _speakers(said):
         found = [each for each in found if not _is_remark(each, "\n".join(said), speakers)]
-    places = _PassageFinder(passages)
-    cited = [(each, place) for each in found if (place := places.find(each)) is not None]
+    by_block: dict[tuple[int, int], list[tuple[str, Passage]]] = {}
+    for passage in passages:
+        text = _fold(passage.text)
+        for index in passage.block_indexes:
+            by_block.setdefault((passage.page_number, index), []).append((text, passage))
     frequency = Counter(term for unit in units for term in set(terms(unit)))
-    graded = [(each, place, grade(each, frequency, len(units))) for each, place in cited]
-    graded = _shortened(graded)
-    chosen = _choose(graded, count)
+    graded = [
+        (each, place, grade(each, frequency, len(units)))
+        for each in found
+        if (place := _passage_of(each, by_block)) is not None
+    ]
+    chosen = _choose(_shortened(graded), count)
     if len(chosen) < min(2, count) and not is_talk:
         whole = _whole(document_id, title, language, pages, lines)
-        if whole is not None and (place := places.find(whole)) is not None:
+        if whole is not None and (place := _passage_of(whole, by_block)) is not None:
             chosen.append((whole, place, grade(whole, frequency, len(units))))
     chosen.sort(key=lambda item: (item[0].page_number, item[0].block_index, item[0].question))
     return [Pair(each.question, each.answer, (place,), score) for each, place, score in chosen]
@@ -173,10 +165,7 @@ def extract_questions(
 def grade(candidate: Candidate, frequency: Counter[str], unit_count: int) -> float:
     """Grade of a pair, from 0 to 100; see the top of the module.
 
-    Args:
-        candidate: The pair.
-        frequency: Sentences and rows of the document that hold each term.
-        unit_count: Sentences and rows of the document.
+    Frequencies are numbers of the sentences and rows of the document that hold a term.
     """
     scale = 1 if is_japanese(candidate.question) else 2
     subject = set(terms(candidate.subject or candidate.question))
@@ -242,25 +231,19 @@ def _unambiguous(found: Sequence[Candidate]) -> list[Candidate]:
     return list(reversed(kept.values()))
 
 
-class _PassageFinder:
-    """Finds the passage that an answer stands in."""
+def _passage_of(
+    candidate: Candidate, passages: Mapping[tuple[int, int], Sequence[tuple[str, Passage]]]
+) -> Passage | None:
+    """The first passage of the candidate's block that holds all of its quotes, else their beginnings.
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
-        self._by_block: dict[tuple[int, int], list[tuple[str, Passage]]] = {}
-        for passage in passages:
-            text = _fold(passage.text)
-            for index in passage.block_indexes:
-                self._by_block.setdefault((passage.page_number, index), []).append((text, passage))
-
-    def find(self, candidate: Candidate) -> Passage | None:
-        """The first passage of the candidate's block that holds all of its quotes, else their beginnings."""
-        held = self._by_block.get((candidate.page_number, candidate.block_index), [])
-        quotes = [_fold(quote) for quote in candidate.quotes]
-        for length in (None, 12):
-            for text, passage in held:
-                if all(quote[:length] in text for quote in quotes):
-                    return passage
-        return None
+    Passages are by page and block, with their folded texts.
+    """
+    quotes = [_fold(quote) for quote in candidate.quotes]
+    for length in (None, 12):
+        for text, passage in passages.get((candidate.page_number, candidate.block_index), ()):
+            if all(quote[:length] in text for quote in quotes):
+                return passage
+    return None
 
 
 _Line = tuple[tuple[int, int], str]  # page and block, and a sentence

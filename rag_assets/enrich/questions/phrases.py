@@ -39,11 +39,6 @@ def document_subject(document_id: str, title: str, language: str) -> tuple[str, 
 
     `テーブル定義書_B1_顧客管理システム` is about 顧客管理システム, and a テーブル定義書. What the title does not say
     is an empty text.
-
-    Args:
-        document_id: Its id, for a title that is no more than the name of the file.
-        title: Its title.
-        language: Its main language.
     """
     stem = PurePosixPath(document_id).stem
     name = " ".join((title or stem).replace("Microsoft Word - ", "").split())
@@ -57,6 +52,19 @@ def document_subject(document_id: str, title: str, language: str) -> tuple[str, 
     kind = kinds[0] if kinds and len(kinds[0]) <= SUBJECT_CHARS else ""
     topic = topics[-1] if topics and 2 <= len(topics[-1]) <= SUBJECT_CHARS else ""
     return topic, kind
+
+
+_ASKED_OF = tuple(
+    (re.compile(f"(?:{endings})$"), asked)
+    for endings, asked in (
+        ("者|担当|氏名|責任者|作成者", "誰ですか"),
+        ("日|日付|日時|期日|期限|時期|年月", "いつですか"),
+        ("金額|価格|単価|費用|料金|税額", "いくらですか"),
+        ("桁数|件数|人数|個数|数量|回数|台数|長さ|サイズ|割合|率", "いくつですか"),
+        ("場所|所在地|住所|格納先|保存先|取得元|参照先|宛先|提出先", "どこですか"),
+        ("方法|手順|やり方|対処|対応|仕様|処理内容|処理詳細", "どのようなものですか"),
+    )
+)
 
 
 class Japanese:
@@ -111,19 +119,8 @@ class Japanese:
 
     @staticmethod
     def _asked(column: str) -> str:
-        if re.search(r"(?:者|担当|氏名|責任者|作成者)$", column):
-            return f"{column}は誰ですか。"
-        if re.search(r"(?:日|日付|日時|期日|期限|時期|年月)$", column):
-            return f"{column}はいつですか。"
-        if re.search(r"(?:金額|価格|単価|費用|料金|税額)$", column):
-            return f"{column}はいくらですか。"
-        if re.search(r"(?:桁数|件数|人数|個数|数量|回数|台数|長さ|サイズ|割合|率)$", column):
-            return f"{column}はいくつですか。"
-        if re.search(r"(?:場所|所在地|住所|格納先|保存先|取得元|参照先|宛先|提出先)$", column):
-            return f"{column}はどこですか。"
-        if re.search(r"(?:方法|手順|やり方|対処|対応|仕様|処理内容|処理詳細)$", column):
-            return f"{column}はどのようなものですか。"
-        return f"{column}は何ですか。"
+        asked = next((asked for form, asked in _ASKED_OF if form.search(column)), "何ですか")
+        return f"{column}は{asked}。"
 
 
 class English:

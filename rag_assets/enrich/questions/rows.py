@@ -1,7 +1,4 @@
-"""Which columns of a table name its rows, and which of their cells tell something about them.
-
-What stays out: the questions that are asked about them (`rag_assets.enrich.questions.candidates`).
-"""
+"""Which columns of a table name its rows, and which of their cells tell something about them."""
 
 import re
 from collections import Counter

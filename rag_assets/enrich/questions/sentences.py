@@ -17,7 +17,6 @@ class Asked:
 
     Attributes:
         kind: What kind of sentence it is.
-        question: The question.
         answer: The sentence, or the part of it that answers.
         subject: What the question is about.
     """
@@ -54,9 +53,7 @@ _JA_LABEL = re.compile(r"^[^\s:：。、「」]{1,12}[:：]\s*")  # who speaks, 
 def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
     """Questions that a Japanese sentence answers.
 
-    Args:
-        sentence: A whole sentence.
-        place: What its section is about, to be followed by で; may be empty.
+    The place is what its section is about, to be followed by で; it may be empty.
     """
     sentence = _JA_LABEL.sub("", sentence)
     if match := _JA_DEFINITION.match(sentence):
@@ -168,9 +165,7 @@ _EN_PERSON = re.compile(  # who speaks and is spoken to: a sentence of a talk, n
 def english_questions(sentence: str, document: str) -> Iterator[Asked]:
     """Questions that an English sentence answers.
 
-    Args:
-        sentence: A whole sentence.
-        document: What the document is called; may be empty.
+    The name of the document may be empty.
     """
     place = f" in {document}" if document else ""
     if (match := _EN_PURPOSE.match(sentence)) and not (
@@ -247,20 +242,9 @@ def _can_be_term(text: str) -> bool:
 
 _VAGUE = frozenset(
     (
-        *(
-            "reason",
-            "outcome",
-            "result",
-            "goal",
-            "problem",
-            "idea",
-            "aim",
-            "purpose",
-            "advantage",
-            "difference",
-            "thing",
-        ),
-        *("way", "point", "case", "question", "answer", "example", "issue", "step", "part", "rest", "number", "value"),
-        *("set", "term", "approach", "method", "model", "section", "definition", "paper", "author", "work"),
+        *("reason", "outcome", "result", "goal", "problem", "idea", "aim", "purpose", "advantage", "difference"),
+        *("thing", "way", "point", "case", "question", "answer", "example", "issue", "step", "part", "rest"),
+        *("number", "value", "set", "term", "approach", "method", "model", "section", "definition", "paper"),
+        *("author", "work"),
     )
 )

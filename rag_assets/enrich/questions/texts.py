@@ -42,61 +42,15 @@ _RECORD_LABEL = re.compile(
 )
 _NO_LABELS = frozenset(
     (
-        *(
-            "note",
-            "notes",
-            "source",
-            "sources",
-            "example",
-            "examples",
-            "warning",
-            "http",
-            "https",
-            "see",
-            "e.g.",
-            "i.e.",
-        ),
-        *(
-            "figure",
-            "fig",
-            "table",
-            "also",
-            "and",
-            "or",
-            "but",
-            "however",
-            "therefore",
-            "thus",
-            "the",
-            "a",
-            "an",
-            "this",
-        ),
-        *("these", "that", "it", "if", "when"),
+        *("note", "notes", "source", "sources", "example", "examples", "warning", "http", "https", "see", "e.g."),
+        *("i.e.", "figure", "fig", "table", "also", "and", "or", "but", "however", "therefore", "thus", "the", "a"),
+        *("an", "this", "these", "that", "it", "if", "when"),
     )
 )
 _SMALL_WORDS = frozenset(
     (
-        *(
-            "of",
-            "for",
-            "and",
-            "the",
-            "in",
-            "to",
-            "on",
-            "a",
-            "an",
-            "or",
-            "with",
-            "by",
-            "from",
-            "at",
-            "that",
-            "which",
-            "who",
-        ),
-        *("not", "also", "only"),
+        *("of", "for", "and", "the", "in", "to", "on", "a", "an", "or", "with", "by", "from", "at", "that"),
+        *("which", "who", "not", "also", "only"),
     )
 )
 SHORTEST_ANSWER = 2

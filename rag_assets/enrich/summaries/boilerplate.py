@@ -5,7 +5,7 @@ of each document as digests, so that those of the whole corpus are counted witho
 """
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
 
@@ -26,11 +26,7 @@ _MARK = "+"  # between what rows are computed from and which of their document's
 
 
 class CommonLines:
-    """The lines that count as boilerplate.
-
-    Args:
-        keys: Their digests, in any order.
-    """
+    """The lines that count as boilerplate."""
 
     def __init__(self, keys: Iterable[int] | NDArray[np.int64] = ()) -> None:
         self._keys = frozenset(int(key) for key in keys)
@@ -63,12 +59,7 @@ def _long_cells(page: Page) -> Iterator[str]:
 
 
 def update_document_lines(lake: Lake, shards: Sequence[str]) -> StepReport:
-    """Bring the lines of the documents of some shards in step with their pages.
-
-    Args:
-        lake: Where the tables are.
-        shards: Shards to look at.
-    """
+    """Bring the lines of the documents of some shards in step with their pages."""
     code = code_fingerprint(f"{__name__}:update_document_lines")
 
     def compute(shard: str, documents: Sequence[str]) -> Rows:
@@ -96,35 +87,22 @@ def common_lines(lake: Lake, least_documents: int) -> CommonLines:
     return CommonLines(keys[counts >= least_documents])
 
 
-def common_marks(lake: Lake, shard: str, common: CommonLines) -> dict[str, str]:
-    """For each document of a shard that has common lines, a digest of them."""
+def with_common_lines(lake: Lake, shard: str, common: CommonLines, wanted: Mapping[str, str]) -> dict[str, str]:
+    """What the rows of each document of a shard are computed from, with which of its lines are common."""
     marks = {}
     for row in lake.read(DOCUMENT_LINES, [shard], ["document_id", "line_keys"]).to_pylist():
-        if found := common.among(row["line_keys"]):
-            marks[row["document_id"]] = digest(*found)
-    return marks
-
-
-def marked(key: str, mark: str | None) -> str:
-    """What rows of a document are computed from, with its common lines."""
-    return f"{key}{_MARK}{mark}" if mark else key
-
-
-def without_mark(key: str) -> str:
-    """What rows of a document are computed from, whatever lines were common."""
-    return key.partition(_MARK)[0]
+        if keys := common.among(row["line_keys"]):
+            marks[row["document_id"]] = f"{_MARK}{digest(*keys)}"
+    return {name: key + marks.get(name, "") for name, key in wanted.items()}
 
 
 def shards_to_weigh_again(lake: Lake, least_documents: int) -> set[str]:
     """Shards with page summaries or questions that were made when other lines of their documents were common."""
     common = common_lines(lake, least_documents)
-    marks: dict[str, dict[str, str]] = {}
-    found = set()
+    shards = set()
     for table in (PAGE_SUMMARIES, SYNTHETIC_QA):
         for shard in lake.latest(table):
-            if shard not in marks:
-                marks[shard] = common_marks(lake, shard, common)
             stored = finished(lake.inputs(table, shard))
-            if any(key != marked(without_mark(key), marks[shard].get(name)) for name, key in stored.items()):
-                found.add(shard)
-    return found
+            if stored != with_common_lines(lake, shard, common, {k: v.partition(_MARK)[0] for k, v in stored.items()}):
+                shards.add(shard)
+    return shards

@@ -5,12 +5,14 @@ that fits one call is summarised from its text, a longer one from the summaries 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
 from rag_assets.contracts.generation import Completion, Message, Outcome, Request, Tag, object_schema
+from rag_assets.enrich.documents import Subject
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.plain import one_line
@@ -53,95 +55,57 @@ class SummaryOptions:
         return replace(self, read_tokens=max(256, min(self.read_tokens, context_tokens - taken)))
 
 
-@dataclass(frozen=True)
-class Subject:
-    """A document that is summarised.
-
-    Attributes:
-        document_id: Its id; for the ledger, not for the model.
-        shard: Its shard.
-        language: Its main language.
-        title: Title that the file states, or an empty text. Not its name: a renamed file costs no call.
-        page_names: Names of its pages that are content.
-    """
-
-    document_id: str
-    shard: str
-    language: str
-    title: str
-    page_names: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A summary that a model wrote.
-
-    Attributes:
-        file: On the file.
-        page: On the page; empty in a summary of a file.
-    """
-
-    file: str
-    page: str = ""
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What came of asking for a summary.
-
-    Attributes:
-        summary: The summary, or None.
-        retry: Whether it failed for reasons that may pass.
-    """
-
-    summary: Summary | None
-    retry: bool = False
-
-
 def body_text(page: Page) -> str:
     """What a model reads of a page: everything but running headers and footers."""
     return "\n".join(block.text for block in page.blocks if block.text and block.kind is not BlockKind.HEADER)
 
 
-def page_dialogue(subject: Subject, page: Page, common: Sequence[str], lengths: SummaryOptions) -> Dialogue[Attempt]:
-    """Summarize one page.
+def page_dialogue(
+    subject: Subject, page: Page, common: Sequence[str], lengths: SummaryOptions
+) -> Dialogue[dict[str, str] | None]:
+    """Summarize one page: what there is to say on its file (`file`) and on itself (`page`).
 
-    Args:
-        subject: Its document.
-        page: The page.
-        common: Lines of the page that other documents have, too.
-        lengths: Lengths, fitted to the model.
+    Lines that other documents have, too, are told to the model as such; lengths are fitted to it.
+
+    Returns:
+        None where the model gave no summary.
     """
-    parts, retry = split_to_tokens(body_text(page), lengths.read_tokens), False
+    values = {
+        "file_chars": str(lengths.page_file_chars),
+        "page_chars": str(lengths.page_chars),
+        "page_name": fenced(page.name or "-", "name"),
+        "common_lines": fenced(cut_to_tokens("\n".join(common), _COMMON_TOKENS) or "-", "lines"),
+    }
+    fields = {"file": lengths.page_file_chars, "page": lengths.page_chars}
+    ask = partial(_request, subject, PAGE_STEP, "page_summaries", values, fields)
+    return (yield from _summarized(body_text(page), lengths.read_tokens, ask, "page"))
+
+
+def file_dialogue(subject: Subject, text: str, lengths: SummaryOptions) -> Dialogue[str | None]:
+    """Summarize a file from its text or the summaries of its pages; None where the model gave no summary."""
+    values, fields = {"file_chars": str(lengths.file_chars)}, {"summary": lengths.file_chars}
+    ask = partial(_request, subject, FILE_STEP, "file_summaries", values, fields)
+    written = yield from _summarized(text, lengths.read_tokens, ask, "summary")
+    return written["summary"] if written else None
+
+
+def _summarized(text: str, tokens: int, ask: Callable[[str], Request], main: str) -> Dialogue[dict[str, str] | None]:
+    """The fields of the summary of a text: of a long one, parts are summarised, then their summaries (field `main`)."""
+    parts = split_to_tokens(text, tokens)
     while True:
-        answers = yield [_page_request(subject, page.name or "", common, part, lengths) for part in parts]
-        retry |= _may_pass(answers)
-        written = [summary for summary in map(_page_summary, answers) if summary]
+        answers = yield [ask(part) for part in parts]
+        written = [fields for fields in map(_fields, answers) if fields.get(main)]
         if not written:
-            return Attempt(None, retry)
+            return None
         if len(parts) == 1:
-            return Attempt(written[0], retry)
-        parts = _shorter([summary.page for summary in written], len(parts), lengths.read_tokens)
+            return written[0]
+        parts = _shorter([fields[main] for fields in written], len(parts), tokens)
 
 
-def file_dialogue(subject: Subject, text: str, lengths: SummaryOptions) -> Dialogue[Attempt]:
-    """Summarize a file.
-
-    Args:
-        subject: The document.
-        text: Its text, or the summaries of its pages.
-        lengths: Lengths, fitted to the model.
-    """
-    parts, retry = split_to_tokens(text, lengths.read_tokens), False
-    while True:
-        answers = yield [_file_request(subject, part, lengths) for part in parts]
-        retry |= _may_pass(answers)
-        written = [summary for summary in map(_file_summary, answers) if summary]
-        if not written:
-            return Attempt(None, retry)
-        if len(parts) == 1:
-            return Attempt(written[0], retry)
-        parts = _shorter([summary.file for summary in written], len(parts), lengths.read_tokens)
+def _fields(answer: Completion) -> dict[str, str]:
+    if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
+        return {}
+    return {name: one_line(text) for name, text in answer.value.items()}
 
 
 def _shorter(summaries: Sequence[str], count: int, tokens: int) -> list[str]:
@@ -158,30 +122,14 @@ def fits_one_call(text: str, lengths: SummaryOptions) -> bool:
     return estimate_tokens(text) <= lengths.read_tokens
 
 
-def _page_request(
-    subject: Subject, page_name: str, common: Sequence[str], text: str, lengths: SummaryOptions
-) -> Request:
-    values = {"file_chars": str(lengths.page_file_chars), "page_chars": str(lengths.page_chars)}
-    fields = {"file": lengths.page_file_chars, "page": lengths.page_chars}
-    values["page_name"] = fenced(page_name or "-", "name")
-    values["common_lines"] = fenced(cut_to_tokens("\n".join(common), _COMMON_TOKENS) or "-", "lines")
-    return _request(subject, PAGE_STEP, "page_summaries", values, text, fields)
-
-
-def _file_request(subject: Subject, text: str, lengths: SummaryOptions) -> Request:
-    values = {"file_chars": str(lengths.file_chars)}
-    return _request(subject, FILE_STEP, "file_summaries", values, text, {"summary": lengths.file_chars})
-
-
 def _request(
-    subject: Subject, step: str, asset: str, values: dict[str, str], text: str, fields: dict[str, int]
+    subject: Subject, step: str, asset: str, values: dict[str, str], fields: dict[str, int], text: str
 ) -> Request:
     prompt = load_prompt(step, subject.language)
-    names = "、".join(name for name in subject.page_names if name) or "-"
     question = prompt.question.substitute(
         values,
         title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
-        page_names=fenced(cut_to_tokens(names, _NAMES_TOKENS), "names"),
+        page_names=fenced(cut_to_tokens(subject.listed_pages, _NAMES_TOKENS), "names"),
         document=fenced(text),
     )
     schema = object_schema(
@@ -198,23 +146,3 @@ def _request(
 
 def _answer_tokens(chars: int) -> int:
     return int(chars * _SLACK * _TOKENS_PER_CHAR) + _ANSWER_TOKENS
-
-
-def _page_summary(answer: Completion) -> Summary | None:
-    value = answer.value
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
-        return None
-    page = one_line(value["page"])
-    return Summary(one_line(value["file"]), page) if page else None
-
-
-def _file_summary(answer: Completion) -> Summary | None:
-    value = answer.value
-    if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
-        return None
-    text = one_line(value["summary"])
-    return Summary(text) if text else None
-
-
-def _may_pass(answers: Sequence[Completion]) -> bool:
-    return any(answer.may_pass for answer in answers)

@@ -61,7 +61,6 @@ class Outline:
     """What a summary is made of, in reading order.
 
     Attributes:
-        headings: Headings.
         columns: Column names of tables.
         sentences: Sentences and table rows.
     """
@@ -111,11 +110,7 @@ def outline(blocks: Sequence[Block]) -> Outline:
 def summarize_page(page: Page, file_head: str, page_chars: int, common: Container[str] = ()) -> str:
     """Summary of a page.
 
-    Args:
-        page: The page.
-        file_head: What to say on the file, put first.
-        page_chars: Characters on the page, at most.
-        common: Lines that many documents share.
+    What it says on the file comes first; the rest has at most so many characters.
 
     Returns:
         The summary; empty where the page has no text.
@@ -147,11 +142,7 @@ def file_head(title: str, pages: Sequence[Page], chars: int) -> str:
 def summarize_file(title: str, pages: Sequence[Page], file_chars: int, common: Container[str] = ()) -> str:
     """Summary of a file: its title, the names of its pages, then what its pages hold.
 
-    Args:
-        title: Title of the document.
-        pages: Its pages in order; the most central sentences of each compete for the summary.
-        file_chars: Characters at most.
-        common: Lines that many documents share.
+    The most central sentences of each page compete for it.
     """
     names = fit(_page_names(pages), int(file_chars * 0.25), "、")
     outlines = [outline(page.blocks) for page in content_pages(pages)]

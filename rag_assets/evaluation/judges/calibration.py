@@ -6,9 +6,8 @@ checked once for all runs. What stays out: what the judges are asked.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,28 +16,34 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.ports import LanguageModel
-from rag_assets.evaluation.judges.claims import judge_claims
-from rag_assets.evaluation.judges.faithfulness import judge_faithfulness
-from rag_assets.evaluation.judges.grading import METRICS, judge_grades
-from rag_assets.evaluation.judges.material import CitedSentence, JudgedAnswer, Progress, no_progress
-from rag_assets.evaluation.judges.preference import CRITERIA, POINTS, AnswerPair, Preference, judge_preferences
+from rag_assets.evaluation.judges.judgements import (
+    CRITERIA,
+    METRICS,
+    POINTS,
+    SINGLE_JUDGES,
+    AnswerPair,
+    CitedSentence,
+    Judge,
+    JudgedAnswer,
+    Preference,
+    Progress,
+    judge_preferences,
+    no_progress,
+)
 from rag_assets.evaluation.statistics import Interval, bootstrap_intervals
 
 _TWICE = 2
 _SEEDS = (None, 1)
 _SAME_GRADE = 10  # grades that are no further apart say the same
 _LABELLED = "labelled_pairs.jsonl"
+_CHECKED: Mapping[Judge, tuple[str, ...]] = {  # what labels are of, for judges that read one answer at a time
+    Judge.GRADING: METRICS,
+    Judge.CLAIMS: ("claims",),
+    Judge.FAITHFULNESS: ("faithful",),
+}
 
 Winner = Literal[0, 1, 2]
-
-
-class Judge(StrEnum):
-    """What a judge is asked for."""
-
-    GRADING = "grading"
-    PREFERENCE = "preference"
-    CLAIMS = "claims"
-    FAITHFULNESS = "faithfulness"
+Label = Winner | tuple[bool, bool]
 
 
 @dataclass(frozen=True)
@@ -70,13 +75,10 @@ class LabelledPair:
 
     def judged(self) -> tuple[JudgedAnswer, JudgedAnswer]:
         """Both answers as judges read them, each one sentence that cites all of its passages."""
+        second_passages = self.passages if self.second_passages is None else self.second_passages
         first, second = (
             JudgedAnswer(self.question, text, True, passages, (CitedSentence(text, tuple(range(len(passages)))),))
-            for text, passages in zip(
-                self.answers,
-                (self.passages, self.passages if self.second_passages is None else self.second_passages),
-                strict=True,
-            )
+            for text, passages in zip(self.answers, (self.passages, second_passages), strict=True)
         )
         return first, second
 
@@ -143,112 +145,70 @@ def check_judge(
     Raises:
         ModelError: The model as a whole cannot be used.
     """
+    labels = [_labels(judge, pair) for pair in pairs]
+    labelled = [(pair, names) for pair, names in zip(pairs, labels, strict=True) if names]
     if judge is Judge.PREFERENCE:
-        return _check_preference(model, pairs, progress)
-    chosen = [each for each in pairs if _labels(judge, each)]
-    answers = [answer for pair in chosen for answer in pair.judged()]
-    runs, lost = [], Counter[str]()
-    for seed in _SEEDS:
-        values, causes = _ASKED[judge](model, answers, progress, seed)
-        runs.append(values)
-        lost.update(causes)
+        return _check_preference(model, labelled, progress)
+    answers = [answer for pair, _ in labelled for answer in pair.judged()]
+    first, second = (SINGLE_JUDGES[judge](model, answers, progress, seed) for seed in _SEEDS)
     tolerance = _SAME_GRADE if judge is Judge.GRADING else 0
     same = [
-        float(abs(value - again[name]) <= tolerance)
-        for once, again in zip(*runs, strict=True)
-        for name, value in once.items()
-        if name in again
+        float(abs(difference) <= tolerance)
+        for once, again in zip(first, second, strict=True)
+        for name, value in once.values.items()
+        if name in _CHECKED[judge] and not math.isnan(difference := value - again.values.get(name, math.nan))
     ]
     agreed = []
-    for place, pair in enumerate(chosen):
-        first, second = runs[0][2 * place], runs[0][2 * place + 1]
-        for name, label in _labels(judge, pair).items():
-            if name in first and name in second:
-                agreed.extend(_agreements(first[name], second[name], label, tolerance))
-    return JudgeCheck(judge, mean_interval(agreed), None, mean_interval(same), dict(lost))
-
-
-def mean_interval(values: Sequence[float], bound: float = 1.0) -> Interval | None:
-    """The mean of values with its interval; None where all are nan.
-
-    Args:
-        values: Values.
-        bound: The largest possible one.
-    """
-    return None if all(map(math.isnan, values)) else bootstrap_intervals([values], bounds=[bound])[0]
-
-
-Label = Winner | tuple[bool, bool]
-Values = list[dict[str, float]]
-
-
-def _agreements(first: float, second: float, label: Label, tolerance: float) -> list[float]:
-    """Whether values of two answers are as they are labelled: of the pair, or of each answer."""
-    if isinstance(label, tuple):
-        return [float(first == label[0]), float(second == label[1])]
-    winner = 0 if abs(first - second) <= tolerance else 1 if first > second else 2
-    return [float(winner == label)]
+    for place, (_, names) in enumerate(labelled):
+        one, other = first[2 * place].values, first[2 * place + 1].values
+        for name, label in names.items():
+            if not math.isnan(difference := one.get(name, math.nan) - other.get(name, math.nan)):
+                if isinstance(label, tuple):
+                    agreed += [float(one[name] == label[0]), float(other[name] == label[1])]
+                else:
+                    winner = 0 if abs(difference) <= tolerance else 1 if difference > 0 else 2
+                    agreed.append(float(winner == label))
+    missing = Counter(cause for judgement in (*first, *second) for cause in judgement.missing)
+    return JudgeCheck(judge, _mean_interval(agreed), None, _mean_interval(same), dict(missing))
 
 
 def _labels(judge: Judge, pair: LabelledPair) -> dict[str, Label]:
-    """Labels for a judge that reads one answer at a time, by what they say something of."""
+    """Labels for a judge, by the measure that they say something of: which answer is better, or how each is."""
     match judge:
+        case Judge.PREFERENCE:
+            return {name: pair.better[name] for name in CRITERIA if name in pair.better}
         case Judge.GRADING:
             return {name: label for name, label in pair.better.items() if name in METRICS}
         case Judge.CLAIMS:
             return {} if pair.more_claims is None else {"claims": pair.more_claims}
-        case _:
-            return {} if pair.supported is None else {"supported": pair.supported}
+        case Judge.FAITHFULNESS:
+            return {} if pair.supported is None else {"faithful": pair.supported}
 
 
-def _check_preference(model: LanguageModel, pairs: Sequence[LabelledPair], progress: Progress) -> JudgeCheck:
-    labels = [{name: each.better[name] for name in CRITERIA if name in each.better} for each in pairs]
-    asked = [AnswerPair(*pair.judged(), tuple(names)) for pair, names in zip(pairs, labels, strict=True) if names]
-    preferences = judge_preferences(model, asked, _TWICE, progress)
+def _check_preference(
+    model: LanguageModel, labelled: Sequence[tuple[LabelledPair, Mapping[str, Label]]], progress: Progress
+) -> JudgeCheck:
+    pairs = [AnswerPair(*pair.judged(), tuple(names)) for pair, names in labelled]
+    preferences = judge_preferences(model, pairs, _TWICE, progress)
     agreed = [
         float(preference.majority(name) == label)
-        for preference, wanted in zip(preferences, filter(None, labels), strict=True)
-        for name, label in wanted.items()
+        for preference, (_, names) in zip(preferences, labelled, strict=True)
+        for name, label in names.items()
         if not math.isnan(preference.points(name))
     ]
-    lost = Counter(cause for each in preferences for cause in each.missing)
+    missing = Counter(cause for preference in preferences for cause in preference.missing)
     shown_first, consistency = order_and_repetition(preferences)
-    return JudgeCheck(Judge.PREFERENCE, mean_interval(agreed), shown_first, consistency, dict(lost))
+    return JudgeCheck(Judge.PREFERENCE, _mean_interval(agreed), shown_first, consistency, dict(missing))
 
 
 def order_and_repetition(preferences: Sequence[Preference]) -> tuple[Interval | None, Interval | None]:
     """Points of the answer that was shown first, and share of repetitions that say the same; see `JudgeCheck`."""
     return (
-        mean_interval([each.shown_first() for each in preferences], POINTS[1]),
-        mean_interval([each.consistency() for each in preferences]),
+        _mean_interval([preference.shown_first() for preference in preferences], POINTS[1]),
+        _mean_interval([preference.consistency() for preference in preferences]),
     )
 
 
-def _grades(
-    model: LanguageModel, answers: Sequence[JudgedAnswer], progress: Progress, seed: int | None
-) -> tuple[Values, list[str]]:
-    results = judge_grades(model, answers, progress, seed)
-    values = [{name: float(each.grade) for name, each in result.grades.items()} for result in results]
-    return values, [cause for each in results for cause in each.missing]
-
-
-def _claims(
-    model: LanguageModel, answers: Sequence[JudgedAnswer], progress: Progress, seed: int | None
-) -> tuple[Values, list[str]]:
-    results = judge_claims(model, answers, progress, seed)
-    values: Values = [{} if each.claims is None else {"claims": float(len(each.claims))} for each in results]
-    return values, [cause for each in results for cause in each.missing]
-
-
-def _support(
-    model: LanguageModel, answers: Sequence[JudgedAnswer], progress: Progress, seed: int | None
-) -> tuple[Values, list[str]]:
-    results = judge_faithfulness(model, answers, progress, seed)
-    values: Values = [{} if math.isnan(each.faithful) else {"supported": each.faithful} for each in results]
-    return values, [cause for each in results for cause in each.missing]
-
-
-_ASKED: Mapping[
-    Judge,
-    Callable[[LanguageModel, Sequence[JudgedAnswer], Progress, int | None], tuple[Values, list[str]]],
-] = {Judge.GRADING: _grades, Judge.CLAIMS: _claims, Judge.FAITHFULNESS: _support}
+def _mean_interval(values: Sequence[float], bound: float = 1.0) -> Interval | None:
+    """The mean of values up to a bound, with its interval; None where all are nan."""
+    return None if all(map(math.isnan, values)) else bootstrap_intervals([values], bounds=[bound])[0]

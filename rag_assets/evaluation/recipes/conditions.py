@@ -1,7 +1,6 @@
 """The conditions that the sources compare, as modes and options of this package, with the figures that they published.
 
-Only figures that stand in the text of a source are given. What stays out: the searches themselves (`rag_assets.query`),
-and running a recipe (`rag_assets.evaluation.recipes.running`).
+Only figures that stand in the text of a source are given.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,9 +24,7 @@ from rag_assets.contracts.modes import (
 from rag_assets.contracts.ports import Rewriter
 from rag_assets.contracts.tables import CHUNKS, QUESTION_INDEX, REPORT_INDEX, SUMMARY_INDEX
 from rag_assets.evaluation.evidence import Level
-from rag_assets.evaluation.judges.calibration import Judge
-from rag_assets.evaluation.judges.grading import METRICS
-from rag_assets.evaluation.judges.preference import CRITERIA
+from rag_assets.evaluation.judges.judgements import CRITERIA, METRICS, Judge
 from rag_assets.evaluation.runs import ANSWER
 from rag_assets.evaluation.scores import COST
 from rag_assets.evaluation.tables import TextTable
@@ -116,50 +113,42 @@ class Recipe:
     context: Callable[[StoredTables], TextTable] | None = None
 
 
-def _two_step(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
+def _two_step() -> list[Condition]:
     """Raw text in one step, each kind of summary in one and two, and what mode `two_step` makes of them."""
-    del base, stored
     needs = (SUMMARY_INDEX.name,)
     figures_of = {"file": ("50.0 %", "21.7 %"), "page": ("60.0 %", "27.5 %")}
-    one = {"file": (Level.DOCUMENT,), "page": (Level.DOCUMENT, Level.PAGE)}
-    kinds = ("file", "page")
+    levels = {"file": (Level.DOCUMENT,), "page": (Level.DOCUMENT, Level.PAGE)}
 
     def published(hit: str, rank: str) -> dict[str, str]:
         return {"HitRate@4": hit, "MRR@4": rank}
 
     return [
         Condition("raw text", VECTOR_MODE, published("50.0 %", "20.8 %")),
-        *(Condition(f"{k} summary", SUMMARY_MODE, {}, needs, k, one[k]) for k in kinds),
+        *(Condition(f"{kind} summary", SUMMARY_MODE, {}, needs, kind, levels[kind]) for kind in levels),
         *(
-            Condition(f"{k} summary, then raw text", SUMMARY_TEXT_MODE, published(*figures_of[k]), needs, k)
-            for k in kinds
+            Condition(f"{kind} summary, then raw text", SUMMARY_TEXT_MODE, published(*figures), needs, kind)
+            for kind, figures in figures_of.items()
         ),
         Condition("raw text by words too", HYBRID_MODE),
-        *(Condition(f"{k} summary and raw text by words too", TWO_STEP_MODE, {}, needs, k) for k in kinds),
+        *(Condition(f"{kind} summary and raw text by words too", TWO_STEP_MODE, {}, needs, kind) for kind in levels),
     ]
 
 
-def _pr3(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
+def _pr3() -> list[Condition]:
     """(a) to (d) of the paper, whose text gives no figure but for breadth, and derived questions alone."""
-    del base, stored
     questions = QUESTION_INDEX.name
     breadth = {"breadth": "(d) over 20 % above (a)"}
     return [
         Condition("(a) chunks", VECTOR_MODE),
         Condition("(b) chunks, naive augmentation", f"{AUGMENT_MODE}+{VECTOR_MODE}", {}, (MODEL,)),
         Condition("questions alone", QUESTIONS_MODE, {}, (questions,)),
-        Condition(
-            "(c) questions, naive augmentation",
-            f"{AUGMENT_MODE}+{QUESTIONS_MODE}",
-            needs=(questions, MODEL),
-        ),
+        Condition("(c) questions, naive augmentation", f"{AUGMENT_MODE}+{QUESTIONS_MODE}", {}, (questions, MODEL)),
         Condition("(d) questions, meta knowledge", f"{PLAN_MODE}+{QUESTIONS_MODE}", breadth, (questions,)),
     ]
 
 
-def _hyde(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
+def _hyde(base: KnowledgeBase) -> list[Condition]:
     """The question itself, each generator alone, and all of them by every fusion."""
-    del stored
     writers = base.options.hyde.with_model(base.writer)
     if len(writers) < 2 and base.writer is not None:
         writers = tuple(Generator(writers[0].model if writers else base.writer, seed) for seed in range(_GENERATORS))
@@ -168,10 +157,11 @@ def _hyde(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
         hyde = replace(base.options.hyde, generators=used, fusion=fusion, rrf_k=rrf_k, pool=5)
         return Condition(name, HYDE_MODE, {"P@5": score}, (MODEL,), options=replace(base.options, hyde=hyde))
 
+    rrf = ((0, "0.677"), (1, "0.685"), (5, "0.709"), (10, "0.716"), (60, "0.723"))
     fusions = (
         *(("CombSUM", "0.731", Fusion.COMB_SUM, 60.0), ("CombMNZ", "0.737", Fusion.COMB_MNZ, 60.0)),
         ("Borda", "0.719", Fusion.BORDA, 60.0),
-        *((f"RRF k={k}", score, Fusion.RRF, float(k)) for k, score in _RRF),
+        *((f"RRF k={k}", score, Fusion.RRF, float(k)) for k, score in rrf),
     )
     alone = [
         condition(f"one: {each.name}", "0.555 to 0.586; GPT-4o 0.741", (each,), Fusion.COMB_SUM, 60.0)
@@ -185,38 +175,23 @@ def _hyde(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
     ]
 
 
-_RRF = ((0, "0.677"), (1, "0.685"), (5, "0.709"), (10, "0.716"), (60, "0.723"))
-
-
-def _rewriting(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
+def _rewriting() -> list[Condition]:
     """The question as asked, rewritten by rules and by a frozen model, for words, vectors and both."""
-    del base, stored
-    retrievers = ((FULLTEXT_MODE, "56.7", "61.4"), (VECTOR_MODE, "55.1", "59.8"), (HYBRID_MODE, "", ""))
     conditions = []
-    for retriever, plain, rewritten in retrievers:
-        both = retriever == HYBRID_MODE  # the source does not say what its nDCG was searched with
-        mode = f"{REWRITE_MODE}+{retriever}"
+    for retriever, asked, rewritten in (
+        (FULLTEXT_MODE, {"F1": "56.7"}, {"F1": "61.4"}),
+        (VECTOR_MODE, {"F1": "55.1"}, {"F1": "59.8"}),
+        (HYBRID_MODE, {"nDCG@10": "0.412"}, {"nDCG@10": "0.487"}),  # the source does not say what this searched with
+    ):
+        plain, mode = f"{retriever}, as asked", f"{REWRITE_MODE}+{retriever}"
         conditions += [
-            Condition(f"{retriever}, as asked", retriever, _rewriting_figures("0.412" if both else "", plain)),
-            Condition(f"{retriever}, rules", mode, rewriter=RuleRewriter(), against=f"{retriever}, as asked"),
-            Condition(
-                f"{retriever}, frozen model",
-                mode,
-                _rewriting_figures("0.487" if both else "", rewritten),
-                (MODEL,),
-                against=f"{retriever}, as asked",
-            ),
+            Condition(plain, retriever, asked),
+            Condition(f"{retriever}, rules", mode, rewriter=RuleRewriter(), against=plain),
+            Condition(f"{retriever}, frozen model", mode, rewritten, (MODEL,), against=plain),
         ]
-    trained = _rewriting_figures("0.503", "62.9")
-    return [*conditions, Condition("hybrid, trained rewriter", "", trained, reason=_NO_TRAINED)]
-
-
-_F1_NOTE = "published F1 is of answers over BM25 (beside fulltext) and DPR (beside vector)"
-_NO_TRAINED = "settings name no trained rewriter: give one to `open_knowledge_base(rewriter=…)`"
-
-
-def _rewriting_figures(ndcg: str, f1: str) -> dict[str, str]:
-    return {name: value for name, value in (("nDCG@10", ndcg), ("F1", f1)) if value}
+    trained = {"nDCG@10": "0.503", "F1": "62.9"}
+    reason = "settings name no trained rewriter: give one to `open_knowledge_base(rewriter=…)`"
+    return [*conditions, Condition("hybrid, trained rewriter", "", trained, reason=reason)]
 
 
 def _graphrag(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
@@ -228,23 +203,19 @@ def _graphrag(base: KnowledgeBase, stored: StoredTables) -> list[Condition]:
         context = min(room, options.reports.context_tokens)
         reader = replace(options.reader, context_tokens=context)
         options = replace(options, reader=reader, reports=replace(options.reports, context_tokens=context))
-    deepest = max((each.level for each in ReportTree(stored).get()), default=0)
+    deepest = max((report.level for report in ReportTree(stored).get()), default=0)
+    has_graph = base.row_counts.get(REPORT_INDEX.name)
     conditions = [
         Condition("SS", VECTOR_MODE, _GRAPHRAG["SS"], (MODEL,), options=options),
         Condition("TS", TEXT_MAP_REDUCE_MODE, _GRAPHRAG["TS"], (MODEL,), options=options),
     ]
     for level in range(_LEVELS):
-        name, needs = f"C{level}", (REPORT_INDEX.name, MODEL)
-        same = f"the graph has no level {level}: it would read the reports of C{deepest}" if level > deepest else ""
-        has_graph = base.row_counts.get(REPORT_INDEX.name)
-        reports = LevelChoice(level, dynamic=False)
+        name, needs, reports = f"C{level}", (REPORT_INDEX.name, MODEL), LevelChoice(level, dynamic=False)
+        same = f"the graph has no level {level}: it would read the reports of C{deepest}"
+        reason = same if has_graph and level > deepest else ""
+        published = _GRAPHRAG[name]
         conditions.append(
-            Condition(
-                *(name, GRAPH_GLOBAL_MODE, _GRAPHRAG[name], needs),
-                reports=reports,
-                options=options,
-                reason=same if has_graph else "",
-            )
+            Condition(name, GRAPH_GLOBAL_MODE, published, needs, reports=reports, options=options, reason=reason)
         )
     return conditions
 
@@ -291,18 +262,16 @@ def _graphrag_context(stored: StoredTables) -> TextTable:
     return TextTable("What each condition reads of the whole collection, tokens by estimate", heads, tuple(rows))
 
 
-def _pr3_notes(base: KnowledgeBase, stored: StoredTables) -> list[str]:
+def _pr3_notes(base: KnowledgeBase) -> list[str]:
     """How the conditions differ from those of the paper."""
-    del stored
     notes = ["(a) and (b) search passages as they are indexed (chunking.*); the source: 256 tokens, 10 % overlap"]
     if base.writer is None:
         notes.append("(d) widens by key terms of the meta knowledge summaries, as no language model plans")
     return notes
 
 
-def _hyde_notes(base: KnowledgeBase, stored: StoredTables) -> list[str]:
+def _hyde_notes(base: KnowledgeBase) -> list[str]:
     """Who the generators are, and what the labels are."""
-    del stored
     notes = ["a question whose answer stands in one passage reaches 0.2 at most; in JQaRA several of 100 are labelled"]
     if base.writer is not None and len(base.options.hyde.with_model(base.writer)) < 2:
         notes.append("the generators are seeds of one model; those of the source are three: search.hyde_models")
@@ -321,7 +290,7 @@ RECIPES: Mapping[str, Recipe] = {
         "Two-step search by summaries",
         "10 questions on 11 Japanese specification workbooks",
         tuple((level, name) for level in ("passage", "page", "document") for name in ("HitRate@4", "MRR@4")),
-        _two_step,
+        lambda _base, _stored: _two_step(),
         "raw text",
         4,
         tuple(Level),
@@ -333,31 +302,33 @@ RECIPES: Mapping[str, Recipe] = {
             *((Judge.GRADING, name) for name in METRICS),
             *(("passage", "R@5"), ("passage", "nDCG@10"), (ANSWER, "correct"), (ANSWER, "cited passage")),
         ),
-        _pr3,
+        lambda _base, _stored: _pr3(),
         "(a) chunks",
         10,
         answers=True,
         judges=(Judge.GRADING,),
-        notes=_pr3_notes,
+        notes=lambda base, _stored: _pr3_notes(base),
     ),
     "hyde": Recipe(
         "HyDE by one and by several generators",
         "300 questions of JQaRA, the share of the 5 returned that are labelled; one: Phi-3, llm-jp, gemma-2-2b",
         (("passage", "P@5"), ("passage", "R@5"), ("passage", "Hit@5")),
-        _hyde,
+        lambda base, _stored: _hyde(base),
         "question itself",
         5,
-        notes=_hyde_notes,
+        notes=lambda base, _stored: _hyde_notes(base),
     ),
     "rewriting": Recipe(
         "Rewriting before search",
         "WebQuestions (F1) and retrieval whose data the source does not name (nDCG@10)",
         (("passage", "nDCG@10"), ("passage", "R@5"), (ANSWER, "correct")),
-        _rewriting,
+        lambda _base, _stored: _rewriting(),
         "as asked",
         10,
         answers=True,
-        notes=lambda _base, _stored: (_F1_NOTE,),
+        notes=lambda _base, _stored: (
+            "published F1 is of answers over BM25 (beside fulltext) and DPR (beside vector)",
+        ),
     ),
     "graphrag": Recipe(
         "GraphRAG: community levels, source texts and vector search",

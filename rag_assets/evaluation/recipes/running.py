@@ -1,8 +1,7 @@
 """A recipe: the conditions of a source on the user's own documents, beside the figures that the source published.
 
 A condition that lacks what it needs, as a language model or the entity graph, is not run, and why is said. All
-conditions of a recipe get equally many results, and answers equally much context. What stays out: which conditions
-there are (`rag_assets.evaluation.recipes.conditions`), and asking and scoring (`rag_assets.evaluation.runs`).
+conditions of a recipe get equally many results, and answers equally much context.
 """
 
 import math
@@ -11,13 +10,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from rag_assets.evaluation.evidence import Corpus, Level
-from rag_assets.evaluation.judges.calibration import Judge
+from rag_assets.evaluation.judges.judgements import Judge, Progress, no_progress
 from rag_assets.evaluation.questions import GLOBAL_TYPE, Question
 from rag_assets.evaluation.recipes.conditions import MODEL, RECIPES, REMEDIES, Condition, Recipe
-from rag_assets.evaluation.runs import ANSWER, Evaluation, Progress, RunOptions, System, evaluate
+from rag_assets.evaluation.runs import ANSWER, Evaluation, RunOptions, System, evaluate
 from rag_assets.evaluation.scores import ALL, COST, SEED, Figure, figures
-from rag_assets.evaluation.statistics import Comparison, compare
-from rag_assets.evaluation.tables import TextTable, shown, shown_amount
+from rag_assets.evaluation.statistics import Comparison, Interval, compare
+from rag_assets.evaluation.tables import TextTable, cell, shown, shown_amount, shown_change
 from rag_assets.query.knowledge_base import KnowledgeBase
 
 _AMOUNTS = {COST, Judge.GRADING, Judge.PREFERENCE, Judge.CLAIMS}
@@ -69,7 +68,7 @@ def run_recipe(
     corpus: Corpus,
     questions: Sequence[Question],
     answers: bool = False,
-    progress: Progress = lambda _done, _total: None,
+    progress: Progress = no_progress,
 ) -> RecipeRun:
     """Ask all conditions of a recipe that can be run.
 
@@ -105,23 +104,18 @@ def run_recipe(
     ]
     notes = tuple(recipe.notes(base, corpus.stored))
     context = recipe.context(corpus.stored) if recipe.context else None
+    run = RecipeRun(name, recipe, conditions, not_run, None, (), {}, notes, context)
     if not systems:
-        return RecipeRun(name, recipe, conditions, not_run, None, (), {}, notes, context)
+        return run
     wanted = [each for each in questions if each.type == GLOBAL_TYPE] if recipe.only_global else []
     measures = tuple(dict.fromkeys(measure for level, measure in recipe.columns if level in list(Level)))
     answering = answers or (recipe.answers and base.writer is not None)
     options = RunOptions(measures, recipe.levels, answering, judged=answering, k=recipe.k)
-    evaluation = evaluate(systems, wanted or questions, options, progress)
-    return RecipeRun(name, recipe, conditions, not_run, None, (), {}, notes, context).judged(evaluation)
+    return run.judged(evaluate(systems, wanted or questions, options, progress))
 
 
 def recipe_gaps(name: str, base: KnowledgeBase, corpus: Corpus) -> list[str]:
     """The conditions of a recipe that cannot be run, with what they lack, in a line each.
-
-    Args:
-        name: Of the recipe, in `RECIPES`.
-        base: The knowledge base.
-        corpus: Its documents.
 
     Raises:
         StoreError: A published file is gone or damaged.
@@ -150,8 +144,7 @@ def _gaps(not_run: Mapping[str, str]) -> list[str]:
 
 def recipe_tables(run: RecipeRun) -> list[TextTable]:
     """The source's table with our figures, each beside the one published, and what it says of context."""
-    figure = {(each.system, each.level, each.measure): each.interval for each in run.figures if each.dimension == ALL}
-    columns = _columns(run)
+    figure, columns = _overall(run), _columns(run)
     names = dict.fromkeys(name for each in run.conditions for name in each.published)
     unmeasured = [name for name in names if name not in {measure for _, measure in columns}]
     levels = {measure: level for level, measure in reversed(columns)}  # beside the first of which published figures go
@@ -165,12 +158,12 @@ def recipe_tables(run: RecipeRun) -> list[TextTable]:
     for each in run.conditions:
         row = [each.name, "not run" if each.name in run.not_run else each.mode]
         for level, measure in columns:
-            interval = figure.get((each.name, level, measure))
-            row.append("" if interval is None else (shown_amount if level in _AMOUNTS else shown)(interval))
+            row.append(cell(figure.get((each.name, level, measure)), shown_amount if level in _AMOUNTS else shown))
             if measure in beside and levels[measure] == level:
                 row.append(each.published.get(measure, ""))
         row += [each.published.get(name, "") for name in unmeasured]
-        rows.append((*row, _difference(run.against[each.name]) if each.name in run.against else ""))
+        comparison = run.against.get(each.name)
+        rows.append((*row, f"{shown_change(comparison.difference)} p {comparison.p_holm:.3f}" if comparison else ""))
     count = len(run.evaluation.questions) if run.evaluation else 0
     table = TextTable(f"{run.recipe.title}, {count} questions", tuple(heads), tuple(rows))
     return [table, run.context] if run.context else [table]
@@ -187,7 +180,6 @@ def recipe_notes(run: RecipeRun) -> list[str]:
 
 def recipe_record(run: RecipeRun) -> dict[str, Any]:
     """The recipe for JSON."""
-    figure = {(each.system, each.level, each.measure): each.interval for each in run.figures if each.dimension == ALL}
     return {
         "name": run.name,
         "title": run.recipe.title,
@@ -201,7 +193,7 @@ def recipe_record(run: RecipeRun) -> dict[str, Any]:
                 "published": dict(each.published),
                 "figures": {
                     f"{level} {measure}": asdict(interval)
-                    for (system, level, measure), interval in figure.items()
+                    for (system, level, measure), interval in _overall(run).items()
                     if system == each.name
                 },
                 "against": asdict(run.against[each.name]) if each.name in run.against else None,
@@ -210,6 +202,11 @@ def recipe_record(run: RecipeRun) -> dict[str, Any]:
         ],
         "context": asdict(run.context) if run.context else None,
     }
+
+
+def _overall(run: RecipeRun) -> dict[tuple[str, str, str], Interval]:
+    """Figures of all questions by condition, level and measure."""
+    return {(each.system, each.level, each.measure): each.interval for each in run.figures if each.dimension == ALL}
 
 
 def _columns(run: RecipeRun) -> list[tuple[str, str]]:
@@ -244,8 +241,3 @@ def _compared_with(run: RecipeRun, condition: Condition) -> str:
         return condition.against
     # where conditions name what they are compared with, the others are what is compared with
     return "" if any(each.against for each in run.conditions) else run.recipe.baseline
-
-
-def _difference(comparison: Comparison) -> str:
-    difference = comparison.difference
-    return f"{difference.mean:+.3f} [{difference.low:+.3f}, {difference.high:+.3f}] p {comparison.p_holm:.3f}"

@@ -1,7 +1,6 @@
 """Hierarchical Leiden: a weighted graph, divided into communities, these into smaller ones, and so on.
 
-Works on arrays: nodes are numbers, what they stand for is not known here. What stays out: ids of communities, and the
-stored tables (`rag_assets.graph.communities.tables`).
+Works on arrays: nodes are numbers, what they stand for is not known here.
 """
 
 import math
@@ -63,7 +62,6 @@ class Group:
         parent: Position of the community of the level above among all groups; None at level 0.
         nodes: Its nodes, rising.
         edge_count: Edges between its nodes.
-        is_leaf: Whether it is not split any further.
     """
 
     level: int
@@ -158,10 +156,6 @@ def find_groups(whole: Part, options: LeidenOptions) -> list[Group]:
     (2024), section 3.1.4, for the recursion. Deviation: the gain of joining two communities is divided by the
     geometric mean of their sizes, as L. Danon, A. Diaz-Guilera, A. Arenas, "Effect of size heterogeneity on community
     identification in complex networks" (2006) divide it by one of them, so that large ones do not swallow the rest.
-
-    Args:
-        whole: The graph.
-        options: How.
 
     Returns:
         The communities, level by level, within a level by parent and then by first node. Every level, with the
@@ -340,7 +334,8 @@ class _Leiden:
         for _ in range(_ROUNDS):
             optimiser, partition = self._begin(labels)
             optimiser.move_nodes(partition)
-            moved = self._connected(partition)
+            # every community is connected: parting one that is not is always better
+            moved = _numbered(self._part.components(np.asarray(partition.membership, np.int64)))
             if np.array_equal(moved, labels):
                 break
             labels = moved
@@ -362,11 +357,6 @@ class _Leiden:
         optimiser = leidenalg.Optimiser()
         optimiser.set_rng_seed(self._options.seed)
         return optimiser, partition
-
-    def _connected(self, partition: Any) -> Integers:
-        """Labels in which every community is connected; parting one that is not is always better."""
-        labels = np.asarray(partition.membership, np.int64)
-        return _numbered(self._part.components(labels))
 
 
 def _numbered(labels: Integers) -> Integers:

@@ -30,9 +30,7 @@ def community_picture(lake: Lake, shown: int = 40) -> str:
 
     Areas stand for numbers of entities, shades for levels, lines for the weight between two communities.
 
-    Args:
-        lake: Where the tables are.
-        shown: Communities of level 0 at most; those of a single entity are not shown.
+    Communities of a single entity are not shown.
 
     Returns:
         Markdown with the SVG as a data URI; a sentence where there is nothing to show.
@@ -53,11 +51,7 @@ def draw_communities(
 ) -> str:
     """The picture as SVG text; see `community_picture`.
 
-    Args:
-        communities: The communities of all levels.
-        edges: Both ends and the weight of each relationship.
-        titles: Titles of reports, by id of the community.
-        shown: Communities of level 0 at most.
+    Titles of reports are by id of the community.
 
     Returns:
         The same text for the same arguments; empty without communities.

@@ -1,8 +1,6 @@
 """The step that brings `communities` and `community_members` in step with the entity graph.
 
 Communities and their ids are a function of the graph: any sequence of changes gives those of a full rebuild.
-
-What stays out: how a graph is divided (`rag_assets.graph.communities.leiden`), and what is written on a community.
 """
 
 import hashlib
@@ -27,13 +25,11 @@ class Community:
     """A community of entities.
 
     Attributes:
-        community_id: Its id.
         level: Level at which it is split off, 0 for the coarsest. Where it is not split, it stands for its entities at
             all finer levels, too.
         parent_id: Community of the level above that holds it; None at level 0.
         members: Ids of its entities, rising.
         relationship_count: Relationships between its entities.
-        is_leaf: Whether it is not split any further.
     """
 
     community_id: str
@@ -49,8 +45,6 @@ class DissolvedCommunity:
     """A community of the version before that is no more.
 
     Attributes:
-        community_id: Its id.
-        level: Its level.
         size: Entities that it had.
         successor_id: Community that now holds most of them at its level (or the finest); None where all are gone.
     """
@@ -66,7 +60,6 @@ class CommunityUpdate:
     """What became of the communities.
 
     Attributes:
-        written: Files written; 0 where the graph is what it was.
         kept_count: Communities that there were before.
         new_ids: Ids of new communities, by level.
         dissolved: Communities that are no more, by level.
@@ -80,24 +73,16 @@ class CommunityUpdate:
     sizes: tuple[tuple[int, int], ...]
 
 
-def communities_code() -> str:
-    """Digest of the code that communities depend on."""
-    return code_fingerprint(f"{__name__}:update_communities")
-
-
 def update_communities(lake: Lake, options: LeidenOptions) -> CommunityUpdate:
     """Bring the communities in step with `entities` and `relationships`.
-
-    Args:
-        lake: Where the tables are.
-        options: How communities are found.
 
     Raises:
         StoreError: A relationship has an end that is no entity.
     """
     entities = lake.read(ENTITIES, columns=["entity_id"])
     relationships = lake.read(RELATIONSHIPS, columns=["source_id", "target_id", "weight"])
-    facts = (communities_code(), *astuple(options), rows_digest(entities), rows_digest(relationships))
+    code = code_fingerprint(f"{__name__}:update_communities")
+    facts = (code, *astuple(options), rows_digest(entities), rows_digest(relationships))
     inputs = {WHOLE: digest(*facts)}
     tables = (COMMUNITIES, COMMUNITY_MEMBERS)
     previous = load_communities(lake)
@@ -116,34 +101,21 @@ def update_communities(lake: Lake, options: LeidenOptions) -> CommunityUpdate:
 def load_communities(lake: Lake, published: Mapping[str, Versions] | None = None) -> list[Community]:
     """The stored communities, by level and id.
 
-    Args:
-        lake: Where the tables are.
-        published: Versions by table name; the latest ones where None.
+    Without published versions, the latest tables are read.
     """
     versions = [
         None if published is None else published.get(table.name, {}) for table in (COMMUNITIES, COMMUNITY_MEMBERS)
     ]
     members: dict[str, list[str]] = defaultdict(list)
-    stored = lake.read(COMMUNITIES, versions=versions[0]).to_pylist()
-    levels = {row["community_id"]: row["level"] for row in stored}
-    rows = lake.read(COMMUNITY_MEMBERS, versions=versions[1])
-    columns = (rows[name].to_pylist() for name in ("level", "entity_id", "community_id"))
+    rows = lake.read(COMMUNITIES, versions=versions[0]).drop_columns(["size"]).to_pylist()
+    levels = {row["community_id"]: row["level"] for row in rows}
+    of_members = lake.read(COMMUNITY_MEMBERS, versions=versions[1])
+    columns = (of_members[name].to_pylist() for name in ("level", "entity_id", "community_id"))
     for level, entity_id, community_id in zip(*columns, strict=True):
         if levels.get(community_id) == level:
             members[community_id].append(entity_id)
-    found = [
-        Community(
-            row["community_id"],
-            row["level"],
-            row["parent_id"],
-            tuple(members[row["community_id"]]),
-            row["relationship_count"],
-            row["is_leaf"],
-        )
-        for row in stored
-        if members[row["community_id"]]
-    ]
-    return sorted(found, key=lambda each: (each.level, each.community_id))
+    communities = [Community(**row, members=tuple(of_row)) for row in rows if (of_row := members[row["community_id"]])]
+    return sorted(communities, key=lambda each: (each.level, each.community_id))
 
 
 def detect_communities(entities: pa.Table, relationships: pa.Table, options: LeidenOptions) -> list[Community]:
@@ -239,15 +211,8 @@ def _sizes(communities: Sequence[Community]) -> tuple[tuple[int, int], ...]:
 
 
 def _community_rows(communities: Sequence[Community]) -> pa.Table:
-    columns = {
-        "community_id": [each.community_id for each in communities],
-        "level": [each.level for each in communities],
-        "parent_id": [each.parent_id for each in communities],
-        "size": [len(each.members) for each in communities],
-        "relationship_count": [each.relationship_count for each in communities],
-        "is_leaf": [each.is_leaf for each in communities],
-    }
-    return pa.table(columns, COMMUNITIES.schema)
+    rows = [{**vars(each), "size": len(each.members)} for each in communities]
+    return pa.Table.from_pylist(rows, COMMUNITIES.schema)
 
 
 def _member_rows(communities: Sequence[Community]) -> pa.Table:

@@ -1,7 +1,4 @@
-"""Descriptions of entities and relationships: gathered from their mentions, each once, and shortened when long.
-
-What stays out: the rows that they become (`rag_assets.graph.entities.tables`).
-"""
+"""Descriptions of entities and relationships: gathered from their mentions, each once, and shortened when long."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +33,6 @@ class Notes:
     Attributes:
         identity: What it is found under again.
         name: Its name; of a relationship, both names.
-        type: Its type.
         texts: What is said, the most important first.
         asset: Table that the description goes into.
     """
@@ -48,11 +44,7 @@ class Notes:
     asset: str
 
     def content_sha256(self, method: str) -> str:
-        """Digest of what a description is made from.
-
-        Args:
-            method: What describes, see `describing_method`.
-        """
+        """Digest of what a description is made from."""
         return digest(self.name, self.type, self.texts, method)
 
 
@@ -74,12 +66,9 @@ def describe(
 ) -> dict[str, Description]:
     """Describe entities or relationships.
 
-    Args:
-        notes: What documents say of them.
-        known: Descriptions of the version before, by identity; one that was made from the same is kept.
-        model: The language model; one that does not write leaves it to a choice of what is said.
-        chars: Characters from which a description is shortened.
-        missing: Told of answers that are of no use; a choice of what is said stands in for them.
+    A description of the version before (`known`, by identity) is kept where it was made from the same. A model that
+    writes sums up texts of more than `chars` characters; else, and where its answer is of no use (`missing` is told), a
+    choice of them stands.
 
     Raises:
         ModelError: The model cannot be used any longer.
@@ -109,9 +98,7 @@ def describe(
 def gathered(texts: Sequence[str], chars: int) -> str:
     """Texts as one, of at most so many characters: all of them where they fit, else the first ones that add something.
 
-    Args:
-        texts: Texts by falling importance.
-        chars: Characters at most.
+    Texts come by falling importance.
     """
     distinct = list(_distinct(texts))
     if not distinct or _length(distinct) <= chars:

@@ -3,17 +3,16 @@
 Two names are never taken for one where their codes, versions or numbers differ, nor where one is only a part of a
 person's name; only a person may overrule that. Every name that is taken for another is a row with its reason. What
 comes out depends on the names alone, not on their order.
-
-What stays out: how names are folded (`rag_assets.text.folding`); tables (`rag_assets.graph.entities.tables`).
 """
 
 import csv
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +37,7 @@ _COMMON_GRAM = 200  # names; a pair of characters that more names share does not
 _CANDIDATES = 5
 _CONFIRM_TOKENS = 32
 _NOTE_CHARS = 300
+_BLOCK = 8192  # pairs whose vectors are multiplied at once
 _COLUMNS = ("name", "merge_into")
 
 _LEGAL = re.compile(
@@ -51,6 +51,9 @@ _HIRAGANA = re.compile("[ぁ-ん]+")
 _JOINTS = re.compile("[\\s\\-.'’・/ー]+")
 _LAST_PLURAL = re.compile(r"(?<= )([a-z]{3,}?)(?:(?<=[^sui])s)$")
 _SAME = json.dumps(object_schema({"same": {"type": "boolean"}}))
+
+
+_Cosines = Callable[[Sequence[tuple[str, str]]], list[float | None]]
 
 
 class Rule(IntEnum):
@@ -67,10 +70,8 @@ class NameFacts:
     """A folded name with what its mentions tell.
 
     Attributes:
-        key: The folded name.
         name: Its most frequent spelling.
         type: Its most frequent type.
-        mention_count: Its mentions.
         note: What a document says of it.
     """
 
@@ -92,7 +93,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A name that was taken for another; columns as of `entity_merges`."""
+    """A name that was taken for another, or a reason to take it so; columns as of `entity_merges`."""
 
     name_key: str
     merged_into: str
@@ -129,34 +130,10 @@ class ResolutionOptions:
     questions: int
 
 
-@dataclass(frozen=True)
-class Resolution:
-    """Which names are of one entity.
-
-    Attributes:
-        merges: One for each name that was taken for another, by name.
-    """
-
-    merges: tuple[Merge, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Link:
-    """A reason to take two names for one."""
-
-    rule: Rule
-    name: str
-    into: str
-    similarity: float | None
-    evidence: str
-
-
 def read_overrides(path: Path | None) -> Overrides:
     """Read the file in which a person says which names are one.
 
-    Args:
-        path: CSV file with the columns `name` and `merge_into`; the second is empty for a name to be kept apart. None
-            for no file.
+    It is a CSV file with the columns `name` and `merge_into`; the second is empty for a name to be kept apart.
 
     Raises:
         SettingsError: The file cannot be read, or says something that cannot be; the message names the line.
@@ -208,56 +185,47 @@ def resolve_names(
     embedder: Embedder | None,
     model: LanguageModel,
     missing: Missing | None = None,
-) -> Resolution:
+) -> list[Merge]:
     """Find the names that are of one entity.
 
-    Args:
-        names: All names, each key once, in any order.
-        declarations: Aliases that documents declare.
-        overrides: What a person decided.
-        options: How names are compared.
-        embedder: Embeds names; spelling variants are taken without comparison where None, and no model is asked.
-        model: The language model; asked where it writes.
-        missing: Told of its answers that are of no use; those names stay apart.
+    Each key comes once among the names, in any order. Without an embedder, spelling variants are taken without
+    comparison, and no model is asked. Names on which a model gives no usable answer stay apart; `missing` is told.
+
+    Returns:
+        One merge for each name that was taken for another, by name.
 
     Raises:
         ModelError: A model cannot be used.
     """
     known = {each.key: each for each in sorted(names, key=lambda each: each.key)}
-    vectors = _Vectors(embedder, known)
+    cosines = partial(_cosines, embedder, known)
     links = [*_override_links(known, overrides), *_declared_links(known, declarations)]
-    links += _variant_links(known, vectors, options.similarity)
+    links += _variant_links(known, cosines, options.similarity)
     groups = _Groups(known, overrides)
-    for link in sorted(links, key=lambda each: (each.rule, each.name, each.into)):
+    for link in sorted(links, key=lambda each: (each.rule, each.name_key, each.merged_into)):
         groups.join(link)
     if model.generative and embedder is not None:
-        pairs = [pair for pair in _candidates(known, vectors, options) if groups.may_join(*pair[:2])]
+        pairs = [pair for pair in _candidates(known, cosines, options) if groups.may_join(*pair[:2])]
         for link in _confirm(known, pairs[: options.questions], model, missing or Missing()):
             groups.join(link)
-    return Resolution(tuple(groups.merges()))
+    return groups.merges()
 
 
-class _Vectors:
-    """Vectors of names, embedded when they are compared."""
-
-    def __init__(self, embedder: Embedder | None, names: Mapping[str, NameFacts]) -> None:
-        self._embedder = embedder
-        self._names = names
-
-    def similarities(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """Cosine of each pair, rounded; None without an embedder."""
-        if self._embedder is None:
-            return [None] * len(pairs)
-        keys = sorted({key for pair in pairs for key in pair})
-        place = {key: index for index, key in enumerate(keys)}
-        vectors = self._embedder.embed([self._names[key].name for key in keys], EmbeddingKind.QUERY)
-        first = np.array([place[pair[0]] for pair in pairs], dtype=np.int64)
-        second = np.array([place[pair[1]] for pair in pairs], dtype=np.int64)
-        found: list[float] = []
-        for start in range(0, len(pairs), 8192):
-            part = slice(start, start + 8192)
-            found += np.einsum("ij,ij->i", vectors[first[part]], vectors[second[part]]).tolist()
-        return [round(value, 4) for value in found]
+def _cosines(
+    embedder: Embedder | None, names: Mapping[str, NameFacts], pairs: Sequence[tuple[str, str]]
+) -> list[float | None]:
+    """Cosine of the vectors of each pair of names, rounded; None without an embedder."""
+    if embedder is None:
+        return [None] * len(pairs)
+    keys = sorted({key for pair in pairs for key in pair})
+    place = {key: index for index, key in enumerate(keys)}
+    vectors = embedder.embed([names[key].name for key in keys], EmbeddingKind.QUERY)
+    first, second = (np.array([place[pair[end]] for pair in pairs], dtype=np.int64) for end in (0, 1))
+    cosines: list[float] = []
+    for start in range(0, len(pairs), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        cosines += np.einsum("ij,ij->i", vectors[first[part]], vectors[second[part]]).tolist()
+    return [round(value, 4) for value in cosines]
 
 
 class _Groups:
@@ -267,7 +235,7 @@ class _Groups:
         self._names = names
         self._overrides = overrides
         self._root = {key: key for key in names}
-        self._links: list[_Link] = []
+        self._links: list[Merge] = []
 
     def find(self, key: str) -> str:
         while self._root[key] != key:
@@ -285,9 +253,9 @@ class _Groups:
             return not (is_part_of_name(first, second) or is_part_of_name(second, first))
         return True
 
-    def join(self, link: _Link) -> None:
-        first, second = self.find(link.name), self.find(link.into)
-        allowed = link.rule is Rule.OVERRIDE or self.may_join(link.name, link.into)
+    def join(self, link: Merge) -> None:
+        first, second = self.find(link.name_key), self.find(link.merged_into)
+        allowed = link.rule is Rule.OVERRIDE or self.may_join(link.name_key, link.merged_into)
         if first != second and allowed:
             self._root[max(first, second)] = min(first, second)
             self._links.append(link)
@@ -297,33 +265,36 @@ class _Groups:
         members: dict[str, list[str]] = defaultdict(list)
         for key in self._root:
             members[self.find(key)].append(key)
-        links: dict[str, list[_Link]] = defaultdict(list)
+        links: dict[str, list[Merge]] = defaultdict(list)
         for link in self._links:
-            links[link.name].append(link)
-            links[link.into].append(link)
+            links[link.name_key].append(link)
+            links[link.merged_into].append(link)
         found: list[Merge] = []
         for group in members.values():
             if len(group) > 1:
                 head = self._head(group, links)
                 for key in group:
                     if key != head:
-                        own = min(links[key], key=lambda link: (link.rule, link.name != key, link.name, link.into))
-                        found.append(Merge(key, head, own.rule, own.similarity, own.evidence))
+                        own = min(
+                            links[key],
+                            key=lambda link: (link.rule, link.name_key != key, link.name_key, link.merged_into),
+                        )
+                        found.append(replace(own, name_key=key, merged_into=head))
         return sorted(found, key=lambda merge: merge.name_key)
 
-    def _head(self, group: Sequence[str], links: Mapping[str, Sequence[_Link]]) -> str:
+    def _head(self, group: Sequence[str], links: Mapping[str, Sequence[Merge]]) -> str:
         """The name that stands for a group: what a person or a declaration names, else the most frequent one."""
 
         def standing(key: str) -> tuple[int, int, str]:
-            subordinate = {link.rule for link in links[key] if link.name == key}
+            subordinate = {link.rule for link in links[key] if link.name_key == key}
             penalty = 2 if Rule.OVERRIDE in subordinate else 1 if Rule.DECLARED in subordinate else 0
-            named = any(link.rule is Rule.OVERRIDE and link.into == key for link in links[key])
+            named = any(link.rule is Rule.OVERRIDE and link.merged_into == key for link in links[key])
             return penalty - (1 if named and not penalty else 0), -self._names[key].mention_count, key
 
         return min(group, key=standing)
 
 
-def _override_links(names: Mapping[str, NameFacts], overrides: Overrides) -> Iterable[_Link]:
+def _override_links(names: Mapping[str, NameFacts], overrides: Overrides) -> Iterable[Merge]:
     """What a person decided; names that are taken for one that no document holds are one with each other."""
     meant: dict[str, str] = {}  # the first name of those that are taken for an unknown one
     for name in sorted(overrides.merges.keys() & names.keys()):
@@ -335,10 +306,10 @@ def _override_links(names: Mapping[str, NameFacts], overrides: Overrides) -> Ite
             into = overrides.merges[into]
         target = into if into in names else meant.setdefault(into, name)
         if target != name:
-            yield _Link(Rule.OVERRIDE, name, target, None, f"{overrides.source}: {chain}")
+            yield Merge(name, target, Rule.OVERRIDE, None, f"{overrides.source}: {chain}")
 
 
-def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Declaration]) -> Iterable[_Link]:
+def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Declaration]) -> Iterable[Merge]:
     """Aliases that stand for one name only, wherever they are declared."""
     meant: dict[str, dict[str, str]] = defaultdict(dict)
     for each in sorted(declarations, key=lambda each: (each.alias, each.full, each.evidence)):
@@ -347,10 +318,10 @@ def _declared_links(names: Mapping[str, NameFacts], declarations: Iterable[Decla
     for alias, fulls in meant.items():
         if len(fulls) == 1:
             ((full, evidence),) = fulls.items()
-            yield _Link(Rule.DECLARED, alias, full, None, evidence)
+            yield Merge(alias, full, Rule.DECLARED, None, evidence)
 
 
-def _variant_links(names: Mapping[str, NameFacts], vectors: _Vectors, similarity: float) -> Iterable[_Link]:
+def _variant_links(names: Mapping[str, NameFacts], cosines: _Cosines, similarity: float) -> Iterable[Merge]:
     """Spellings that differ in what usage leaves open, see `skeleton`, where their vectors agree."""
     groups: dict[str, list[NameFacts]] = defaultdict(list)
     for each in names.values():
@@ -361,10 +332,10 @@ def _variant_links(names: Mapping[str, NameFacts], vectors: _Vectors, similarity
         if bones and len(group) > 1:
             head = min(group, key=lambda each: (-each.mention_count, each.key))
             pairs += [(each.key, head.key) for each in group if each.key != head.key]
-    for (name, into), cosine in zip(pairs, vectors.similarities(pairs), strict=True):
+    for (name, into), cosine in zip(pairs, cosines(pairs), strict=True):
         if cosine is None or cosine >= similarity:
             evidence = f"both are {skeleton(name)!r} without long-vowel marks, inflections and legal forms"
-            yield _Link(Rule.SIMILAR, name, into, cosine, evidence)
+            yield Merge(name, into, Rule.SIMILAR, cosine, evidence)
 
 
 def skeleton(key: str) -> str:
@@ -381,7 +352,7 @@ def skeleton(key: str) -> str:
 
 
 def _candidates(
-    names: Mapping[str, NameFacts], vectors: _Vectors, options: ResolutionOptions
+    names: Mapping[str, NameFacts], cosines: _Cosines, options: ResolutionOptions
 ) -> list[tuple[str, str, float]]:
     """Pairs of names of one type that share most of their characters and have near vectors, the nearest first.
 
@@ -422,7 +393,7 @@ def _candidates(
     pairs = [pair for pair in pairs if may_be_one(*pair)]
     near = [
         (*pair, cosine)
-        for pair, cosine in zip(pairs, vectors.similarities(pairs), strict=True)
+        for pair, cosine in zip(pairs, cosines(pairs), strict=True)
         if cosine is not None and cosine >= options.similarity
     ]
     return sorted(near, key=lambda each: (-each[2], each[0], each[1]))
@@ -430,18 +401,18 @@ def _candidates(
 
 def _confirm(
     names: Mapping[str, NameFacts], pairs: Sequence[tuple[str, str, float]], model: LanguageModel, missing: Missing
-) -> list[_Link]:
+) -> list[Merge]:
     """Pairs that a model takes for one."""
     dialogues = (
         (index, watched(same_dialogue(names[first], names[second]), missing))
         for index, (first, second, _) in enumerate(pairs)
     )
     said = dict(converse(model, dialogues))
-    links: list[_Link] = []
+    links: list[Merge] = []
     for index, (first, second, cosine) in enumerate(pairs):
         if said[index]:
             name, into = sorted((first, second), key=lambda key: (names[key].mention_count, key))
-            links.append(_Link(Rule.MODEL, name, into, cosine, f"{model.name} takes both names for one"))
+            links.append(Merge(name, into, Rule.MODEL, cosine, f"{model.name} takes both names for one"))
     return links
 
 

@@ -12,16 +12,14 @@ counted in both orders, so that a pair whose ends stand with nothing else has th
 What is said of an entity ranks by how early it names it: a sentence that begins with a name is about it. Where the name
 is not in it, by how often it is said. Its type is what most of its mentions say; `term`, which says nothing, only
 where no other type has a third of them. None of this depends on what else is said, so that changes elsewhere leave it.
-
-What stays out: which names are one (`rag_assets.graph.entities.resolution`), descriptions
-(`rag_assets.graph.entities.descriptions`).
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, astuple, dataclass
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -35,16 +33,18 @@ from rag_assets.contracts.tables import (
     RELATIONSHIPS,
     Table,
 )
+from rag_assets.enrich.written import table_inputs
 from rag_assets.graph.entities.descriptions import MOST_NOTES, Description, Notes, describe
 from rag_assets.graph.entities.resolution import (
     Declaration,
+    Merge,
     NameFacts,
-    Resolution,
     ResolutionOptions,
     read_overrides,
     resolve_names,
 )
 from rag_assets.models.dialogue import Missing
+from rag_assets.parsing.records import Record
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
 
@@ -80,9 +80,6 @@ class EntityUpdate:
     """What the step did.
 
     Attributes:
-        written: Files written; 0 where the mentions are what they were.
-        entity_count: Entities.
-        relationship_count: Relationships.
         merge_count: Names that were taken for others.
     """
 
@@ -90,11 +87,6 @@ class EntityUpdate:
     entity_count: int
     relationship_count: int
     merge_count: int
-
-
-def entities_code() -> str:
-    """Digest of the code and prompts that entities depend on."""
-    return code_fingerprint(f"{__name__}:update_entities")
 
 
 def entity_id(name_key: str) -> str:
@@ -106,9 +98,6 @@ def record_numbers(identities: Iterable[str]) -> dict[str, int]:
     """Numbers by which reports cite records: short digests of what they are, so that history makes no difference.
 
     Of two records with one digest, the one whose identity comes later has the next digest that is free.
-
-    Args:
-        identities: What each record is known by.
     """
     numbers: dict[str, int] = {}
     taken: set[int] = set()
@@ -126,14 +115,11 @@ def wanted_entities(lake: Lake, options: EntityOptions, model_name: str, embedde
         SettingsError: The file of decisions cannot be read.
     """
     overrides = read_overrides(options.merges_csv)
-    mentions = tuple(
-        (table.name, *(fact for name, key in sorted(lake.inputs(table, shard).items()) for fact in (name, key)))
-        for table in (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS)
-        for shard in lake.latest(table)
-    )
+    code = code_fingerprint(f"{__name__}:update_entities")
+    mentions = table_inputs(lake, (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS))
     decided = (tuple(sorted(overrides.merges.items())), tuple(sorted(overrides.apart)))
     facts = (options.description_chars, *astuple(options.resolution), model_name, embedder_name)
-    return digest(entities_code(), mentions, decided, *facts)
+    return digest(code, mentions, decided, *facts)
 
 
 def update_entities(
@@ -141,11 +127,8 @@ def update_entities(
 ) -> EntityUpdate:
     """Make the entities and relationships those of the stored mentions; nothing is written where nothing changed.
 
-    Args:
-        lake: Where the tables are.
-        model: The language model; one that does not write leaves it to rules and to a choice of sentences.
-        embedder: Compares names; None to take spelling variants by rule alone.
-        options: How.
+    A model that does not write leaves it to rules and to a choice of sentences; without an embedder, spelling variants
+    are taken by rule alone.
 
     Raises:
         ModelError: A model cannot be used any longer; nothing is written.
@@ -157,31 +140,37 @@ def update_entities(
         return EntityUpdate(0, counts[0], counts[1], counts[2])
     import duckdb
 
+    chars = options.description_chars
     with duckdb.connect() as connection:
-        _register_mentions(connection, lake)
+        columns = ["document_id", "name", "name_key", "type", "description"]
+        connection.register("mentions", lake.read(ENTITY_MENTIONS, columns=columns))
+        columns = ["document_id", "source_key", "target_key", "kind", "description"]
+        connection.register("related", lake.read(RELATIONSHIP_MENTIONS, columns=columns))
         merging, nodes, edges = Missing(), Missing(), Missing()
-        resolution = _resolve(connection, model, embedder, options, merging)
-        _register_merges(connection, resolution)
-        entities = _entities(connection, lake, model, options.description_chars, nodes)
-        relationships = _relationships(connection, lake, model, options.description_chars, edges)
-        entities = _ranked(entities, relationships)
-    found: list[tuple[Table, pa.Table, Missing]] = [
-        (ENTITIES, entities, nodes),
-        (RELATIONSHIPS, relationships, edges),
-        (ENTITY_MERGES, _merge_rows(resolution), merging),
-    ]
+        merges = _resolve(connection, model, embedder, options, merging)
+        _register_merges(connection, merges)
+        names = dict(connection.execute("SELECT entity_id, min(head) FROM heads GROUP BY ALL").fetchall())
+        entities, relationships = (
+            connection.sql(query, params={"notes": MOST_NOTES}).to_arrow_table().to_pylist()
+            for query in (_ENTITIES, _RELATIONSHIPS)
+        )
+
+    def pair(row: Record) -> tuple[str, str]:
+        return f"{names[row['source_id']]} — {names[row['target_id']]}", "relationship"
+
+    for row in relationships:
+        row["weight"] = round(row["weight"], _WEIGHT_DECIMALS)
+    relationships = [row for row in relationships if row["weight"] > 0]
+    entities = _described(lake, ENTITIES, entities, itemgetter("name", "type"), model, chars, nodes)
+    relationships = _described(lake, RELATIONSHIPS, relationships, pair, model, chars, edges)
+    _ranked(entities, relationships)
+    merge_rows = [{**asdict(merge), "rule": merge.rule.name.lower()} for merge in merges]
+    tables = ((ENTITIES, entities, nodes), (RELATIONSHIPS, relationships, edges), (ENTITY_MERGES, merge_rows, merging))
     written = 0
-    for table, rows, missing in found:
+    for table, rows, missing in tables:
         inputs = {WHOLE: marked_stand_ins(wanted, missing.causes, again=missing.again)}
-        written += lake.write(table, WHOLE, rows, inputs).written
-    return EntityUpdate(written, entities.num_rows, relationships.num_rows, len(resolution.merges))
-
-
-def _register_mentions(connection: "duckdb.DuckDBPyConnection", lake: Lake) -> None:
-    columns = ["document_id", "name", "name_key", "type", "description"]
-    connection.register("mentions", lake.read(ENTITY_MENTIONS, columns=columns))
-    columns = ["document_id", "source_key", "target_key", "kind", "description"]
-    connection.register("related", lake.read(RELATIONSHIP_MENTIONS, columns=columns))
+        written += lake.write(table, WHOLE, pa.Table.from_pylist(rows, table.schema), inputs).written
+    return EntityUpdate(written, len(entities), len(relationships), len(merges))
 
 
 _NAMES = """
@@ -211,7 +200,7 @@ def _resolve(
     embedder: Embedder | None,
     options: EntityOptions,
     missing: Missing,
-) -> Resolution:
+) -> list[Merge]:
     names = [
         NameFacts(key, name, kind, count, note[:_NOTE_CHARS])
         for key, name, kind, count, note in connection.execute(_NAMES).fetchall()
@@ -230,9 +219,9 @@ def _resolve(
     )
 
 
-def _register_merges(connection: "duckdb.DuckDBPyConnection", resolution: Resolution) -> None:
+def _register_merges(connection: "duckdb.DuckDBPyConnection", merges: Sequence[Merge]) -> None:
     """Tables `heads` (name, the name that stands for its entity, its id) and `named` (mentions with these)."""
-    heads = {merge.name_key: merge.merged_into for merge in resolution.merges}
+    heads = {merge.name_key: merge.merged_into for merge in merges}
     keys = [row[0] for row in connection.execute("SELECT DISTINCT name_key FROM mentions ORDER BY 1").fetchall()]
     standing = [heads.get(key, key) for key in keys]
     table = pa.table(
@@ -281,24 +270,6 @@ _ENTITIES = """
 """
 
 
-def _entities(
-    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int, missing: Missing
-) -> pa.Table:
-    """Entities without degree and rank, the most frequent first."""
-    rows: list[dict[str, Any]] = connection.sql(_ENTITIES, params={"notes": MOST_NOTES}).to_arrow_table().to_pylist()
-    before = lake.read(ENTITIES, columns=["entity_id", "description", "content_sha256"]).to_pylist()
-    known = {row["entity_id"]: Description(row["description"], row["content_sha256"]) for row in before}
-    notes = (Notes(row["entity_id"], row["name"], row["type"], tuple(row["notes"]), ENTITIES.name) for row in rows)
-    described = describe(notes, known, model, chars, missing)
-    numbers = record_numbers(row["entity_id"] for row in rows)
-    for row in rows:
-        description = described[row["entity_id"]]
-        row["number"] = numbers[row["entity_id"]]
-        row |= {"description": description.text, "content_sha256": description.content_sha256, "degree": 0, "rank": 0.0}
-        del row["notes"]
-    return pa.Table.from_pylist(rows, ENTITIES.schema)
-
-
 _RELATIONSHIPS = """
     WITH ends AS (
         SELECT least(source.entity_id, target.entity_id) AS source_id,
@@ -344,87 +315,48 @@ _RELATIONSHIPS = """
 """
 
 
-def _relationships(
-    connection: "duckdb.DuckDBPyConnection", lake: Lake, model: LanguageModel, chars: int, missing: Missing
-) -> pa.Table:
-    """Relationships, the most frequent first."""
-    found = connection.sql(_RELATIONSHIPS, params={"notes": MOST_NOTES}).to_arrow_table()
-    rows: list[dict[str, Any]] = [row for row in found.to_pylist() if round(row["weight"], _WEIGHT_DECIMALS) > 0]
-    names = dict(connection.execute("SELECT entity_id, min(head) FROM heads GROUP BY ALL").fetchall())
-    columns = ["source_id", "target_id", "description", "content_sha256"]
-    before = lake.read(RELATIONSHIPS, columns=columns).to_pylist()
-    known = {_edge_id(row): Description(row["description"], row["content_sha256"]) for row in before}
-    notes = (
-        Notes(
-            _edge_id(row),
-            f"{names[row['source_id']]} — {names[row['target_id']]}",
-            "relationship",
-            tuple(row["notes"]),
-            RELATIONSHIPS.name,
-        )
-        for row in rows
-    )
+def _described(
+    lake: Lake,
+    table: Table,
+    rows: list[Record],
+    subject: Callable[[Record], tuple[str, str]],
+    model: LanguageModel,
+    chars: int,
+    missing: Missing,
+) -> list[Record]:
+    """Rows of entities or relationships with number and description, made from their notes.
+
+    `subject` gives name and type of what a row describes. A description of the version before is kept where it was made
+    from the same.
+    """
+
+    def identity(row: Record) -> str:
+        return " ".join(row[column] for column in table.key)
+
+    before = lake.read(table, columns=[*table.key, "description", "content_sha256"]).to_pylist()
+    known = {identity(row): Description(row["description"], row["content_sha256"]) for row in before}
+    notes = [Notes(identity(row), *subject(row), tuple(row.pop("notes")), table.name) for row in rows]
     described = describe(notes, known, model, chars, missing)
-    numbers = record_numbers(map(_edge_id, rows))
-    degrees = _degrees(rows)
-    for row in rows:
-        description = described[_edge_id(row)]
-        row |= {
-            "number": numbers[_edge_id(row)],
-            "description": description.text,
-            "content_sha256": description.content_sha256,
-            "weight": round(row["weight"], _WEIGHT_DECIMALS),
-            "combined_degree": degrees[row["source_id"]] + degrees[row["target_id"]],
-        }
-        del row["notes"]
-    return pa.Table.from_pylist(rows, RELATIONSHIPS.schema)
+    numbers = record_numbers(note.identity for note in notes)
+    for row, note in zip(rows, notes, strict=True):
+        description = described[note.identity]
+        row["number"] = numbers[note.identity]
+        row |= {"description": description.text, "content_sha256": description.content_sha256}
+    return rows
 
 
-def _edge_id(row: Mapping[str, Any]) -> str:
-    return f"{row['source_id']} {row['target_id']}"
-
-
-def _degrees(rows: list[dict[str, Any]]) -> dict[str, int]:
-    degrees: dict[str, int] = {}
-    for row in rows:
-        for end in ("source_id", "target_id"):
-            degrees[row[end]] = degrees.get(row[end], 0) + 1
-    return degrees
-
-
-def _ranked(entities: pa.Table, relationships: pa.Table) -> pa.Table:
-    """Entities with degree and PageRank."""
+def _ranked(entities: list[Record], relationships: list[Record]) -> None:
+    """Add degrees and PageRank."""
     import igraph
 
-    ids = sorted(entities["entity_id"].to_pylist())
+    ids = sorted(row["entity_id"] for row in entities)
     place = {name: index for index, name in enumerate(ids)}
-    edges = sorted(
-        zip(
-            relationships["source_id"].to_pylist(),
-            relationships["target_id"].to_pylist(),
-            relationships["weight"].to_pylist(),
-            strict=True,
-        )
-    )
+    edges = sorted((row["source_id"], row["target_id"], row["weight"]) for row in relationships)
     graph = igraph.Graph(n=len(ids), edges=[(place[source], place[target]) for source, target, _ in edges])
     ranks = graph.pagerank(weights=[weight for _, _, weight in edges] or None, directed=False) if ids else []
     degrees = graph.degree()
-    order = [place[name] for name in entities["entity_id"].to_pylist()]
-    rank = pa.array([round(float(ranks[index]), _RANK_DECIMALS) for index in order], pa.float64())
-    degree = pa.array([int(degrees[index]) for index in order], pa.int32())
-    entities = entities.set_column(entities.schema.get_field_index("degree"), ENTITIES.schema.field("degree"), degree)
-    return entities.set_column(entities.schema.get_field_index("rank"), ENTITIES.schema.field("rank"), rank)
-
-
-def _merge_rows(resolution: Resolution) -> pa.Table:
-    rows = [
-        {
-            "name_key": merge.name_key,
-            "merged_into": merge.merged_into,
-            "rule": merge.rule.name.lower(),
-            "similarity": merge.similarity,
-            "evidence": merge.evidence,
-        }
-        for merge in resolution.merges
-    ]
-    return pa.Table.from_pylist(rows, ENTITY_MERGES.schema)
+    for row in entities:
+        index = place[row["entity_id"]]
+        row |= {"degree": int(degrees[index]), "rank": round(float(ranks[index]), _RANK_DECIMALS)}
+    for row in relationships:
+        row["combined_degree"] = degrees[place[row["source_id"]]] + degrees[place[row["target_id"]]]

@@ -1,7 +1,5 @@
 """Proposes entity types for a collection of documents: its frequent names are grouped by their vectors, and each group
 becomes a type, named by a language model or, without one, by the head noun that its names share.
-
-What stays out: the types in use (`rag_assets.graph.entity_types`), and the command that shows proposals.
 """
 
 import json
@@ -10,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import ModelError
@@ -42,8 +39,6 @@ class TypeSuggestion:
     Attributes:
         name: As it would be stored.
         ja: What belongs to it, in Japanese.
-        en: The same in English.
-        examples: Names from the documents.
         name_count: Names in its group; 0 where a model made it.
     """
 
@@ -59,12 +54,7 @@ def suggest_types(
 ) -> list[TypeSuggestion]:
     """Propose entity types.
 
-    Args:
-        lake: Where the mentions are.
-        model: The language model; one that does not write leaves it to head nouns.
-        embedder: Groups names.
-        types: Types in use.
-        count: Types at most.
+    A model that does not write leaves it to head nouns.
 
     Returns:
         Proposals, the largest group first; of a model, in its order. None where there are no mentions.
@@ -93,15 +83,11 @@ def _frequent_names(lake: Lake) -> list[str]:
     ordered = counted.sort_by(
         [("document_id_count_distinct", "descending"), ("name_count", "descending"), ("name", "ascending")]
     )
-    kept: dict[str, str] = {}
-    for name, kind in zip(_texts(ordered, "name"), _texts(ordered, "type"), strict=True):
-        if kind != IDENTIFIER:
-            kept.setdefault(fold_name(name), name)
-    return list(kept.values())[:_MOST_NAMES]
-
-
-def _texts(table: pa.Table, column: str) -> list[str]:
-    return [str(value) for value in table[column].to_pylist()]
+    names: dict[str, str] = {}
+    for row in ordered.to_pylist():
+        if row["type"] != IDENTIFIER:
+            names.setdefault(fold_name(row["name"]), row["name"])
+    return list(names.values())[:_MOST_NAMES]
 
 
 def grouped(vectors: NDArray[np.float32], count: int) -> list[list[int]]:
@@ -182,29 +168,22 @@ def _ask(groups: Sequence[Sequence[str]], model: LanguageModel, types: EntityTyp
     if answer.outcome is not Outcome.COMPLETED or not isinstance(answer.value, dict):
         raise ModelError(f"{model.name}: no usable proposal of entity types: {answer.error or answer.outcome}")
     known = {fold_name(name): name for group in groups for name in group}
-    return [_suggestion(item, known) for item in _items(answer.value)]
+    items = answer.value["types"]
+    return [_suggestion(item, known) for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _suggestion(item: Mapping[str, JsonValue], known: Mapping[str, str]) -> TypeSuggestion:
     """A model's proposal; examples that are not among the names are left out."""
     examples = item["examples"] if isinstance(item["examples"], list) else []
-    found = [known[fold_name(str(name))] for name in examples if fold_name(str(name)) in known]
-    return TypeSuggestion(str(item["name"]), str(item["ja"]), str(item["en"]), tuple(found))
-
-
-def _items(value: Mapping[str, JsonValue]) -> list[Mapping[str, JsonValue]]:
-    listed = value["types"]
-    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    keys = (fold_name(str(name)) for name in examples)
+    return TypeSuggestion(
+        str(item["name"]), str(item["ja"]), str(item["en"]), tuple(known[k] for k in keys if k in known)
+    )
 
 
 def _schema(count: int) -> str:
     text: JsonValue = {"type": "string", "minLength": 1}
-    properties: dict[str, JsonValue] = {
-        "name": {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"},
-        "ja": text,
-        "en": text,
-        "examples": {"type": "array", "items": text},
-    }
-    item: JsonValue = object_schema(properties)
-    types: JsonValue = {"type": "array", "maxItems": count, "items": item}
-    return json.dumps(object_schema({"types": types}))
+    name: JsonValue = {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}
+    examples: JsonValue = {"type": "array", "items": text}
+    item: JsonValue = object_schema({"name": name, "ja": text, "en": text, "examples": examples})
+    return json.dumps(object_schema({"types": {"type": "array", "maxItems": count, "items": item}}))

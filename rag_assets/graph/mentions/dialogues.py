@@ -7,6 +7,9 @@ dropped and counted.
 """
 
 import json
+import re
+import unicodedata
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,9 +24,9 @@ from rag_assets.contracts.generation import (
     object_schema,
     optional_schema,
 )
-from rag_assets.graph.entity_types import EntityTypes
+from rag_assets.enrich.documents import Subject
+from rag_assets.graph.entity_types import TERM, EntityTypes
 from rag_assets.graph.mentions.extraction import Mention, Relationship, RelationshipKind
-from rag_assets.graph.mentions.locating import FoldedText
 from rag_assets.graph.mentions.windows import Window, window_text
 from rag_assets.graph.names import is_name
 from rag_assets.models.dialogue import Dialogue
@@ -44,40 +47,27 @@ _CHECK_TOKENS = 32
 _TITLE_TOKENS = 100
 _MOST_ITEMS = 60
 _NAME_CHARS, _DESCRIPTION_CHARS, _SOURCE_CHARS, _DATE_CHARS = 300, 1000, 2000, 60  # ample
+_DASHES = re.compile("[\u2010-\u2015\u2212\uff0d]")
+_LONG_VOWEL = "ー"
 _RULE = "\n-----\n"
 _MISSED = json.dumps(object_schema({"missed": {"type": "boolean"}}))
 
 
 @dataclass(frozen=True)
-class ExtractionOptions:
-    """How a language model extracts.
+class MentionOptions:
+    """How mentions are extracted: windows of about so many tokens, and what a language model is asked on each.
 
     Attributes:
+        window_tokens: Tokens of a window.
+        overlap_tokens: Tokens of a window that the next one repeats.
         gleanings: Rounds in which missed names are asked for, at most.
         claims: Whether claims are extracted, too.
     """
 
+    window_tokens: int
+    overlap_tokens: int
     gleanings: int
     claims: bool
-
-
-@dataclass(frozen=True)
-class WindowSubject:
-    """What a window is of.
-
-    Attributes:
-        document_id: Its document; for the ledger, not for the model.
-        shard: Shard of the document.
-        title: Title that the file states, or an empty text.
-        page_name: Name of the page, or an empty text.
-        language: Language of the page.
-    """
-
-    document_id: str
-    shard: str
-    title: str
-    page_name: str
-    language: str
 
 
 @dataclass(frozen=True)
@@ -85,16 +75,12 @@ class Answer:
     """What a model said on a window.
 
     Attributes:
-        entities: Items as of the schema.
-        relationships: Items as of the schema.
-        claims: Items as of the schema.
-        retry: Whether a call failed for reasons that may pass.
+        entities: Items as of the schema; so with the others.
     """
 
-    entities: tuple[Mapping[str, JsonValue], ...]
-    relationships: tuple[Mapping[str, JsonValue], ...]
-    claims: tuple[Mapping[str, JsonValue], ...]
-    retry: bool = False
+    entities: Sequence[Mapping[str, JsonValue]]
+    relationships: Sequence[Mapping[str, JsonValue]]
+    claims: Sequence[Mapping[str, JsonValue]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,70 +99,55 @@ class Claim:
     description: str
     source_text: str
 
+    @property
+    def block_index(self) -> None:
+        """The block is not known."""
+
 
 @dataclass
 class PageFindings:
-    """What the windows of a page gave, after checking.
+    """What the windows of a page gave, after checking, and how many items were dropped, by reason."""
 
-    Attributes:
-        mentions: Mentions with the index of their window.
-        relationships: Relationships with the index of their window.
-        claims: Claims.
-        dropped: How many items were dropped, by reason.
-    """
-
-    mentions: list[tuple[int, Mention]] = field(default_factory=list)
-    relationships: list[tuple[int, Relationship]] = field(default_factory=list)
+    mentions: list[Mention] = field(default_factory=list)
+    relationships: list[Relationship] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
 
 def window_dialogue(
-    subject: WindowSubject, text: str, types: EntityTypes, options: ExtractionOptions, context_tokens: int
+    subject: Subject, text: str, types: EntityTypes, options: MentionOptions, context_tokens: int
 ) -> Dialogue[Answer | None]:
     """Ask for the names in a window, then for those that were missed.
 
-    Args:
-        subject: What it is of.
-        text: Its text.
-        types: The entity types.
-        options: How.
-        context_tokens: Tokens that the model takes, answer included.
-
     Returns:
-        None where the model gave no usable answer at all for reasons that will not pass; with `retry` set and nothing
-        in it where it failed.
+        None where the model gave no usable answer, or one without any item and then failed for reasons that may pass.
     """
     request = _request(subject, text, types, options, context_tokens)
     (first,) = yield [request]
-    found = _lists(first)
-    if found is None:
-        return Answer((), (), (), retry=True) if first.may_pass else None
-    parts, last = [found], first
-    turns, retry = request.messages, False
+    parts, last = [_lists(first)], first
+    if parts[0] is None:
+        return None
+    turns, failed = request.messages, False
     prompt, tag = load_prompt(GLEAN_STEP, subject.language), replace(request.tag, step=GLEAN_STEP)
     for _ in range(options.gleanings):
         turns = (*turns, Message("assistant", last.text), Message("user", prompt.prefix.template))
         if _turn_tokens(request, turns) + request.max_tokens > context_tokens:
             break
-        check = Request(request.prefix, turns, _CHECK_TOKENS, tag, schema=_MISSED)
-        (said,) = yield [check]
-        if not isinstance(said.value, dict) or said.value.get("missed") is not True:
-            retry |= said.may_pass
+        (reply,) = yield [Request(request.prefix, turns, _CHECK_TOKENS, tag, schema=_MISSED)]
+        if not isinstance(reply.value, dict) or reply.value.get("missed") is not True:
+            failed |= reply.may_pass
             break
-        turns = (*turns, Message("assistant", said.text), Message("user", prompt.question.template))
+        turns = (*turns, Message("assistant", reply.text), Message("user", prompt.question.template))
         (last,) = yield [Request(request.prefix, turns, request.max_tokens, tag, schema=request.schema)]
-        more = _lists(last)
-        if more is None:
-            retry |= last.may_pass
+        parts.append(_lists(last))
+        if parts[-1] is None:
+            failed |= last.may_pass
             break
-        parts.append(more)
-    return Answer(
-        tuple(item for part in parts for item in part["entities"]),
-        tuple(item for part in parts for item in part["relationships"]),
-        tuple(item for part in parts for item in part.get("claims", ())),
-        retry,
+    names = ("entities", "relationships", "claims")
+    entities, relationships, claims = (
+        [item for part in parts if part for item in part.get(name, ())] for name in names
     )
+    return None if failed and not (entities or relationships) else Answer(entities, relationships, claims)
 
 
 def check_windows(
@@ -188,150 +159,169 @@ def check_windows(
     gave it, it is the same place and does not count again; so with relationships and claims. The ends of relationships
     must be among the names.
 
-    Args:
-        page_number: The page.
-        text: Its text.
-        windows: Its windows.
-        answers: Answers by index of the window; windows without one are passed over.
-        types: The entity types.
+    Answers are by index of the window; windows without one are passed over.
     """
-    findings = PageFindings()
-    folded = FoldedText(text)
-    seen: set[tuple[int, str]] = set()
-    stated: set[tuple[str, str]] = set()
+    check = _PageCheck(page_number, text, types)
     for window in windows:
-        answer = answers.get(window.index)
+        check.take(window, answers.get(window.index))
+    return check.findings
+
+
+class _PageCheck:
+    """Takes the answers on the windows of a page one after the other."""
+
+    def __init__(self, page_number: int, text: str, types: EntityTypes) -> None:
+        self.findings = PageFindings()
+        self._page_number, self._types = page_number, types
+        self._folded = FoldedText(text)
+        self._names: dict[str, int] = {}  # of the window before: where they stand
+        self._pairs: set[tuple[str, str]] = set()  # that the window before relates
+
+    def take(self, window: Window, answer: Answer | None) -> None:
         if answer is None:
-            seen, stated = set(), set()
-            continue
-        place = window_text(window, text)
-        names = _window_mentions(findings, folded, page_number, window, answer, seen, place, types)
-        pairs = _window_relationships(findings, page_number, window, answer, names, stated, place)
-        findings.claims += _window_claims(findings, folded, page_number, window, answer, names, place)
-        seen = {(position, key) for key, position in names.items()}
-        stated = pairs
-    return findings
+            self._names, self._pairs = {}, set()
+            return
+        place = window_text(window, self._folded.text)
+        self._names = self._take_mentions(window, answer, place)
+        self._pairs = self._take_relationships(window, answer, place)
+        self._take_claims(window, answer, place)
 
+    def _take_mentions(self, window: Window, answer: Answer, place: str) -> dict[str, int]:
+        """Where the names of a window stand, those counted before included."""
+        names: dict[str, int] = {}
+        for item in answer.entities:
+            name, description = clean_name(str(item["name"])), one_line(item["description"])
+            key = fold_name(name)
+            if not key or not (is_name(name) or any(map(str.isdigit, name))):
+                self.findings.dropped["no name"] += 1
+                continue
+            if key in names:
+                continue
+            fresh = self._folded.find(name, window.fresh, window.end)
+            span = fresh or self._folded.find(name, window.start, window.end)
+            if span is None and window.header:
+                span = self._folded.find(name, window.header_start, window.header_start + len(window.header))
+            if span is None:
+                self.findings.dropped["name not in the text"] += 1
+                continue
+            names[key] = span[0]
+            if fresh is None and key in self._names:
+                continue
+            written = clean_name(self._folded.text[span[0] : span[1]])
+            kind = str(item["type"]) if item["type"] in self._types.names else TERM
+            mention = Mention(self._page_number, span[0], None, place, written, kind, description)
+            self.findings.mentions.append(mention)
+        return names
 
-def _window_mentions(
-    findings: PageFindings,
-    folded: FoldedText,
-    page_number: int,
-    window: Window,
-    answer: Answer,
-    seen: set[tuple[int, str]],
-    place: str,
-    types: EntityTypes,
-) -> dict[str, int]:
-    """Adds the mentions of a window; returns where its names stand, those counted before included."""
-    before = {key for _, key in seen}
-    names: dict[str, int] = {}
-    for item in answer.entities:
-        name, described = clean_name(str(item["name"])), one_line(item["description"])
-        key = fold_name(name)
-        if not key or not (is_name(name) or any(character.isdigit() for character in name)):
-            findings.dropped["no name"] += 1
-            continue
-        if key in names:
-            continue
-        fresh = folded.find(name, window.fresh, window.end)
-        found = fresh if fresh is not None else folded.find(name, window.start, window.end)
-        if found is None and window.header:
-            found = folded.find(name, window.header_start, window.header_start + len(window.header))
-        if found is None:
-            findings.dropped["name not in the text"] += 1
-            continue
-        names[key] = found[0]
-        if fresh is None and key in before:
-            continue
-        written = folded.text[found[0] : found[1]]
-        kind = str(item["type"]) if item["type"] in types.names else "term"
-        mention = Mention(page_number, found[0], None, place, clean_name(written), kind, described)
-        findings.mentions.append((window.index, mention))
-    return names
+    def _take_relationships(self, window: Window, answer: Answer, place: str) -> set[tuple[str, str]]:
+        """The pairs of names that a window relates, those counted before included."""
+        names = self._names
+        pairs: set[tuple[str, str]] = set()
+        for item in answer.relationships:
+            source, target = fold_name(clean_name(str(item["source"]))), fold_name(clean_name(str(item["target"])))
+            if source not in names or target not in names or source == target:
+                self.findings.dropped["relationship without both ends"] += 1
+                continue
+            repeated = (source, target) in self._pairs and max(names[source], names[target]) < window.fresh
+            if (source, target) not in pairs and not repeated:
+                start, strength = min(names[source], names[target]), min(10.0, max(0.0, float(str(item["strength"]))))
+                ends = (source, target, RelationshipKind.STATED)
+                description = one_line(item["description"])
+                relationship = Relationship(self._page_number, start, None, place, *ends, strength, description)
+                self.findings.relationships.append(relationship)
+            pairs.add((source, target))
+        return pairs
 
-
-def _window_relationships(
-    findings: PageFindings,
-    page_number: int,
-    window: Window,
-    answer: Answer,
-    names: Mapping[str, int],
-    stated: set[tuple[str, str]],
-    place: str,
-) -> set[tuple[str, str]]:
-    pairs: set[tuple[str, str]] = set()
-    for item in answer.relationships:
-        source, target = fold_name(clean_name(str(item["source"]))), fold_name(clean_name(str(item["target"])))
-        if source not in names or target not in names or source == target:
-            findings.dropped["relationship without both ends"] += 1
-            continue
-        if (source, target) in pairs:
-            continue
-        pairs.add((source, target))
-        repeated = max(names[source], names[target]) < window.fresh
-        if repeated and (source, target) in stated:
-            continue
-        described = one_line(item["description"])
-        strength = min(10.0, max(0.0, float(str(item["strength"]))))
-        start = min(names[source], names[target])
-        findings.relationships.append(
-            (
-                window.index,
-                Relationship(
-                    page_number, start, None, place, source, target, RelationshipKind.STATED, strength, described
-                ),
+    def _take_claims(self, window: Window, answer: Answer, place: str) -> None:
+        names, claims = self._names, []
+        known = {(claim.subject, claim.source_text) for claim in self.findings.claims if claim.start < window.fresh}
+        for item in answer.claims:
+            subject = fold_name(clean_name(str(item["subject"])))
+            concerned = None if item["object"] is None else fold_name(clean_name(str(item["object"])))
+            source_text = one_line(item["source_text"])
+            span = self._folded.find(source_text, window.start, window.end, words=False)
+            if subject not in names or span is None:
+                self.findings.dropped["claim without subject or source"] += 1
+                continue
+            if (subject, source_text) in known:
+                continue
+            claims.append(
+                Claim(
+                    self._page_number,
+                    span[0],
+                    place,
+                    subject,
+                    concerned if concerned in names and concerned != subject else None,
+                    str(item["type"]),
+                    str(item["status"]),
+                    _text_or_none(item["start_date"]),
+                    _text_or_none(item["end_date"]),
+                    one_line(item["description"]),
+                    source_text,
+                )
             )
-        )
-    return pairs
+        self.findings.claims += claims
 
 
-def _window_claims(
-    findings: PageFindings,
-    folded: FoldedText,
-    page_number: int,
-    window: Window,
-    answer: Answer,
-    names: Mapping[str, int],
-    place: str,
-) -> list[Claim]:
-    claims: list[Claim] = []
-    known = {(claim.subject, claim.source_text) for claim in findings.claims if claim.start < window.fresh}
-    for item in answer.claims:
-        subject = fold_name(clean_name(str(item["subject"])))
-        concerned = None if item["object"] is None else fold_name(clean_name(str(item["object"])))
-        source_text = one_line(item["source_text"])
-        found = folded.find(source_text, window.start, window.end, words=False)
-        if subject not in names or found is None:
-            findings.dropped["claim without subject or source"] += 1
-            continue
-        if (subject, source_text) in known:
-            continue
-        claims.append(
-            Claim(
-                page_number,
-                found[0],
-                place,
-                subject,
-                concerned if concerned in names and concerned != subject else None,
-                str(item["type"]),
-                str(item["status"]),
-                _text_or_none(item["start_date"]),
-                _text_or_none(item["end_date"]),
-                one_line(item["description"]),
-                source_text,
-            )
+class FoldedText:
+    """A text in which names are looked for as names are compared."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        characters: list[str] = []
+        self._places: list[int] = []
+        for place, character in enumerate(text):
+            for folded in _fold(character):
+                characters.append(folded)
+                self._places.append(place)
+        self._folded = "".join(characters)
+
+    def find(self, name: str, start: int, end: int, *, words: bool = True) -> tuple[int, int] | None:
+        """The first place of a name within a part of the text.
+
+        Args:
+            name: The name, as somebody else spells it.
+            start: Where the part begins.
+            end: Where it ends.
+            words: Whether a name of Latin letters must not be a part of a longer word.
+
+        Returns:
+            Start and end in the text, or None.
+        """
+        wanted = "".join(map(_fold, name))
+        for form in dict.fromkeys((wanted, wanted.rstrip(_LONG_VOWEL))):
+            position = self._folded.find(form, bisect_left(self._places, start)) if form else -1
+            while position >= 0:
+                first, last = self._places[position], self._places[position + len(form) - 1] + 1
+                if last > end:
+                    break
+                if not words or self._is_word(first, last):
+                    return first, last
+                position = self._folded.find(form, position + 1)
+        return None
+
+    def _is_word(self, first: int, last: int) -> bool:
+        before, after = self.text[first - 1 : first], self.text[last : last + 1]
+        return not (
+            (before and _is_latin(before) and _is_latin(self.text[first]))
+            or (after and _is_latin(after) and _is_latin(self.text[last - 1]))
         )
-    return claims
+
+
+def _fold(character: str) -> str:
+    folded = unicodedata.normalize("NFKD", character).casefold()  # composed and half-width marks become one
+    return "".join("-" if _DASHES.match(each) else each for each in folded if not each.isspace())
+
+
+def _is_latin(character: str) -> bool:
+    return character.isascii() and (character.isalnum() or character == "_")
 
 
 def _text_or_none(value: JsonValue) -> str | None:
     return str(value).strip() or None if value is not None else None
 
 
-def _request(
-    subject: WindowSubject, text: str, types: EntityTypes, options: ExtractionOptions, context_tokens: int
-) -> Request:
+def _request(subject: Subject, text: str, types: EntityTypes, options: MentionOptions, context_tokens: int) -> Request:
     prompt = load_prompt(STEP, subject.language)
     claims = load_prompt(CLAIMS_STEP, subject.language)
     first, _, second = claims.question.template.partition(_RULE)
@@ -344,7 +334,7 @@ def _request(
     )
     question = prompt.question.substitute(
         title=fenced(cut_to_tokens(subject.title, _TITLE_TOKENS) or "-", "title"),
-        page_name=subject.page_name or "-",
+        page_name=subject.listed_pages,
         document=fenced(text),
     )
     room = context_tokens - estimate_tokens(prefix) - estimate_tokens(question)
@@ -389,10 +379,7 @@ def _schema(types: Sequence[str], *, claims: bool) -> str:
                 "source_text": text(_SOURCE_CHARS),
             }
         )
-    return json.dumps(
-        object_schema(lists),
-        ensure_ascii=False,
-    )
+    return json.dumps(object_schema(lists), ensure_ascii=False)
 
 
 def _items(properties: dict[str, JsonValue]) -> JsonValue:

@@ -4,13 +4,12 @@ Names come from recognizers of named entities, from their form (identifiers, cap
 tables, headings, ends of connectors, quotation marks); a name that its place gave is found again in the whole document.
 Names are related that a connector joins, that stand in one row, or in one sentence. How much standing together is worth
 is known only over all documents: see `rag_assets.graph.entities.tables`.
-
-What stays out: the version with a language model (`rag_assets.graph.mentions.dialogues`).
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import zip_longest
@@ -31,7 +30,7 @@ from rag_assets.graph.mentions.spans import (
     without_overlaps,
 )
 from rag_assets.graph.mentions.structure import Structure, read_structure, row_text
-from rag_assets.graph.mentions.windows import Unit, page_units
+from rag_assets.graph.mentions.windows import Unit, page_units, placed_blocks
 from rag_assets.graph.names import is_code, is_name
 from rag_assets.parsing.records import page_text
 from rag_assets.text.folding import clean_name, fold_name
@@ -50,7 +49,8 @@ _WRAPPED_CHARS = {"ja": 20, "en": 40}  # a shorter line that no sentence ends is
 _WRAPPED_LINES = 12  # of one sentence, at most
 _ENDS = tuple("。．.！？!?：:；;」』）)】")
 _ITEM = re.compile(r"\s*(?:[・•●○◆■□※*\-–]|[(（]?[\d①-⑳ア-ンa-zA-Z]{1,3}[.)）．、 ])")
-_CELL = " / "  # between the cells of a row
+_CELL_SIGN = " | "  # between the cells of a row in the text of a page
+_CELL = " / "  # the same in a description
 _JAPANESE_PERSON = re.compile(
     "[\u3400-\u9fff々]{2,5}|[\u3400-\u9fff々]{1,3}[ぁ-んァ-ヴー]{1,5}|[ァ-ヴー]+(?:[・ =＝][ァ-ヴー]+)+"
     "|[A-Z][a-z]+(?: [A-Z][a-z.]+)+"
@@ -97,12 +97,9 @@ class Mention:
     """A place where a page names an entity.
 
     Attributes:
-        page_number: The page.
         start: Where the name begins in the text of the page; None where it is not found there.
         block_index: The block; None where it is not known.
         place: Text of the sentence or row, to tell passages of one block apart.
-        name: The name as written.
-        type: Type of the entity.
         description: What the place says of it.
     """
 
@@ -125,13 +122,10 @@ class Relationship:
     """A place where a page relates two entities.
 
     Attributes:
-        page_number: The page.
         start: Where the sentence or row begins in the text of the page.
         block_index: The block; None where it is not known.
-        place: Text of the sentence or row.
         source: Folded name that it starts from.
         target: Folded name that it leads to.
-        kind: How they are related.
         strength: From 0 to 10; 1 without a model.
         description: How, in words; empty where only that they occur together is known.
     """
@@ -165,6 +159,7 @@ class _Prose:
     """A stretch of running text that recognizers read."""
 
     page_number: int
+    language: str
     start: int
     text: str
 
@@ -172,9 +167,7 @@ class _Prose:
 class Extractor:
     """Finds names and relationships.
 
-    Args:
-        recognizer: Recognizer of named entities.
-        types: The entity types; those that are not among them count as `term`.
+    A type that is not among the entity types counts as `term`.
     """
 
     def __init__(self, recognizer: Recognizer, types: EntityTypes) -> None:
@@ -183,38 +176,20 @@ class Extractor:
 
     def extract(self, documents: Sequence[Sequence[Page]]) -> list[Extraction]:
         """Entities and relationships of documents; what one gives does not depend on the others."""
-        read = [content_pages(pages) for pages in documents]
-        languages = [{page.number: page_language(page) for page in pages} for pages in read]
+        contents = [content_pages(pages) for pages in documents]
+        languages = [{page.number: page_language(page) for page in pages} for pages in contents]
         prose = [
             [part for page in pages for part in _page_prose(page, which[page.number])]
-            for pages, which in zip(read, languages, strict=True)
+            for pages, which in zip(contents, languages, strict=True)
         ]
-        named = self._recognize(languages, prose)
-        return [self._document(pages, which, found) for pages, which, found in zip(read, languages, named, strict=True)]
-
-    def _recognize(
-        self, languages: Sequence[Mapping[int, str]], prose: Sequence[Sequence[_Prose]]
-    ) -> list[dict[int, list[Span]]]:
-        """Named entities by document and page, as spans of the page's text."""
-        of_language: dict[str, list[str]] = defaultdict(list)
-        for which, parts in zip(languages, prose, strict=True):
-            for part in parts:
-                of_language[which[part.page_number]].append(part.text)
-        found = {
-            language: dict(zip(texts, self._recognizer.recognize(texts, language), strict=True))
-            for language, texts in sorted(of_language.items())
-        }
-        result: list[dict[int, list[Span]]] = []
-        for which, parts in zip(languages, prose, strict=True):
-            spans: dict[int, list[Span]] = defaultdict(list)
-            for part in parts:
-                language = which[part.page_number]
-                for entity in found[language][part.text]:
-                    span = _tidy(part.text, Span(entity.start, entity.end, entity.type), language)
-                    if span:
-                        spans[part.page_number].append(Span(part.start + span.start, part.start + span.end, span.type))
-            result.append(spans)
-        return result
+        entities: dict[str, dict[str, tuple[Span, ...]]] = {}
+        for language in sorted({part.language for parts in prose for part in parts}):
+            texts = [part.text for parts in prose for part in parts if part.language == language]
+            entities[language] = dict(zip(texts, self._recognizer.recognize(texts, language), strict=True))
+        return [
+            self._document(pages, which, _named(parts, entities))
+            for pages, which, parts in zip(contents, languages, prose, strict=True)
+        ]
 
     def _document(
         self, pages: Sequence[Page], languages: Mapping[int, str], named: Mapping[int, list[Span]]
@@ -246,7 +221,8 @@ class Extractor:
                     recognized = [span for span in recognized if span.type == "person"]
                 own = [*known.find(unit.text), *identifiers(unit.text, is_japanese=language == "ja"), *recognized]
                 if language == "en" and kind not in {BlockKind.TABLE, BlockKind.DIAGRAM}:
-                    own += _speaker(unit.text)
+                    if match := _SPEAKER.match(unit.text):
+                        own.append(Span(0, match.end(1), "person"))
                     if not (is_reference(sentence.text) or is_torn(unit.text)):
                         own += _capitals(unit.text, proven, common, own)
                 found = self._mentions(page, unit, sentence.text, without_overlaps(own), structure)
@@ -271,7 +247,7 @@ class Extractor:
             description = ""
             if row is not None:
                 description = row.description if key in map(fold_name, row.names) else ""
-            elif kind in _PROSE and _says_something(sentence, name) and relates(sentence):
+            elif kind in _PROSE and len(sentence) >= max(SHORTEST, 2 * len(name) + 1) and relates(sentence):
                 description = sentence
             found[key] = Mention(
                 page.number,
@@ -304,9 +280,7 @@ class _Sentence:
     """The sentence that a unit is all or a part of: lines of a paragraph may be cut anywhere.
 
     Attributes:
-        text: The whole sentence.
         start: Where text of the unit begins that no cut may have shortened.
-        end: Where it ends.
     """
 
     text: str
@@ -383,12 +357,6 @@ def _capitals(text: str, proven: set[str], common: frozenset[str], others: Seque
     ]
 
 
-def _speaker(text: str) -> list[Span]:
-    """The name of who speaks, as in `AMY HOOD: Thank you`."""
-    match = _SPEAKER.match(text)
-    return [Span(0, match.end(1), "person")] if match else []
-
-
 def content_pages(pages: Sequence[Page]) -> list[Page]:
     """Pages that entities are taken from: all but covers, revision histories and tables of contents."""
     return [page for page in pages if page.role is None]
@@ -401,29 +369,29 @@ def page_language(page: Page) -> str:
 
 def _page_prose(page: Page, language: str) -> list[_Prose]:
     """Running text of a page: paragraphs, and cells that hold sentences."""
+    unread = {BlockKind.HEADER, BlockKind.DIAGRAM} | ({BlockKind.HEADING} if language == "ja" else set())
     parts: list[_Prose] = []
-    start = 0
-    for block in page.blocks:
-        if not block.text:
-            continue
-        if block.kind not in {BlockKind.HEADER, BlockKind.DIAGRAM, BlockKind.HEADING} or (
-            block.kind is BlockKind.HEADING and language == "en"
-        ):
-            offset = start
-            for line in block.text.split("\n"):
-                for text, place in _cells(line) if block.kind is BlockKind.TABLE else [(line, 0)]:
-                    if is_prose(text, language, block.kind):
-                        parts.append(_Prose(page.number, offset + place, text))
-                offset += len(line) + 1
-        start += len(block.text) + 1
+    for _, start, block in placed_blocks(page):
+        line_start = start
+        for line in block.text.split("\n") if block.kind not in unread else ():
+            place = line_start
+            for text in line.split(_CELL_SIGN) if block.kind is BlockKind.TABLE else [line]:
+                if is_prose(text, language, block.kind):
+                    parts.append(_Prose(page.number, language, place, text))
+                place += len(text) + len(_CELL_SIGN)
+            line_start += len(line) + 1
     return parts
 
 
-def _cells(line: str) -> Iterator[tuple[str, int]]:
-    place = 0
-    for cell in line.split(" | "):
-        yield cell, place
-        place += len(cell) + 3
+def _named(prose: Sequence[_Prose], entities: Mapping[str, Mapping[str, Sequence[Span]]]) -> dict[int, list[Span]]:
+    """Named entities by page, as spans of the page's text, of what recognizers found by language and text."""
+    spans: dict[int, list[Span]] = defaultdict(list)
+    for part in prose:
+        for entity in entities[part.language][part.text]:
+            if span := _tidy(part.text, entity, part.language):
+                place = (part.start + span.start, part.start + span.end)
+                spans[part.page_number].append(Span(*place, span.type))
+    return spans
 
 
 def _tidy(text: str, span: Span, language: str) -> Span | None:
@@ -510,22 +478,14 @@ def _proven_names(pages: Sequence[Page], languages: Mapping[int, str]) -> set[st
 
 def _spans_by_unit(page: Page, language: str, named: Sequence[Span]) -> Iterator[tuple[Unit, list[Span]]]:
     """Units of a page with the recognized spans in them, relative to the unit."""
-    rest = sorted(named, key=lambda span: (span.start, span.end))
-    position = 0
+    ordered = sorted(named, key=lambda span: (span.start, span.end))
+    starts = [span.start for span in ordered]
     for unit in page_units(page, language):
-        inside: list[Span] = []
-        while position < len(rest) and rest[position].start < unit.start:
-            position += 1
-        while position < len(rest) and rest[position].start < unit.end:
-            span = rest[position]
-            position += 1
-            if span.end <= unit.end:
-                inside.append(Span(span.start - unit.start, span.end - unit.start, span.type))
-        yield unit, inside
-
-
-def _says_something(text: str, name: str) -> bool:
-    return len(text) > 2 * len(name) and len(text) >= SHORTEST
+        spans = ordered[bisect_left(starts, unit.start) : bisect_left(starts, unit.end)]
+        yield (
+            unit,
+            [Span(span.start - unit.start, span.end - unit.start, span.type) for span in spans if span.end <= unit.end],
+        )
 
 
 def _shortened(text: str) -> str:
@@ -550,53 +510,37 @@ def _about(text: str, source: str, target: str) -> str:
 def _relationships(
     page: Page, unit: Unit, sentence: str, mentions: Sequence[Mention], structure: Structure
 ) -> Iterator[Relationship]:
-    """Relationships of a unit, each with the sentence, row or connector that it comes from."""
+    """Relationships of a unit, each with the sentence, row or connector that it comes from.
+
+    The key of a row is related to the other names in it: as many pairs as names, not as pairs of names.
+    """
     place = (page.number, unit.block_index, unit.line)
     kind = page.blocks[unit.block_index].kind
     row = structure.rows.get(place)
-    said = row.text if row else row_text(page.blocks[unit.block_index], unit.line) or sentence
-
-    def relate(source: str, target: str, how: RelationshipKind, stated: str = "") -> Iterator[Relationship]:
-        if source != target:
-            description = stated or _about(said, source, target)
-            yield Relationship(
-                page.number, unit.start, unit.block_index, unit.text, source, target, how, 1.0, description
-            )
-
-    for alias in declared_aliases(unit.text):
-        yield from relate(fold_name(alias.alias), fold_name(alias.full), RelationshipKind.ALIAS, alias.evidence)
-    if place in structure.edges:
-        edge = structure.edges[place]
-        source, target = fold_name(edge.source[0]), fold_name(edge.target[0])
-        yield from relate(source, target, RelationshipKind.CONNECTOR, _shortened(edge.text))
-        for names in (edge.source, edge.target):
-            if len(names) > 1:
-                yield from relate(fold_name(names[0]), fold_name(names[1]), RelationshipKind.ROW)
-        return
     keys = [mention.key for mention in mentions]
-    if kind in {BlockKind.TABLE, BlockKind.DIAGRAM, BlockKind.HEADING}:
-        yield from _row_pairs(structure, place, keys, relate)
-        return
-    if not relates(sentence):
-        return
-    for index, first in enumerate(keys[:_SENTENCE_NAMES]):
-        for second in keys[index + 1 : index + 1 + _NEIGHBOURS]:
-            yield from relate(first, second, RelationshipKind.SENTENCE)
-
-
-def _row_pairs(
-    structure: Structure,
-    place: tuple[int, int, int],
-    keys: Sequence[str],
-    relate: "Callable[..., Iterator[Relationship]]",
-) -> Iterator[Relationship]:
-    """The key of a row with the other names in it: as many pairs as names, not as pairs of names."""
-    row = structure.rows.get(place)
-    ordered = list(dict.fromkeys([*(fold_name(name) for name in row.names), *keys] if row else keys))
-    shown = set(keys)  # of merged cells that span rows, both names show in the first row only
-    others = [other for other in ordered[1:] if {ordered[0], other} & shown]
-    for other in others[:_ROW_NAMES]:
-        yield from relate(ordered[0], other, RelationshipKind.ROW)
+    pairs = [
+        (fold_name(alias.alias), fold_name(alias.full), RelationshipKind.ALIAS, alias.evidence)
+        for alias in declared_aliases(unit.text)
+    ]
+    if edge := structure.edges.get(place):
+        source, target = fold_name(edge.source[0]), fold_name(edge.target[0])
+        pairs.append((source, target, RelationshipKind.CONNECTOR, _shortened(edge.text)))
+        ends = (edge.source, edge.target)
+        pairs += [(fold_name(end[0]), fold_name(end[1]), RelationshipKind.ROW, "") for end in ends if len(end) > 1]
+    elif kind in {BlockKind.TABLE, BlockKind.DIAGRAM, BlockKind.HEADING}:
+        ordered = list(dict.fromkeys([*(fold_name(name) for name in row.names), *keys] if row else keys))
+        shown = set(keys)  # of merged cells that span rows, both names show in the first row only
+        others = [other for other in ordered[1:] if {ordered[0], other} & shown]
+        pairs += [(ordered[0], other, RelationshipKind.ROW, "") for other in others[:_ROW_NAMES]]
+    elif relates(sentence):
+        for index, first in enumerate(keys[:_SENTENCE_NAMES]):
+            following = keys[index + 1 : index + 1 + _NEIGHBOURS]
+            pairs += [(first, second, RelationshipKind.SENTENCE, "") for second in following]
+    text = row.text if row else row_text(page.blocks[unit.block_index], unit.line) or sentence
+    where = (page.number, unit.start, unit.block_index, unit.text)
+    for source, target, how, stated in pairs:
+        if source != target:
+            yield Relationship(*where, source, target, how, 1.0, stated or _about(text, source, target))
 
 
 def _closed(mentions: Sequence[Mention], relationships: Sequence[Relationship]) -> Extraction:

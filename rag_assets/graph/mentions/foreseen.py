@@ -41,10 +41,6 @@ def foreseen_findings(request: Request, most_tokens: int) -> JsonValue:
     stands in and related to the next one. As many are taken, at even distances, as models name in a window of its
     length and as the answer has room for; one of four is left to the round that asks for what was missed.
 
-    Args:
-        request: Of a step of `FORESEEN_STEPS`.
-        most_tokens: Tokens of the answer at most, by estimate.
-
     Returns:
         None where the request is not for names, but whether there are more.
     """

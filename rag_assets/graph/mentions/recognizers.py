@@ -1,8 +1,4 @@
-"""Named entities by statistical models: GiNZA for Japanese, spaCy's small model for English.
-
-What stays out: names by pattern and by place in a document (`rag_assets.graph.mentions.spans`,
-`rag_assets.graph.mentions.structure`).
-"""
+"""Named entities by statistical models: GiNZA for Japanese, spaCy's small model for English."""
 
 import json
 import threading
@@ -10,11 +6,11 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, Self
 
 from rag_assets.contracts.errors import ModelError
+from rag_assets.graph.mentions.spans import Span
 from rag_assets.processes.workers import WorkerEnded, Workers, serve
 
 if TYPE_CHECKING:
@@ -65,25 +61,10 @@ _LABELS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Entity:
-    """A named entity in a text.
-
-    Attributes:
-        start: Where it begins, in characters.
-        end: Where it ends.
-        type: Its type.
-    """
-
-    start: int
-    end: int
-    type: str
-
-
 class Recognizer(Protocol):
     """Finds named entities."""
 
-    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Entity, ...]]:
+    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Span, ...]]:
         """Named entities of texts.
 
         Args:
@@ -102,18 +83,17 @@ class SpacyRecognizer:
     What a text gave is kept, because office files repeat themselves. Much text at once is read by several processes,
     which live until `close`. May be used by several threads.
 
-    Args:
-        processes: Processes at most; with 1, all is read in this one.
+    With one process at most, all is read in this one.
     """
 
     def __init__(self, processes: int = 1) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, str], tuple[Entity, ...]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[Span, ...]] = OrderedDict()
         self._most = processes
         self._count = 0
         self._processes: Workers | None = None
 
-    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Entity, ...]]:
+    def recognize(self, texts: Sequence[str], language: str) -> list[tuple[Span, ...]]:
         """Named entities of texts, see `Recognizer`.
 
         Raises:
@@ -142,7 +122,7 @@ class SpacyRecognizer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _find(self, texts: Sequence[str], language: str) -> Iterable[tuple[Entity, ...]]:
+    def _find(self, texts: Sequence[str], language: str) -> Iterable[tuple[Span, ...]]:
         worth = sum(map(len, texts)) // _CHARS_OF_A_PROCESS[language]
         if self._processes is None and min(worth, self._most) > 1:
             self._count = min(worth, self._most)
@@ -151,7 +131,7 @@ class SpacyRecognizer:
             return find_entities(texts, language)
         return self._find_by(self._processes, texts, language)
 
-    def _find_by(self, processes: Workers, texts: Sequence[str], language: str) -> list[tuple[Entity, ...]]:
+    def _find_by(self, processes: Workers, texts: Sequence[str], language: str) -> list[tuple[Span, ...]]:
         """Named entities of texts, each batch read by whichever process is free."""
 
         def read(start: int) -> list[list[tuple[int, int, str]]]:
@@ -170,22 +150,15 @@ class SpacyRecognizer:
                     message = f"a process that names entities ended: {error}; fewer need less: graph.workers"
                     raise ModelError(message) from error
                 raise
-        return [tuple(Entity(*each) for each in of) for batch in batches for of in batch]
+        return [tuple(Span(*each) for each in of) for batch in batches for of in batch]
 
 
-def find_entities(texts: Iterable[str], language: str) -> Iterator[tuple[Entity, ...]]:
-    """Named entities of texts, read in this process. Not to be called by two threads at once.
-
-    Args:
-        texts: Any texts.
-        language: `ja` or `en`.
-    """
+def find_entities(texts: Iterable[str], language: str) -> Iterator[tuple[Span, ...]]:
+    """Named entities of texts, read in this process. Not to be called by two threads at once."""
     labels = _LABELS[language]
     for document in _model(language).pipe(map(_cut, texts), batch_size=_BATCH_TEXTS):
         yield tuple(
-            Entity(span.start_char, span.end_char, labels[span.label_])
-            for span in document.ents
-            if span.label_ in labels
+            Span(span.start_char, span.end_char, labels[span.label_]) for span in document.ents if span.label_ in labels
         )
 
 

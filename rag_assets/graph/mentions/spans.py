@@ -1,29 +1,18 @@
-"""Names by their form, in any text: identifiers, capitalised names, quoted terms, and known names found again.
-
-What stays out: names by their place in a document (`rag_assets.graph.mentions.structure`), and names by a model
-(`rag_assets.graph.mentions.recognizers`).
-"""
+"""Names by their form, in any text: identifiers, capitalised names, quoted terms, and known names found again."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rag_assets.graph.entity_types import IDENTIFIER, TERM
-from rag_assets.graph.names import CODE, is_cell_reference, is_code, is_name
-from rag_assets.graph.plain_words import plain_words
+from rag_assets.graph.names import CODE, is_cell_reference, is_code, is_name, plain_words
 from rag_assets.text.folding import fold_name
 from rag_assets.text.scripts import KANJI, KATAKANA
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A name in a text.
-
-    Attributes:
-        start: Where it begins.
-        end: Where it ends.
-        type: Type of what it names.
-    """
+    """A name in a text."""
 
     start: int
     end: int
@@ -115,9 +104,6 @@ def quoted_terms(text: str) -> Iterator[str]:
 def capitalised_names(text: str) -> Iterator[tuple[Span, bool]]:
     """Names by their capitals, in English text.
 
-    Args:
-        text: A sentence or a paragraph.
-
     Yields:
         Spans, and whether the place proves that the capitals are of a name: it does not at the start of a sentence,
         unless there is more than one capitalised word.
@@ -156,9 +142,6 @@ class KnownNames:
 
     A place counts only where the name stands for itself, not as a part of a longer compound: neither beside it nor
     within the same word are further letters, ideographs or katakana.
-
-    Args:
-        types: Type of each name.
     """
 
     def __init__(self, types: Mapping[str, str]) -> None:
@@ -230,6 +213,3 @@ def without_overlaps(spans: Iterable[Span]) -> list[Span]:
             taken.update(places)
             chosen.append(span)
     return sorted(chosen, key=lambda span: span.start)
-
-
-__all__ = ["KnownNames", "Span", "capitalised_names", "identifiers", "quoted_terms", "stands_alone", "without_overlaps"]

@@ -1,13 +1,11 @@
 """Names by their place in a document: keys of tables, headings that name something, ends of connectors, quoted terms.
 
 What a document itself uses as a column header or as the label of a value is no name in it.
-
-What stays out: names by their form (`rag_assets.graph.mentions.spans`).
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rag_assets.contracts.causes import BlockKind
@@ -55,7 +53,6 @@ class Edge:
     Attributes:
         source: Names of the shape that it starts from, the one that stands for it first.
         target: Names of the shape that it leads to.
-        text: The line of the diagram.
     """
 
     source: tuple[str, ...]
@@ -70,7 +67,6 @@ class KeyedRow:
     Attributes:
         names: Names in its naming columns, the key first.
         description: What it says of the key, as `column: value`.
-        text: All that it says.
     """
 
     names: tuple[str, ...]
@@ -98,9 +94,7 @@ class Structure:
 def read_structure(pages: Sequence[Page], types: EntityTypes) -> Structure:
     """Names that the tables, headings, diagrams and quotation marks of a document give.
 
-    Args:
-        pages: Its pages, without those that hold no content of their own.
-        types: The entity types.
+    The pages are those with content, see `content_pages`.
     """
     found = Structure(labels=set(_labels(pages)))
     for page in pages:
@@ -194,11 +188,7 @@ def _read_table(found: Structure, place: tuple[int, int], block: Block, types: E
         for column in naming:
             for name in split_name(cells[column]):
                 names.setdefault(name, _column_type(columns[column], name, types))
-        kept = {name: kind for name, kind in names.items() if fold_name(name) not in found.labels}
-        if kept:
-            found.rows[*place, row] = _keyed_row(tuple(kept), columns, cells, naming)
-            for name, kind in kept.items():
-                found.types.setdefault(name, kind)
+        _add_row(found, (*place, row), names, *_row_texts(columns, cells, naming))
 
 
 def _naming_columns(columns: Sequence[str], body: Sequence[Sequence[str]]) -> list[int]:
@@ -228,8 +218,8 @@ def _column_type(column: str, name: str, types: EntityTypes) -> str:
     return types.of_ending(name) or types.of_ending(f"・{stem}") or TERM
 
 
-def _keyed_row(names: tuple[str, ...], columns: Sequence[str], cells: Sequence[str], naming: Sequence[int]) -> KeyedRow:
-    """A row with what it says of its key: its describing columns, else all but the key and numbers of rows."""
+def _row_texts(columns: Sequence[str], cells: Sequence[str], naming: Sequence[int]) -> tuple[str, str]:
+    """What a row says of its key, its describing columns or else all but the key and numbers of rows, and all of it."""
     pairs = {
         index: (column, one_line(cell))
         for index, (column, cell) in enumerate(zip(columns, cells, strict=True))
@@ -239,7 +229,7 @@ def _keyed_row(names: tuple[str, ...], columns: Sequence[str], cells: Sequence[s
     describing = [pair for pair in others if _DESCRIBING.search(pair[0])]
     naming_pairs = [pairs[index] for index in naming if index in pairs]
     told = [*naming_pairs, *(describing or others)]
-    return KeyedRow(names, _joined_pairs(describing or others), _joined_pairs(dict.fromkeys(told)))
+    return _joined_pairs(describing or others), _joined_pairs(dict.fromkeys(told))
 
 
 def _joined_pairs(pairs: Iterable[tuple[str, str]]) -> str:
@@ -253,10 +243,17 @@ def _read_form(
     for label, value in pairs:
         if _NAMING.search(label) and not _NOT_NAMING.search(label):
             names |= {name: _column_type(label, name, types) for name in split_name(value)}
-    names = {name: kind for name, kind in names.items() if fold_name(name) not in found.labels}
+    text = _joined_pairs(pairs)
+    _add_row(found, place, names, text, text)
+
+
+def _add_row(
+    found: Structure, place: tuple[int, int, int], types: Mapping[str, str], description: str, text: str
+) -> None:
+    """Note a row with the types of its names, but for those that are labels."""
+    names = {name: kind for name, kind in types.items() if fold_name(name) not in found.labels}
     if names:
-        told = _joined_pairs(pairs)
-        found.rows[place] = KeyedRow(tuple(names), told, told)
+        found.rows[place] = KeyedRow(tuple(names), description, text)
         for name, kind in names.items():
             found.types.setdefault(name, kind)
 

@@ -8,12 +8,11 @@ Deviation: a window never crosses a page, so that each name has a page; tokens a
 depend on the tokenizer of a model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Page
-from rag_assets.parsing.records import page_text
 from rag_assets.text.language import split_sentences
 from rag_assets.text.tokens import estimate_tokens
 
@@ -23,9 +22,7 @@ class Unit:
     """The smallest place that names are found in together: a sentence, a row of a table, a line of a diagram.
 
     Attributes:
-        text: Its text.
         start: Where it begins in the text of the page.
-        block_index: Its block.
         line: Its line in the block, from 0; of a table, its row.
     """
 
@@ -48,7 +45,6 @@ class Window:
         index: Position on the page, from 0.
         start: Where it begins in the text of the page.
         fresh: Where what the window before does not hold begins.
-        end: Where it ends.
         header: Column headers of a table that began before the window; empty where it starts with none.
         header_start: Where these stand in the text of the page.
     """
@@ -61,16 +57,21 @@ class Window:
     header_start: int = 0
 
 
+def placed_blocks(page: Page) -> Iterator[tuple[int, int, Block]]:
+    """Index, start in the text of the page, and block, of the blocks that have text."""
+    start = 0
+    for index, block in enumerate(page.blocks):
+        if block.text:
+            yield index, start, block
+            start += len(block.text) + 1
+
+
 def page_units(page: Page, language: str) -> list[Unit]:
     """Units of a page in reading order; running headers and footers are left out."""
     units: list[Unit] = []
-    start = 0
-    for index, block in enumerate(page.blocks):
-        if not block.text:
-            continue
+    for index, start, block in placed_blocks(page):
         if block.kind is not BlockKind.HEADER:
             units += _block_units(block, index, start, language)
-        start += len(block.text) + 1
     return units
 
 
@@ -91,11 +92,7 @@ def _block_units(block: Block, index: int, start: int, language: str) -> list[Un
 def page_windows(page: Page, units: Sequence[Unit], size_tokens: int, overlap_tokens: int) -> list[Window]:
     """Cut a page into windows.
 
-    Args:
-        page: The page.
-        units: Its units, see `page_units`.
-        size_tokens: Tokens of a window at most, by estimate.
-        overlap_tokens: Tokens of a window that the next one repeats, at most, in whole units.
+    Tokens are estimated; the overlap holds whole units.
 
     Returns:
         Windows in reading order, which together hold every unit; none where there is no unit. A unit longer than a
@@ -123,12 +120,7 @@ def page_windows(page: Page, units: Sequence[Unit], size_tokens: int, overlap_to
 
 
 def window_text(window: Window, text: str) -> str:
-    """What a model reads of a window.
-
-    Args:
-        window: The window.
-        text: Text of its page.
-    """
+    """What a model reads of a window."""
     body = text[window.start : window.end]
     return f"{window.header}\n{body}" if window.header else body
 
@@ -144,13 +136,7 @@ def _header(page: Page, piece: Unit) -> tuple[str, int]:
     if block.kind is not BlockKind.TABLE or not 0 < block.header_row_count <= piece.line:
         return "", 0
     lines = block.text.split("\n")[: block.header_row_count]
-    before = page_text_start(page, piece.block_index)
-    return "\n".join(lines), before
-
-
-def page_text_start(page: Page, block_index: int) -> int:
-    """Where a block begins in the text of its page."""
-    return sum(len(block.text) + 1 for block in page.blocks[:block_index] if block.text)
+    return "\n".join(lines), next(start for index, start, _ in placed_blocks(page) if index == piece.block_index)
 
 
 def _pieces(unit: Unit, size_tokens: int) -> list[Unit]:
@@ -161,6 +147,3 @@ def _pieces(unit: Unit, size_tokens: int) -> list[Unit]:
         Unit(unit.text[start : start + chars], unit.start + start, unit.block_index, unit.line)
         for start in range(0, len(unit.text), chars)
     ]
-
-
-__all__ = ["Unit", "Window", "page_text", "page_units", "page_windows", "window_of", "window_text"]

@@ -5,9 +5,10 @@ Which records are packed depends on their prominence in the whole graph. How the
 which ones they are: so a report stays what it is as long as its records do, whatever happens elsewhere.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rag_assets.graph.reports.references import Records, cited
@@ -22,15 +23,25 @@ _COLUMNS = {
 }
 
 
+class _Line(ABC):
+    """A record that is shown as one line of text."""
+
+    @property
+    @abstractmethod
+    def line(self) -> str: ...
+
+    @cached_property
+    def length_tokens(self) -> int:
+        """Tokens of the line, estimated."""
+        return _length(self.line)
+
+
 @dataclass(frozen=True)
-class Entity:
+class Entity(_Line):
     """An entity as reports show it.
 
     Attributes:
-        entity_id: Its id.
         number: Number by which it is cited.
-        name: Its name.
-        type: Its type.
         description: What the documents say of it; may be empty.
         document_count: Documents that name it.
         mention_count: Places that do.
@@ -46,23 +57,15 @@ class Entity:
 
     @cached_property
     def line(self) -> str:
-        """One line of text."""
         return _line(str(self.number), self.name, self.type, self.description)
-
-    @cached_property
-    def length_tokens(self) -> int:
-        """Tokens of the line, estimated."""
-        return _length(self.line)
 
 
 @dataclass(frozen=True)
-class Relationship:
+class Relationship(_Line):
     """A relationship as reports show it.
 
     Attributes:
         number: Number by which it is cited.
-        source: One end.
-        target: The other end.
         description: How they are related; may be empty.
         combined_degree: Sum of the degrees of both ends in the whole graph.
         mention_count: Places that state it.
@@ -77,25 +80,16 @@ class Relationship:
 
     @cached_property
     def line(self) -> str:
-        """One line of text."""
         return _line(str(self.number), self.source.name, self.target.name, self.description)
-
-    @cached_property
-    def length_tokens(self) -> int:
-        """Tokens of the line, estimated."""
-        return _length(self.line)
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(_Line):
     """A claim as reports show it; it is cited by its entity.
 
     Attributes:
-        entity: The entity that it is about.
         status: `true`, `false` or `suspected`.
-        type: Its type.
         dates: When it holds; may be empty.
-        description: The claim.
     """
 
     entity: Entity
@@ -106,13 +100,7 @@ class Claim:
 
     @cached_property
     def line(self) -> str:
-        """One line of text."""
         return _line(f"{self.entity.name} ({self.entity.number})", self.status, self.type, self.dates, self.description)
-
-    @cached_property
-    def length_tokens(self) -> int:
-        """Tokens of the line, estimated."""
-        return _length(self.line)
 
 
 @dataclass(frozen=True)
@@ -120,9 +108,7 @@ class PartReport:
     """The report on a part of a community.
 
     Attributes:
-        title: Its title.
-        summary: Its summary.
-        text: The whole report.
+        text: All of it, title and summary included.
     """
 
     title: str
@@ -169,8 +155,7 @@ class Elements:
         relationship itself, then the claims about either end. Every record comes once. Entities without a
         relationship in the community come last.
 
-        Args:
-            without: Ids of entities to leave out, with the claims about them.
+        Entities with an id in `without` are left out, and so are the claims about them.
         """
         told: set[str] = set(without)
         for edge in sorted(self.relationships, key=lambda each: (-each.combined_degree, each.number)):
@@ -194,7 +179,6 @@ class Part:
     """A community that another one is split into.
 
     Attributes:
-        elements: Its records.
         report: The report on it; None where it has none.
     """
 
@@ -261,10 +245,7 @@ def pack_report(elements: Elements, parts: Sequence[Part], limit_tokens: int) ->
     3.1.5. Deviations: a report that is not shorter than the records is not taken; a record that is longer than the
     limit by itself is cut.
 
-    Args:
-        elements: Records of the community.
-        parts: The communities that it is split into; none for a leaf.
-        limit_tokens: Tokens of the packed text at most, by estimate.
+    Tokens are estimated; a leaf has no parts.
     """
     room = limit_tokens - HEADING_TOKENS
     packing = _Packing(room)
@@ -279,73 +260,60 @@ def pack_report(elements: Elements, parts: Sequence[Part], limit_tokens: int) ->
         if part.report is not None and part.report.length_tokens < part.elements.length_tokens:
             length += part.report.length_tokens - part.elements.length_tokens
             replaced.append((part, part.report))
-    replaced = _fitting(replaced, room)
-    owner = {each.entity_id: index for index, (part, _) in enumerate(replaced) for each in part.elements.entities}
+    reports: list[tuple[Part, PartReport]] = []
+    left_tokens = room
+    for part, report in replaced:
+        if report.length_tokens <= left_tokens:
+            reports.append((part, report))
+            left_tokens -= report.length_tokens
+    owner = {each.entity_id: index for index, (part, _) in enumerate(reports) for each in part.elements.entities}
     left = [
         edge
         for edge in elements.relationships
         if edge.source.entity_id not in owner or owner[edge.source.entity_id] != owner.get(edge.target.entity_id)
     ]
-    packing.fill(report for _, report in replaced)
-    kept = [each for each in elements.entities if each.entity_id not in owner]
-    packing.fill(Elements(kept, left, elements.claims).in_order(without=owner))
+    packing.fill(report for _, report in reports)
+    entities = [each for each in elements.entities if each.entity_id not in owner]
+    packing.fill(Elements(entities, left, elements.claims).in_order(without=owner))
     return packing.context()
 
 
-def _fitting(reports: Sequence[tuple[Part, PartReport]], room: int) -> list[tuple[Part, PartReport]]:
-    """Of parts with their reports, in order, those for whose report there is room."""
-    taken = []
-    for part, report in reports:
-        if report.length_tokens <= room:
-            taken.append((part, report))
-            room -= report.length_tokens
-    return taken
-
-
-@dataclass
 class _Packing:
     """Takes records until one does not fit."""
 
-    room: int
-    entities: list[Entity] = field(default_factory=list)
-    relationships: list[Relationship] = field(default_factory=list)
-    claims: list[Claim] = field(default_factory=list)
-    reports: list[PartReport] = field(default_factory=list)
-    full: bool = False
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._items: list[Entity | Relationship | Claim | PartReport] = []
+        self._full = False
 
-    def fill(self, items: Iterator[Entity | Relationship | Claim] | Iterator[PartReport]) -> None:
+    def fill(self, items: Iterable[Entity | Relationship | Claim | PartReport]) -> None:
         for item in items:
-            if self.full:
+            if self._full:
                 return
             self._take(item)
 
     def _take(self, item: Entity | Relationship | Claim | PartReport) -> None:
-        if item.length_tokens > self.room:
-            self.full = True
-            if self.entities or self.reports or not isinstance(item, Entity):
+        if item.length_tokens > self._room:
+            self._full = True
+            if self._items or not isinstance(item, Entity):
                 return
-            item = replace(item, description=cut_to_tokens(item.description, max(1, self.room // 2)))
-        self.room -= item.length_tokens
-        match item:
-            case Entity():
-                self.entities.append(item)
-            case Relationship():
-                self.relationships.append(item)
-            case Claim():
-                self.claims.append(item)
-            case PartReport():
-                self.reports.append(item)
+            item = replace(item, description=cut_to_tokens(item.description, max(1, self._room // 2)))
+        self._room -= item.length_tokens
+        self._items.append(item)
 
     def context(self) -> ReportContext:
-        degrees = _degrees(self.relationships)
-        entities = sorted(self.entities, key=lambda each: (-degrees[each.entity_id], each.number))
+        entities = [item for item in self._items if isinstance(item, Entity)]
+        relationships = [item for item in self._items if isinstance(item, Relationship)]
+        claims = [item for item in self._items if isinstance(item, Claim)]
+        reports = [item for item in self._items if isinstance(item, PartReport)]
+        degrees = _degrees(relationships)
+        entities.sort(key=lambda each: (-degrees[each.entity_id], each.number))
         place = {each.entity_id: index for index, each in enumerate(entities)}
-        relationships = sorted(
-            self.relationships,
-            key=lambda each: (-degrees[each.source.entity_id] - degrees[each.target.entity_id], each.number),
+        relationships.sort(
+            key=lambda each: (-degrees[each.source.entity_id] - degrees[each.target.entity_id], each.number)
         )
-        claims = sorted(self.claims, key=lambda each: (place[each.entity.entity_id], each.line))
-        reports = sorted(self.reports, key=lambda each: (each.title, each.text))
+        claims.sort(key=lambda each: (place[each.entity.entity_id], each.line))
+        reports.sort(key=lambda each: (each.title, each.text))
         return ReportContext(tuple(entities), tuple(relationships), tuple(claims), tuple(reports))
 
 

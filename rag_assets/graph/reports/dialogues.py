@@ -42,34 +42,19 @@ class ReportOptions:
         return ReportOptions(max(_LEAST_TOKENS, min(self.context_tokens, room)), report_tokens, self.minimum_size)
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """What came of asking for a report.
-
-    Attributes:
-        report: The report, with references that hold, or None.
-        retry: Whether it failed for reasons that may pass.
-    """
-
-    report: Report | None
-    retry: bool = False
-
-
-def report_dialogue(context: ReportContext, subject: Subject, options: ReportOptions) -> Dialogue[Attempt]:
+def report_dialogue(context: ReportContext, subject: Subject, options: ReportOptions) -> Dialogue[Report | None]:
     """Have a report written.
 
     An answer that reached its limit is taken if what it holds is a report by its schema.
 
-    Args:
-        context: What it is written from.
-        subject: The community.
-        options: Lengths, fitted to the model.
+    Lengths are fitted to the model.
+
+    Returns:
+        The report, with references that hold; None where the model gave none.
     """
-    answers = yield [_request(context, subject, options)]
-    report = _report(answers[0])
-    if report is None:
-        return Attempt(None, retry=answers[0].may_pass)
-    return Attempt(checked_report(report, context.records))
+    (answer,) = yield [_request(context, subject, options)]
+    report = _report(answer)
+    return None if report is None else checked_report(report, context.records)
 
 
 def _request(context: ReportContext, subject: Subject, options: ReportOptions) -> Request:

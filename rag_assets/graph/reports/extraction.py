@@ -1,8 +1,4 @@
-"""A report on a community: its form, and the extractive version, composed from ranked elements without a model.
-
-What stays out: what a report is written from (`rag_assets.graph.reports.context`), writing by a language model
-(`rag_assets.graph.reports.dialogues`), and the stored table (`rag_assets.graph.reports.tables`).
-"""
+"""A report on a community: its form, and the extractive version, composed from ranked elements without a model."""
 
 import re
 from collections import Counter
@@ -10,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.graph.entity_types import IDENTIFIER
-from rag_assets.graph.reports.context import Claim, Elements, Entity, PartReport, Relationship, ReportContext
+from rag_assets.graph.reports.context import Claim, Elements, Entity, Relationship, ReportContext
 from rag_assets.graph.reports.references import Records, check_references, cited, reference
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import detect_language, split_sentences
@@ -43,7 +39,6 @@ class Finding:
     """A finding of a report.
 
     Attributes:
-        summary: In one sentence.
         explanation: In some sentences, with references.
     """
 
@@ -59,8 +54,6 @@ class Report:
         title: Short title with names from the community.
         summary: What the community is about.
         rating: Impact, 0 to 10.
-        rating_explanation: Why.
-        findings: Most important first.
         removed_references: References to records that do not exist, taken out.
     """
 
@@ -86,7 +79,6 @@ class Importance:
         document_count: Documents that name each of its first entities, on average.
         mention_count: Places that do.
         repeated_count: Relationships that more places than one state.
-        relationship_count: All relationships.
     """
 
     document_count: float
@@ -112,8 +104,6 @@ class Subject:
 
     Attributes:
         prominent: Its first entities by relationships within it: names rather than codes, none within another.
-        size: Entities in it.
-        relationship_count: Relationships between them.
         language: `ja` or `en`, the language to write in.
         theme: A word that most of its names share; may be empty.
         importance: How much the documents make of it.
@@ -173,10 +163,7 @@ def compose_report(context: ReportContext, subject: Subject, limit_tokens: int) 
     quotes its description, these relationships and the claims about it. Of a community with reports on its parts, the
     first findings are the summaries of these.
 
-    Args:
-        context: What it is composed from.
-        subject: The community.
-        limit_tokens: Tokens of the report at most, by estimate; one finding is always there.
+    Findings follow until the limit of tokens, which are estimated; one is always there.
     """
     words = _JAPANESE if subject.language == "ja" else _ENGLISH
     candidates = _part_findings(context)
@@ -201,9 +188,9 @@ def checked_report(report: Report, existing: Records) -> Report:
 
     def mended(text: str) -> str:
         nonlocal removed
-        checked = check_references(text, existing)
-        removed += checked.removed
-        return checked.text
+        checked, count = check_references(text, existing)
+        removed += count
+        return checked
 
     return Report(
         mended(report.title),
@@ -237,17 +224,15 @@ def _summary(context: ReportContext, subject: Subject, words: "_Words") -> str:
 
 
 def _part_findings(context: ReportContext) -> list[Finding]:
-    longest_first = sorted(context.reports, key=lambda each: (-each.length_tokens, each.title))
-    return [Finding(report.title, _with_reference(report)) for report in longest_first]
-
-
-def _with_reference(report: PartReport) -> str:
-    """The summary of a report on a part; with what its text refers to, where the summary refers to nothing."""
-    if cited(report.summary).entities:
-        return report.summary
-    records = cited(report.text)
-    mark = reference(sorted(records.entities), sorted(records.relationships))
-    return f"{report.summary} {mark}".strip()
+    """The summaries of reports on parts; one that refers to nothing with what the text of its report refers to."""
+    findings = []
+    for report in sorted(context.reports, key=lambda each: (-each.length_tokens, each.title)):
+        summary = report.summary
+        if not cited(summary).entities:
+            records = cited(report.text)
+            summary = f"{summary} {reference(sorted(records.entities), sorted(records.relationships))}".strip()
+        findings.append(Finding(report.title, summary))
+    return findings
 
 
 def _entity_findings(context: ReportContext, words: "_Words") -> list[Finding]:

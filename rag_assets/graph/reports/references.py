@@ -20,12 +20,7 @@ _BETWEEN_IDS = re.compile(r"[\s,;，、；]+")
 
 @dataclass(frozen=True)
 class Records:
-    """Records, by the numbers that reports cite.
-
-    Attributes:
-        entities: Numbers of entities.
-        relationships: Numbers of relationships.
-    """
+    """Records, by the numbers that reports cite."""
 
     entities: frozenset[int] = frozenset()
     relationships: frozenset[int] = frozenset()
@@ -34,23 +29,10 @@ class Records:
         return Records(self.entities | other.entities, self.relationships | other.relationships)
 
 
-@dataclass(frozen=True)
-class Checked:
-    """A text whose references hold.
-
-    Attributes:
-        text: The text.
-        removed: References that were taken out.
-    """
-
-    text: str
-    removed: int
-
-
 def reference(entities: Collection[int], relationships: Collection[int] = ()) -> str:
     """A reference to records, of each kind the first five in the order given; empty without any."""
     kinds = ((ENTITIES, entities), (RELATIONSHIPS, relationships))
-    parts = [f"{kind} ({_listed(list(dict.fromkeys(numbers)))})" for kind, numbers in kinds if numbers]
+    parts = [f"{kind} ({_listed(dict.fromkeys(numbers))})" for kind, numbers in kinds if numbers]
     return f"[Data: {'; '.join(parts)}]" if parts else ""
 
 
@@ -63,15 +45,11 @@ def cited(text: str) -> Records:
     return Records(frozenset(found[ENTITIES]), frozenset(found[RELATIONSHIPS]))
 
 
-def check_references(text: str, existing: Records) -> Checked:
+def check_references(text: str, existing: Records) -> tuple[str, int]:
     """Take out references to records that do not exist, and bring the others into one form.
 
     At most five ids of a kind are left; `+more` stands for the rest. A reference of which nothing is left goes as a
     whole.
-
-    Args:
-        text: A text with references.
-        existing: The records that there are.
 
     Returns:
         The text, and how many ids were taken out: of records that do not exist, of kinds that there are none of, and
@@ -96,16 +74,17 @@ def check_references(text: str, existing: Records) -> Checked:
                 else:
                     removed += 1
         removed += not named
-        parts = [f"{kind} ({_listed(list(numbers), more=kind in more)})" for kind, numbers in valid.items() if numbers]
+        parts = [f"{kind} ({_listed(numbers, more=kind in more)})" for kind, numbers in valid.items() if numbers]
         return f"{match[1]}[Data: {'; '.join(parts)}]" if parts else ""
 
-    return Checked(_REFERENCE.sub(mended, text), removed)
+    mended_text = _REFERENCE.sub(mended, text)
+    return mended_text, removed
 
 
 def _kind(name: str) -> str:
     return name.strip().capitalize()
 
 
-def _listed(numbers: list[int], *, more: bool = False) -> str:
-    shown = [str(number) for number in numbers[:_MOST_IDS]]
+def _listed(numbers: Collection[int], *, more: bool = False) -> str:
+    shown = list(map(str, numbers))[:_MOST_IDS]
     return ", ".join([*shown, _MORE] if more or len(numbers) > _MOST_IDS else shown)

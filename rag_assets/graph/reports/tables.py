@@ -2,13 +2,11 @@
 
 A report is written anew only when what it is written from has changed: its packed records and the reports on its parts.
 Where that is what it was, the report is kept as it is, also under another id of the community.
-
-What stays out: what is packed, and what is written.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +23,7 @@ from rag_assets.contracts.tables import (
     ENTITY_MERGES,
     RELATIONSHIPS,
 )
+from rag_assets.enrich.written import Progress
 from rag_assets.graph.communities.tables import Community, by_level, load_communities, rows_digest
 from rag_assets.graph.reports.context import (
     Claim,
@@ -36,14 +35,13 @@ from rag_assets.graph.reports.context import (
     ReportContext,
     pack_report,
 )
-from rag_assets.graph.reports.dialogues import Attempt, ReportOptions, report_dialogue
+from rag_assets.graph.reports.dialogues import ReportOptions, report_dialogue
 from rag_assets.graph.reports.extraction import METHOD, Report, Subject, compose_report, report_subject
-from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
+from rag_assets.models.dialogue import Missing, converse, watched
 from rag_assets.store.incremental import marked_stand_ins, settled
 from rag_assets.store.lake import WHOLE, Lake
 from rag_assets.text.tokens import estimate_tokens
 
-Progress = Callable[[int, int], None]
 Record = dict[str, Any]
 
 _ENTITY_COLUMNS = ("entity_id", "number", "name", "name_key", "type", "description", "document_count", "mention_count")
@@ -56,9 +54,7 @@ class ReportUpdate:
     """What became of the reports.
 
     Attributes:
-        written: Files written; 0 where nothing changed.
         rewritten: Reports that were written, or written anew.
-        kept: Reports that stayed as they were.
         removed: Reports that are gone, their content with them.
         stand_ins: Reports that the model was asked for and the extractive algorithm wrote.
         removed_references: References to records that do not exist, taken out of the reports that were written.
@@ -72,132 +68,90 @@ class ReportUpdate:
     removed_references: int = 0
 
 
-def reports_code() -> str:
-    """Digest of the code and prompts that reports depend on."""
-    return code_fingerprint(f"{__name__}:update_reports")
-
-
 def update_reports(lake: Lake, model: LanguageModel, options: ReportOptions, progress: Progress) -> ReportUpdate:
     """Bring the reports in step with the communities, from the finest level to the coarsest.
 
     A report that the model could not write is composed by the extractive algorithm; where it failed for reasons that
-    may pass, the next run asks again.
-
-    Args:
-        lake: Where the tables are.
-        model: The language model; one that does not write leaves it to the extractive algorithm.
-        options: Lengths.
-        progress: Told reports done and reports in all.
+    may pass, the next run asks again. Progress is told reports.
 
     Raises:
         ModelError: The model cannot be used any longer. Nothing is written; answers that had come are in the store of
             answers.
         StoreError: A community has a member that is no entity.
     """
-    graph = _Graph.load(lake)
+    graph = _Graph(lake)
     fitted = options.fitted(model.context_tokens, model.output_tokens) if model.generative else options
-    written_with = digest(reports_code(), model.name, *astuple(fitted))
+    written_with = digest(code_fingerprint(f"{__name__}:update_reports"), model.name, *astuple(fitted))
     key = digest(written_with, graph.digest)
     update = ReportUpdate()
     if settled(lake.inputs(COMMUNITY_REPORTS, WHOLE)) == {WHOLE: key}:
         update.kept = lake.row_count(COMMUNITY_REPORTS, WHOLE)
         return update
-    stored = lake.read(COMMUNITY_REPORTS).to_pylist()
-    writer = _Writer(model, fitted, written_with, {row["content_sha256"]: row for row in stored}, update)
-    reported = _reported(graph.communities, fitted.minimum_size)
-    levels: dict[int, list[Community]] = defaultdict(list)
-    for community in reported:
-        levels[community.level].append(community)
-    done = 0
-    for level in sorted(levels, reverse=True):
-        tasks = [writer.task(each, graph.elements(each), graph.parts(each)) for each in levels[level]]
+    stored = {row["content_sha256"]: row for row in lake.read(COMMUNITY_REPORTS).to_pylist()}
+    writer = _Writer(model, fitted, written_with, stored, update)
+    # where all communities are smaller than asked for, a report is written on all but single entities
+    several = [each for each in graph.communities if len(each.members) > 1]
+    reported = [each for each in several if len(each.members) >= fitted.minimum_size] or several
+    for level in sorted({community.level for community in reported}, reverse=True):
+        tasks = [writer.task(graph, community) for community in reported if community.level == level]
         for row in writer.rows(tasks):
-            graph.add_report(row)
-            done += 1
-            progress(done, len(reported))
+            graph.reports[row["community_id"]] = row
+            progress(len(graph.reports), len(reported))
     rows = pa.Table.from_pylist(list(graph.reports.values()), COMMUNITY_REPORTS.schema)
-    current = {row["content_sha256"] for row in graph.reports.values()}
-    update.removed = sum(row["content_sha256"] not in current for row in stored)
+    update.removed = len(stored.keys() - {row["content_sha256"] for row in graph.reports.values()})
     inputs = {WHOLE: marked_stand_ins(key, writer.missing.causes, again=writer.missing.again)}
     update.written = int(lake.write(COMMUNITY_REPORTS, WHOLE, rows, inputs).written)
     return update
 
 
-def _reported(communities: Sequence[Community], minimum_size: int) -> list[Community]:
-    """The communities that a report is written on; where all are smaller than asked for, all but single entities."""
-    large = [each for each in communities if len(each.members) >= max(2, minimum_size)]
-    return large or [each for each in communities if len(each.members) > 1]
-
-
-@dataclass
 class _Graph:
-    """The records of all communities."""
+    """The records of all communities, and the reports on them as they are made."""
 
-    digest: str
-    communities: list[Community]
-    entities: Mapping[str, Entity]
-    relationships: Mapping[str, Sequence[Relationship]]
-    claims: Mapping[str, Sequence[Claim]]
-    children: Mapping[str, Sequence[Community]]
-    reports: dict[str, Record] = field(default_factory=dict)
-    known: dict[str, Elements] = field(default_factory=dict)
-
-    @classmethod
-    def load(cls, lake: Lake) -> "_Graph":
-        """Read the tables."""
-        tables = [
-            lake.read(ENTITIES, columns=_ENTITY_COLUMNS),
-            lake.read(RELATIONSHIPS, columns=_RELATIONSHIP_COLUMNS),
-            lake.read(CLAIMS, columns=_CLAIM_COLUMNS),
-            lake.read(ENTITY_MERGES, columns=("name_key", "merged_into")),
-            lake.read(COMMUNITIES, columns=("community_id", "level", "parent_id", "is_leaf")),
-            lake.read(COMMUNITY_MEMBERS),
-        ]
-        communities = load_communities(lake)
-        entities = {
+    def __init__(self, lake: Lake) -> None:
+        entities = lake.read(ENTITIES, columns=_ENTITY_COLUMNS)
+        relationships = lake.read(RELATIONSHIPS, columns=_RELATIONSHIP_COLUMNS)
+        claims = lake.read(CLAIMS, columns=_CLAIM_COLUMNS)
+        merges = lake.read(ENTITY_MERGES, columns=("name_key", "merged_into"))
+        communities = lake.read(COMMUNITIES, columns=("community_id", "level", "parent_id", "is_leaf"))
+        tables = (entities, relationships, claims, merges, communities, lake.read(COMMUNITY_MEMBERS))
+        self.digest = digest(*map(rows_digest, tables))
+        self.communities = load_communities(lake)
+        self.reports: dict[str, Record] = {}
+        self._entities = {
             row["entity_id"]: Entity(*(row[name] for name in _ENTITY_COLUMNS if name != "name_key"))
-            for row in tables[0].to_pylist()
+            for row in entities.to_pylist()
         }
-        keys = dict(zip(tables[0]["name_key"].to_pylist(), entities.values(), strict=True))
-        merges = dict(zip(tables[3]["name_key"].to_pylist(), tables[3]["merged_into"].to_pylist(), strict=True))
-        children: dict[str, list[Community]] = defaultdict(list)
-        for community in communities:
+        self._relationships = _inside(self.communities, self._entities, relationships)
+        keys = dict(zip(entities["name_key"].to_pylist(), self._entities.values(), strict=True))
+        heads = dict(zip(merges["name_key"].to_pylist(), merges["merged_into"].to_pylist(), strict=True))
+        self._claims = _claims(claims, keys, heads)
+        self._children: dict[str, list[Community]] = defaultdict(list)
+        for community in self.communities:
             if community.parent_id is not None:
-                children[community.parent_id].append(community)
-        return cls(
-            digest(*map(rows_digest, tables)),
-            communities,
-            entities,
-            _inside(communities, entities, tables[1]),
-            _claims(tables[2], keys, merges),
-            children,
-        )
+                self._children[community.parent_id].append(community)
+        self._elements: dict[str, Elements] = {}
 
     def elements(self, community: Community) -> Elements:
         """Records of a community."""
-        if community.community_id not in self.known:
+        name = community.community_id
+        if name not in self._elements:
             try:
-                entities = [self.entities[name] for name in community.members]
+                entities = [self._entities[member] for member in community.members]
             except KeyError as error:
                 raise StoreError(f"community_members: expected an entity, found {error.args[0]!r}") from error
-            edges = self.relationships.get(community.community_id, ())
-            self.known[community.community_id] = Elements(entities, edges, self.claims)
-        return self.known[community.community_id]
+            self._elements[name] = Elements(entities, self._relationships.get(name, ()), self._claims)
+        return self._elements[name]
 
     def parts(self, community: Community) -> list[Part]:
         """The communities that one is split into, with the reports on them; in order of their least entity number, so
         that ids make no difference.
         """
         parts = []
-        for child in self.children.get(community.community_id, ()):
+        for child in self._children.get(community.community_id, ()):
             row = self.reports.get(child.community_id)
             report = None if row is None else PartReport(row["title"], row["summary"], row["text"])
             parts.append(Part(self.elements(child), report))
         return sorted(parts, key=lambda part: min(each.number for each in part.elements.entities))
-
-    def add_report(self, row: Record) -> None:
-        """Note a report."""
-        self.reports[row["community_id"]] = row
 
 
 @dataclass(frozen=True)
@@ -212,7 +166,7 @@ class _Task:
 
 @dataclass
 class _Writer:
-    """Gives the rows of reports: those that there are, and new ones."""
+    """Gives the rows of reports: those that there are, by their digests, and new ones."""
 
     model: LanguageModel
     options: ReportOptions
@@ -221,51 +175,46 @@ class _Writer:
     update: ReportUpdate
     missing: Missing = field(default_factory=Missing)
 
-    def task(self, community: Community, elements: Elements, parts: Sequence[Part]) -> _Task:
-        context = pack_report(elements, parts, self.options.context_tokens)
+    def task(self, graph: _Graph, community: Community) -> _Task:
+        elements = graph.elements(community)
+        context = pack_report(elements, graph.parts(community), self.options.context_tokens)
         subject = report_subject(elements)
         facts: tuple[Any, ...] = (subject.size, subject.relationship_count, subject.language)
         if not self.model.generative:  # a model rates by what it reads
             facts += (subject.theme, *astuple(subject.importance))
-        named = tuple(each.line for each in subject.prominent)
-        content = digest(self.written_with, context.text, *facts, named)
-        return _Task(community, context, subject, content)
+        prominent = tuple(entity.line for entity in subject.prominent)
+        return _Task(community, context, subject, digest(self.written_with, context.text, *facts, prominent))
 
     def rows(self, tasks: Sequence[_Task]) -> Iterator[Record]:
         """Rows of the reports of one level."""
-        wanted = []
+        wanted: dict[str, _Task] = {}
         for task in tasks:
-            row = self.stored.get(task.content_sha256)
-            if row is None:
-                wanted.append(task)
-                continue
-            self.update.kept += 1
-            yield {**row, "community_id": task.community.community_id, "level": task.community.level}
+            community_id = task.community.community_id
+            if row := self.stored.get(task.content_sha256):
+                self.update.kept += 1
+                yield {**row, "community_id": community_id, "level": task.community.level}
+            else:
+                wanted[community_id] = task
         self.update.rewritten += len(wanted)
-        if not self.model.generative:
-            for task in wanted:
-                yield self._extracted(task, task.content_sha256)
-            return
-        dialogues = ((task.community.community_id, self._dialogue(task)) for task in wanted)
-        by_id = {task.community.community_id: task for task in wanted}
-        for community_id, attempt in converse(self.model, dialogues):
-            yield self._written(by_id[community_id], attempt)
+        reports: Iterable[tuple[str, Report | None]] = ((name, None) for name in wanted)
+        if self.model.generative:
+            dialogues = (
+                (name, watched(report_dialogue(task.context, task.subject, self.options), self.missing))
+                for name, task in wanted.items()
+            )
+            reports = converse(self.model, dialogues)
+        for name, report in reports:
+            yield self._row(wanted[name], report)
 
-    def _dialogue(self, task: _Task) -> Dialogue[Attempt]:
-        return watched(report_dialogue(task.context, task.subject, self.options), self.missing)
-
-    def _written(self, task: _Task, attempt: Attempt) -> Record:
-        if attempt.report is not None:
-            return self._row(task, attempt.report, self.model.name, task.content_sha256)
-        self.update.stand_ins += 1
-        # the digest of a stand-in is never wanted, so that it is asked for with the next change
-        return self._extracted(task, digest("stand-in", task.content_sha256))
-
-    def _extracted(self, task: _Task, content_sha256: str) -> Record:
-        report = compose_report(task.context, task.subject, self.options.report_tokens)
-        return self._row(task, report, METHOD, content_sha256)
-
-    def _row(self, task: _Task, report: Report, method: str, content_sha256: str) -> Record:
+    def _row(self, task: _Task, report: Report | None) -> Record:
+        """A row with the report of a language model, or without one with a composed report."""
+        content, method = task.content_sha256, self.model.name
+        if report is None:
+            report, method = compose_report(task.context, task.subject, self.options.report_tokens), METHOD
+            if self.model.generative:
+                self.update.stand_ins += 1
+                # the digest of a stand-in is never wanted, so that it is asked for with the next change
+                content = digest("stand-in", content)
         self.update.removed_references += report.removed_references
         return {
             "community_id": task.community.community_id,
@@ -274,11 +223,11 @@ class _Writer:
             "summary": report.summary,
             "rating": report.rating,
             "rating_explanation": report.rating_explanation,
-            "findings": [{"summary": each.summary, "explanation": each.explanation} for each in report.findings],
+            "findings": [asdict(finding) for finding in report.findings],
             "text": report.text,
             "removed_references": report.removed_references,
             "length_tokens": estimate_tokens(report.text),
-            "content_sha256": content_sha256,
+            "content_sha256": content,
             "language": task.subject.language,
             "method": method,
         }

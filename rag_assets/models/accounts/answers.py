@@ -16,9 +16,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from rag_assets.contracts.generation import Outcome
-from rag_assets.models.accounts.calls import CallRecord
 from rag_assets.models.accounts.database import StateDatabase, key_pieces
-from rag_assets.models.accounts.schema import ANSWERS, CALLS
+from rag_assets.models.accounts.schema import ANSWERS, CALLS, CallRecord
 
 STORED_OUTCOMES = frozenset({Outcome.COMPLETED, Outcome.TRUNCATED, Outcome.REFUSED, Outcome.EMPTY})
 
@@ -38,13 +37,7 @@ _SIZE = sa.func.length(ANSWERS.c.text)
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """An answer that was paid for.
-
-    Attributes:
-        text: The answer.
-        outcome: How the call ended.
-        error: What was said beside it.
-    """
+    """An answer that was paid for: its text, how the call ended, and what was said beside it."""
 
     text: str
     outcome: Outcome
@@ -74,7 +67,7 @@ class AnswerStats:
         damaged: Answers that cannot be read; the next answer to their request replaces them.
         pending: Paid calls that are not in the ledger's table yet.
         oldest: When the first of them was paid for, seconds since 1970 UTC; None where there are none.
-        newest: When the last of them was paid for.
+        newest: When the last of them was.
         groups: Sums by provider, model, step and outcome, in their order.
     """
 
@@ -89,14 +82,7 @@ class AnswerStats:
 
 @dataclass(frozen=True)
 class PruneReport:
-    """What pruning removed, or would remove.
-
-    Attributes:
-        removed: Answers removed.
-        removed_bytes: Size of their texts.
-        kept: Answers that stay.
-        kept_bytes: Size of their texts.
-    """
+    """Answers that pruning removed, or would remove, and those that stay, with the size of their texts."""
 
     removed: int
     removed_bytes: int
@@ -107,46 +93,25 @@ class PruneReport:
 class AnswerStore:
     """Paid answers by key. Any number of threads, processes and machines may use one at once.
 
-    Args:
-        database: Holds them.
+    Methods raise `StoreError` where the database cannot be read or written.
     """
 
     def __init__(self, database: StateDatabase) -> None:
         self._database = database
 
     def find(self, key: str, *, touch: bool = True) -> StoredAnswer | None:
-        """The stored answer to a request, or None.
-
-        Args:
-            key: `request_key` of the request.
-            touch: Whether this counts as use.
-
-        Raises:
-            StoreError: The database cannot be read.
-        """
+        """The stored answer to a request by its `request_key`, or None; `touch` counts this as use."""
         row = self._database.read_row(_FIND_ONE, key)
         return self._readable([row], touch=touch).get(key) if row else None
 
     def find_all(self, keys: Iterable[str], *, touch: bool = True) -> dict[str, StoredAnswer]:
-        """The stored answers to requests, by key, with few queries.
-
-        Args:
-            keys: `request_key` of each request.
-            touch: Whether this counts as use.
-
-        Raises:
-            StoreError: The database cannot be read.
-        """
+        """The stored answers to requests, by `request_key`, with few queries; `touch` counts this as use."""
         return self._readable(self._database.read_keys(_FIND, keys), touch=touch)
 
     def add(
         self, connection: Connection, answers: Sequence[tuple[StoredAnswer, CallRecord]]
     ) -> dict[str, StoredAnswer]:
-        """Store answers, within a transaction.
-
-        Returns:
-            The answer that is stored now under each key: that of whoever came first.
-        """
+        """Store answers, within a transaction; what is stored now under each key is that of whoever came first."""
         self._database.insert_all(connection, ANSWERS, [answer_row(*each) for each in answers])
         keys = [record.request_key for _, record in answers]
         payers = {row.request_key: row.call_id for row in connection.execute(_PAYERS, {"keys": keys})}
@@ -188,11 +153,7 @@ class AnswerStore:
         return found
 
     def drop(self, keys: Iterable[str]) -> None:
-        """Remove answers.
-
-        Raises:
-            StoreError: The database cannot be written.
-        """
+        """Remove answers."""
         for piece in key_pieces(keys):
             with self._database.transaction() as connection:
                 connection.execute(_DROP, {"keys": piece})
@@ -217,9 +178,6 @@ class AnswerStore:
             outcomes: Outcomes whose answers go whatever their age, so that they are asked for again.
             keys: Answers that go likewise.
             dry_run: Only tell.
-
-        Raises:
-            StoreError: The database cannot be read or written.
         """
         seen_at = time.time()
         columns = (ANSWERS.c.request_key, ANSWERS.c.used_at, ANSWERS.c.outcome, _SIZE.label("size"))

@@ -21,11 +21,23 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
+from rag_assets.contracts.errors import BudgetError
 from rag_assets.contracts.generation import Outcome, Request
-from rag_assets.models.accounts.calls import CallRecord, month_of, month_start, plain_text
 from rag_assets.models.accounts.database import is_alive, is_heard
 from rag_assets.models.accounts.ledger import Ledger, month_account
-from rag_assets.models.accounts.schema import ANSWERS, BATCHES, CALLS, OWNERS, RESERVATIONS, SPENDING
+from rag_assets.models.accounts.schema import (
+    ANSWERS,
+    BATCHES,
+    CALLS,
+    OWNERS,
+    RESERVATIONS,
+    SPENDING,
+    CallRecord,
+    month_of,
+    month_start,
+    plain_text,
+)
+from rag_assets.models.providers import ClaimedError
 
 BATCH_RESULTS_SECONDS = 29 * 86_400.0  # that results of a batch can be had
 _ROUNDING = 1e-9
@@ -63,47 +75,8 @@ _SPENT = sa.select(SPENDING.c.spent_usd).where(SPENDING.c.account == sa.bindpara
 
 
 @dataclass(frozen=True)
-class Reservation:
-    """What is set aside for one call.
-
-    Attributes:
-        id: Names it in the database.
-        price_usd: The most that the call may cost.
-    """
-
-    id: str
-    price_usd: float
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why nothing was reserved.
-
-    Attributes:
-        message: One line for a person.
-        waits: Whether calls that are under way may leave enough, as they rarely cost all that is reserved for them.
-    """
-
-    message: str
-    waits: bool
-
-
-@dataclass(frozen=True)
-class Claim:
-    """Nothing was reserved, as the same is being asked, or has just been answered."""
-
-
-@dataclass(frozen=True)
 class _Account:
-    """One limit.
-
-    Attributes:
-        name: Name in the database.
-        label: What it is, for a person.
-        limit_usd: What may be spent.
-        since: First moment that counts; None for a run.
-        advice: How to go on when it is spent.
-    """
+    """One limit: since when spending counts for it (None for a run), and how to go on when it is spent."""
 
     name: str
     label: str
@@ -114,6 +87,8 @@ class _Account:
 
 class Budget:
     """Reservations of calls, and limits on what they cost, shared by all processes; for any number of threads.
+
+    A reservation is known by its id. Methods raise `StoreError` where the database or the ledger does not work.
 
     Args:
         ledger: Knows what was spent.
@@ -135,11 +110,7 @@ class Budget:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Take part: others see that this process lives, and what processes that died have bought is settled.
-
-        Raises:
-            StoreError: The database cannot be written.
-        """
+        """Take part: others see that this process lives, and what processes that died have bought is settled."""
         with self._database.presence():
             self.settle_dead()
             yield
@@ -150,10 +121,10 @@ class Budget:
         key: str,
         request: Request,
         price_usd: float,
-        earlier: Reservation | None = None,
+        earlier: str | None = None,
         *,
         is_claimed: bool = False,
-    ) -> Reservation | Refusal | Claim:
+    ) -> str:
         """Set the most that a call may cost aside, within `session`.
 
         Args:
@@ -161,73 +132,58 @@ class Budget:
             key: `request_key` of the request.
             request: What is asked.
             price_usd: The most that it may cost.
-            earlier: What is reserved for it already, and stays so where the answer is a refusal.
+            earlier: What is reserved for it already, and stays so where it is refused.
             is_claimed: Whether it is the caller's to ask, since it was in a batch that left it unanswered.
 
+        Returns:
+            The reservation.
+
         Raises:
-            StoreError: The database or the ledger cannot be read.
+            BudgetError: There is not enough left.
+            ClaimedError: The same is being asked, or has just been answered.
         """
+        refusal: BudgetError | ClaimedError | None = None
+        reservation = earlier or self._ledger.next_id()
         with self._database.transaction(exclusive=True) as connection:
             if earlier is None and not is_claimed and self._is_claimed(connection, key):
-                return Claim()
-            if self.limited and price_usd > 0:
-                accounts = self._accounts()
-                if refusal := self._refusal(connection, accounts, price_usd, earlier):
-                    return refusal
-            if earlier is not None:
-                connection.execute(_REPRICE, {"id": earlier.id, "price": price_usd})
-                return Reservation(earlier.id, price_usd)
-            made = Reservation(self._ledger.next_id(), price_usd)
-            connection.execute(_INSERT, self._row(model_name, key, request, made))
-            return made
+                refusal = ClaimedError(request)
+            elif self.limited and price_usd > 0:
+                refusal = self._refusal(connection, price_usd, earlier)
+            if refusal is None and earlier is not None:
+                connection.execute(_REPRICE, {"id": earlier, "price": price_usd})
+            elif refusal is None:
+                connection.execute(_INSERT, self._row(model_name, key, request, reservation, price_usd))
+        if refusal is not None:  # raised only now: what was settled for dead processes stays
+            raise refusal
+        return reservation
 
     def is_asked(self, keys: Sequence[str]) -> set[str]:
-        """Which requests others are asking at the moment.
-
-        Raises:
-            StoreError: The database cannot be read.
-        """
+        """Which requests others are asking at the moment."""
         rows = self._database.read_keys(_BY_KEYS, keys)
         return {row.request_key for row in rows if self._is_elsewhere(row) and _claims(row)}
 
-    def send(self, reservations: Iterable[Reservation]) -> None:
-        """Take note that calls are being sent: from now on the provider may charge for them.
-
-        Raises:
-            StoreError: The database cannot be written.
-        """
-        if ids := [each.id for each in reservations]:
+    def send(self, reservations: Iterable[str]) -> None:
+        """Take note that calls are being sent: from now on the provider may charge for them."""
+        if ids := list(reservations):
             with self._database.transaction() as connection:
                 connection.execute(_SENT, {"ids": ids, "now": time.time()})
 
-    def release(self, reservations: Iterable[Reservation]) -> None:
-        """Give reservations back, of calls that were not made or that count from now on as a batch under way.
-
-        Raises:
-            StoreError: The database cannot be written.
-        """
-        if ids := [each.id for each in reservations]:
+    def release(self, reservations: Iterable[str]) -> None:
+        """Give reservations back, of calls that were not made or that count from now on as a batch under way."""
+        if ids := list(reservations):
             with self._database.transaction() as connection:
                 connection.execute(_RELEASE, {"ids": ids})
 
-    def abandon(self, reservations: Iterable[Reservation]) -> None:
-        """Give up calls that have no answer: those that were sent count as bought, at the most that they may have cost.
-
-        Raises:
-            StoreError: The database cannot be written.
-        """
-        if ids := [each.id for each in reservations]:
+    def abandon(self, reservations: Iterable[str]) -> None:
+        """Give up calls without an answer: those that were sent count as bought, at the most that they may cost."""
+        if ids := list(reservations):
             with self._database.transaction() as connection:
                 self._settle(
                     connection, connection.execute(sa.select(RESERVATIONS).where(_IDS), {"ids": ids}).fetchall()
                 )
 
     def settle_dead(self) -> None:
-        """Settle what processes have reserved that died.
-
-        Raises:
-            StoreError: The database cannot be written.
-        """
+        """Settle what processes have reserved that died."""
         if any(not _is_held(row) for row in self._database.read(_WITH_OWNER)):
             with self._database.transaction(durable=True, exclusive=True) as connection:
                 rows = connection.execute(_WITH_OWNER).fetchall()
@@ -265,11 +221,11 @@ class Budget:
         """Whether the answer comes from another process or thread; nobody waits for itself."""
         return row.owner != self._database.owner or bool(row.thread != threading.get_ident())
 
-    def _row(self, model_name: str, key: str, request: Request, made: Reservation) -> dict[str, Any]:
+    def _row(self, model_name: str, key: str, request: Request, reservation: str, price_usd: float) -> dict[str, Any]:
         provider, _, model = model_name.partition(":")
         tag = request.tag
         return {
-            "reservation": made.id,
+            "reservation": reservation,
             "request_key": key,
             "owner": self._database.owner,
             "thread": threading.get_ident(),
@@ -281,7 +237,7 @@ class Budget:
             "step": tag.step,
             "partition": tag.partition,
             "document_id": None if tag.document_id is None else plain_text(tag.document_id),
-            "price_usd": made.price_usd,
+            "price_usd": price_usd,
             "reserved_at": time.time(),
             "sent_at": None,
         }
@@ -314,22 +270,21 @@ class Budget:
         connection.execute(sa.insert(SPENDING), row)
         return spent
 
-    def _refusal(
-        self, connection: Connection, accounts: Sequence[_Account], price_usd: float, earlier: Reservation | None
-    ) -> Refusal | None:
+    def _refusal(self, connection: Connection, price_usd: float, earlier: str | None) -> BudgetError | None:
         """Why there is no room: the first account without room even if nothing were reserved, else the first one."""
         under_way_usd = batches_usd(connection)
         full = None
-        for account in accounts:
+        for account in self._accounts():
             spent = self._spent(connection, account)
-            values = {"but": earlier.id if earlier else "", "account": account.name}
-            by_run = account.since is None
-            reserved = connection.execute(_RESERVED_BY_RUN if by_run else _RESERVED, values).scalar() or 0.0
+            values = {"but": earlier or "", "account": account.name}
+            statement = _RESERVED_BY_RUN if account.since is None else _RESERVED
+            reserved = connection.execute(statement, values).scalar() or 0.0
             room = account.limit_usd * (1 + _ROUNDING) - spent - price_usd
+            message = _message(account, spent, reserved, under_way_usd, price_usd)
             if room < 0:
-                return Refusal(_message(account, spent, reserved, under_way_usd, price_usd), waits=False)
+                return BudgetError(message)
             if room < reserved + under_way_usd and full is None:
-                full = Refusal(_message(account, spent, reserved, under_way_usd, price_usd), waits=True)
+                full = BudgetError(message, may_pass=True)
         return full
 
 

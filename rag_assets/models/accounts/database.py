@@ -1,8 +1,6 @@
 """The state database: what the processes that call language models share. SQLite in the home, or PostgreSQL by URL.
 
-Every change is one short transaction. What differs between the two databases is in `dialect`, the tables in `schema`.
-What stays out: what the tables mean (`answers`, `ledger`, `budget`, `rate_limit`, `batch_store`), and taking over the
-files of earlier releases (`takeover`).
+Every change is one short transaction; the tables are in `schema`.
 
 Every transaction outlasts the death of its process. A *durable* one outlasts a power cut, too: batches at once, answers
 within a second or so, since syncing each would hold up all that write. Reservations and rates need not: after a power
@@ -24,16 +22,18 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, Connection, Engine, Row, make_url
 
 from rag_assets.contracts.errors import SettingsError, StoreError
-from rag_assets.models.accounts.dialect import BUSY_SECONDS, Dialect
 from rag_assets.models.accounts.schema import LEASES, LOCK, META, OWNERS, SCHEMA_VERSION, metadata
 from rag_assets.store.files import write_new
 
+_BUSY_SECONDS = 60.0  # that a transaction waits for those of other processes
+_CONNECT_SECONDS = 10  # that a server may take to answer, unless its URL says otherwise
 _LEASE_SECONDS = 120.0  # without a sign of life after which a process of another machine counts as dead
 _SIGN_SECONDS = 15.0  # between two signs of life
 _LOOK_SECONDS = 0.05  # between two looks at a lease that another holds
@@ -41,8 +41,8 @@ _MAKING_ATTEMPTS = 10  # while another process makes the tables
 _KEYS_AT_ONCE = 500
 _log = logging.getLogger(__name__)
 
-
 _HOME = "home"  # row of `meta` that names the knowledge base
+_LOCKED = sa.select(META.c.value).where(META.c.name == LOCK).with_for_update()
 _SEEN = sa.update(OWNERS).where(OWNERS.c.owner == sa.bindparam("me")).values(seen_at=sa.bindparam("now"))
 
 
@@ -95,11 +95,16 @@ _opening = threading.Lock()
 class StateDatabase:
     """The state database of a knowledge base; for any number of threads. Made when something is first written.
 
+    Methods raise `StoreError` where the database cannot be used, or belongs to another knowledge base.
+
     Args:
         location: File of SQLite, or URL of a PostgreSQL database that no other knowledge base uses.
         takeover: Called once when the database is there, before anything else.
         identity: File that names the knowledge base on all machines, made where it is missing. A server's database
             belongs to the first that uses it: calls of another would vanish into the ledger of the first.
+
+    Attributes:
+        path: Its file; None of a server.
     """
 
     def __init__(
@@ -108,29 +113,22 @@ class StateDatabase:
         takeover: "Callable[[StateDatabase], None] | None" = None,
         identity: Path | None = None,
     ) -> None:
-        self._dialect = Dialect(_url(location))
-        self._name = self._dialect.url.render_as_string(hide_password=False)
+        self._url = _url(location)
+        self._is_sqlite = self._url.get_backend_name() == "sqlite"
+        self.path = Path(self._url.database or "") if self._is_sqlite else None
+        self._name = self._url.render_as_string(hide_password=False)
         self._identity = identity
         self._takeover = takeover
         self._taking_over = threading.RLock()
         self._is_taking_over = False
 
     @property
-    def path(self) -> Path | None:
-        """Its file; None of a server."""
-        return self._dialect.path
-
-    @property
     def place(self) -> str:
         """What to call it."""
-        return str(self.path or self._dialect.url.render_as_string(hide_password=True))
+        return str(self.path or self._url.render_as_string(hide_password=True))
 
     def check(self) -> None:
-        """Find out whether it can be used.
-
-        Raises:
-            StoreError: It cannot, or belongs to another knowledge base.
-        """
+        """Find out whether it can be used."""
         self._open()
 
     @contextmanager
@@ -143,9 +141,6 @@ class StateDatabase:
             durable: Whether it outlasts a power cut.
             is_synced: Whether a durable one is synced at once; else `sync` is the caller's to call.
             exclusive: Whether no other exclusive transaction may run beside it; with SQLite none ever does.
-
-        Raises:
-            StoreError: The database cannot be written.
         """
         self._take_over()
         with self._transaction(durable=durable, exclusive=exclusive) as connection:
@@ -157,7 +152,11 @@ class StateDatabase:
     def _transaction(self, *, durable: bool = False, exclusive: bool = False) -> Iterator[Connection]:
         """See `transaction`; a takeover that goes on is not waited for."""
         with self._said(), self._writer() as connection:
-            self._dialect.begin(connection, durable=durable, exclusive=exclusive)
+            connection.begin()
+            if not (durable or self._is_sqlite):
+                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+            if exclusive and not self._is_sqlite:
+                connection.execute(_LOCKED)
             try:
                 yield connection
                 connection.commit()
@@ -170,9 +169,6 @@ class StateDatabase:
 
         Returns:
             Whether it does.
-
-        Raises:
-            StoreError: The disk cannot be written.
         """
         opened, now = _opened.get(self._key), time.monotonic()
         if self.path is None or opened is None:  # a server syncs with each transaction, SQLite when it is closed
@@ -180,15 +176,20 @@ class StateDatabase:
         if now - opened.synced_at < seconds:
             return False
         opened.synced_at = now
-        with self._said():
-            self._dialect.sync()
+        # only after the lock was let go: nobody waits for the disk who need not
+        with self._said(), suppress(FileNotFoundError):  # not every file system has a write-ahead log
+            log = os.open(f"{self.path}-wal", os.O_RDWR)
+            try:
+                os.fsync(log)
+            finally:
+                os.close(log)
         return True
 
     @contextmanager
     def _writer(self) -> Iterator[Connection]:
         """A connection that writes: with SQLite one for all threads, so that they wait in line rather than asleep."""
         opened = self._open()
-        if not self._dialect.is_sqlite:
+        if not self._is_sqlite:
             with opened.engine.connect() as connection:
                 yield connection
             return
@@ -198,11 +199,7 @@ class StateDatabase:
             yield opened.writer
 
     def read(self, statement: Any, values: Mapping[str, Any] | None = None) -> Sequence[Any]:
-        """Rows; none where there is no database yet.
-
-        Raises:
-            StoreError: The database cannot be read.
-        """
+        """Rows; none where there is no database yet."""
         with self._reader() as connection:
             return [] if connection is None else connection.execute(statement, values or {}).fetchall()
 
@@ -210,14 +207,11 @@ class StateDatabase:
         """The row of a statement with one parameter; None where there is none.
 
         With SQLite the driver is asked itself, since SQLAlchemy takes several times as long as the look-up.
-
-        Raises:
-            StoreError: The database cannot be read.
         """
         with self._reader() as connection:
             if connection is None:
                 return None
-            if not self._dialect.is_sqlite:
+            if not self._is_sqlite:
                 return connection.execute(statement, {"key": value}).first()
             driver: Any = connection.connection.dbapi_connection
             row: Sequence[Any] | None = driver.execute(_compiled(statement), (value,)).fetchone()
@@ -228,7 +222,7 @@ class StateDatabase:
         """A connection that reads; None where there is no database yet."""
         self._take_over()
         with self._said():
-            if not self._dialect.is_sqlite:
+            if not self._is_sqlite:
                 with self._open().engine.connect() as connection:
                     yield connection
             elif (inode := self._inode()) == _NO_FILE:
@@ -250,14 +244,16 @@ class StateDatabase:
 
     def insert(self, table: sa.Table) -> Any:
         """An insertion that leaves rows as they are that are there already."""
-        return self._dialect.insert(table)
+        if self._is_sqlite:
+            return sqlite.insert(table).on_conflict_do_nothing()
+        return postgresql.insert(table).on_conflict_do_nothing()
 
     def insert_all(self, connection: Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows with a value for each column, and leave those as they are that are there already.
 
         With SQLite they go to the driver as they are, since SQLAlchemy takes several times as long as the database.
         """
-        if self._dialect.is_sqlite:
+        if self._is_sqlite:
             names = table.columns.keys()
             connection.exec_driver_sql(_insertion(table), [tuple([row[name] for name in names]) for row in rows])
         else:
@@ -265,12 +261,15 @@ class StateDatabase:
 
     def hold(self, connection: Connection, table: sa.Table) -> None:
         """Let nobody else write to a table until a transaction ends, and wait for who does."""
-        self._dialect.hold(connection, table)
+        if not self._is_sqlite:  # where nobody ever does
+            connection.exec_driver_sql(f"LOCK TABLE {table.name} IN SHARE ROW EXCLUSIVE MODE")
 
     def shrink(self) -> None:
         """Give space back that rows have left."""
-        with self._said(), self._open().engine.connect() as connection:
-            self._dialect.shrink(connection)
+        if self._is_sqlite:
+            with self._said(), self._open().engine.connect() as connection:
+                driver: Any = connection.connection.dbapi_connection
+                driver.execute("PRAGMA incremental_vacuum").fetchall()
 
     def close(self) -> None:
         """Close the connections of this process, as before the file is moved."""
@@ -288,11 +287,7 @@ class StateDatabase:
 
     @contextmanager
     def presence(self) -> Iterator[None]:
-        """While it lasts, others see that this process lives, and that what it holds is held.
-
-        Raises:
-            StoreError: The database cannot be written.
-        """
+        """While it lasts, others see that this process lives, and that what it holds is held."""
         opened = self._open()
         with opened.guard:
             if not opened.present:
@@ -313,11 +308,7 @@ class StateDatabase:
 
     @contextmanager
     def lease(self, name: str) -> Iterator[None]:
-        """Hold something that one process, or thread, may do at a time; of a process that died it is taken over.
-
-        Raises:
-            StoreError: The database cannot be written.
-        """
+        """Hold something that one process, or thread, may do at a time; of a process that died it is taken over."""
         token = uuid.uuid4().hex
         with self.presence():
             while not self._lease(name, token):
@@ -384,7 +375,7 @@ class StateDatabase:
             if found is not None and found.inode == self._inode():
                 return found
             with self._said():
-                engine = self._dialect.engine()
+                engine = self._engine()
                 try:
                     self._make_tables(engine)
                 except BaseException:
@@ -394,6 +385,24 @@ class StateDatabase:
         if found is not None:
             found.close()  # waits for who writes to it, who may wait to open the new one
         return made
+
+    def _engine(self) -> Engine:
+        if self.path is None:
+            limit = {} if "connect_timeout" in self._url.query else {"connect_timeout": _CONNECT_SECONDS}
+            return sa.create_engine(self._url, pool_pre_ping=True, pool_size=4, max_overflow=60, connect_args=limit)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        url = self._url
+        if self.path.exists() and not os.access(self.path.parent, os.W_OK):
+            options = {"mode": "ro", "uri": "true"}
+            if not Path(f"{self.path}-wal").exists():  # nobody writes to it
+                options["immutable"] = "1"
+            url = URL.create("sqlite", database=f"file:{quote(str(self.path))}", query=options)
+        engine = sa.create_engine(
+            url, poolclass=sa.NullPool, connect_args={"timeout": _BUSY_SECONDS, "isolation_level": None}
+        )
+        sa.event.listen(engine, "connect", _set_synchronous)
+        sa.event.listen(engine, "begin", _begin_at_once)
+        return engine
 
     def _inode(self) -> tuple[int, int] | None:
         if self.path is None:
@@ -405,13 +414,15 @@ class StateDatabase:
         return facts.st_dev, facts.st_ino
 
     def _make_tables(self, engine: Engine) -> None:
-        deadline = time.monotonic() + BUSY_SECONDS
+        deadline = time.monotonic() + _BUSY_SECONDS
         for attempt in range(_MAKING_ATTEMPTS):
             try:
                 with engine.connect() as connection:
                     is_new = not sa.inspect(connection).has_table(META.name)
-                    if is_new:
-                        self._dialect.prepare(connection)
+                    if is_new and self._is_sqlite:
+                        connection.exec_driver_sql("PRAGMA auto_vacuum = INCREMENTAL")
+                        connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+                        _set_synchronous(connection.connection.dbapi_connection)
                 with engine.connect() as connection, connection.execution_options(writes=is_new).begin():
                     if is_new:
                         metadata.create_all(connection, checkfirst=True)
@@ -460,6 +471,16 @@ def key_pieces(keys: Iterable[str]) -> Iterator[list[str]]:
         yield piece
 
 
+def _set_synchronous(connection: Any, *_: Any) -> None:
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    connection.execute(f"PRAGMA synchronous = {'NORMAL' if mode == 'wal' else 'FULL'}")
+
+
+def _begin_at_once(connection: Connection) -> None:
+    if connection.get_execution_options().get("writes"):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # else each statement is a transaction of its own
+
+
 @cache
 def _compiled(statement: Any) -> str:
     return str(statement.compile(dialect=sqlite.dialect()))
@@ -486,7 +507,7 @@ def _problem(error: Exception) -> str:
 
 
 _PROBLEMS = {
-    "is locked": f"another process has held the state database for {BUSY_SECONDS:.0f} s; end it, or try again",
+    "is locked": f"another process has held the state database for {_BUSY_SECONDS:.0f} s; end it, or try again",
     "disk is full": "no space is left on the disk",
     "malformed": "the state database is damaged; `rag-assets index` sets it aside and saves what can be read",
     "not a database": "the state database is damaged; `rag-assets index` sets it aside and saves what can be read",

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,9 +31,8 @@ from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage, request_key
 from rag_assets.contracts.tables import MODEL_CALLS
 from rag_assets.models.accounts.answers import STORED_OUTCOMES, AnswerStore, StoredAnswer
-from rag_assets.models.accounts.calls import CallRecord, call_rows, month_of
 from rag_assets.models.accounts.database import StateDatabase, key_pieces
-from rag_assets.models.accounts.schema import ANSWERS, CALLS, RESERVATIONS, SPENDING
+from rag_assets.models.accounts.schema import ANSWERS, CALLS, RESERVATIONS, SPENDING, CallRecord, call_rows, month_of
 from rag_assets.store.lake import Lake
 
 Found = TypeVar("Found")
@@ -54,7 +53,6 @@ _FLUSH_SECONDS = 1.0  # after which records of calls that cost nothing are writt
 _FREE_RECORDS = 2000  # that wait at most
 _SYNC_SECONDS = 1.0  # of answers that a power cut may lose
 _BATCH_SECONDS = 40 * 86_400.0  # results of a batch can be read for 29 days, by anyone who waited for it
-_NO_USAGE = Usage()
 _log = logging.getLogger(__name__)
 
 _FIELDS = [CALLS.c[name] for name in CallRecord.__dataclass_fields__]
@@ -70,12 +68,7 @@ _MOVED = CALLS.c.call_id.in_(sa.bindparam("keys", expanding=True))
 
 @dataclass(frozen=True)
 class Entry:
-    """A call that a provider answered.
-
-    Attributes:
-        completion: What came of it.
-        reservation: Id of what was reserved for it; None where nothing is.
-    """
+    """A call that a provider answered, and the id of what was reserved for it, if anything is."""
 
     completion: Completion
     reservation: str | None = None
@@ -83,6 +76,8 @@ class Entry:
 
 class Ledger:
     """Writes down calls of language models and tells what they cost.
+
+    Methods raise `StoreError` where the database or the table cannot be read or written.
 
     Args:
         lake: Holds the table `model_calls`.
@@ -117,19 +112,17 @@ class Ledger:
 
         Returns:
             The answer to each that is stored now, that of an earlier call where there was one; None where none is.
-
-        Raises:
-            StoreError: It cannot be written.
         """
         if not entries:
             return []
-        records = [self._record(model_name, each.completion) for each in entries]
+        completions = [entry.completion for entry in entries]
+        records = [self._record(model_name, completion) for completion in completions]
         answers = [
-            (StoredAnswer(each.completion.text, each.completion.outcome, each.completion.error), record)
-            for each, record in zip(entries, records, strict=True)
-            if each.completion.outcome in STORED_OUTCOMES
+            (StoredAnswer(completion.text, completion.outcome, completion.error), record)
+            for completion, record in zip(completions, records, strict=True)
+            if completion.outcome in STORED_OUTCOMES
         ]
-        settled = [each.reservation for each in entries if each.reservation]
+        settled = [entry.reservation for entry in entries if entry.reservation]
         shared = any(record.batch_id for record in records)
         durable = bool(answers) or any(record.cost_usd > 0 for record in records)
         with self.database.transaction(durable=durable, is_synced=False, exclusive=shared) as connection:
@@ -141,18 +134,14 @@ class Ledger:
             with self._guard:
                 self._unsynced = True
                 self._flush_soon()
-        is_stored = [each.completion.outcome in STORED_OUTCOMES for each in entries]
         return [
-            stored.get(record.request_key) if here else None for record, here in zip(records, is_stored, strict=True)
+            stored.get(record.request_key) if completion.outcome in STORED_OUTCOMES else None
+            for completion, record in zip(completions, records, strict=True)
         ]
 
     def add(self, connection: Connection, records: Sequence[CallRecord], accounts: Sequence[str] = ()) -> None:
-        """Write down calls and what they cost, within a transaction; those that are there already are left out.
-
-        Args:
-            connection: The transaction.
-            records: The calls.
-            accounts: What they are added to, besides their months.
+        """Write down calls and what they cost, within a transaction, each once; `accounts` are charged besides
+        their months.
         """
         others = [record.call_id for record in records if not record.call_id.startswith(self._prefix)]  # ours are new
         known = {row.call_id for keys in key_pieces(others) for row in connection.execute(_KNOWN, {"keys": keys})}
@@ -170,28 +159,17 @@ class Ledger:
             connection.execute(_ADD_COST, paid)
 
     def note_hit(self, model_name: str, completion: Completion) -> None:
-        """Write down that an answer came from the store, within a second.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Write down that an answer came from the store, within a second."""
         self._note(model_name, completion, stored=True)
 
     def note(self, model_name: str, completion: Completion) -> None:
         """Write down what is no call: that an answer broke its schema for good, or that a call was made because an
         earlier answer was of no use. The calls that it took have rows of their own.
-
-        Raises:
-            StoreError: It cannot be written.
         """
         self._note(model_name, completion, stored=False)
 
     def flush(self) -> None:
-        """Write what waits in memory.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Write what waits in memory."""
         with self._guard:
             if self._timer is not None:
                 self._timer.cancel()
@@ -207,13 +185,11 @@ class Ledger:
     def compact(self) -> int:
         """Bring into the table what is not there yet; reads nothing else, and writes nothing where there is nothing.
 
-        May be killed at any point and run by any number of processes at once.
+        May be killed at any point and run by any number of processes at once. What was to be added stays where it is
+        when it fails.
 
         Returns:
             Rows that were added.
-
-        Raises:
-            StoreError: The table cannot be read or written; what was to be added stays where it is.
         """
         self.flush()
         waiting = sa.select(*_FIELDS).where(~CALLS.c.in_table).limit(_SLICE)
@@ -221,7 +197,7 @@ class Ledger:
             return 0
         added = 0
         with self.database.lease("ledger"):
-            while records := [_record_of(row) for row in self.database.read(waiting)]:
+            while records := [CallRecord(*row) for row in self.database.read(waiting)]:
                 months: defaultdict[str, list[CallRecord]] = defaultdict(list)
                 for record in records:
                     months[record.month].append(record)
@@ -242,14 +218,12 @@ class Ledger:
             since: Only calls from then on.
             run_id: Only calls of this run.
             columns: Columns besides `call_id`; all where None.
-
-        Raises:
-            StoreError: The table cannot be read.
         """
         self.flush()
         wanted = None if columns is None else ["call_id", *columns]
         where = _where(since, run_id)
-        waiting = call_rows(map(_record_of, self.database.read(sa.select(*_FIELDS).where(*_conditions(since, run_id)))))
+        rows = self.database.read(sa.select(*_FIELDS).where(*_conditions(since, run_id)))
+        waiting = call_rows(CallRecord(*row) for row in rows)
         waiting = waiting if where is None else waiting.filter(where)
         waiting = waiting if wanted is None else waiting.select(wanted)
         stored = self._read(wanted, since, where)
@@ -257,20 +231,12 @@ class Ledger:
         return pa.concat_tables([stored, fresh]).sort_by("call_id").combine_chunks()
 
     def invalid_keys(self) -> frozenset[str]:
-        """What answers are stored under that broke their schema for good.
-
-        Raises:
-            StoreError: The table cannot be read.
-        """
+        """What answers are stored under that broke their schema for good."""
         rows = self.rows(columns=["request_key", "outcome"])
         return frozenset(rows.filter(pc.equal(rows["outcome"], "invalid"))["request_key"].to_pylist())
 
     def unusable_keys(self, documents: Sequence[str]) -> frozenset[str]:
-        """What answers on some documents are stored under that were of no use.
-
-        Raises:
-            StoreError: The table cannot be read.
-        """
+        """What answers on some documents are stored under that were of no use."""
         rows = self.rows(columns=["document_id", "request_key", "outcome"])
         of_no_use = pc.is_in(rows["outcome"], pa.array(["refused", "empty", "truncated", "invalid"], pa.string()))
         chosen = pc.and_(of_no_use, pc.is_in(rows["document_id"], pa.array(list(documents), pa.string())))
@@ -279,15 +245,9 @@ class Ledger:
     def spent_usd(
         self, since: datetime | None = None, run_id: str | None = None, connection: Connection | None = None
     ) -> float:
-        """What calls have cost, those that are not in the table yet included.
+        """What calls have cost, since a time or in a run, those that are not in the table yet included.
 
-        Args:
-            since: Only calls from then on.
-            run_id: Only calls of this run.
-            connection: Transaction to read what is not in the table in.
-
-        Raises:
-            StoreError: The table cannot be read.
+        The latter are read within a transaction where its connection is given.
         """
         wanted = sa.select(CALLS.c.call_id, CALLS.c.cost_usd).where(CALLS.c.cost_usd > 0, *_conditions(since, run_id))
         rows = connection.execute(wanted).fetchall() if connection else self.database.read(wanted)
@@ -298,11 +258,7 @@ class Ledger:
         return math.fsum([*fresh, pc.sum(stored["cost_usd"]).as_py() or 0.0])
 
     def has_answers(self) -> bool:
-        """Whether the provider has answered a call of this run, in any process of it; never outside a run.
-
-        Raises:
-            StoreError: The table cannot be read.
-        """
+        """Whether the provider has answered a call of this run, in any process of it; never outside a run."""
         if self.run_id is None:
             return False
         rows = self.rows(run_id=self.run_id, columns=["cache_hit", "outcome"])
@@ -312,12 +268,7 @@ class Ledger:
     def answer_counts(self, since: datetime | None = None, run_id: str | None = None) -> dict[str, tuple[int, int]]:
         """Calls that gave an answer of use, and calls that were made because an earlier one did not, by asset.
 
-        Args:
-            since: Only calls from then on.
-            run_id: Only calls of this run.
-
-        Raises:
-            StoreError: The table cannot be read.
+        Of calls since a time, and of a run, where these are given.
         """
         answered: Counter[str] = Counter()
         repeated: Counter[str] = Counter()
@@ -330,11 +281,7 @@ class Ledger:
         return {asset: (max(0, answered[asset]), repeated[asset]) for asset in answered | repeated}
 
     def mean_output_tokens(self, model_name: str) -> dict[str, float]:
-        """Mean tokens written by step, over the calls of a model that are in the table.
-
-        Raises:
-            StoreError: The table cannot be read.
-        """
+        """Mean tokens written by step, over the calls of a model that are in the table."""
         import duckdb
 
         provider, _, model = model_name.partition(":")
@@ -350,27 +297,17 @@ class Ledger:
         return dict(_until_read(read))
 
     def restore(self, month: str) -> int:
-        """Write the records of a month whose table was lost, as far as answers that were paid for are stored.
-
-        Returns:
-            Rows that were added.
-
-        Raises:
-            StoreError: The table cannot be written.
+        """Write the records of a month whose table was lost, as far as their answers are stored; number of rows
+        added.
         """
         with self.database.lease("ledger"):
             fields = [ANSWERS.c[name] for name in CallRecord.__dataclass_fields__]
-            records = [
-                each for row in self.database.read(sa.select(*fields)) if (each := _record_of(row)).month == month
-            ]
+            records = [CallRecord(*row) for row in self.database.read(sa.select(*fields))]
+            records = [record for record in records if record.month == month]
             return self._add_to_month(month, records) if records else 0
 
     def _note(self, model_name: str, completion: Completion, *, stored: bool) -> None:
-        free = completion
-        if completion.usage != _NO_USAGE or completion.cost_usd or completion.seconds or completion.batch_id:
-            free = replace(completion, usage=_NO_USAGE, cost_usd=0.0, seconds=0.0, batch_id=None)
-        if free.stored != stored:
-            free = replace(free, stored=stored)
+        free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=stored)
         record = self._record(model_name, free)
         with self._guard:
             self._free.append(record)
@@ -381,16 +318,16 @@ class Ledger:
             self.flush()
 
     def _flush_soon(self) -> None:
+        def flush() -> None:
+            try:
+                self.flush()
+            except StoreError as error:
+                _log.warning("records of calls wait to be written: %s", error)
+
         if self._timer is None:
-            self._timer = threading.Timer(_FLUSH_SECONDS, self._flush_in_time)
+            self._timer = threading.Timer(_FLUSH_SECONDS, flush)
             self._timer.daemon = True
             self._timer.start()
-
-    def _flush_in_time(self) -> None:
-        try:
-            self.flush()
-        except StoreError as error:
-            _log.warning("records of calls wait to be written: %s", error)
 
     def _record(self, model_name: str, completion: Completion) -> CallRecord:
         provider, _, model = model_name.partition(":")
@@ -496,10 +433,6 @@ def hit_of(request: Request, answer: StoredAnswer) -> Completion:
 def batch_call_id(batch_id: str, key: str) -> str:
     """Names a result of a batch, whoever reads it."""
     return hashlib.sha256(f"{batch_id}\n{key}".encode()).hexdigest()[:40]
-
-
-def _record_of(row: Any) -> CallRecord:
-    return CallRecord(*row)
 
 
 def _conditions(since: datetime | None, run_id: str | None) -> list[sa.ColumnElement[bool]]:

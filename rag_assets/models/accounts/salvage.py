@@ -26,14 +26,7 @@ _ANY = 'SELECT rowid FROM "{}" WHERE rowid >= ? LIMIT 1'
 
 
 def salvage(damaged: Path, database: StateDatabase) -> int:
-    """Bring what can be read of a damaged database into a new one.
-
-    Args:
-        damaged: File of the damaged one.
-        database: The new one.
-
-    Returns:
-        Number of rows.
+    """Bring what can be read of the file of a damaged database into a new one; number of rows.
 
     Raises:
         StoreError: The damaged one cannot be opened, or the new one cannot be written.

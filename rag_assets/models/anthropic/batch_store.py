@@ -16,7 +16,8 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import cast
 
 import sqlalchemy as sa
@@ -33,7 +34,7 @@ _BATCH_COLUMNS = [column for column in BATCHES.columns if column is not BATCHES.
 _OF_NONCE = BATCHES.c.nonce == sa.bindparam("batch")
 
 
-@dataclass(frozen=True)
+@dataclass
 class OpenBatch:
     """A batch whose results have not been read to the end.
 
@@ -45,6 +46,8 @@ class OpenBatch:
         batch_id: The provider's id; None where it is not known whether the provider has it.
         attempts: Which attempt it is for each request, by custom id.
         price_usd: The most that it may cost.
+        seen: Custom ids whose results a session has read.
+        again: Why requests have no answer that was paid for, by custom id.
     """
 
     nonce: str
@@ -54,6 +57,18 @@ class OpenBatch:
     batch_id: str | None
     attempts: dict[str, int]
     price_usd: float
+    seen: set[str] = field(default_factory=set)
+    again: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What to call it: the provider's id, or the nonce."""
+        return self.batch_id or self.nonce
+
+    @cached_property
+    def digits(self) -> frozenset[str]:
+        """What its custom ids hold of the keys of its requests."""
+        return frozenset(map(digits_of, self.attempts))
 
     @property
     def lost(self) -> bool:
@@ -68,13 +83,7 @@ class OpenBatch:
 
 @dataclass(frozen=True)
 class BatchEntry:
-    """One request of a batch to be sent.
-
-    Attributes:
-        digits: See `key_digits`.
-        request: What is asked.
-        attempt: Which attempt it is, from 1.
-    """
+    """One request of a batch to be sent: its `key_digits`, and which attempt it is, from 1."""
 
     digits: str
     request: Request
@@ -92,11 +101,7 @@ def digits_of(custom_id: str) -> str:
 
 
 class BatchStore:
-    """Batches under way in the state database; methods raise `StoreError` where it does not work.
-
-    Args:
-        database: Holds them.
-    """
+    """Batches under way in the state database; methods raise `StoreError` where it does not work."""
 
     def __init__(self, database: StateDatabase) -> None:
         self._database = database
@@ -106,14 +111,7 @@ class BatchStore:
         return self._database.lease("batches")
 
     def write(self, model_name: str, base_url: str, entries: Iterable[BatchEntry], price_usd: float) -> OpenBatch:
-        """Write a batch down that is to be sent; it is on the disk when this returns.
-
-        Args:
-            model_name: Provider and model.
-            base_url: Server that it will be sent to.
-            entries: Its requests.
-            price_usd: The most that it may cost.
-        """
+        """Write a batch down that is to be sent; it is on the disk when this returns. See `OpenBatch`."""
         nonce = secrets.token_hex(6)
         entries = list(entries)
         attempts = {f"{nonce}-{entry.digits}": entry.attempt for entry in entries}
@@ -155,11 +153,7 @@ class BatchStore:
         return {row.batch_id for row in self._database.read(sa.select(BATCHES.c.batch_id)) if row.batch_id}
 
     def open_batches(self, known: Collection[str] = ()) -> list[OpenBatch]:
-        """Batches whose results have not been read to the end, oldest first.
-
-        Args:
-            known: Nonces of batches that are left out.
-        """
+        """Batches whose results have not been read to the end, oldest first, but for those of known nonces."""
         columns = (BATCH_REQUESTS.c.nonce, BATCH_REQUESTS.c.digits, BATCH_REQUESTS.c.attempt)
         is_open = (BATCHES.c.finished_at.is_(None), BATCHES.c.nonce.not_in(list(known)))
         order = (BATCHES.c.created_at, BATCHES.c.nonce)

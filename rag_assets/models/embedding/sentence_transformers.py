@@ -1,16 +1,13 @@
-"""Any model that sentence-transformers can load, as an embedder (extra `sentence-transformers`).
-
-What stays out: the default embedder, which needs no torch (`embedders`).
-"""
+"""Any model that sentence-transformers can load, as an embedder or as a reranker (extra `sentence-transformers`)."""
 
 import hashlib
 import importlib
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +22,8 @@ _PROMPT_NAMES = {
     EmbeddingKind.PASSAGE: ("passage", "document", "corpus"),
 }
 _SAMPLE_BYTES = 1 << 20
+_BATCH_PAIRS = 16
+_PAIR_TOKENS = 512  # of query and passage; more only costs time with passages of some 256 tokens
 
 
 class _HubTokenizer(Protocol):
@@ -51,6 +50,17 @@ class _Model(Protocol):
     def get_sentence_embedding_dimension(self) -> int | None: ...
 
 
+class _CrossEncoder(Protocol):
+    def predict(
+        self,
+        inputs: list[tuple[str, str]],
+        *,
+        batch_size: int,
+        show_progress_bar: bool,
+        activation_fn: object,
+    ) -> NDArray[np.float32]: ...
+
+
 class SentenceTransformersEmbedder:
     """A model of sentence-transformers. Safe to use from several threads, which take turns.
 
@@ -70,10 +80,7 @@ class SentenceTransformersEmbedder:
 
     @cached_property
     def name(self) -> str:
-        folder = Path(self._model_name)
-        if folder.is_dir():
-            return f"sentence-transformers/{folder.name}/{folder_digest(folder)}"
-        return f"sentence-transformers/{self._model_name}"
+        return f"sentence-transformers/{_label(self._model_name)}"
 
     @property
     def dimension(self) -> int:
@@ -130,40 +137,94 @@ class SentenceTransformersEmbedder:
     def _model(self) -> _Model:
         with self._lock:
             if self._loaded is None:
-                self._loaded = _load(self._model_name, self._threads)
+                purpose = "embedder sentence-transformers"
+                self._loaded, _ = _load("SentenceTransformer", self._model_name, self._threads, purpose)
             return self._loaded
 
 
-def _load(model_name: str, threads: int) -> _Model:
+class CrossEncoderReranker:
+    """A cross-encoder of sentence-transformers. Safe to use from several threads, which take turns.
+
+    Scores are the model's numbers before any function that squeezes them together.
+
+    Args:
+        model: Folder of a model, or its name on the hub; `NAME@REVISION` pins a revision.
+        threads: Threads of torch in this process; 0 leaves them as they are.
+        max_tokens: Tokens of query and passage together that the model sees, at most.
+    """
+
+    def __init__(self, model: str, threads: int = 0, max_tokens: int = _PAIR_TOKENS) -> None:
+        self._model_name = model
+        self._threads = threads
+        self._max_tokens = max_tokens
+        self._lock = threading.Lock()
+        self._loaded: tuple[_CrossEncoder, object] | None = None
+
+    @cached_property
+    def name(self) -> str:
+        return f"cross-encoder/{_label(self._model_name)}/{self._max_tokens}"
+
+    def rerank(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Score texts; see `Reranker.rerank`."""
+        if not texts:
+            return np.empty(0, np.float32)
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            model, activation = self._loaded
+            try:
+                predicted = model.predict(
+                    [(query, text) for text in texts],
+                    batch_size=_BATCH_PAIRS,
+                    show_progress_bar=False,
+                    activation_fn=activation,
+                )
+            except (RuntimeError, ValueError) as error:
+                raise ModelError(f"{self._model_name}: passages could not be scored ({type(error).__name__})") from None
+        scores = np.asarray(predicted, np.float32)
+        if scores.shape != (len(texts),) or not np.isfinite(scores).all():
+            raise ModelError(f"{self._model_name}: expected one score a passage, found {scores.shape} for {len(texts)}")
+        return scores
+
+    def _load(self) -> tuple[_CrossEncoder, object]:
+        model, torch = _load("CrossEncoder", self._model_name, self._threads, "reranker")
+        # Never raised: positions that the model does not have would end in an error.
+        model.max_seq_length = min(model.max_seq_length or self._max_tokens, self._max_tokens)
+        return model, torch.nn.Identity()
+
+
+def _load(kind: str, model_name: str, threads: int, purpose: str) -> tuple[Any, Any]:
+    """A model of a class of sentence-transformers, and torch."""
     try:
         torch = importlib.import_module("torch")
-        from sentence_transformers import SentenceTransformer
+        library = importlib.import_module("sentence_transformers")
     except ImportError as error:
-        message = "embedder sentence-transformers: install it with pip install 'rag-assets[sentence-transformers]'"
+        message = f"{purpose}: install it with pip install 'rag-assets[sentence-transformers]'"
         raise ModelError(f"{message} ({error})") from error
     if threads:
         torch.set_num_threads(threads)
     location, _, revision = model_name.partition("@") if not Path(model_name).is_dir() else (model_name, "", "")
     try:
-        model: _Model = SentenceTransformer(location, revision=revision or None)
+        return getattr(library, kind)(location, revision=revision or None), torch
     except (OSError, ValueError, RuntimeError) as error:
         raise ModelError(f"{model_name}: sentence-transformers cannot load it: {error}") from error
-    return model
+
+
+def _label(model_name: str) -> str:
+    """A model's name, with the digest of its files where it is a folder."""
+    folder = Path(model_name)
+    return f"{folder.name}/{folder_digest(folder)}" if folder.is_dir() else model_name
 
 
 def folder_digest(folder: Path) -> str:
     """Digest of a model's files: names, sizes and content, of large files the first and last megabyte."""
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
-        for sample in _samples(path):
-            digest.update(sample)
+        size_bytes = path.stat().st_size
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{size_bytes}\0".encode())
+        with path.open("rb") as file:
+            digest.update(file.read(_SAMPLE_BYTES))
+            if size_bytes > _SAMPLE_BYTES:
+                file.seek(max(_SAMPLE_BYTES, size_bytes - _SAMPLE_BYTES))
+                digest.update(file.read(_SAMPLE_BYTES))
     return digest.hexdigest()[:16]
-
-
-def _samples(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        yield file.read(_SAMPLE_BYTES)
-        if path.stat().st_size > _SAMPLE_BYTES:
-            file.seek(max(_SAMPLE_BYTES, path.stat().st_size - _SAMPLE_BYTES))
-            yield file.read(_SAMPLE_BYTES)

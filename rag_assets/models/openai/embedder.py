@@ -1,7 +1,4 @@
-"""Embedders behind OpenAI's embeddings route: OpenAI's own, and servers such as llama.cpp and vLLM.
-
-What stays out: how the server is reached and its tokenizer (`openai_endpoint`).
-"""
+"""Embedders behind OpenAI's embeddings route: OpenAI's own, and servers such as llama.cpp and vLLM."""
 
 import base64
 import hashlib
@@ -18,8 +15,8 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.ports import EmbeddingKind
-from rag_assets.models.openai.chat_messages import sendable
 from rag_assets.models.openai.endpoint import Endpoint, ServerTokenizer
+from rag_assets.models.providers import sendable
 from rag_assets.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -69,11 +66,7 @@ class OpenAIEmbedder:
 
     @cached_property
     def model(self) -> str:
-        """Name of the model at the server.
-
-        Raises:
-            ModelError: It was not given, and the server cannot be asked.
-        """
+        """Name of the model at the server; `ModelError` where it was not given, and the server cannot be asked."""
         return self._model or self._tokenizer.served.name
 
     @cached_property

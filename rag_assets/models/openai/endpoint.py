@@ -1,25 +1,31 @@
-"""A server that speaks OpenAI's API: its clients, its errors, what it tells of its models, and its tokenizer, if any.
-What is asked of it stands in `openai_model` and `openai_embedder`.
+"""A server that speaks OpenAI's API: its clients, its errors, what it tells of its models, its tokenizer, if any, and
+the messages of a chat. What is asked of it stands in `model` and `embedder`.
 """
 
-import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from rag_assets.contracts.errors import AwayError, ModelError, SettingsError
+from rag_assets.contracts.generation import Request
 from rag_assets.models.attempts import Pacing, until_answered
-from rag_assets.models.openai.chat_messages import sendable, unquoted
-from rag_assets.models.providers import CallError, CallProblem, late, nobody, without_keys
+from rag_assets.models.providers import (
+    STATUS_PROBLEMS,
+    CallError,
+    CallProblem,
+    late,
+    nobody,
+    retry_after_seconds,
+    sendable,
+    without_keys,
+)
 
 if TYPE_CHECKING:
     from openai import APIError, AsyncOpenAI, OpenAI
@@ -29,23 +35,16 @@ Item = TypeVar("Item")
 _OPENAI_URL = "https://api.openai.com/v1"
 _KEY_VARIABLE = "OPENAI_API_KEY"
 _NO_KEY = "none"  # the SDK insists on one; servers without keys ignore it
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
+_FOREIGN = re.compile(r"[^\x00-\x7f]{2,}")
+_QUOTED_CHARS = 12  # a run of characters this long that stands in what was sent counts as quoted from it
+_MESSAGE_CHARS = 300
 _TOKENIZER_CALLS = 8  # at once
 _RETRIES = 5  # of short calls, by the SDK
 _FULL_CONTEXT = re.compile(
     r"context\b.*\bexceed|exceed.*\bcontext\b", re.IGNORECASE
 )  # llama.cpp, with slots that share
-_STATUS_PROBLEMS = {
-    401: CallProblem.DENIED,
-    402: CallProblem.DENIED,
-    403: CallProblem.DENIED,
-    404: CallProblem.DENIED,
-    405: CallProblem.DENIED,
-    408: CallProblem.UNAVAILABLE,
-    409: CallProblem.UNAVAILABLE,
-    429: CallProblem.RATE_LIMITED,
-    503: CallProblem.OVERLOADED,
-    529: CallProblem.OVERLOADED,
-}
+_STATUS_PROBLEMS = STATUS_PROBLEMS | {405: CallProblem.DENIED}
 _AWAY = frozenset({CallProblem.UNREACHABLE, CallProblem.OVERLOADED, CallProblem.UNAVAILABLE})
 # These come with 429, but waiting does not help.
 _NO_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
@@ -61,12 +60,8 @@ class ServerKind(StrEnum):
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model that a server offers.
-
-    Attributes:
-        name: Its name there.
-        kind: What the server is.
-        context_tokens: Tokens of prompt and answer together; None where the server does not tell.
+    """A model that a server offers: its name there, and tokens of prompt and answer together, where the server
+    tells.
     """
 
     name: str
@@ -124,11 +119,7 @@ class Endpoint:
 
     @property
     def key(self) -> str:
-        """The key that is sent.
-
-        Raises:
-            ModelError: There is none, and OpenAI's own address needs one.
-        """
+        """The key that is sent; `ModelError` where there is none, and OpenAI's own address needs one."""
         key = (self.api_key or os.environ.get(_KEY_VARIABLE) or (_NO_KEY if self.base_url else "")).strip()
         if not key:
             raise ModelError(f"{self.place}: no key: set {_KEY_VARIABLE}, or base_url for a server of your own")
@@ -174,13 +165,8 @@ class Endpoint:
                 raise raised(f"{doing}: {problem}") from None
 
     def check(self, seconds: float) -> None:
-        """Find out whether a server listens; whatever it says will do, and so will silence.
-
-        Args:
-            seconds: How long it may take.
-
-        Raises:
-            ModelError: Nobody listens at the address.
+        """Raise a `ModelError` where nobody listens; whatever a server says in so many seconds will do, and so
+        will silence.
         """
         import openai
 
@@ -199,7 +185,7 @@ class Endpoint:
 
 
 class ServerTokenizer:
-    """What a server tells of a model, and its tokenizer.
+    """What a server tells of a model, and its tokenizer; methods raise `ModelError` where the server cannot be reached.
 
     Args:
         endpoint: The server.
@@ -214,11 +200,7 @@ class ServerTokenizer:
 
     @cached_property
     def served(self) -> ServedModel:
-        """The model, as the server describes it.
-
-        Raises:
-            ModelError: The server cannot be reached, or offers no model.
-        """
+        """The model, as the server describes it; `ModelError` where it offers none."""
         return until_answered(self._ask_served, self._pacing, self._endpoint.place)
 
     def _ask_served(self) -> ServedModel:
@@ -251,14 +233,7 @@ class ServerTokenizer:
             raise
 
     def count_chats(self, chats: Sequence[Sequence[Mapping[str, str]]]) -> list[int] | None:
-        """Tokens of each list of messages as the model reads it, with what opens the answer.
-
-        Returns:
-            None where the server has no tokenizer.
-
-        Raises:
-            ModelError: The server cannot be reached.
-        """
+        """Tokens of each list of messages with what opens the answer; None where the server has no tokenizer."""
 
         def count(client: "OpenAI", chat: Sequence[Mapping[str, str]]) -> int:
             if self.served.kind is ServerKind.VLLM:
@@ -269,11 +244,7 @@ class ServerTokenizer:
         return self._counted(count, chats, [message["content"] for chat in chats for message in chat])
 
     def count_texts(self, texts: Sequence[str]) -> list[int] | None:
-        """Tokens of each text, without special tokens; None where the server has no tokenizer.
-
-        Raises:
-            ModelError: The server cannot be reached.
-        """
+        """Tokens of each text, without special tokens; None where the server has no tokenizer."""
 
         def count(client: "OpenAI", text: str) -> int:
             if self.served.kind is ServerKind.VLLM:
@@ -306,12 +277,8 @@ class ServerTokenizer:
 
 
 def call_error(error: "APIError | ValueError", endpoint: Endpoint, sent: Sequence[str]) -> CallError:
-    """What an error of the SDK means.
-
-    Args:
-        error: The error; a `ValueError` comes of an answer that is no JSON.
-        endpoint: The server.
-        sent: Texts that the message must not quote.
+    """What an error of the SDK means, in words that quote nothing that was sent; a `ValueError` is an answer that
+    is no JSON.
     """
     import httpx2
     import openai
@@ -344,22 +311,23 @@ def call_error(error: "APIError | ValueError", endpoint: Endpoint, sent: Sequenc
         (error.code if error.code and not error.code.isdecimal() else error.type) or "", endpoint.api_key
     )
     words = f"{place}: status {status}" + (f" ({' '.join(named.split())[:60]})" if named else "")
-    return CallError(problem, f"{words}: {said}" if said else words, _retry_after_seconds(error.response.headers))
+    return CallError(problem, f"{words}: {said}" if said else words, retry_after_seconds(error.response.headers))
 
 
-def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        try:
-            seconds = float(headers.get(name, "")) / unit
-        except ValueError:
-            continue
-        if 0 <= seconds < math.inf:
-            return seconds
-    try:
-        when = parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return max(0.0, (when.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+def chat_messages(request: Request) -> list[dict[str, str]]:
+    """The conversation, opened by a system message. What requests share comes first, for caches of beginnings."""
+    system = "\n\n".join(part for part in (request.prefix, request.system) if part)
+    opening = [{"role": "system", "content": sendable(system)}] if system else []
+    return opening + [{"role": turn.role, "content": sendable(turn.text)} for turn in request.messages]
+
+
+def unquoted(message: str, sent: Sequence[str]) -> str:
+    """What a server or library says, in one line, or nothing where it quotes what was sent."""
+    line = " ".join(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), message).split())[:_MESSAGE_CHARS]
+    texts = [" ".join(text.split()) for text in sent]
+    pieces = set(_FOREIGN.findall(line))
+    pieces |= {line[start : start + _QUOTED_CHARS] for start in range(max(1, len(line) - _QUOTED_CHARS + 1))}
+    return "" if any(piece in text for text in texts for piece in pieces) else line
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -1,8 +1,4 @@
-"""Language models behind OpenAI's chat completions: OpenAI's own, and servers such as llama.cpp and vLLM.
-
-What stays out: how the server is reached and what it tells of itself (`openai_endpoint`), retries and limits
-(`dispatch`), and whether a JSON answer satisfies its schema (`structured`).
-"""
+"""Language models behind OpenAI's chat completions: OpenAI's own, and servers such as llama.cpp and vLLM."""
 
 import asyncio
 import json
@@ -11,14 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
 from rag_assets.contracts.ports import Session
 from rag_assets.models.attempts import Pacing
 from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
-from rag_assets.models.openai.chat_messages import chat_messages
-from rag_assets.models.openai.endpoint import Endpoint, ServerTokenizer, call_error
+from rag_assets.models.openai.endpoint import Endpoint, ServerTokenizer, call_error, chat_messages
 from rag_assets.models.providers import UNLIMITED, CallBudget, Caller, CallError, CallProblem, Keep
 from rag_assets.text.tokens import estimate_tokens, mean_tokens
 
@@ -33,12 +28,7 @@ _NEWEST_ENCODING = "o200k_base"  # of models that the tokenizer's package does n
 _REFUSED_BY_FILTER = "content_filter"
 
 
-class OpenSession(Protocol):
-    """Opens a session on callers that are built inside of its event loop."""
-
-    def __call__(
-        self, make_caller: Callable[[], Caller], keep: Keep, budget: CallBudget, *, name: str
-    ) -> AbstractContextManager[Session]: ...
+OpenSession = Callable[[Callable[[], Caller], Keep, CallBudget], AbstractContextManager[Session]]
 
 
 class OpenAIModel:
@@ -73,11 +63,7 @@ class OpenAIModel:
 
     @cached_property
     def model(self) -> str:
-        """Name of the model at the server.
-
-        Raises:
-            ModelError: It was not given, and the server cannot be asked.
-        """
+        """Name of the model at the server; `ModelError` where it was not given, and the server cannot be asked."""
         return self._model or self._tokenizer.served.name
 
     @property
@@ -100,7 +86,7 @@ class OpenAIModel:
     def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
         """Open a session, see `Provider`."""
         model, prices = self.model, self.facts.prices
-        return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, budget, name=self.name)
+        return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, budget)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         """Tokens of each request: by the server's tokenizer, by OpenAI's for its own models (extra `openai-tokenizer`),
@@ -117,18 +103,10 @@ class OpenAIModel:
 
 
 class OpenAICaller:
-    """One request a call, by OpenAI's SDK. Built, used and closed within one event loop.
+    """One request a call, by OpenAI's SDK. Built, used and closed within one event loop; `ModelError` without a key.
 
     Tokens of the answer are limited by `max_completion_tokens`: OpenAI's newer models refuse the older `max_tokens`,
     and llama.cpp and vLLM take both.
-
-    Args:
-        endpoint: The server.
-        model: Name of the model there.
-        prices: What tokens cost.
-
-    Raises:
-        ModelError: There is no key.
     """
 
     def __init__(self, endpoint: Endpoint, model: str, prices: Prices) -> None:
@@ -273,11 +251,7 @@ class _Pieces:
 
 
 def response_format(schema: str) -> "ResponseFormat":
-    """The schema of an answer as servers take it, strict where OpenAI would not refuse it so.
-
-    Args:
-        schema: JSON schema, as JSON text.
-    """
+    """The JSON schema of an answer as servers take it, strict where OpenAI would not refuse it so."""
     content = json.loads(schema)
     return {
         "type": "json_schema",

@@ -3,20 +3,19 @@
 An end of a connector that the file does not join to a shape is joined to the shape that it touches, or to the shape
 whose line it touches, as in sequence diagrams, where messages run between the lines below the participants. A shape
 without text is named by the text that stands on it or right below it, or else by the cells it lies on.
-
-What stays out: reading drawings (`excel_drawings`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.content import Block
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.drawings.drawings import Connector, Drawing, Shape, ShapeKind
+from rag_assets.parsing.drawings.drawings import Drawing, Shape, ShapeKind
 from rag_assets.parsing.drawings.geometry import (
     Line,
     Point,
+    Rectangle,
     contains,
     depth_inside,
     line_distance,
@@ -25,9 +24,9 @@ from rag_assets.parsing.drawings.geometry import (
     outside_distance,
     size,
 )
-from rag_assets.parsing.drawings.labels import Candidate, assign_labels
 from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.excel.layout.rooms import Sets
+from rag_assets.text.plain import one_line
 
 _CLUSTER_ROWS = 3
 _NODE_CHARS = 80
@@ -39,18 +38,14 @@ _CELLS_ROWS = 12
 _GEOMETRY_MEMBERS = 1_000  # of larger drawings only what the file states is taken
 
 Texts = Mapping[int, Mapping[int, str]]
+"""Texts of cells by row, then column, from 0."""
+Lifelines = Sequence[tuple[Line, int]]
+"""Lines that hang on one shape only, with its index."""
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
-    """Two shapes that a connector joins.
-
-    Attributes:
-        start: Index of the shape that it starts from.
-        end: Index of the shape that it points to.
-        sign: How it is written between their names.
-        path: Points that it runs through.
-    """
+class _Edge:
+    """Two shapes, by index, that a connector joins, and how it is written between their names."""
 
     start: int
     end: int
@@ -80,11 +75,32 @@ def diagram_blocks(drawing: Drawing, texts: Texts) -> list[Block]:
 
     Args:
         drawing: The drawing.
-        texts: Texts of the sheet's cells by row, then column, from 0.
+        texts: Texts of the sheet's cells.
     """
-    shapes = drawing.shapes
-    blocks = [_block(shapes, diagram) for diagram in find_diagrams(drawing, texts)]
-    return [*blocks, *(_caption(shape) for shape in shapes if shape.kind is ShapeKind.PICTURE)]
+    shapes, blocks = drawing.shapes, []
+    for diagram in find_diagrams(drawing, texts):
+        named = [index for index in diagram.members if shapes[index].text] or diagram.members
+        area = Area.around(shapes[index].area for index in named)
+        blocks.append(Block(BlockKind.DIAGRAM, "\n".join((*diagram.texts, *diagram.edges)), cell_range=area.label))
+    for shape in shapes:
+        if shape.kind is ShapeKind.PICTURE:
+            text = f"図: {shape.text}" if shape.text else "図"
+            blocks.append(Block(BlockKind.CAPTION, text, cell_range=shape.area.label))
+    return blocks
+
+
+def diagram_problems(drawing: Drawing) -> tuple[ParseError, ...]:
+    """What had to be left out of a drawing and of its diagrams."""
+    open_ends = any(not (connector.start and connector.end) for connector in drawing.connectors)
+    if not open_ends or _has_geometry(drawing):
+        return drawing.problems
+    members = len(drawing.shapes) + len(drawing.connectors)
+    message = f"drawing: {members} shapes and connectors, over {_GEOMETRY_MEMBERS} open ends are not joined by place"
+    return (*drawing.problems, ParseError(FailureCause.TOO_LARGE, message))
+
+
+def _has_geometry(drawing: Drawing) -> bool:
+    return len(drawing.shapes) + len(drawing.connectors) <= _GEOMETRY_MEMBERS
 
 
 def find_diagrams(drawing: Drawing, texts: Texts) -> list[Diagram]:
@@ -92,179 +108,171 @@ def find_diagrams(drawing: Drawing, texts: Texts) -> list[Diagram]:
 
     Args:
         drawing: The drawing.
-        texts: Texts of the cells that it lies on, by row, then column, from 0; they name shapes without text.
+        texts: Texts of the cells that it lies on; they name shapes without text.
     """
     shapes = drawing.shapes
-    geometric = len(shapes) + len(drawing.connectors) <= _GEOMETRY_MEMBERS
-    edges, lifelines = _join(drawing, geometric=geometric)
-    joined = {index for edge in edges for index in (edge.start, edge.end)} if geometric else set(range(len(shapes)))
-    names = _Names(shapes, lifelines, joined, texts)
+    edges, lifelines = _join(drawing)
+    ends = {index for edge in edges for index in (edge.start, edge.end)}
+    free = [
+        (shape.box, shape)
+        for index, shape in enumerate(shapes if _has_geometry(drawing) else ())
+        if shape.text and shape.box and index not in ends and shape.kind is not ShapeKind.ART
+    ]
+    names = {index: _name(shapes, index, lifelines, free, texts) for index in ends}
     named = [edge for edge in edges if _is_named(edge, shapes, names)]
-    labels = _labels(shapes, named, names) if geometric else {}
-    on_edges = {id(edge): index for index, edge in labels.items()}
-    found = (
-        _diagram(shapes, members, [(edge, on_edges.get(id(edge))) for edge in own], names, labels)
-        for members, own in _clusters(shapes, edges, named)
-    )
-    return [diagram for diagram in found if diagram.texts or diagram.edges]
+    labels = _labels(shapes, named, names) if _has_geometry(drawing) else {}
+    labels_by_edge = {place: index for index, place in labels.items()}
+    diagrams = []
+    for members, places in _clusters(shapes, edges, named):
+        lines, on_lines = [], []
+        for place in places:
+            edge, label = named[place], labels_by_edge.get(place)
+            line = f"{names[edge.start]} {edge.sign} {names[edge.end]}"
+            lines.append(line if label is None else f"{line}: {shapes[label].text}")
+            on_lines += [] if label is None else [label]
+        own = [index for index in members if index not in labels and shapes[index].kind is not ShapeKind.PICTURE]
+        own_texts = tuple(shapes[index].text for index in own if shapes[index].text)
+        if own_texts or lines:
+            diagrams.append(Diagram(tuple(members), tuple(on_lines), own_texts, tuple(lines)))
+    return diagrams
 
 
-def diagram_problems(drawing: Drawing) -> tuple[ParseError, ...]:
-    """What had to be left out of a drawing and of its diagrams."""
-    members = len(drawing.shapes) + len(drawing.connectors)
-    open_ends = any(not (connector.start and connector.end) for connector in drawing.connectors)
-    if members <= _GEOMETRY_MEMBERS or not open_ends:
-        return drawing.problems
-    message = f"drawing: {members} shapes and connectors, over {_GEOMETRY_MEMBERS} open ends are not joined by place"
-    return (*drawing.problems, ParseError(FailureCause.TOO_LARGE, message))
-
-
-def _is_named(edge: Edge, shapes: tuple[Shape, ...], names: "_Names") -> bool:
+def _is_named(edge: _Edge, shapes: Sequence[Shape], names: Mapping[int, str]) -> bool:
     """Whether both ends have a name, and not one that both take from the same text."""
-    first, last = names.of(edge.start), names.of(edge.end)
+    first, last = names[edge.start], names[edge.end]
     borrowed = not (shapes[edge.start].text and shapes[edge.end].text)
     return bool(first and last) and not (borrowed and first == last)
 
 
-def _caption(shape: Shape) -> Block:
-    return Block(BlockKind.CAPTION, f"図: {shape.text}" if shape.text else "図", cell_range=shape.area.label)
-
-
-def _join(drawing: Drawing, *, geometric: bool) -> tuple[list[Edge], list[tuple[Line, int]]]:
-    """Edges of a drawing, and the lines that hang on one shape only."""
+def _join(drawing: Drawing) -> tuple[list[_Edge], list[tuple[Line, int]]]:
+    """Edges of a drawing, and its lifelines."""
+    geometric = _has_geometry(drawing)
     numbers: dict[str, int] = {}
     for index, shape in enumerate(drawing.shapes):
         numbers.setdefault(shape.identity, index)
+    lifelines: list[tuple[Line, int]] = []
     ends: list[tuple[int | None, int | None]] = []
     for connector in drawing.connectors:
-        start, end = numbers.get(connector.start), numbers.get(connector.end)
-        if geometric and connector.path:
-            across = connector.sign != "—" and len(connector.path) == 2
-            start = _touched(drawing.shapes, connector.path, 0, across=across) if start is None else start
-            end = _touched(drawing.shapes, connector.path, -1, across=across) if end is None else end
+        start, end, path = numbers.get(connector.start), numbers.get(connector.end), connector.path
+        if geometric and path:
+            across = connector.sign != "—" and len(path) == 2
+            start = _touched(drawing.shapes, path[0], path[-1], across=across) if start is None else start
+            end = _touched(drawing.shapes, path[-1], path[0], across=across) if end is None else end
+            joined = [index for index in (start, end) if index is not None]
+            if connector.sign == "—" and len(joined) == 1:
+                lifelines.append((path, joined[0]))
         ends.append((start, end))
-    lifelines = [
-        (connector.path, start if start is not None else end)
-        for connector, (start, end) in zip(drawing.connectors, ends, strict=True)
-        if connector.sign == "—" and connector.path and (start is None) != (end is None)
-    ]
-    held = [(path, index) for path, index in lifelines if index is not None] if geometric else []
     edges = []
     for connector, (start, end) in zip(drawing.connectors, ends, strict=True):
-        if connector.path and (connector.sign != "—" or (start is None) == (end is None)):
-            start = _hung(held, connector.path[0]) if start is None else start  # noqa: PLW2901
-            end = _hung(held, connector.path[-1]) if end is None else end  # noqa: PLW2901
+        path = connector.path
+        if path and (connector.sign != "—" or (start is None) == (end is None)):
+            start = _hung(lifelines, path[0]) if start is None else start  # noqa: PLW2901
+            end = _hung(lifelines, path[-1]) if end is None else end  # noqa: PLW2901
         if start is not None and end is not None and start != end:
-            edges.append(_edge(connector, start, end))
-    return edges, held
+            first, last = (end, start) if connector.reverse else (start, end)
+            edges.append(_Edge(first, last, connector.sign, path))
+    return edges, lifelines
 
 
-def _edge(connector: Connector, start: int, end: int) -> Edge:
-    first, last = (end, start) if connector.reverse else (start, end)
-    return Edge(first, last, connector.sign, connector.path)
-
-
-def _touched(shapes: tuple[Shape, ...], path: Line, place: int, *, across: bool) -> int | None:
+def _touched(shapes: Sequence[Shape], point: Point, other: Point, *, across: bool) -> int | None:
     """The shape that an end of a line touches, one with outline or fill first; none that holds the other end too.
 
     A straight arrow across a shape, from side to side, runs behind it and touches others; a line without a head may
     well divide it.
     """
-    point, other = path[place], path[-1 - place]
-    found: list[tuple[bool, float, bool, float, int]] = []
+    touched: list[tuple[bool, float, bool, float, int]] = []
     for index, shape in enumerate(shapes):
         if shape.box is None or shape.kind is ShapeKind.ART or outside_distance(point, shape.box) > _TOUCH:
             continue
-        held = depth_inside(other, shape.box)
-        if held > 0 or (held == 0 and across):
-            continue
-        bare = shape.kind is ShapeKind.TEXT
-        found.append((bare, outside_distance(point, shape.box), not shape.text, size(shape.box), index))
-    return min(found)[-1] if found else None
+        depth = depth_inside(other, shape.box)
+        if depth < 0 or (depth == 0 and not across):
+            bare = shape.kind is ShapeKind.TEXT
+            touched.append((bare, outside_distance(point, shape.box), not shape.text, size(shape.box), index))
+    return min(touched)[-1] if touched else None
 
 
-def _hung(lifelines: list[tuple[Line, int]], point: Point) -> int | None:
+def _hung(lifelines: Lifelines, point: Point) -> int | None:
     """The shape on whose line a point lies."""
-    found = min(((line_distance(point, line), index) for line, index in lifelines), default=None)
-    return found[1] if found is not None and found[0] <= _TOUCH else None
+    distance, index = min(((line_distance(point, line), index) for line, index in lifelines), default=(_TOUCH + 1.0, 0))
+    return index if distance <= _TOUCH else None
 
 
-class _Names:
-    """What shapes are called: their text, or else what stands on them or below them."""
+def _name(
+    shapes: Sequence[Shape],
+    index: int,
+    lifelines: Lifelines,
+    free: Sequence[tuple[Rectangle, Shape]],
+    texts: Texts,
+) -> str:
+    """What a shape is called: its text, or else what stands on it, around it or below it; empty without any.
 
-    def __init__(
-        self, shapes: tuple[Shape, ...], lifelines: list[tuple[Line, int]], ends: set[int], texts: Texts
-    ) -> None:
-        self._shapes, self._lifelines, self._texts = shapes, lifelines, texts
-        self._free = [
-            shape
-            for index, shape in enumerate(shapes)
-            if shape.text and shape.box and index not in ends and shape.kind is not ShapeKind.ART
-        ]
-        self._known: dict[int, str] = {}
-
-    def of(self, index: int) -> str:
-        """Name of a shape; empty where nothing names it."""
-        if index not in self._known:
-            shape = self._shapes[index]
-            self._known[index] = _short(shape.text or self._on(shape) or self._around(shape) or self._cells(shape.area))
-        return self._known[index]
-
-    def _on(self, shape: Shape) -> str:
-        """Text of a free text box that stands on a shape, or of the participant whose line runs through it."""
-        if shape.box is None:
-            return ""
-        inside = [other for other in self._free if other.box and contains(shape.box, other.box)]
-        nodes = [other for other in inside if other.kind is ShapeKind.NODE]
-        if nodes or len(inside) == 1:
-            return " ".join(other.text for other in sorted(nodes or inside, key=lambda other: other.area)[:3])
-        reach = min(shape.box[2] - shape.box[0], shape.box[3] - shape.box[1]) / 2
-        near = [(line_distance(middle(shape.box), line), index) for line, index in self._lifelines]
-        distance, index = min(near, default=(reach + 1, 0))
-        return self._shapes[index].text if distance <= reach else ""
-
-    def _around(self, shape: Shape) -> str:
-        """Text of the smallest free text box around a shape, or of the one right below it."""
-        if shape.box is None:
-            return ""
-        around = [(size(other.box), other.text) for other in self._free if other.box and contains(other.box, shape.box)]
-        if around:
-            return min(around)[1]
-        foot = (middle(shape.box)[0], shape.box[3])
-        below = [(outside_distance(foot, other.box), other.text) for other in self._free if other.box]
-        distance, text = min(below, default=(_CAPTION + 1.0, ""))
-        return text if distance <= _CAPTION else ""
-
-    def _cells(self, area: Area) -> str:
-        found = [
-            text
-            for row in range(area.top, min(area.bottom, area.top + _CELLS_ROWS) + 1)
-            for column, text in self._texts.get(row, {}).items()
-            if area.left <= column <= area.right
-        ]
-        return " ".join(found)
+    Args:
+        shapes: Shapes of the drawing.
+        index: The shape's.
+        lifelines: Lines that hang on one shape only.
+        free: Shapes with text that no connector joins, with their places.
+        texts: Texts of the cells that the drawing lies on.
+    """
+    shape = shapes[index]
+    text = shape.text
+    if not text and shape.box is not None:
+        text = _text_on(shapes, shape.box, lifelines, free) or _text_around(shape.box, free)
+    if not text:
+        rows = range(shape.area.top, min(shape.area.bottom, shape.area.top + _CELLS_ROWS) + 1)
+        cells = ((row, column, cell) for row in rows for column, cell in texts.get(row, {}).items())
+        text = " ".join(cell for row, column, cell in cells if shape.area.holds(row, column))
+    text = one_line(text)
+    return text if len(text) <= _NODE_CHARS else f"{text[:_NODE_CHARS]}…"
 
 
-def _labels(shapes: tuple[Shape, ...], edges: list[Edge], names: _Names) -> dict[int, Edge]:
-    """Text boxes that stand on a connector, by index, with their connector: at most one for each."""
+def _text_on(
+    shapes: Sequence[Shape], box: Rectangle, lifelines: Lifelines, free: Sequence[tuple[Rectangle, Shape]]
+) -> str:
+    """Text of a free text box that stands on a place, or of the participant whose line runs through it."""
+    inside = [other for place, other in free if contains(box, place)]
+    nodes = [other for other in inside if other.kind is ShapeKind.NODE]
+    if nodes or len(inside) == 1:
+        return " ".join(other.text for other in sorted(nodes or inside, key=lambda other: other.area)[:3])
+    reach = min(box[2] - box[0], box[3] - box[1]) / 2
+    near = ((line_distance(middle(box), line), index) for line, index in lifelines)
+    distance, index = min(near, default=(reach + 1, 0))
+    return shapes[index].text if distance <= reach else ""
+
+
+def _text_around(box: Rectangle, free: Sequence[tuple[Rectangle, Shape]]) -> str:
+    """Text of the smallest free text box around a place, or of the one right below it."""
+    around = [(size(place), other.text) for place, other in free if contains(place, box)]
+    if around:
+        return min(around)[1]
+    foot = (middle(box)[0], box[3])
+    distance, text = min(
+        ((outside_distance(foot, place), other.text) for place, other in free), default=(_CAPTION + 1.0, "")
+    )
+    return text if distance <= _CAPTION else ""
+
+
+def _labels(shapes: Sequence[Shape], edges: Sequence[_Edge], names: Mapping[int, str]) -> dict[int, int]:
+    """Text boxes that stand on a connector, by index, with the place of its edge: at most one for each."""
     joined = {index for edge in edges for index in (edge.start, edge.end)}
-    near: list[Candidate] = []
+    distances: dict[tuple[int, int], float] = {}
+    reaches: dict[int, float] = {}
     for index, shape in enumerate(shapes):
-        kept = shape.kind in {ShapeKind.NODE, ShapeKind.TEXT} and 0 < len(shape.text) <= _LABEL_CHARS
-        if kept and index not in joined and shape.box is not None:
-            reach = min((shape.box[3] - shape.box[1]) / 2, _LABEL_REACH) + _TOUCH / 2
-            for place, edge in enumerate(edges):
-                distance = line_distance(middle(shape.box), edge.path)
-                beside = shape.kind is ShapeKind.TEXT and line_gap(shape.box, edge.path) <= _TOUCH / 2
-                if (distance <= reach or beside) and _can_label(shapes, index, edge, names):
-                    near.append(Candidate(distance, max(distance, reach), index, place))
-    return {index: edges[place] for index, place in assign_labels(near).items()}
+        is_text = shape.kind in {ShapeKind.NODE, ShapeKind.TEXT} and 0 < len(shape.text) <= _LABEL_CHARS
+        if not is_text or index in joined or shape.box is None:
+            continue
+        reaches[index] = reach = min((shape.box[3] - shape.box[1]) / 2, _LABEL_REACH) + _TOUCH / 2
+        for place, edge in enumerate(edges):
+            distance = line_distance(middle(shape.box), edge.path)
+            beside = shape.kind is ShapeKind.TEXT and line_gap(shape.box, edge.path) <= _TOUCH / 2
+            if (distance <= reach or beside) and _can_label(shapes, shape.text, shape.box, edge, names):
+                distances[index, place] = distance
+                reaches[index] = max(reaches[index], distance)
+    return assign_labels(distances, reaches)
 
 
-def _can_label(shapes: tuple[Shape, ...], index: int, edge: Edge, names: _Names) -> bool:
+def _can_label(shapes: Sequence[Shape], text: str, box: Rectangle, edge: _Edge, names: Mapping[int, str]) -> bool:
     """Whether a text box says something on a connector: it neither names an end nor is a frame around all of it."""
-    text, box = _short(shapes[index].text), shapes[index].box
-    if text in {names.of(edge.start), names.of(edge.end)} or box is None:
+    if one_line(text) in {names[edge.start], names[edge.end]}:
         return False
     if any(depth_inside(point, box) < 0 for point in edge.path):
         return True
@@ -272,12 +280,39 @@ def _can_label(shapes: tuple[Shape, ...], index: int, edge: Edge, names: _Names)
     return all(end is not None and not contains(box, end) for end in ends)
 
 
-def _clusters(shapes: tuple[Shape, ...], edges: list[Edge], named: list[Edge]) -> list[tuple[list[int], list[Edge]]]:
+def assign_labels(distances: Mapping[tuple[int, int], float], reaches: Mapping[int, float]) -> dict[int, int]:
+    """Which text stands on which connector: connectors by label, at most one for each.
+
+    The sum of distances is the least, where a label without a connector counts with its reach: of two arrows side by
+    side each has its own text, and no far arrow takes a text so that another one finds a place.
+
+    Args:
+        distances: Distances by label and connector, of those that can belong together.
+        reaches: Distances up to which labels can belong to a connector; at least those above.
+    """
+    if not distances:
+        return {}
+    import numpy as np  # both are slow to load, and few drawings have labels
+    from scipy.optimize import linear_sum_assignment
+
+    labels, connectors = (sorted(set(numbers)) for numbers in zip(*distances, strict=True))
+    rows = {label: row for row, label in enumerate(labels)}
+    columns = {connector: column for column, connector in enumerate(connectors)}
+    costs = np.full((len(labels), len(connectors) + len(labels)), np.inf)
+    costs[:, len(connectors) :] = [[reaches[label]] for label in labels]
+    for (label, connector), distance in distances.items():
+        costs[rows[label], columns[connector]] = distance
+    chosen = zip(labels, linear_sum_assignment(costs)[1], strict=True)
+    return {label: connectors[column] for label, column in chosen if column < len(connectors)}
+
+
+def _clusters(
+    shapes: Sequence[Shape], edges: Sequence[_Edge], named: Sequence[_Edge]
+) -> list[tuple[list[int], list[int]]]:
     """Group shapes that lie near each other from top to bottom, or that connectors join; indexes in reading order.
 
-    With each group go the edges with two named ends that join one of it.
-
-    A picture is among them only where a connector with two named ends joins it.
+    With each group go the places, among edges with two named ends, of those that join one of it. A picture is in a
+    group only where such an edge joins it.
     """
     groups: list[list[int]] = []
     bottom = -_CLUSTER_ROWS
@@ -294,43 +329,10 @@ def _clusters(shapes: tuple[Shape, ...], edges: list[Edge], named: list[Edge]) -
     for edge in edges:
         if edge.start in home and edge.end in home:
             sets.union(home[edge.start], home[edge.end])
-    merged: dict[int, tuple[list[int], list[Edge]]] = {}
+    clusters: dict[int, tuple[list[int], list[int]]] = {}
     for number, group in enumerate(groups):
-        merged.setdefault(sets.find(number), ([], []))[0].extend(group)
-    for edge in named:
-        for found in sorted({sets.find(home[end]) for end in (edge.start, edge.end) if end in home}):
-            merged[found][1].append(edge)
-    return list(merged.values())
-
-
-def _diagram(
-    shapes: tuple[Shape, ...],
-    members: list[int],
-    edges: list[tuple[Edge, int | None]],
-    names: _Names,
-    labels: Mapping[int, Edge],
-) -> Diagram:
-    said = [index for index in members if index not in labels and shapes[index].kind is not ShapeKind.PICTURE]
-    found, lines = [], []
-    for edge, label in edges:
-        line = f"{names.of(edge.start)} {edge.sign} {names.of(edge.end)}"
-        found.extend([] if label is None else [label])
-        lines.append(line if label is None else f"{line}: {shapes[label].text}")
-    texts = tuple(shapes[index].text for index in said if shapes[index].text)
-    return Diagram(tuple(members), tuple(found), texts, tuple(lines))
-
-
-def _block(shapes: tuple[Shape, ...], diagram: Diagram) -> Block:
-    named = [index for index in diagram.members if shapes[index].text] or diagram.members
-    area = _around(shapes[index].area for index in named)
-    return Block(BlockKind.DIAGRAM, "\n".join((*diagram.texts, *diagram.edges)), cell_range=area.label)
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _NODE_CHARS else f"{text[:_NODE_CHARS]}…"
-
-
-def _around(areas: Iterable[Area]) -> Area:
-    tops, lefts, bottoms, rights = zip(*areas, strict=True)
-    return Area(min(tops), min(lefts), max(bottoms), max(rights))
+        clusters.setdefault(sets.find(number), ([], []))[0].extend(group)
+    for place, edge in enumerate(named):
+        for number in sorted({sets.find(home[end]) for end in (edge.start, edge.end) if end in home}):
+            clusters[number][1].append(place)
+    return list(clusters.values())

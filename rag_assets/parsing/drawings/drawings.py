@@ -1,6 +1,6 @@
 """The drawing of a sheet: its shapes, pictures and connectors with their places, those in groups included.
 
-What stays out: what they mean together (`excel_diagrams`), the content of pictures, the look of shapes.
+What they mean together is told by `diagrams`.
 """
 
 import re
@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
+from typing import NamedTuple
 
 from lxml import etree
 
@@ -15,8 +16,11 @@ from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, Relation, local_name
 from rag_assets.parsing.drawings.geometry import IDENTITY, Frame, Line, Rectangle, connector_path
-from rag_assets.parsing.excel.cells import Area, clean_text
+from rag_assets.parsing.excel.cells import Area
+from rag_assets.parsing.excel.workbook import clean_text
 from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.office.styles import attribute
+from rag_assets.text.plain import one_line
 
 _ANCHORS = {"twoCellAnchor", "oneCellAnchor", "absoluteAnchor"}
 _LINES = ("line", "straightConnector", "bentConnector", "curvedConnector")
@@ -105,10 +109,8 @@ def read_drawing(archive: Archive, part: str) -> Drawing:
     reader = _DrawingReader(archive, archive.relations(part))
     for anchor in _flat(archive.tree(part)):
         if local_name(anchor) in _ANCHORS:
-            area = _anchor_area(anchor)
-            for element in _flat(anchor):
-                reader.collect(element, area, IDENTITY)
-    return Drawing(tuple(reader.shapes), tuple(reader.connectors), tuple(reader.problems.values()))
+            reader.collect_all(anchor, _anchor_area(anchor))
+    return reader.drawing()
 
 
 def read_shapes(archive: Archive, relations: dict[str, Relation], parent: etree._Element) -> Drawing:
@@ -123,9 +125,8 @@ def read_shapes(archive: Archive, relations: dict[str, Relation], parent: etree.
         The drawing; its shapes lie on no cells, so that all areas are the first cell.
     """
     reader = _DrawingReader(archive, relations)
-    for element in _flat(parent):
-        reader.collect(element, Area(0, 0, 0, 0), IDENTITY)
-    return Drawing(tuple(reader.shapes), tuple(reader.connectors), tuple(reader.problems.values()))
+    reader.collect_all(parent, Area(0, 0, 0, 0))
+    return reader.drawing()
 
 
 def control_number(identity: str) -> str:
@@ -155,7 +156,14 @@ class _DrawingReader:
         self.problems: dict[str, ParseError] = {}
         self._deepest = current_limits().nesting_depth
 
-    def collect(self, element: etree._Element, area: Area, frame: Frame, depth: int = 0) -> None:
+    def drawing(self) -> Drawing:
+        return Drawing(tuple(self.shapes), tuple(self.connectors), tuple(self.problems.values()))
+
+    def collect_all(self, parent: etree._Element, area: Area) -> None:
+        for element in _flat(parent):
+            self._collect(element, area, IDENTITY, 0)
+
+    def _collect(self, element: etree._Element, area: Area, frame: Frame, depth: int) -> None:
         if len(self.shapes) + len(self.connectors) >= _MAXIMUM_MEMBERS:
             self._leave_out(f"drawing: more than {_MAXIMUM_MEMBERS} shapes and connectors, the others are left out")
             return
@@ -167,23 +175,23 @@ class _DrawingReader:
             case "sp" | "wsp":
                 self._add(element, area, frame, _paragraphs(element), _kind(element))
             case "pic":
-                self._add(element, area, frame, _alternative(element), ShapeKind.PICTURE)
+                alternative = _property(element, "descr") or _property(element, "title")
+                self._add(element, area, frame, one_line(clean_text(alternative)), ShapeKind.PICTURE)
             case "graphicFrame":
-                self._add(element, area, frame, self._frame_text(element))
+                self._add(element, area, frame, self._frame_text(element), ShapeKind.NODE)
             case "grpSp" | "wgp" if depth >= self._deepest:
                 self._leave_out(
                     f"drawing: groups nested deeper than {self._deepest} (parsing.nesting_depth) are left out"
                 )
             case "grpSp" | "wgp":
-                outer, inner = _rectangle(element, "off", "ext"), _rectangle(element, "chOff", "chExt")
-                flip_x, flip_y = _flips(element)
-                within = frame.within(outer, inner, flip_x=flip_x, flip_y=flip_y) if outer and inner else frame
+                place = _place(element)
+                outer, inner = place.outer, place.inner
+                if outer and inner:
+                    frame = frame.within(outer, inner, flip_x=place.flip_x, flip_y=place.flip_y)
                 for child in _flat(element):
-                    self.collect(child, _scaled(child, inner, area), within, depth + 1)
+                    self._collect(child, _scaled(child, inner, area), frame, depth + 1)
 
-    def _add(
-        self, element: etree._Element, area: Area, frame: Frame, text: str, kind: ShapeKind = ShapeKind.NODE
-    ) -> None:
+    def _add(self, element: etree._Element, area: Area, frame: Frame, text: str, kind: ShapeKind) -> None:
         control = next((control_number(part.get("spid") or "") for part in element.iter("{*}compatExt")), "")
         self.shapes.append(Shape(area, _property(element, "id"), text, _box(element, frame), kind, control))
 
@@ -191,9 +199,8 @@ class _DrawingReader:
         """Titles and series of a chart, or the texts of a SmartArt graphic."""
         pieces: list[str] = []
         for reference in element.iter("{*}chart", "{*}relIds"):
-            wanted = "dm" if local_name(reference) == "relIds" else "id"
-            identity = next((str(value) for name, value in reference.attrib.items() if _ends(name, wanted)), "")
-            relation = self.relations.get(identity)
+            is_chart = local_name(reference) == "chart"
+            relation = self.relations.get(attribute(reference, "id" if is_chart else "dm"))
             if relation is None or not self.archive.has(relation.target):
                 continue
             try:
@@ -201,7 +208,7 @@ class _DrawingReader:
             except ParseError as error:
                 self.problems[str(error)] = error  # it takes nothing from the sheet's cells
                 continue
-            pieces.extend(filter(None, map(_paragraphs, root.iter("{*}rich", "{*}t") if wanted == "id" else [root])))
+            pieces.extend(filter(None, map(_paragraphs, root.iter("{*}rich", "{*}t") if is_chart else [root])))
             pieces.extend(clean_text(value.text or "") for name in root.iter("{*}tx") for value in name.iter("{*}v"))
         return " ".join(dict.fromkeys(pieces))
 
@@ -210,65 +217,72 @@ class _DrawingReader:
 
 
 def _anchor_area(anchor: etree._Element) -> Area:
-    corners = {local_name(child): child for child in anchor if local_name(child) in {"from", "to"}}
-    first = _corner(corners.get("from"))
-    last = _corner(corners.get("to")) if "to" in corners else first
-    return Area(first[0], first[1], max(first[0], last[0]), max(first[1], last[1]))
+    first = _corner(anchor.find("{*}from"))
+    end = anchor.find("{*}to")
+    last = first if end is None else _corner(end)
+    return Area(*first, max(first[0], last[0]), max(first[1], last[1]))
 
 
 def _corner(element: etree._Element | None) -> tuple[int, int]:
-    values = {local_name(child): child.text or "" for child in element} if element is not None else {}
-    row, column = (values.get(name, "").strip() for name in ("row", "col"))
+    """Row and column of a corner of an anchor."""
+    if element is None:
+        return 0, 0
+    row, column = ((element.findtext(f"{{*}}{name}") or "").strip() for name in ("row", "col"))
     return (
         min(int(row), _LAST_ROW) if row.isdecimal() else 0,
         min(int(column), _LAST_COLUMN) if column.isdecimal() else 0,
     )
 
 
-def _transform(element: etree._Element) -> etree._Element | None:
-    """The element that places a shape: its `xfrm`."""
-    for properties in element:
-        name = local_name(properties)
-        if name == "xfrm":
-            return properties
-        if name in {"spPr", "grpSpPr"}:
-            return next((child for child in properties if local_name(child) == "xfrm"), None)
-    return None
+class _Place(NamedTuple):
+    """Where a shape or group lies, as left, top, width and height in the units of what it lies in.
+
+    Attributes:
+        outer: The shape before it is turned; None where the drawing does not tell.
+        inner: Of a group, the same rectangle in the units of its members; None where the drawing does not tell.
+        flip_x: Whether left and right are exchanged.
+        flip_y: Whether top and bottom are exchanged.
+        rotation: Turn clockwise, in 60,000ths of a degree.
+    """
+
+    outer: Rectangle | None = None
+    inner: Rectangle | None = None
+    flip_x: bool = False
+    flip_y: bool = False
+    rotation: str = "0"
 
 
-def _flips(element: etree._Element) -> tuple[bool, bool]:
-    """Whether a shape or group exchanges left and right, and top and bottom."""
-    transform = _transform(element)
+def _place(element: etree._Element) -> _Place:
+    holder = next((child for child in element if local_name(child) in {"xfrm", "spPr", "grpSpPr"}), None)
+    transform = holder if holder is None or local_name(holder) == "xfrm" else holder.find("{*}xfrm")
     if transform is None:
-        return False, False
-    return transform.get("flipH") in {"1", "true"}, transform.get("flipV") in {"1", "true"}
+        return _Place()
+    flip_x, flip_y = (transform.get(name) in {"1", "true"} for name in ("flipH", "flipV"))
+    outer, inner = _rectangle(transform, "off", "ext"), _rectangle(transform, "chOff", "chExt")
+    return _Place(outer, inner, flip_x, flip_y, transform.get("rot") or "0")
 
 
-def _rectangle(element: etree._Element, offset: str, extent: str) -> Rectangle | None:
-    """Left, top, width and height of a shape or of a group's inner space, in its own units."""
-    transform = _transform(element)
-    if transform is None:
+def _rectangle(transform: etree._Element, offset: str, extent: str) -> Rectangle | None:
+    corner, size = transform.find(f"{{*}}{offset}"), transform.find(f"{{*}}{extent}")
+    if corner is None or size is None:
         return None
-    found = {local_name(child): child for child in transform}
-    if offset not in found or extent not in found:
-        return None
-    values = [found[offset].get("x"), found[offset].get("y"), found[extent].get("cx"), found[extent].get("cy")]
+    values = (corner.get("x"), corner.get("y"), size.get("cx"), size.get("cy"))
     numbers = [int(value) for value in values if value and len(value) < 20 and value.lstrip("-").isdecimal()]
     return (numbers[0], numbers[1], numbers[2], numbers[3]) if len(numbers) == 4 else None
 
 
 def _box(element: etree._Element, frame: Frame) -> Rectangle | None:
     """Left, top, right and bottom of a shape in the drawing's units; None without a size."""
-    placed = _rectangle(element, "off", "ext")
-    if placed is None or (placed[2] <= 0 and placed[3] <= 0):
+    outer = _place(element).outer
+    if outer is None or (outer[2] <= 0 and outer[3] <= 0):
         return None
-    one, other = frame.place(placed[0], placed[1]), frame.place(placed[0] + placed[2], placed[1] + placed[3])
+    one, other = frame.place(outer[0], outer[1]), frame.place(outer[0] + outer[2], outer[1] + outer[3])
     return min(one[0], other[0]), min(one[1], other[1]), max(one[0], other[0]), max(one[1], other[1])
 
 
 def _scaled(child: etree._Element, frame: Rectangle | None, area: Area) -> Area:
     """Cells of a group's member: its share of the group's space, taken of the group's cells."""
-    box = _rectangle(child, "off", "ext")
+    box = _place(child).outer
     if box is None or frame is None or frame[2] <= 0 or frame[3] <= 0:
         return area
     rows, columns = area.bottom - area.top + 1, area.right - area.left + 1
@@ -289,11 +303,6 @@ def _property(element: etree._Element, name: str) -> str:
     return next((child.get(name) or "" for child in element.iter("{*}cNvPr")), "")
 
 
-def _alternative(element: etree._Element) -> str:
-    """Alternative text of a picture: its description, else its title."""
-    return " ".join(clean_text(_property(element, "descr") or _property(element, "title")).split())
-
-
 def _paragraphs(element: etree._Element) -> str:
     """Text of a shape: its paragraphs in one line."""
     lines = []
@@ -301,10 +310,6 @@ def _paragraphs(element: etree._Element) -> str:
         runs = ("".join(map(str, run.itertext("{*}t"))) for run in paragraph if local_name(run) in {"r", "fld"})
         lines.append(clean_text("".join(runs)))
     return " ".join(line for line in lines if line)
-
-
-def _ends(name: object, wanted: str) -> bool:
-    return str(name).rpartition("}")[2] == wanted
 
 
 def _kind(element: etree._Element) -> ShapeKind:
@@ -326,8 +331,8 @@ def _preset(element: etree._Element) -> str:
 def _bends(element: etree._Element) -> list[float]:
     """Where a connector bends, as shares of its width and height; up to the first that the drawing does not state."""
     guides = {guide.get("name"): _GUIDE.fullmatch(guide.get("fmla") or "") for guide in element.iter("{*}gd")}
-    found = list(takewhile(bool, (guides.get(f"adj{number}") for number in (1, 2, 3))))
-    return [int(match[1]) / _WHOLE for match in found if match]
+    matches = takewhile(bool, (guides.get(f"adj{number}") for number in (1, 2, 3)))
+    return [int(match[1]) / _WHOLE for match in matches if match]
 
 
 def _is_line(element: etree._Element) -> bool:
@@ -342,12 +347,10 @@ def _connector(element: etree._Element, frame: Frame) -> Connector:
     }
     sign = "↔" if len(heads) == 2 else "→" if heads else "—"
     path: Line = ()
-    placed, transform = _rectangle(element, "off", "ext"), _transform(element)
-    if placed is not None and transform is not None and placed[2] + placed[3] > 0:
-        flip_x, flip_y = _flips(element)
-        rotation = transform.get("rot") or "0"
+    outer, _, flip_x, flip_y, rotation = _place(element)
+    if outer is not None and outer[2] + outer[3] > 0:
         points = connector_path(
-            placed, _preset(element), _bends(element), flip_x=flip_x, flip_y=flip_y, rotation=rotation
+            outer, _preset(element), _bends(element), flip_x=flip_x, flip_y=flip_y, rotation=rotation
         )
         path = tuple(frame.place(*point) for point in points)
     return Connector(ends.get("stCxn", ""), ends.get("endCxn", ""), sign, heads == {"headEnd"}, path)

@@ -1,38 +1,39 @@
-"""The cells of a worksheet: texts as shown, merged ranges, borders and fills, read from sheet XML.
-
-What stays out: what the cells mean together (`excel_tables`), drawings and comments (`excel_drawings`).
-"""
+"""The cells of a worksheet, read from sheet XML: texts as shown, merged ranges, borders and fills, links and lists."""
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lxml import etree
 
 from rag_assets.contracts.causes import FailureCause
+from rag_assets.contracts.content import Block
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.archive import Archive, local_name
+from rag_assets.parsing.archive import local_name
 from rag_assets.parsing.excel.formats import format_number, format_text
 from rag_assets.parsing.excel.formulas import Formulas, read_link
-from rag_assets.parsing.excel.links import LinkReader
-from rag_assets.parsing.excel.margins import margin_texts
-from rag_assets.parsing.excel.styles import PLAIN, Look, Styles, to_float
+from rag_assets.parsing.excel.workbook import PLAIN, Look, Workbook, clean_text, rich_text, strike, to_float
+from rag_assets.parsing.office.styles import attribute
 from rag_assets.text.cells import column_number, format_range
 
 _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$")
-_ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _ELEMENTS = ("row", "mergeCell", "col", "hyperlink", "dataValidation", "control", "headerFooter")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
+_TRUE = {"1", "true"}
 _MAXIMUM_ROW = 1 << 20
 _MAXIMUM_COLUMN = 1 << 14
 _CELLS_WITH_LOOKS = 500_000
+_COLUMNS_WITH_WIDTHS = 400  # of one statement, which often holds for all columns to the last
 _UNCALCULATED = "（未計算）"
 _ZEROS = {"0", "0.0"}
 _MAXIMUM_CHOICES = 1_000
+_LINK_CHARS = 2_083  # no more fits into a link
+_MAXIMUM_LINKS = 65_530  # no more fit on a sheet
 MAXIMUM_CHARS = 30_000_000
-STRUCK = "~~"  # before and after a text with a line through it, as in Markdown
+
+Texts = dict[int, dict[int, str]]
+"""Texts of cells by row, then column, from 0."""
 
 
 class Area(NamedTuple):
@@ -43,10 +44,29 @@ class Area(NamedTuple):
     bottom: int
     right: int
 
+    @classmethod
+    def around(cls, areas: Iterable["Area"]) -> "Area":
+        """The smallest area that covers all given ones, of which there is at least one."""
+        tops, lefts, bottoms, rights = zip(*areas, strict=True)
+        return cls(min(tops), min(lefts), max(bottoms), max(rights))
+
     @property
     def label(self) -> str:
         """The range as a workbook writes it: `B4:F20`, or `B4` for one cell."""
         return format_range(self.top + 1, self.left + 1, self.bottom + 1, self.right + 1)
+
+    @property
+    def cells(self) -> int:
+        """How many cells it has."""
+        return (self.bottom - self.top + 1) * (self.right - self.left + 1)
+
+    def holds(self, row: int, column: int) -> bool:
+        """Whether a cell lies in it."""
+        return self.top <= row <= self.bottom and self.left <= column <= self.right
+
+    def shares_columns(self, other: "Area") -> bool:
+        """Whether another area reaches into its columns."""
+        return self.left <= other.right and other.left <= self.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +74,35 @@ class SheetCells:
     """What a sheet holds in its cells.
 
     Attributes:
-        texts: Text of each cell that is not empty, by row, then column, both from 0 and ascending; of a merged
-            range that of its first cell alone, as it is shown.
+        texts: Text of each cell that is not empty, rows and columns ascending; of a merged range that of its first cell
+            alone, as it is shown.
         looks: Looks of cells with text, border or fill, by row, then column; of a large sheet, of its first rows only.
         merges: Merged ranges, none of which overlap.
         column_widths: Widths of columns in characters, where stated.
         formulas: Formulas by row and column, as the workbook writes them, with the sign of equality.
-        choices: Formulas of the lists that cells choose their value from, with the ranges of these cells.
-        hidden_rows: Rows with text that the sheet hides.
-        hidden_columns: Columns with text that the sheet hides.
+        choices: Ranges of the cells that choose their value from a list, by the formula of the list.
+        hidden_rows: Rows with text that the sheet hides, ascending.
+        hidden_columns: Columns with text that the sheet hides, ascending.
         controls: Ids of the relationships to the properties of controls, by the number of the control.
-        margins: Texts printed above and below each page of the sheet.
+        margins: Names and codes of what is printed above and below each page, as in (`oddHeader`, `&C社外秘`).
         problems: What had to be left out, and formulas without a result.
     """
 
-    texts: dict[int, dict[int, str]]
+    texts: Texts
     looks: dict[int, dict[int, Look]] = field(default_factory=dict)
     merges: tuple[Area, ...] = ()
     column_widths: dict[int, float] = field(default_factory=dict)
     formulas: dict[tuple[int, int], str] = field(default_factory=dict)
-    choices: tuple[tuple[str, tuple[Area, ...]], ...] = ()
+    choices: dict[str, list[Area]] = field(default_factory=dict)
     hidden_rows: tuple[int, ...] = ()
     hidden_columns: tuple[int, ...] = ()
     controls: dict[str, str] = field(default_factory=dict)
-    margins: tuple[str, ...] = ()
+    margins: tuple[tuple[str, str], ...] = ()
     problems: tuple[ParseError, ...] = ()
+
+    def look(self, row: int, column: int) -> Look:
+        """Look of a cell."""
+        return self.looks.get(row, {}).get(column, PLAIN)
 
 
 def parse_area(reference: str) -> Area | None:
@@ -91,6 +115,11 @@ def parse_area(reference: str) -> Area | None:
     return Area(top, left, bottom, right)
 
 
+def block_area(block: Block) -> Area:
+    """The cells that a block stands in; the first cell for a block without a place."""
+    return parse_area(block.cell_range or "") or Area(0, 0, 0, 0)
+
+
 def _parse_cell(reference: str) -> tuple[int, int] | None:
     match = _REFERENCE.match(reference)
     if match is None:
@@ -99,83 +128,29 @@ def _parse_cell(reference: str) -> tuple[int, int] | None:
     return (row - 1, column - 1) if 0 < row <= _MAXIMUM_ROW and column <= _MAXIMUM_COLUMN else None
 
 
-def clean_text(text: str) -> str:
-    """A cell's text with line ends as newlines, escapes such as `_x000D_` resolved, and without control characters."""
-    if "_x" in text:
-        text = _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if not text.isprintable():
-        text = _CONTROL.sub("", text)
-    return text.strip()
-
-
-def rich_text(element: etree._Element) -> str:
-    """Text of a shared or inline string: its runs joined, phonetic guides left out, struck runs between `~~`."""
-    pieces: list[str] = []
-    struck = False
-    for child in element:
-        name = local_name(child)
-        if name == "t":
-            pieces.append(child.text or "")
-        elif name == "r":
-            text, is_struck = _run(child)
-            if is_struck != struck and text:
-                pieces.append(STRUCK)
-                struck = is_struck
-            pieces.append(text)
-    return clean_text("".join([*pieces, STRUCK] if struck else pieces))
-
-
-def _run(element: etree._Element) -> tuple[str, bool]:
-    """Text of a run, and whether a line runs through it."""
-    text, struck = "", False
-    for child in element:
-        name = local_name(child)
-        if name == "t":
-            text += child.text or ""
-        elif name == "rPr":
-            struck = any(local_name(each) == "strike" and each.get("val") not in {"0", "false"} for each in child)
-    return text, struck
-
-
-def strike(text: str) -> str:
-    """A text with a line through it; one that says so of its runs stays as it is."""
-    return text if STRUCK in text else f"{STRUCK}{text}{STRUCK}"
-
-
-def read_shared_strings(archive: Archive, part: str, maximum: int) -> list[str]:
-    """The shared strings of a workbook in order.
-
-    Raises:
-        ParseError: TOO_LARGE where there are more than `maximum`.
-    """
-    strings: list[str] = []
-    for element in archive.elements(part, ("si",)):
-        if len(strings) >= maximum:
-            raise ParseError(FailureCause.TOO_LARGE, f"workbook: more than {maximum} shared strings")
-        strings.append(rich_text(element))
-    return strings
-
-
 class _SheetReader:
-    """Collects what a sheet's XML holds. Its methods run once for each cell: they are written for speed."""
+    """Collects what a sheet's XML holds. Methods that run once for each cell are written for speed."""
 
-    def __init__(self, strings: list[str], styles: Styles, maximum_cells: int) -> None:
-        self.strings = strings
-        self.base_1904 = styles.base_1904
-        self.zeros_stand_in = styles.zeros_stand_in
-        self.looks_by_number = {str(number): look for number, look in enumerate(styles.looks)}
+    def __init__(self, workbook: Workbook, part: str, maximum_cells: int) -> None:
+        self.workbook = workbook
+        self.looks_by_number = {str(number): look for number, look in enumerate(workbook.looks)}
+        self.targets = workbook.archive.external_targets(part)
         self.maximum_cells = maximum_cells
-        self.columns: dict[str, int] = {}
-        self.formulas = Formulas()
-        self.hidden_rows: list[int] = []
-        self.texts: dict[int, dict[int, str]] = {}
-        self.looks: dict[int, dict[int, Look]] = {}
+        self.column_numbers: dict[str, int] = {}
+        self.row = -1
         self.cells = 0
         self.length_chars = 0
-        self.row = -1
+        self.texts: Texts = {}
+        self.looks: dict[int, dict[int, Look]] = {}
+        self.formulas = Formulas()
         self.uncalculated: list[Area] = []
+        self.hidden_rows: list[int] = []
+        self.hidden_columns: set[int] = set()
+        self.widths: dict[int, float] = {}
+        self.links: list[tuple[str, str]] = []
+        self.links_left_out = 0
+        self.choices: dict[str, list[Area]] = {}
+        self.choices_left_out = 0
 
     def read_row(self, element: etree._Element) -> None:
         number = element.get("r") or ""
@@ -196,26 +171,23 @@ class _SheetReader:
                 self.length_chars += len(text)
             if look.drawn or (text and look is not PLAIN):
                 looks[column] = look
-        self._keep(texts, looks)
-        if texts and element.get("hidden") in {"1", "true"}:
-            self.hidden_rows.append(self.row)
-
-    def _keep(self, texts: dict[int, str], looks: dict[int, Look]) -> None:
         if self.length_chars > MAXIMUM_CHARS:
             raise ParseError(FailureCause.TOO_LARGE, f"more than {MAXIMUM_CHARS} characters of text")
         if texts:
             self.texts.setdefault(self.row, {}).update(texts)
+            if element.get("hidden") in _TRUE:
+                self.hidden_rows.append(self.row)
         if looks and self.cells <= _CELLS_WITH_LOOKS:
             self.looks.setdefault(self.row, {}).update(looks)
 
     def _column(self, reference: str, following: int) -> int:
         letters = reference.rstrip("0123456789")
-        column = self.columns.get(letters)
+        column = self.column_numbers.get(letters)
         if column is None:
             position = _parse_cell(f"{letters}1")
             if position is None:
                 return following
-            column = self.columns[letters] = position[1]
+            column = self.column_numbers[letters] = position[1]
         return column
 
     def _text(self, cell: etree._Element, code: str, column: int) -> str:
@@ -224,7 +196,7 @@ class _SheetReader:
             tag = child.tag
             if tag[-2:] == "}v":  # type: ignore[index,unused-ignore]
                 value, kind = child.text, cell.get("t", "n")
-                if value and not (formula and value in _ZEROS and kind == "n" and self.zeros_stand_in):
+                if value and not (formula and value in _ZEROS and kind == "n" and self.workbook.zeros_stand_in):
                     text = self._shown(kind, value, code)
                     return _with_target(text, read_link(formula)[1]) if formula else text
                 if kind == "str" or not formula:
@@ -246,99 +218,129 @@ class _SheetReader:
     def _shown(self, kind: str, value: str, code: str) -> str:
         match kind:
             case "s":
-                known = value.isdecimal() and int(value) < len(self.strings)
-                text = format_text(self.strings[int(value)], code) if known else ""
+                strings = self.workbook.strings
+                known = value.isdecimal() and int(value) < len(strings)
+                text = format_text(strings[int(value)], code) if known else ""
             case "str":
                 text = format_text(clean_text(value), code)
             case "b":
                 text = "TRUE" if value.strip() in {"1", "true"} else "FALSE"
             case "n" if (number := to_float(value)) is not None:
-                text = format_number(number, code, base_1904=self.base_1904)
+                text = format_number(number, code, base_1904=self.workbook.base_1904)
             case "d":
                 text = clean_text(value.replace("T00:00:00", "").replace("T", " "))
             case _:
                 text = clean_text(value)
         return text
 
+    def read_columns(self, element: etree._Element) -> None:
+        first, last, width = (to_float(element.get(name)) for name in ("min", "max", "width"))
+        if first is None or last is None:
+            return
+        start, end = max(0, int(first) - 1), min(int(last), _MAXIMUM_COLUMN)
+        if element.get("hidden") in _TRUE:
+            self.hidden_columns.update(range(start, end))
+        if width is not None:
+            self.widths.update(dict.fromkeys(range(start, min(end, int(first) + _COLUMNS_WITH_WIDTHS)), width))
 
-def read_sheet(archive: Archive, part: str, strings: list[str], styles: Styles, maximum_cells: int) -> SheetCells:
+    def read_choices(self, element: etree._Element) -> None:
+        """Note the list of a data validation; newer ones carry formula and ranges as elements."""
+        if element.get("type") != "list":
+            return
+        parts = {local_name(child): "".join(map(str, child.itertext())) for child in reversed(element)}
+        formula = parts.get("formula1", "").strip()
+        ranges = parts.get("sqref", element.get("sqref") or "")
+        areas = [area for reference in ranges.split() if (area := parse_area(reference)) is not None]
+        if not formula or not areas:
+            return
+        if formula not in self.choices and len(self.choices) >= _MAXIMUM_CHOICES:
+            self.choices_left_out += 1
+        else:
+            self.choices.setdefault(formula, []).extend(areas)
+
+    def read_link(self, element: etree._Element) -> None:
+        """Note a link that leads out of the workbook; those inside say nothing that the text does not."""
+        target = self.targets.get(attribute(element, "id"), "")
+        target = "".join(sign for sign in target if sign.isprintable()).strip()
+        if not target or target.startswith("#"):
+            return
+        if len(target) > _LINK_CHARS or len(self.links) >= _MAXIMUM_LINKS:
+            self.links_left_out += 1
+        else:
+            self.links.append((target, element.get("ref") or ""))
+
+    def problems(self, covered: set[tuple[int, int]]) -> tuple[ParseError, ...]:
+        """What was left out, and formulas without a result, those in covered cells apart."""
+        left_out = (
+            (self.formulas.left_out, "formulas"),
+            (self.links_left_out, "links"),
+            (self.choices_left_out, "lists of values"),
+        )
+        problems = [ParseError(FailureCause.TOO_LARGE, f"{count} {what} left out") for count, what in left_out if count]
+        cells = [cell for cell in self.uncalculated if cell[:2] not in covered]
+        if cells:
+            message = f"{len(cells)} formulas without a stored result, the first in {min(cells).label}"
+            problems.append(ParseError(FailureCause.NOT_CALCULATED, message))
+        return tuple(problems)
+
+
+def read_sheet(workbook: Workbook, part: str, maximum_cells: int) -> SheetCells:
     """The cells of a worksheet part.
 
     Args:
-        archive: The workbook.
+        workbook: The workbook.
         part: Name of the sheet's part.
-        strings: Shared strings of the workbook.
-        styles: Styles of the workbook.
         maximum_cells: Cells that the part may state.
 
     Raises:
         ParseError: MALFORMED where the part cannot be read; TOO_LARGE where it is over the limit.
     """
-    reader = _SheetReader(strings, styles, maximum_cells)
+    reader = _SheetReader(workbook, part, maximum_cells)
     merges: list[Area] = []
-    columns = _Columns()
-    choices = _Choices()
-    links = LinkReader(archive, part)
     controls: dict[str, str] = {}
-    margins: tuple[str, ...] = ()
-    for element in archive.elements(part, _ELEMENTS):
+    margins: tuple[tuple[str, str], ...] = ()
+    for element in workbook.archive.elements(part, _ELEMENTS):
         match local_name(element):
             case "row":
                 reader.read_row(element)
             case "mergeCell":
                 area = parse_area(element.get("ref") or "")
-                if area is not None and area[:2] != area[2:]:
+                if area is not None and area.cells > 1:
                     merges.append(area)
             case "col":
-                columns.read(element)
+                reader.read_columns(element)
             case "hyperlink":
-                links.add(element)
+                reader.read_link(element)
             case "headerFooter":
-                margins = margin_texts(element)
+                margins = tuple((local_name(child), child.text or "") for child in element)
             case "control":
-                identity = next((str(value) for name, value in element.attrib.items() if str(name).endswith("}id")), "")
-                controls[element.get("shapeId") or ""] = identity
+                controls[element.get("shapeId") or ""] = attribute(element, "id")
             case _:
-                choices.read(element)
+                reader.read_choices(element)
     texts, merged = ascending(reader.texts), disjoint(merges)
     covered = take_covered(texts, merged)
-    _append_links(texts, links.found)
-    left_out = (
-        (reader.formulas.left_out, "formulas"),
-        (links.left_out, "links"),
-        (choices.left_out, "lists of values"),
-    )
+    _append_links(texts, reader.links)
     return SheetCells(
         texts,
         reader.looks,
         merged,
-        columns.widths,
-        {place: formula for place, formula in reader.formulas.found.items() if place not in covered},
-        tuple((formula, tuple(areas)) for formula, areas in choices.found.items()),
+        reader.widths,
+        {place: formula for place, formula in reader.formulas.by_cell.items() if place not in covered},
+        reader.choices,
         tuple(sorted(row for row in reader.hidden_rows if row in texts)),
-        tuple(sorted({column for row in texts.values() for column in row if column in columns.hidden})),
+        tuple(sorted({column for row in texts.values() for column in row if column in reader.hidden_columns})),
         controls,
         margins,
-        (
-            *(ParseError(FailureCause.TOO_LARGE, f"{count} {what} left out") for count, what in left_out if count),
-            *_without_result([cell for cell in reader.uncalculated if cell[:2] not in covered]),
-        ),
+        reader.problems(covered),
     )
 
 
-def _without_result(cells: list[Area]) -> list[ParseError]:
-    if not cells:
-        return []
-    message = f"{len(cells)} formulas without a stored result, the first in {min(cells).label}"
-    return [ParseError(FailureCause.NOT_CALCULATED, message)]
-
-
-def ascending(texts: dict[int, dict[int, str]]) -> dict[int, dict[int, str]]:
+def ascending(texts: Texts) -> Texts:
     """The same texts with rows and columns in ascending order, whatever the order in which they were stored."""
     return {row: dict(sorted(texts[row].items())) for row in sorted(texts)}
 
 
-def take_covered(texts: dict[int, dict[int, str]], merges: Sequence[Area]) -> set[tuple[int, int]]:
+def take_covered(texts: Texts, merges: Sequence[Area]) -> set[tuple[int, int]]:
     """Take out the texts that merged ranges cover: a range shows its first cell, whatever is stored in the others.
 
     Args:
@@ -352,10 +354,11 @@ def take_covered(texts: dict[int, dict[int, str]], merges: Sequence[Area]) -> se
     covered: set[tuple[int, int]] = set()
     for area in merges:
         for row in rows[bisect_left(rows, area.top) : bisect_right(rows, area.bottom)]:
-            found = texts[row]
+            row_texts = texts[row]
             columns = range(area.left, area.right + 1)
-            within = [column for column in (columns if len(columns) < len(found) else found) if column in columns]
-            covered.update((row, column) for column in within if column in found and (row, column) != area[:2])
+            near = columns if len(columns) < len(row_texts) else row_texts
+            within = (column for column in near if column in columns and column in row_texts)
+            covered.update((row, column) for column in within if (row, column) != area[:2])
     for row, column in covered:
         del texts[row][column]
         if not texts[row]:
@@ -363,53 +366,11 @@ def take_covered(texts: dict[int, dict[int, str]], merges: Sequence[Area]) -> se
     return covered
 
 
-class _Columns:
-    """Widths of columns, and which are hidden."""
-
-    def __init__(self) -> None:
-        self.widths: dict[int, float] = {}
-        self.hidden: set[int] = set()
-
-    def read(self, element: etree._Element) -> None:
-        first, last, width = (to_float(element.get(name)) for name in ("min", "max", "width"))
-        if first is None or last is None:
-            return
-        if element.get("hidden") in {"1", "true"}:
-            self.hidden.update(range(max(0, int(first) - 1), min(int(last), _MAXIMUM_COLUMN)))
-        if width is not None:
-            for column in range(max(0, int(first) - 1), min(int(last), int(first) + 400, _MAXIMUM_COLUMN)):
-                self.widths[column] = width
-
-
-class _Choices:
-    """Lists that cells choose their value from: ranges of these cells by the formula of the list."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, list[Area]] = {}
-        self.left_out = 0
-
-    def read(self, element: etree._Element) -> None:
-        """Note the list of a data validation; newer ones carry formula and ranges as elements."""
-        if element.get("type") != "list":
-            return
-        formulas = ("".join(map(str, child.itertext())) for child in element if local_name(child) == "formula1")
-        formula = next(formulas, "").strip()
-        newer = (child.text or "" for child in element if local_name(child) == "sqref")
-        ranges = next(newer, element.get("sqref") or "")
-        areas = [area for reference in ranges.split() if (area := parse_area(reference)) is not None]
-        if not formula or not areas:
-            return
-        if formula not in self.found and len(self.found) >= _MAXIMUM_CHOICES:
-            self.left_out += 1
-        else:
-            self.found.setdefault(formula, []).extend(areas)
-
-
-def _append_links(texts: dict[int, dict[int, str]], links: list[tuple[str, str]]) -> None:
+def _append_links(texts: Texts, links: list[tuple[str, str]]) -> None:
     """Write the target of each link behind the text of its first cell that has one, unless it stands there already."""
     rows_by_column: dict[int, list[int]] = {}
-    for row, found in texts.items() if links else ():
-        for column in found:
+    for row, row_texts in texts.items() if links else ():
+        for column in row_texts:
             rows_by_column.setdefault(column, []).append(row)
     columns = sorted(rows_by_column)
     for target, reference in links:
@@ -435,11 +396,11 @@ def _with_target(text: str, target: str) -> str:
 
 def disjoint(areas: list[Area]) -> tuple[Area, ...]:
     """Areas in reading order without those that overlap an earlier one."""
-    kept: list[Area] = []
+    separate: list[Area] = []
     active: list[Area] = []
     for area in sorted(set(areas)):
         active = [other for other in active if other.bottom >= area.top]
-        if not any(other.left <= area.right and area.left <= other.right for other in active):
-            kept.append(area)
+        if not any(other.shares_columns(area) for other in active):
+            separate.append(area)
             active.append(area)
-    return tuple(kept)
+    return tuple(separate)

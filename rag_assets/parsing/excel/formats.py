@@ -3,24 +3,19 @@
 Dates are written ISO-like (`2019-09-10`, `2019-09-10 12:30`, `2019-09` for year and month) whatever their local
 format, so that they can be found and compared, with the weekday behind where the format has one: `2019-09-10 (火)`;
 those with a Japanese era as shown, with the ISO date behind: `令和1年9月10日 (2019-09-10)`. So do numbers in Japanese
-numerals, with the plain number behind: `百二十三 (123)`. A value whose format is not
-understood is shown plainly. So is a zero or a number that a format hides, because it says something all the same.
-
-What stays out: reading cells.
+numerals, with the plain number behind: `百二十三 (123)`. A value whose format is not understood is shown plainly. So is
+a zero or a number that a format hides, because it says something all the same.
 """
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
-
-from rag_assets.parsing.excel.eras import ERA, era_date, restore
-from rag_assets.parsing.excel.numerals import with_numerals
 
 BUILT_IN_FORMATS = {
     0: "General", 1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: "#,##0", 6: "#,##0", 7: "#,##0.00", 8: "#,##0.00",
@@ -39,9 +34,25 @@ _NUMERALS = re.compile(r"DBNum([1-3])", re.IGNORECASE)
 _GENERAL = re.compile(r"general|G/標準", re.IGNORECASE)
 _DATE = re.compile(r"[ymdhsg]|e(?![+-])|aaa", re.IGNORECASE)
 _ELAPSED = re.compile(r"\[(h+|m+|s+)\]|h+|m+|s+(?:\.(0+))?", re.IGNORECASE)
+_ERA = re.compile(r"[ge]")
+_ERA_TOKEN = re.compile(r"am/pm|([gymdhsea])\1*|.", re.IGNORECASE | re.DOTALL)
 _WEEKDAY = re.compile(r"aaaa?|dddd?")
 _EXPONENT = re.compile(r"([0#?][0#?,]*)(?:\.([0#?]*))?E([+-])([0#?]+)", re.IGNORECASE)
 _FRACTION = re.compile(r"(?:([0#?][0#?,]*)([^0#?/]+))?([0#?]+) ?/ ?([1-9][0-9]{0,8}|[0#?]{1,9})")
+_ERAS = (
+    (("R", "令", "令和"), (2019, 5, 1)),
+    (("H", "平", "平成"), (1989, 1, 8)),
+    (("S", "昭", "昭和"), (1926, 12, 25)),
+    (("T", "大", "大正"), (1912, 7, 30)),
+    (("M", "明", "明治"), (1868, 1, 25)),
+)
+# Japanese numerals by style: 1 for `一二三`, 2 for `壱弐参`, 3 for `１２３`.
+_DIGITS = {1: "〇一二三四五六七八九", 2: "〇壱弐参四伍六七八九", 3: "０１２３４５６７８９"}
+_SMALL_UNITS = {1: ("", "十", "百", "千"), 2: ("", "拾", "百", "阡"), 3: ("", "十", "百", "千")}
+_LARGE_UNITS = {1: ("", "万", "億", "兆"), 2: ("", "萬", "億", "兆"), 3: ("", "万", "億", "兆")}
+_GROUP = 4
+_WHOLE_NUMBER = re.compile(r"(?<![\d.])[1-9]\d{0,15}(?!\d)", re.ASCII)
+_DIGIT = re.compile(r"\d", re.ASCII)
 _PLACEHOLDERS = "0#?"
 _LONGEST_PATTERN = 255
 _PRIVATE = 0xE000
@@ -111,13 +122,6 @@ class _Section:
     unsigned: bool = False
 
 
-class _Format(NamedTuple):
-    """The sections of a format for numbers, and the one for text."""
-
-    numbers: tuple[_Section, ...]
-    text: _Section | None
-
-
 class _Mask(NamedTuple):
     """Where the digits of a number go in a pattern.
 
@@ -146,8 +150,8 @@ def format_number(value: float, code: str, *, base_1904: bool = False) -> str:
         code: Number format code, as in `#,##0.00`.
         base_1904: Whether day 0 is 1 January 1904.
     """
-    sections = _format(code).numbers
-    section = next((each for each in sections if each.condition is None or each.condition.holds(value)), None)
+    sections, _ = _format(code)
+    section = next((part for part in sections if part.condition is None or part.condition.holds(value)), None)
     if section is None or not section.pattern:
         return general(value)
     if section.is_date:
@@ -158,8 +162,8 @@ def format_number(value: float, code: str, *, base_1904: bool = False) -> str:
         return general(value)
     signed = value < 0 and not section.unsigned and any(sign in "123456789" for sign in shown)
     if section.numerals:
-        shown = with_numerals(shown, section.numerals, _UNIT_DIGITS if "@" in section.pattern else 0)
-    text = f"{'-' if signed else ''}{restore(shown, section.literals).strip()}"
+        shown = _with_numerals(shown, section.numerals, _UNIT_DIGITS if "@" in section.pattern else 0)
+    text = f"{'-' if signed else ''}{_restore(shown, section.literals).strip()}"
     return f"{text} ({general(value)})" if section.numerals else text
 
 
@@ -167,10 +171,10 @@ def format_text(text: str, code: str) -> str:
     """A text as shown under a number format, as in `@"様"`; unchanged where the format has no place for it."""
     if "@" not in code or code == "@" or not text:
         return text
-    section = _format(code).text
+    _, section = _format(code)
     if section is None or "@" not in section.pattern or section.is_date:
         return text
-    return "".join(text if sign == "@" else restore(sign, section.literals) for sign in section.pattern).strip()
+    return "".join(text if sign == "@" else _restore(sign, section.literals) for sign in section.pattern).strip()
 
 
 def general(value: float) -> str:
@@ -181,22 +185,19 @@ def general(value: float) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _format(code: str) -> _Format:
-    sections = tuple(_section(part) for part in _split(code))
-    numbers, text = sections[:3], sections[3] if len(sections) > 3 else None
-    if text is None and "@" in sections[-1].pattern and not _GENERAL.search(code.rpartition(";")[2]):
-        numbers, text = sections[:-1] or sections, sections[-1]
-    return _Format(_conditioned(numbers), text)
-
-
-def _split(code: str) -> list[list[re.Match[str]]]:
+def _format(code: str) -> tuple[tuple[_Section, ...], _Section | None]:
+    """The sections of a format for numbers, and the one for text."""
     parts: list[list[re.Match[str]]] = [[]]
     for match in _TOKEN.finditer(code):
         if match[4] == ";":
             parts.append([])
         else:
             parts[-1].append(match)
-    return parts
+    sections = tuple(map(_section, parts))
+    numbers, text = sections[:3], sections[3] if len(sections) > 3 else None
+    if text is None and "@" in sections[-1].pattern and not _GENERAL.search(code.rpartition(";")[2]):
+        numbers, text = sections[:-1] or sections, sections[-1]
+    return _conditioned(numbers), text
 
 
 def _section(tokens: list[re.Match[str]]) -> _Section:
@@ -214,20 +215,24 @@ def _section(tokens: list[re.Match[str]]) -> _Section:
                 locale = stated or locale
             elif _ELAPSED.fullmatch(match[0]):
                 pieces.append(match[0])
-            elif found := _CONDITION.match(bracketed):
-                condition = _Condition(found[1], float(found[2]))
-            elif found := _NUMERALS.fullmatch(bracketed):
-                numerals = int(found[1])
+            elif stated_condition := _CONDITION.match(bracketed):
+                condition = _Condition(stated_condition[1], float(stated_condition[2]))
+            elif style := _NUMERALS.fullmatch(bracketed):
+                numerals = int(style[1])
         if literal is not None:
             pieces.append(chr(_PRIVATE + len(literals)))
             literals.append(literal)
         pieces.append(other or "")
     locale = locale.lower()
-    numerals = numerals if not locale or locale.endswith("411") or locale.startswith("ja") else 0
+    numerals = numerals if not locale or _is_japanese(locale) else 0
     pattern = _GENERAL.sub("@", "".join(pieces)) or ("@" if numerals else "")
     is_date = _DATE.search(pattern) is not None
     elapsed = is_date and "[" in pattern and not re.search(r"[ydgea]", pattern, re.IGNORECASE)
     return _Section(pattern, tuple(literals), is_date, elapsed, locale, condition, numerals)
+
+
+def _is_japanese(locale: str) -> bool:
+    return locale.endswith("411") or locale.startswith("ja")
 
 
 def _conditioned(sections: tuple[_Section, ...]) -> tuple[_Section, ...]:
@@ -255,7 +260,7 @@ def _format_date(value: float, section: _Section, *, base_1904: bool) -> str | N
         return _format_elapsed(value, section)
     moment = _moment(value, base_1904=base_1904)
     has_time = "h" in pattern or "s" in pattern
-    has_date = "y" in pattern or "d" in pattern or "g" in pattern or "e" in pattern or "aaa" in pattern or not has_time
+    has_date = not has_time or any(sign in pattern for sign in ("y", "d", "g", "e", "aaa"))
     time_format = "%H:%M:%S" if "s" in pattern else "%H:%M"
     if not has_date:
         return moment.strftime(time_format)
@@ -263,10 +268,10 @@ def _format_date(value: float, section: _Section, *, base_1904: bool) -> str | N
     months_only = "y" in pattern and "d" not in pattern and "m" in pattern and not has_time and not weekday
     date = moment.strftime("%Y-%m" if months_only else "%Y-%m-%d")
     date = f"{date} {moment.strftime(time_format)}" if has_time else date
-    if ERA.search(pattern):
+    if _ERA.search(pattern):
         named = re.sub("ddd+", chr(_PRIVATE + len(section.literals)), section.pattern, flags=re.IGNORECASE)
-        if shown := era_date(moment, named, (*section.literals, weekday), first_year=_GANNEN in section.locale):
-            shown = with_numerals(shown, section.numerals, _DATE_DIGITS) if section.numerals else shown
+        if shown := _era_date(moment, named, (*section.literals, weekday), first_year=_GANNEN in section.locale):
+            shown = _with_numerals(shown, section.numerals, _DATE_DIGITS) if section.numerals else shown
             return f"{shown} ({date})"
     return f"{date} ({weekday})" if weekday else date
 
@@ -274,14 +279,82 @@ def _format_date(value: float, section: _Section, *, base_1904: bool) -> str | N
 def _weekday(moment: datetime, pattern: str, locale: str) -> str:
     """The weekday as the pattern shows it; empty where it shows none, or in an unknown language."""
     match = _WEEKDAY.search(pattern)
-    japanese = locale.endswith("411") or locale.startswith("ja")
     english = locale.endswith("09") or locale.startswith("en")
-    if match is None or not (japanese or english or not locale):
+    if match is None or not (english or not locale or _is_japanese(locale)):
         return ""
     if english or (not locale and match[0][0] == "d"):
         name = _ENGLISH_WEEKDAYS[moment.weekday()]
         return name if len(match[0]) > 3 else name[:3]
-    return _WEEKDAYS[moment.weekday()] + ("曜日" if len(match[0]) > 3 else "")
+    return _japanese_weekday(moment, len(match[0]))
+
+
+def _japanese_weekday(moment: datetime, length: int) -> str:
+    return _WEEKDAYS[moment.weekday()] + ("曜日" if length > 3 else "")
+
+
+def _era_date(moment: datetime, pattern: str, literals: Sequence[str], *, first_year: bool) -> str:
+    """A date as shown under a pattern with an era; empty for dates before the first one.
+
+    Args:
+        moment: The date.
+        pattern: Number format with quoted and escaped text replaced by private characters.
+        literals: What those characters stand for.
+        first_year: Whether the first year of an era is told as `元年`.
+    """
+    day = (moment.year, moment.month, moment.day)
+    names, start = next(((names, start) for names, start in _ERAS if day >= start), (None, day))
+    if names is None:
+        return ""
+    year = moment.year - start[0] + 1
+    plain = {"y": moment.year, "d": moment.day, "h": moment.hour, "m": moment.minute, "s": moment.second}
+    pieces = []
+    after_hours = False
+    for match in _ERA_TOKEN.finditer(pattern):
+        token = match[0].lower()
+        match token[0]:
+            case "g":
+                piece = names[min(len(token), 3) - 1]
+            case "e":
+                named = first_year and year == 1 and _restore(pattern[match.end() :], literals).startswith("年")
+                piece = "元" if named else f"{year:0{len(token)}d}"
+            case "m" if not after_hours:
+                piece = f"{moment.month:0{min(len(token), 2)}d}"
+            case "a" if len(token) > 2:
+                piece = _japanese_weekday(moment, len(token))
+            case letter if letter in plain:
+                piece = f"{plain[letter]:0{len(token)}d}"
+            case letter:
+                piece = "" if token.isascii() and token.isalpha() else match[0]
+        after_hours = token[0] == "h" or (after_hours and not token[0].isalpha())
+        pieces.append(piece)
+    return _restore("".join(pieces).rstrip("@;"), literals).strip()
+
+
+def _restore(pattern: str, literals: Sequence[str]) -> str:
+    """A pattern with the private characters replaced by what they stand for."""
+    return "".join(
+        literals[ord(sign) - _PRIVATE] if _PRIVATE <= ord(sign) < _PRIVATE + len(literals) else sign for sign in pattern
+    )
+
+
+def _with_numerals(text: str, style: int, longest: int) -> str:
+    """A text in Japanese numerals; whole numbers of up to `longest` digits get units, others go digit by digit."""
+    units = _WHOLE_NUMBER.sub(lambda run: _spell(run[0], style) if len(run[0]) <= longest else run[0], text)
+    return _DIGIT.sub(lambda digit: _DIGITS[style][int(digit[0])], units)
+
+
+def _spell(digits: str, style: int) -> str:
+    """A whole number with its units; the digit one before a unit below ten thousand is left out, save in style 2."""
+    pieces: list[str] = []
+    for large in reversed(range((len(digits) - 1) // _GROUP + 1)):
+        group = digits[-_GROUP * (large + 1) : len(digits) - _GROUP * large]
+        for place, digit in zip(reversed(range(len(group))), group, strict=True):
+            if digit != "0":
+                left_out = digit == "1" and place and style != 2
+                pieces.append(("" if left_out else _DIGITS[style][int(digit)]) + _SMALL_UNITS[style][place])
+        if group.strip("0"):
+            pieces.append(_LARGE_UNITS[style][large])
+    return "".join(pieces)
 
 
 def _format_elapsed(value: float, section: _Section) -> str:
@@ -297,7 +370,7 @@ def _format_elapsed(value: float, section: _Section) -> str:
         decimals = f"{seconds % 1:.3f}"[2:]
         return f"{digits}.{decimals[: len(match[2])]}" if match[2] else digits
 
-    text = restore(_ELAPSED.sub(shown, section.pattern), section.literals).strip()
+    text = _restore(_ELAPSED.sub(shown, section.pattern), section.literals).strip()
     return f"-{text}" if value < 0 and seconds else text
 
 

@@ -1,7 +1,4 @@
-"""Formulas of a sheet as text; those that cells share are written out for each, and links among them are read.
-
-What stays out: calculating anything.
-"""
+"""Formulas of a sheet as text, shared ones written out for each cell, and links among them. None is calculated."""
 
 import re
 
@@ -26,12 +23,12 @@ class Formulas:
     """Collects the formulas of a sheet, as many as there is room for.
 
     Attributes:
-        found: Formulas by row and column from 0, with the sign of equality.
+        by_cell: Formulas by row and column from 0, with the sign of equality.
         left_out: How many there was no room for.
     """
 
     def __init__(self) -> None:
-        self.found: dict[tuple[int, int], str] = {}
+        self.by_cell: dict[tuple[int, int], str] = {}
         self.left_out = 0
         self._length_chars = 0
         self._shared: dict[str, tuple[str, int, int]] = {}
@@ -49,11 +46,10 @@ class Formulas:
         if not text:
             return ""
         self._length_chars += len(text)
-        if len(self.found) >= _MAXIMUM_FORMULAS or self._length_chars > _MAXIMUM_CHARS:
+        if len(self.by_cell) >= _MAXIMUM_FORMULAS or self._length_chars > _MAXIMUM_CHARS:
             self.left_out += 1
             return ""
-        text = shift(text, rows, columns) if rows or columns else text
-        formula = self.found[row, column] = f"={text}"
+        formula = self.by_cell[row, column] = f"={shift(text, rows, columns) if rows or columns else text}"
         return formula
 
 

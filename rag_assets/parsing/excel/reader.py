@@ -1,67 +1,62 @@
 """Spreadsheets (xlsx, xlsm, xls, xlsb, ods): a page for each sheet, with blocks and exact cell ranges.
 
 Sheets of Office Open XML workbooks are read from their XML, since merged ranges, number formats, lines, drawings and
-comments are all needed; other formats go through python-calamine, which gives values, which sheets are hidden, and of
-xls merged ranges. Macros, external references and formulas are never evaluated: what is shown is the value that the
-workbook stored last.
+comments are all needed; other formats go through python-calamine. Macros, external references and formulas are never
+evaluated: what is shown is the value that the workbook stored last.
 """
 
+import re
+import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
+from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageRole
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive
-from rag_assets.parsing.drawings.controls import read_controls, with_controls
+from rag_assets.parsing.drawings.controls import place_controls
 from rag_assets.parsing.drawings.diagrams import diagram_blocks, diagram_problems
 from rag_assets.parsing.drawings.drawings import read_drawing
-from rag_assets.parsing.excel.cells import SheetCells, parse_area, read_sheet
-from rag_assets.parsing.excel.choices import ListReader
+from rag_assets.parsing.excel import notes
+from rag_assets.parsing.excel.cells import SheetCells, block_area, read_sheet
 from rag_assets.parsing.excel.encryption import open_container
 from rag_assets.parsing.excel.layout.sections import arrange
 from rag_assets.parsing.excel.layout.sheet import cell_blocks
-from rag_assets.parsing.excel.notes import choice_blocks, comment_blocks, hidden_blocks, margin_blocks, with_formulas
-from rag_assets.parsing.excel.roles import sheet_role
 from rag_assets.parsing.excel.values import open_values, read_values, sheet_states
 from rag_assets.parsing.excel.workbook import SheetEntry, Workbook, open_workbook
+from rag_assets.parsing.limits import ParsingLimits
 
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP_MAGIC = b"PK"
 _RUNNING_HEADER_ROWS = 6
+_NAMES = (
+    (PageRole.COVER, re.compile(r"表紙|cover(page|sheet)?|titlepage")),
+    (
+        PageRole.REVISION_HISTORY,
+        re.compile(
+            r"(文書|資料)?(変更|改訂|改定|更新|改版|修正)(履歴|来歴|記録)(表|一覧)?"
+            r"|(revision|change|version)(history|log|record)s?|revisions|changelog"
+        ),
+    ),
+    (PageRole.CONTENTS, re.compile(r"目次|contents|tableofcontents")),
+)
+_REVISION_COLUMNS = (
+    re.compile(r"版数?|バージョン|ver(sion|\.)?|no\.?|rev(ision|\.)?|改訂番号"),
+    re.compile(r"(変更|改訂|改定|更新|作成|修正)?(年月)?日付?|date"),
+    re.compile(r"(変更|改訂|改定|更新|修正)?(内容|箇所|区分|理由).*|description|changes?|summary"),
+)
+_LONG_BLOCKS = 40
+
+Sheet = tuple[Sequence[Block], Sequence[ParseError]]
+"""Blocks of a sheet, and what had to be left out of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sheet:
-    """Blocks of a sheet, and what had to be left out of it."""
-
-    blocks: tuple[Block, ...]
-    problems: tuple[ParseError, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ExcelLimits:
-    """Limits within which one workbook is read.
-
-    Attributes:
-        cells: Cells of a sheet; also shared strings of a workbook.
-        pages: Sheets.
-        expanded_bytes: Size of the archive in bytes, expanded.
-        archive_entries: Entries of the archive.
-    """
-
-    cells: int
-    pages: int
-    expanded_bytes: int
-    archive_entries: int
-
-
-def parse_excel(data: bytes, limits: ExcelLimits, passwords: Sequence[str] = ()) -> ParsedDocument:
+def parse_excel(data: bytes, limits: ParsingLimits, passwords: Sequence[str] = ()) -> ParsedDocument:
     """Read a workbook.
 
     Args:
         data: The bytes of the file; their content, not a name, decides on the format.
-        limits: Limits to keep.
+        limits: Limits to keep; that of cells holds for each sheet, and for the shared strings of the workbook.
         passwords: Tried in order on an encrypted workbook.
 
     Returns:
@@ -80,27 +75,23 @@ def parse_excel(data: bytes, limits: ExcelLimits, passwords: Sequence[str] = ())
         return _parse_values(data, "xlsb", limits)
     if archive.has("mimetype") and b"opendocument.spreadsheet" in archive.read("mimetype"):
         return _parse_values(data, "ods", limits)
-    return _parse_archive(archive, limits)
-
-
-def _parse_archive(archive: Archive, limits: ExcelLimits) -> ParsedDocument:
     workbook = open_workbook(archive, limits.cells)
     states = [(entry.name, entry.hidden) for entry in workbook.sheets]
-    lists = ListReader(workbook, limits.cells)
+    lists = notes.ListReader(workbook, limits.cells)
+    form = "xlsm" if archive.has("xl/vbaProject.bin") else "xlsx"
 
-    def read(index: int) -> _Sheet:
+    def read(index: int) -> Sheet:
         return _read_sheet(workbook, workbook.sheets[index], limits.cells, lists)
 
-    form = "xlsm" if archive.has("xl/vbaProject.bin") else "xlsx"
     return _document(form, workbook.title, states, read, limits.pages)
 
 
-def _parse_values(data: bytes, form: str, limits: ExcelLimits) -> ParsedDocument:
+def _parse_values(data: bytes, form: str, limits: ParsingLimits) -> ParsedDocument:
     try:
         workbook = open_values(data)
 
-        def read(index: int) -> _Sheet:
-            return _Sheet(arrange(cell_blocks(read_values(workbook, index, limits.cells))))
+        def read(index: int) -> Sheet:
+            return arrange(cell_blocks(read_values(workbook, index, limits.cells))), ()
 
         return _document(form, None, sheet_states(workbook), read, limits.pages)
     except BaseException as error:
@@ -109,89 +100,113 @@ def _parse_values(data: bytes, form: str, limits: ExcelLimits) -> ParsedDocument
         raise ParseError(FailureCause.MALFORMED, f"workbook: its reader failed: {error}") from None
 
 
-def _read_sheet(workbook: Workbook, entry: SheetEntry, maximum_cells: int, lists: ListReader) -> _Sheet:
+def _read_sheet(workbook: Workbook, entry: SheetEntry, maximum_cells: int, lists: notes.ListReader) -> Sheet:
     """A sheet: cells with controls, drawings and comments by place, then lists to choose from and what is hidden."""
     if entry.part is None:
         raise ParseError(FailureCause.MALFORMED, "the workbook names no part for it")
     archive = workbook.archive
-    found = archive.relations(entry.part).items()
-    relations = {identity: relation for identity, relation in found if archive.has(relation.target)}
+    stated = archive.relations(entry.part).items()
+    relations = {identity: relation for identity, relation in stated if archive.has(relation.target)}
     problems: list[ParseError] = []
     drawings = []
-    for part in relations.values():
-        if part.kind == "drawing":
+    for relation in relations.values():
+        if relation.kind == "drawing":
             try:
-                drawings.append(read_drawing(archive, part.target))
+                drawings.append(read_drawing(archive, relation.target))
             except ParseError as error:
                 problems.append(error)  # it takes nothing from the cells
     cells = SheetCells({})
     if entry.kind not in {"chartsheet", "dialogsheet"}:
-        cells = read_sheet(archive, entry.part, workbook.strings, workbook.styles, maximum_cells)
-        controls = read_controls(archive, relations, cells, (shape for part in drawings for shape in part.shapes))
-        cells = with_controls(cells, controls.placed)
-        drawings = [drawing.without_controls(controls.numbers) for drawing in drawings]
-        problems += (*cells.problems, *controls.problems)
+        cells = read_sheet(workbook, entry.part, maximum_cells)
+        problems += cells.problems
+        shapes = [shape for drawing in drawings for shape in drawing.shapes]
+        cells, controls = place_controls(archive, relations, cells, shapes, problems)
+        drawings = [drawing.without_controls(controls) for drawing in drawings]
     blocks = cell_blocks(cells)
     for drawing in drawings:
-        blocks.extend(diagram_blocks(drawing, cells.texts))
+        blocks += diagram_blocks(drawing, cells.texts)
         problems += diagram_problems(drawing)
     try:
-        blocks.extend(comment_blocks(archive, relations.values(), workbook.people))
+        blocks += notes.comment_blocks(archive, relations.values(), workbook.people)
     except ParseError as error:
         problems.append(error)
-    notes = [
-        *choice_blocks(cells, lists.values_for(entry, cells)),
-        *hidden_blocks(cells),
-        *margin_blocks(cells.margins),
-    ]
-    return _Sheet(with_formulas([*arrange(blocks), *notes], cells.formulas), tuple(problems))
+    arranged = notes.with_formulas(arrange(blocks), cells.formulas)
+    choices, hidden = notes.choice_blocks(cells, entry.name, lists), notes.hidden_blocks(cells)
+    return [*arranged, *choices, *hidden, *notes.margin_blocks(cells.margins)], problems
 
 
 def _document(
-    form: str,
-    title: str | None,
-    states: list[tuple[str, bool]],
-    read: Callable[[int], _Sheet],
-    maximum_pages: int,
+    form: str, title: str | None, states: list[tuple[str, bool]], read: Callable[[int], Sheet], maximum_pages: int
 ) -> ParsedDocument:
     if len(states) > maximum_pages:
         raise ParseError(FailureCause.TOO_LARGE, f"workbook: {len(states)} sheets, limit {maximum_pages}")
     if not states:
         raise ParseError(FailureCause.MALFORMED, "workbook: no sheets")
-    pages, failures = [], []
+    pages: list[Page] = []
+    failures: list[Failure] = []
+    forms: set[str] = set()
     unreadable = 0
-    for index, (name, hidden) in enumerate(states):
+    for number, (name, hidden) in enumerate(states, 1):
         try:
-            sheet = read(index)
+            blocks, problems = read(number - 1)
+            role = sheet_role(name, blocks)
         except ParseError as error:
-            failures.append(Failure(error.cause, f'sheet "{name}": {error}', page_number=index + 1))
-            pages.append(Page(index + 1, PageKind.SHEET, (), name, hidden))
+            blocks, problems, role = (), (error,), None
             unreadable += 1
-            continue
-        failures.extend(Failure(error.cause, f'sheet "{name}": {error}', index + 1) for error in sheet.problems)
-        role = sheet_role(name, sheet.blocks)
-        pages.append(Page(index + 1, PageKind.SHEET, sheet.blocks, name, hidden, role=role))
+        failures.extend(Failure(error.cause, f'sheet "{name}": {error}', number) for error in problems)
+        blocks = _mark_running_header(blocks, forms)
+        pages.append(Page(number, PageKind.SHEET, blocks, name, hidden, role=role))
     if unreadable == len(states):
         raise ParseError(failures[0].cause, f"no sheet can be read: {failures[0].message}")
-    return ParsedDocument(form, title, _mark_running_headers(pages), tuple(failures))
+    return ParsedDocument(form, title, tuple(pages), tuple(failures))
 
 
-def _mark_running_headers(pages: list[Page]) -> tuple[Page, ...]:
-    """Mark the form at the top of a sheet as a running header where an earlier sheet begins with the same one."""
-    seen: set[str] = set()
-    marked = []
-    for page in pages:
-        first = page.blocks[0] if page.blocks else None
-        if first is not None and _is_form_on_top(first):
-            if first.text in seen:
-                header = replace(first, kind=BlockKind.HEADER)
-                page = replace(page, blocks=(header, *page.blocks[1:]))  # noqa: PLW2901
-            seen.add(first.text)
-        marked.append(page)
-    return tuple(marked)
+def _mark_running_header(blocks: Sequence[Block], forms: set[str]) -> tuple[Block, ...]:
+    """Blocks of a sheet, a form on top marked as a running header where an earlier sheet begins with the same one.
+
+    Args:
+        blocks: The blocks.
+        forms: Texts of the forms on top of earlier sheets; that of this one is added.
+    """
+    if not blocks:
+        return ()
+    first = blocks[0]
+    is_form = first.kind is BlockKind.TABLE and not first.header_row_count
+    if not is_form or block_area(first).bottom >= _RUNNING_HEADER_ROWS:
+        return tuple(blocks)
+    if first.text in forms:
+        return replace(first, kind=BlockKind.HEADER), *blocks[1:]
+    forms.add(first.text)
+    return tuple(blocks)
 
 
-def _is_form_on_top(block: Block) -> bool:
-    area = parse_area(block.cell_range or "")
-    is_form = block.kind is BlockKind.TABLE and not block.header_row_count
-    return is_form and area is not None and area.bottom < _RUNNING_HEADER_ROWS
+def sheet_role(name: str, blocks: Sequence[Block]) -> PageRole | None:
+    """What a sheet is for, told from its name, or from the title and the columns on it; None where it is content.
+
+    Covers, revision histories and tables of contents repeat names and dates of all documents of a project. They are
+    kept and searched; the mark lets a search or an extraction of facts leave them out.
+
+    Args:
+        name: Name of the sheet.
+        blocks: Its blocks in reading order.
+    """
+    role = _named(name)
+    if role is not None:
+        return role
+    if len(blocks) > _LONG_BLOCKS:
+        return None
+    title = next((block.text for block in blocks if block.kind in {BlockKind.HEADING, BlockKind.PARAGRAPH}), "")
+    if _named(title) is PageRole.REVISION_HISTORY and any(_lists_revisions(block) for block in blocks):
+        return PageRole.REVISION_HISTORY
+    return None
+
+
+def _named(text: str) -> PageRole | None:
+    plain = re.sub(r"[\s■□●◆【】<>()]|^[\d.]+", "", unicodedata.normalize("NFKC", text)).lower()
+    return next((role for role, pattern in _NAMES if pattern.fullmatch(plain)), None)
+
+
+def _lists_revisions(block: Block) -> bool:
+    """Whether a table has columns for version, date and change."""
+    cells = ["".join(cell.split()).lower() for row in block.rows[: block.header_row_count] for cell in row.cells]
+    return all(any(pattern.fullmatch(cell) for cell in cells) for pattern in _REVISION_COLUMNS)

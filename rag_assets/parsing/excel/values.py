@@ -17,8 +17,9 @@ from python_calamine import (
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.excel.cells import MAXIMUM_CHARS, Area, SheetCells, clean_text, disjoint, take_covered
+from rag_assets.parsing.excel.cells import MAXIMUM_CHARS, Area, SheetCells, disjoint, take_covered
 from rag_assets.parsing.excel.formats import general
+from rag_assets.parsing.excel.workbook import clean_text
 
 Value = int | float | str | bool | time | date | datetime | timedelta
 

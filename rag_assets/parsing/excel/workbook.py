@@ -1,17 +1,60 @@
-"""The parts of an Office Open XML workbook: which sheets it has, and where their cells, drawings and comments stand.
+"""What the sheets of an Office Open XML workbook share: their list, strings, styles, names and people."""
 
-What stays out: reading those parts (`excel_cells`, `excel_drawings`).
-"""
-
+import re
 from dataclasses import dataclass
+from typing import TypeVar
+
+from lxml import etree
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.archive import Archive, Relation, local_name
-from rag_assets.parsing.excel.cells import read_shared_strings
-from rag_assets.parsing.excel.styles import Styles, read_looks
+from rag_assets.parsing.archive import Archive, local_name
+from rag_assets.parsing.excel.formats import BUILT_IN_FORMATS
+from rag_assets.parsing.office.styles import attribute
 
 _GENERIC_TITLES = {"workbook", "book1", "sheet1", "microsoft excel", "untitled", "無題", "excel", "タイトル", "title"}
+_ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
+_FONT_POINTS = 11.0
+STRUCK = "~~"  # before and after a text with a line through it, as in Markdown
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a cell is drawn and how its number is shown.
+
+    Attributes:
+        left: Whether a line is drawn on that side; likewise `right`, `top` and `bottom`.
+        fill: Colour behind the text, or None.
+        size: Height of the text in points.
+        code: Number format code.
+        struck: Whether a line runs through the text.
+    """
+
+    left: bool = False
+    right: bool = False
+    top: bool = False
+    bottom: bool = False
+    fill: str | None = None
+    bold: bool = False
+    size: float = _FONT_POINTS
+    code: str = "General"
+    struck: bool = False
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the cell can be seen without text: by a line or a colour."""
+        return self.left or self.right or self.top or self.bottom or self.fill is not None
+
+    @property
+    def bordered(self) -> bool:
+        """Whether any side has a line."""
+        return self.left or self.right or self.top or self.bottom
+
+
+PLAIN = Look()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +82,23 @@ class Workbook:
         archive: The container.
         sheets: Its sheets in order.
         strings: Shared strings.
-        styles: Looks of cells.
+        looks: Looks of cells by their style numbers.
         title: Title stated in its properties, or None.
         names: What the defined names of the workbook stand for.
         people: Names of those who take part in threads of comments, by their ids.
+        base_1904: Whether dates count from 1 January 1904.
+        zeros_stand_in: Whether the workbook is to be calculated when it is opened: some programs store 0 until then.
     """
 
     archive: Archive
     sheets: tuple[SheetEntry, ...]
     strings: list[str]
-    styles: Styles
+    looks: tuple[Look, ...]
     title: str | None
     names: dict[str, str]
     people: dict[str, str]
+    base_1904: bool
+    zeros_stand_in: bool
 
 
 def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:
@@ -64,28 +111,24 @@ def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:
     part = _workbook_part(archive)
     relations = archive.relations(part)
     root = archive.tree(part)
-    by_kind = {relation.kind: relation.target for relation in relations.values()}
-    base_1904 = any(
-        local_name(element) == "workbookPr" and element.get("date1904") in {"1", "true"} for element in root
+    parts = {relation.kind: relation.target for relation in relations.values() if archive.has(relation.target)}
+    sheets = []
+    for sheet in root.iterfind("{*}sheets/{*}sheet"):
+        relation = relations.get(attribute(sheet, "id"))
+        hidden = sheet.get("state", "visible") != "visible"
+        target, kind = (relation.target, relation.kind) if relation else (None, "")
+        sheets.append(SheetEntry(sheet.get("name", ""), hidden, target, kind))
+    return Workbook(
+        archive,
+        tuple(sheets),
+        _read_strings(archive, parts["sharedStrings"], maximum_strings) if "sharedStrings" in parts else [],
+        _read_looks(archive, parts["styles"]) if "styles" in parts else (),
+        _title(archive),
+        {element.get("name") or "": element.text or "" for element in root.iter("{*}definedName")},
+        _people(archive, parts["person"]) if "person" in parts else {},
+        base_1904=any(element.get("date1904") in {"1", "true"} for element in root.iterfind("{*}workbookPr")),
+        zeros_stand_in=any(element.get("fullCalcOnLoad") in {"1", "true"} for element in root.iterfind("{*}calcPr")),
     )
-    zeros_stand_in = any(
-        local_name(element) == "calcPr" and element.get("fullCalcOnLoad") in {"1", "true"} for element in root
-    )
-    sheets = tuple(
-        _entry({str(name): str(value) for name, value in sheet.attrib.items()}, relations)
-        for element in root
-        if local_name(element) == "sheets"
-        for sheet in element
-        if local_name(sheet) == "sheet"
-    )
-    strings_part, styles_part = by_kind.get("sharedStrings"), by_kind.get("styles")
-    strings: list[str] = []
-    if strings_part is not None and archive.has(strings_part):
-        strings = read_shared_strings(archive, strings_part, maximum_strings)
-    looks = read_looks(archive, styles_part) if styles_part is not None and archive.has(styles_part) else ()
-    styles = Styles(looks, base_1904, zeros_stand_in)
-    names = {element.get("name") or "": element.text or "" for element in root.iter("{*}definedName")}
-    return Workbook(archive, sheets, strings, styles, _title(archive), names, _people(archive, by_kind.get("person")))
 
 
 def _workbook_part(archive: Archive) -> str:
@@ -99,17 +142,7 @@ def _workbook_part(archive: Archive) -> str:
     raise ParseError(FailureCause.UNSUPPORTED_FORMAT, "archive without a workbook")
 
 
-def _entry(attributes: dict[str, str], relations: dict[str, Relation]) -> SheetEntry:
-    identity = next((value for name, value in attributes.items() if name.endswith("}id")), "")
-    relation = relations.get(identity)
-    hidden = attributes.get("state", "visible") != "visible"
-    kind = relation.kind if relation else ""
-    return SheetEntry(attributes.get("name", ""), hidden, relation.target if relation else None, kind)
-
-
-def _people(archive: Archive, part: str | None) -> dict[str, str]:
-    if part is None or not archive.has(part):
-        return {}
+def _people(archive: Archive, part: str) -> dict[str, str]:
     try:
         root = archive.tree(part)
     except ParseError:
@@ -125,8 +158,114 @@ def _title(archive: Archive) -> str | None:
         root = archive.tree("docProps/core.xml")
     except ParseError:
         return None  # properties are no content: a workbook without them is whole
-    title = next((element.text or "" for element in root if local_name(element) == "title"), "").strip()
+    title = (root.findtext("{*}title") or "").strip()
     plain = title.lower()
     if len(title) < 4 or plain in _GENERIC_TITLES or plain.rstrip("0123456789 ") in {"sheet", "book", "workbook"}:
         return None
     return title if any(sign.isalpha() for sign in title) else None
+
+
+def clean_text(text: str) -> str:
+    """A cell's text with line ends as newlines, escapes such as `_x000D_` resolved, and without control characters."""
+    if "_x" in text:
+        text = _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not text.isprintable():
+        text = _CONTROL.sub("", text)
+    return text.strip()
+
+
+def rich_text(element: etree._Element) -> str:
+    """Text of a shared or inline string: its runs joined, phonetic guides left out, struck runs between `~~`."""
+    pieces: list[str] = []
+    struck = False
+    for child in element:
+        name = local_name(child)
+        if name == "t":
+            pieces.append(child.text or "")
+        elif name == "r":
+            text = "".join(piece.text or "" for piece in child.iterfind("{*}t"))
+            if text and _is_on(child.find("{*}rPr/{*}strike")) != struck:
+                pieces.append(STRUCK)
+                struck = not struck
+            pieces.append(text)
+    return clean_text("".join([*pieces, STRUCK] if struck else pieces))
+
+
+def _is_on(switch: etree._Element | None) -> bool:
+    """Whether a property such as `<b/>` is stated and not off."""
+    return switch is not None and switch.get("val") not in {"0", "false"}
+
+
+def strike(text: str) -> str:
+    """A text with a line through it; one that says so of its runs stays as it is."""
+    return text if STRUCK in text else f"{STRUCK}{text}{STRUCK}"
+
+
+def _read_strings(archive: Archive, part: str, maximum: int) -> list[str]:
+    strings: list[str] = []
+    for element in archive.elements(part, ("si",)):
+        if len(strings) >= maximum:
+            raise ParseError(FailureCause.TOO_LARGE, f"workbook: more than {maximum} shared strings")
+        strings.append(rich_text(element))
+    return strings
+
+
+def to_float(text: str | None) -> float | None:
+    """A finite number, or None."""
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if abs(number) < 1e308 else None
+
+
+def _read_looks(archive: Archive, part: str) -> tuple[Look, ...]:
+    groups = {local_name(group): list(group) for group in archive.tree(part)}
+    codes = dict(BUILT_IN_FORMATS)
+    for element in groups.get("numFmts", []):
+        number = element.get("numFmtId") or ""
+        if number.isdecimal():
+            codes[int(number)] = element.get("formatCode") or "General"
+    fonts = [_font(element) for element in groups.get("fonts", [])]
+    fills = [_fill(element) for element in groups.get("fills", [])]
+    borders = [_border(element) for element in groups.get("borders", [])]
+    looks = []
+    for element in groups.get("cellXfs", []):
+        bold, size, struck = _at(fonts, element.get("fontId"), (False, _FONT_POINTS, False))
+        borders_drawn = _at(borders, element.get("borderId"), (False, False, False, False))
+        fill = _at(fills, element.get("fillId"), None)
+        number = element.get("numFmtId") or "0"
+        code = codes.get(int(number), "General") if number.isdecimal() else "General"
+        looks.append(Look(*borders_drawn, fill, bold, size, code, struck))
+    return tuple(looks)
+
+
+def _at(values: list[T], number: str | None, default: T) -> T:
+    return values[int(number)] if number and number.isdecimal() and int(number) < len(values) else default
+
+
+def _font(element: etree._Element) -> tuple[bool, float, bool]:
+    size = element.find("{*}sz")
+    points = to_float(size.get("val")) if size is not None else None
+    return _is_on(element.find("{*}b")), points or _FONT_POINTS, _is_on(element.find("{*}strike"))
+
+
+def _fill(element: etree._Element) -> str | None:
+    for pattern in element:
+        if local_name(pattern) == "gradientFill":
+            return "gradient"
+        if pattern.get("patternType") in {None, "none"}:
+            continue
+        for colour in pattern:
+            if local_name(colour) == "fgColor":
+                key = "|".join(f"{name!s}={value!s}" for name, value in sorted(colour.items()))
+                return None if key in {"rgb=FFFFFFFF", "theme=0", "indexed=9"} else key
+        return pattern.get("patternType")
+    return None
+
+
+def _border(element: etree._Element) -> tuple[bool, bool, bool, bool]:
+    sides = {local_name(side) for side in element if side.get("style") not in {None, "none"}}
+    return bool(sides & {"left", "start"}), bool(sides & {"right", "end"}), "top" in sides, "bottom" in sides

@@ -1,17 +1,16 @@
 """Outlook messages (msg): headers, bodies and names of attachments, decoded; messages attached to them.
 
-What stays out: the compound file and its property streams, which python-oxmsg reads; the content of attached files;
-blocks (`mail`); the text of bodies that are Rich Text alone (`rich_text`).
+The compound file and its property streams are read by python-oxmsg; bodies that are Rich Text alone are unpacked by
+compressed-rtf and read by striprtf.
 """
 
+import re
 from io import BytesIO
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.mail.parts import Body, Letter, decode_bytes, decode_header, one_line
-from rag_assets.parsing.mail.rich_text import rich_text_body
 from rag_assets.parsing.markup.reader import decode_html
 
 if TYPE_CHECKING:
@@ -27,6 +26,11 @@ _SHORT_NAME, _METHOD, _LONG_NAME = 0x3704, 0x3705, 0x3707
 _EMBEDDED_MESSAGE, _EMBEDDED_STORAGE = 5, "__substg1.0_3701000D"
 _MESSAGE_CODE_PAGE, _BODY_CODE_PAGE = 0x3FFD, 0x3FDE
 _CODE_PAGES = {65001: "utf-8", 50220: "iso-2022-jp", 50221: "iso-2022-jp", 50222: "iso-2022-jp", 51932: "euc-jp"}
+# Of a character of two bytes Word writes the second one as itself where it is ASCII, which striprtf does not expect. In
+# code pages of one byte the two are two characters, whichever way the second is written.
+_PLAIN_SECOND_BYTE = re.compile(
+    r"\\'(8[0-9a-f]|9[0-9a-f]|[a-f][0-9a-f])(?:\\'([0-9a-f]{2})|([@-\[\]-z|~]))", re.IGNORECASE
+)
 
 
 def read_msg(data: bytes) -> Letter:
@@ -45,55 +49,45 @@ def _letter(storage: "Storage", offset: int, code_page: str, depth: int) -> Lett
     properties = Properties(storage, properties_header_offset=offset)
     code_page = _code_page(properties, _MESSAGE_CODE_PAGE) or code_page
     body_code_page = _code_page(properties, _BODY_CODE_PAGE) or code_page
-    problems: list[tuple[FailureCause, str]] = []
+    letter = Letter(one_line(_text(storage, _SUBJECT, code_page)))
     plain = _text(storage, _BODY, body_code_page)
     markup = _stream(storage, _HTML, "0102")
     html = decode_html(markup, body_code_page or None) if markup else _text(storage, _HTML, body_code_page)
     transport = _transport_headers(_text(storage, _TRANSPORT_HEADERS, code_page))
     is_opaque = _text(storage, _CLASS, code_page) == "IPM.Note.SMIME" and not (plain or html)
     if is_opaque or "encrypted" in transport.get("content-type", ""):
-        problems.append((FailureCause.ENCRYPTED, "an encrypted message: its body cannot be read"))
+        letter.leave_out_encrypted()
         plain = html = ""
     elif not (plain or html) and (packed := _stream(storage, _RICH_TEXT, "0102")):
         try:
-            plain = rich_text_body(packed)
+            plain = _rich_text(packed)
         except ParseError as error:
-            problems.append((error.cause, str(error)))
-    names, attached = _attachments(storage, code_page, depth, problems)
+            letter.problems.append((error.cause, str(error)))
+    _read_attachments(storage, code_page, letter, depth)
     sent = properties.date_prop_value(_SUBMITTED)
     stated = {
         "From": transport.get("from") or _sender(storage, code_page),
         **_recipients(storage, code_page),
         "Date": sent.isoformat(" ", "minutes") if sent else transport.get("date", ""),
     }
-    headers = tuple((name, text) for name, value in stated.items() if (text := one_line(value)))
-    bodies = (Body(plain, html),) if plain or html else ()
-    subject = one_line(_text(storage, _SUBJECT, code_page))
-    return Letter(subject, headers, bodies, tuple(names), tuple(attached), tuple(problems))
+    letter.headers = {name: text for name, value in stated.items() if (text := one_line(value))}
+    letter.bodies = [Body(plain, html)] if plain or html else []
+    return letter
 
 
-def _attachments(
-    storage: "Storage", code_page: str, depth: int, problems: list[tuple[FailureCause, str]]
-) -> tuple[list[str], list[Letter]]:
+def _read_attachments(storage: "Storage", code_page: str, letter: Letter, depth: int) -> None:
     """Names of the attached files, and the attached messages."""
     from oxmsg.properties import Properties
 
-    names: list[str] = []
-    letters: list[Letter] = []
-    limit = current_limits().nesting_depth
     for part in storage.iter_attachment_storages():
         method = Properties(part, properties_header_offset=_PART_OFFSET).int_prop_value(_METHOD)
         embedded = next((inner for inner in part.storages if inner.name == _EMBEDDED_STORAGE), None)
-        if method == _EMBEDDED_MESSAGE and embedded is not None:
-            if depth < limit:
-                letters.append(_letter(embedded, _EMBEDDED_OFFSET, code_page, depth + 1))
-                continue
-            message = f"messages attached to each other deeper than {limit} levels (parsing.nesting_depth) are left out"
-            problems.append((FailureCause.TOO_LARGE, message))
+        if method == _EMBEDDED_MESSAGE and embedded is not None and not letter.leave_out_attached(depth):
+            letter.attached.append(_letter(embedded, _EMBEDDED_OFFSET, code_page, depth + 1))
+            continue
         texts = (_text(part, number, code_page) for number in (_LONG_NAME, _SHORT_NAME, _DISPLAY_NAME))
         if name := one_line(next(filter(None, texts), "")):
-            names.append(name)
-    return names, letters
+            letter.attachments.append(name)
 
 
 def _sender(storage: "Storage", code_page: str) -> str:
@@ -113,7 +107,7 @@ def _recipients(storage: "Storage", code_page: str) -> dict[str, str]:
         name = _text(part, _DISPLAY_NAME, code_page)
         address = _text(part, _SMTP_ADDRESS, code_page) or _text(part, _ADDRESS, code_page)
         people["Cc" if kind == 2 else "To"].append(f"{name} <{address}>" if address != name else name)
-    return {name: ", ".join(found) for name, found in people.items()}
+    return {name: ", ".join(listed) for name, listed in people.items()}
 
 
 def _transport_headers(text: str) -> dict[str, str]:
@@ -123,6 +117,28 @@ def _transport_headers(text: str) -> dict[str, str]:
     return {
         name.lower(): decode_header(str(headers[name])) for name in ("From", "Date", "Content-Type") if headers[name]
     }
+
+
+def _rich_text(packed: bytes) -> str:
+    """Text of a body as a message stores it: compressed Rich Text ([MS-OXRTFCP]); MALFORMED where it cannot be read.
+
+    Of HTML that is hidden in it ([MS-OXRTFEX]) the text is read.
+    """
+    from compressed_rtf import decompress
+    from striprtf.striprtf import rtf_to_text
+
+    try:
+        source = decompress(packed).decode("latin-1")
+        text = rtf_to_text(_PLAIN_SECOND_BYTE.sub(_escaped, source), errors="replace")  # type: ignore[no-untyped-call]
+        return str(text).replace("\r", "").strip()
+    except MemoryError:
+        raise
+    except Exception as error:  # compressed-rtf raises nothing narrower
+        raise ParseError(FailureCause.MALFORMED, f"Rich Text body: {type(error).__name__}: {error}") from error
+
+
+def _escaped(match: "re.Match[str]") -> str:
+    return rf"\'{match[1]}\'{match[2] or format(ord(match[3]), '02x')}"
 
 
 def _text(storage: "Storage", number: int, code_page: str) -> str:

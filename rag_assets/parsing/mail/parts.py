@@ -1,8 +1,5 @@
 """Internet messages (eml): headers, bodies and names of attachments, decoded; messages attached to them.
 
-What stays out: the content of attached files, which is never opened; blocks (`mail`); Outlook's own files
-(`mail_outlook`).
-
 Read with the standard library's parser, but decoded here: that gives up a message whose charset it does not know, and
 takes bytes without a charset for damage, where Japanese mail is often written in CP932 or with characters of Windows in
 ISO-2022-JP.
@@ -12,7 +9,7 @@ import binascii
 import email
 import email.policy
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import Message
 from typing import TypeAlias
 
@@ -45,7 +42,7 @@ class Body:
     html: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Letter:
     """A message as it was written.
 
@@ -58,12 +55,25 @@ class Letter:
         problems: What cannot be read, with the cause.
     """
 
-    subject: str
-    headers: tuple[tuple[str, str], ...] = ()
-    bodies: tuple[Body, ...] = ()
-    attachments: tuple[str, ...] = ()
-    attached: tuple["Letter", ...] = ()
-    problems: tuple[tuple[FailureCause, str], ...] = ()
+    subject: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    bodies: list[Body] = field(default_factory=list)
+    attachments: list[str] = field(default_factory=list)
+    attached: list["Letter"] = field(default_factory=list)
+    problems: list[tuple[FailureCause, str]] = field(default_factory=list)
+
+    def leave_out_attached(self, depth: int) -> bool:
+        """Whether a message attached at a depth lies below the limit on nesting; it is a problem then."""
+        limit = current_limits().nesting_depth
+        if depth < limit:
+            return False
+        message = f"messages attached to each other deeper than {limit} levels (parsing.nesting_depth) are left out"
+        self.problems.append((FailureCause.TOO_LARGE, message))
+        return True
+
+    def leave_out_encrypted(self) -> None:
+        """Note that the body cannot be read."""
+        self.problems.append((FailureCause.ENCRYPTED, "an encrypted message: its body cannot be read"))
 
 
 class _RawHeaders(email.policy.Compat32):
@@ -94,17 +104,17 @@ def decode_header(value: str) -> str:
     if _SURROGATE.search(value):
         value = decode_text(value.encode("utf-8", "surrogateescape"))
     parts: list[str] = []
-    charset, held, end = "", b"", 0
+    charset, pending, end = "", b"", 0  # the charset of the last word, bytes not decoded yet
     for word in _ENCODED_WORD.finditer(value):
         between = value[end : word.start()]
         stated, decoded = word[1].partition("*")[0].lower(), _word_bytes(word[2], word[3])
-        if held and (between.strip() or stated != charset):
-            parts.append(decode_bytes(held, charset))
-            held = b""
+        if pending and (between.strip() or stated != charset):
+            parts.append(decode_bytes(pending, charset))
+            pending = b""
         if between.strip() or end == 0:
             parts.append(between)
-        charset, held, end = stated, held + decoded, word.end()
-    parts += [decode_bytes(held, charset) if held else "", value[end:]]
+        charset, pending, end = stated, pending + decoded, word.end()
+    parts += [decode_bytes(pending, charset) if pending else "", value[end:]]
     return one_line("".join(parts))
 
 
@@ -128,90 +138,69 @@ def _parsed(data: bytes) -> Part:
 
 
 def _letter(message: Part, depth: int) -> Letter:
-    found = _Found(depth)
+    letter = Letter(decode_header(message.get("Subject", "")))
+    letter.headers = {name: text for name in HEADERS if (text := decode_header(message.get(name, "")))}
     if message.get_content_type() in _ENCRYPTED:
-        found.problems.append((FailureCause.ENCRYPTED, "an encrypted message: its body cannot be read"))
+        letter.leave_out_encrypted()
     else:
-        found.read(message)
-    headers = tuple((name, text) for name in HEADERS if (text := decode_header(message.get(name, ""))))
-    return Letter(
-        decode_header(message.get("Subject", "")),
-        headers,
-        tuple(found.bodies),
-        tuple(found.attachments),
-        tuple(found.attached),
-        tuple(found.problems),
-    )
+        _read_part(message, letter, depth)
+    return letter
 
 
-class _Found:
-    """Collects what the parts of a message hold."""
-
-    def __init__(self, depth: int) -> None:
-        self.bodies: list[Body] = []
-        self.attachments: list[str] = []
-        self.attached: list[Letter] = []
-        self.problems: list[tuple[FailureCause, str]] = []
-        self._depth = depth
-
-    def read(self, part: Part) -> None:
-        """Read a part with all that it holds."""
-        kind = part.get_content_type()
-        children = [child for child in part.get_payload() if isinstance(child, Message)] if part.is_multipart() else []
-        if kind in _MESSAGES:
-            self._read_attached(part, children)
-        elif kind == "multipart/alternative":
-            self._read_alternatives(children)
-        elif kind == "message/delivery-status":
-            lines = (f"{name}: {decode_header(value)}" for child in children for name, value in child.items())
-            self.bodies.append(Body("\n".join(lines)))
-        elif children:
-            for child in children:
-                self.read(child)
-        else:
-            self._read_leaf(part, kind)
-
-    def _read_leaf(self, part: Part, kind: str) -> None:
-        name = decode_header(part.get_filename() or "")
-        if name or part.get_content_disposition() == "attachment":
-            self.attachments.append(name or kind)
-        elif part.get_content_maintype() == "text":
-            data = part.get_payload(decode=True)
-            charset = part.get_content_charset()
-            if isinstance(data, bytes):
-                is_html = kind == "text/html"
-                self.bodies.append(
-                    Body(html=decode_html(data, charset)) if is_html else Body(decode_bytes(data, charset))
-                )
-
-    def _read_alternatives(self, children: list[Part]) -> None:
-        """Forms of one text: HTML and plain text; one that is neither, such as a calendar's, where it stands alone."""
-        forms = []
+def _read_part(part: Part, letter: Letter, depth: int) -> None:
+    """Read a part with all that it holds into a letter that is attached at a depth."""
+    kind = part.get_content_type()
+    children = [child for child in part.get_payload() if isinstance(child, Message)] if part.is_multipart() else []
+    if kind in _MESSAGES:
+        _read_attached(part, children, letter, depth)
+    elif kind == "multipart/alternative":
+        _read_alternatives(children, letter, depth)
+    elif kind == "message/delivery-status":
+        lines = (f"{name}: {decode_header(value)}" for child in children for name, value in child.items())
+        letter.bodies.append(Body("\n".join(lines)))
+    elif children:
         for child in children:
-            found = _Found(self._depth)
-            found.read(child)
-            forms.append((child.get_content_type(), found))
-            self.attachments += found.attachments
-            self.attached += found.attached
-            self.problems += found.problems
-        usual = [found for kind, found in forms if not kind.startswith("text/") or kind in {"text/plain", "text/html"}]
-        html: list[str] = []
-        plain: list[str] = []
-        for found in usual if any(found.bodies for found in usual) else [found for _, found in forms[:1]]:
-            formatted = [body.html for body in found.bodies if body.html]
-            html += formatted
-            plain += [] if formatted else [body.plain for body in found.bodies]
-        if html or plain:
-            self.bodies.append(Body("\n\n".join(plain), "\n".join(html)))
+            _read_part(child, letter, depth)
+    else:
+        _read_leaf(part, kind, letter)
 
-    def _read_attached(self, part: Part, children: list[Part]) -> None:
-        limit = current_limits().nesting_depth
-        if self._depth >= limit:
-            message = f"messages attached to each other deeper than {limit} levels (parsing.nesting_depth) are left out"
-            self.problems.append((FailureCause.TOO_LARGE, message))
-            return
-        for child in children:
-            text = child.get_payload()
-            if isinstance(text, str) and not child.keys() and part.get("Content-Transfer-Encoding", "").strip():
-                child = _parsed(_word_bytes("b", text))  # noqa: PLW2901 - not allowed by RFC 2046, but written
-            self.attached.append(_letter(child, self._depth + 1))
+
+def _read_leaf(part: Part, kind: str, letter: Letter) -> None:
+    name = decode_header(part.get_filename() or "")
+    if name or part.get_content_disposition() == "attachment":
+        letter.attachments.append(name or kind)
+    elif part.get_content_maintype() == "text" and isinstance(data := part.get_payload(decode=True), bytes):
+        charset = part.get_content_charset()
+        is_html = kind == "text/html"
+        letter.bodies.append(Body(html=decode_html(data, charset)) if is_html else Body(decode_bytes(data, charset)))
+
+
+def _read_alternatives(children: list[Part], letter: Letter, depth: int) -> None:
+    """Forms of one text: HTML and plain text; one that is neither, such as a calendar's, where it stands alone."""
+    forms: list[list[Body]] = []
+    usual: list[list[Body]] = []
+    for child in children:
+        form = Letter(attachments=letter.attachments, attached=letter.attached, problems=letter.problems)
+        _read_part(child, form, depth)
+        forms.append(form.bodies)
+        kind = child.get_content_type()
+        if not kind.startswith("text/") or kind in {"text/plain", "text/html"}:
+            usual.append(form.bodies)
+    html: list[str] = []
+    plain: list[str] = []
+    for bodies in usual if any(usual) else forms[:1]:
+        formatted = [body.html for body in bodies if body.html]
+        html += formatted
+        plain += [] if formatted else [body.plain for body in bodies]
+    if html or plain:
+        letter.bodies.append(Body("\n\n".join(plain), "\n".join(html)))
+
+
+def _read_attached(part: Part, children: list[Part], letter: Letter, depth: int) -> None:
+    if letter.leave_out_attached(depth):
+        return
+    for child in children:
+        text = child.get_payload()
+        if isinstance(text, str) and not child.keys() and part.get("Content-Transfer-Encoding", "").strip():
+            child = _parsed(_word_bytes("b", text))  # noqa: PLW2901 - not allowed by RFC 2046, but written
+        letter.attached.append(_letter(child, depth + 1))

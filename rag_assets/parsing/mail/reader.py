@@ -1,7 +1,6 @@
 """Messages (eml, msg): subject, sender and recipients, the body, names of attachments, attached messages as sections.
 
-What stays out: how messages are stored (`mail_parts`, `mail_outlook`); the content of attached files, which is never
-opened; anything that a message refers to elsewhere.
+Attached files are never opened, and nothing that a message refers to elsewhere is.
 
 Not read with Unstructured: of plain text its `partition_email` (0.27.32) makes a part of each line, so that sentences
 fall apart where they are wrapped, and knows no Japanese marks of lists; of HTML it drops links, spans of tables and
@@ -12,7 +11,6 @@ of imports in each parsing process.
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument
@@ -21,7 +19,7 @@ from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.flow import Sections, letters
 from rag_assets.parsing.mail.outlook import read_msg
 from rag_assets.parsing.mail.parts import Body, Letter, read_eml
-from rag_assets.parsing.markup.reader import read_markup
+from rag_assets.parsing.markup.reader import Markup, on_first_page, read_markup
 from rag_assets.parsing.plain.blocks import text_blocks
 
 _DAMAGE = (ValueError, LookupError, OSError, AttributeError, TypeError, AssertionError, OverflowError, struct.error)
@@ -76,7 +74,9 @@ def _letter_blocks(
     if subject:
         yield Block(BlockKind.HEADING, subject, above)
     if letter.headers:
-        yield Block(BlockKind.PARAGRAPH, "\n".join(f"{name}: {value}" for name, value in letter.headers), section)
+        yield Block(
+            BlockKind.PARAGRAPH, "\n".join(f"{name}: {value}" for name, value in letter.headers.items()), section
+        )
     failures += [Failure(cause, f"{subject or 'message'}: {problem}", 1) for cause, problem in letter.problems]
     if read_body is not None:
         yield from read_body(section)
@@ -91,35 +91,28 @@ def _letter_blocks(
 
 def _listed(letter: Letter) -> str:
     """An attached message as it is listed among the attachments: subject, sender, date."""
-    stated = dict(letter.headers)
-    facts = ", ".join(stated[name] for name in ("From", "Date") if name in stated)
+    facts = ", ".join(letter.headers[name] for name in ("From", "Date") if name in letter.headers)
     return f"メール「{letter.subject or _UNTITLED}」" + (f" ({facts})" if facts else "")
 
 
 def _body_blocks(body: Body, section: tuple[str, ...], failures: list[Failure]) -> Iterator[Block]:
     plain = list(text_blocks(body.plain, Sections(section)))
-    formatted: tuple[Block, ...] = ()
+    markup = Markup()
     if body.html:
         try:
             markup = read_markup(body.html, section)
         except ParseError as error:
             failures.append(Failure(error.cause, f"HTML body: {error}", 1))
-        else:
-            formatted = markup.blocks
-            failures += [replace(failure, page_number=1) for failure in markup.failures]
-    if formatted:
-        yield from formatted
-        yield from _lacking(plain, formatted, section)
-    else:
-        yield from plain
+    failures += on_first_page(markup.failures)
+    yield from markup.blocks
+    yield from _lacking(plain, markup.blocks, section) if markup.blocks else plain
 
 
 def _lacking(plain: Iterable[Block], formatted: Sequence[Block], section: tuple[str, ...]) -> Iterator[Block]:
     """Of the plain form of a text the lines that the HTML lacks: those of which it holds less than half."""
     shown = letters(" ".join(block.text for block in formatted))
     for block in plain:
-        lines = [line for line in block.text.split("\n") if _is_lacking(line, shown)]
-        if lines:
+        if lines := [line for line in block.text.split("\n") if _is_lacking(line, shown)]:
             kind = BlockKind.PARAGRAPH if block.kind is BlockKind.HEADING else block.kind
             yield Block(kind, "\n".join(lines), section)
 

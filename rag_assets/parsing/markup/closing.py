@@ -1,8 +1,7 @@
 """Closes elements of HTML that are left open and would swallow the text behind them.
 
 A drawing, a formula, a template, a script or a comment without its end takes the rest of the page with it: readers of
-HTML see no paragraphs there. Each is closed where page text begins again. What stays out: elements whose content is
-read anyway, and the nesting of all others, which is for the reader of HTML.
+HTML see no paragraphs there. Each is closed where page text begins again.
 
 Deviation: browsers show nothing of what follows an open template, script, style sheet, title or comment; here it is
 read, since text must not be lost.
@@ -21,19 +20,15 @@ _CHOICES = ("select", "datalist")
 _INERT = ("template", "noscript", "object", "iframe")
 _ISLANDS = ("foreignobject", "desc", "annotation-xml", "mtext")  # parts of drawings and formulas that hold HTML
 _RAW = ("script", "style", "textarea", "title")
-_SWALLOWING = "|".join((*_FOREIGN, *_CHOICES, *_INERT, *_ISLANDS, *_RAW))
+_HOLDING = (*_FOREIGN, *_CHOICES, *_INERT, *_ISLANDS)
+_SWALLOWING = "|".join((*_HOLDING, *_RAW))
 _TAG = re.compile(rf"<!--|<(?P<end>/?)(?P<name>{_SWALLOWING}|{_BLOCKS})(?=[\s/>])", re.IGNORECASE)
 _BEGINNING = re.compile(rf"<!--|<(?P<end>)(?P<name>{_SWALLOWING})(?=[\s/>])", re.IGNORECASE)
 _TAG_END = re.compile(r"""(?:[^>"']++|"[^"]*+"|'[^']*+')*+>""")
 _BLOCK = re.compile(rf"</?(?:{_BLOCKS}|head|html)(?=[\s/>])", re.IGNORECASE)
 # in a script, blocks also stand in texts of the program
 _BLOCK_BEHIND_CODE = re.compile(rf"(?<=[\n;}}>])[ \t\r\n]*+(?={_BLOCK.pattern})", re.IGNORECASE)
-_RAW_BREAK = {
-    "script": _BLOCK_BEHIND_CODE,
-    "style": _BLOCK,
-    "textarea": _BLOCK,
-    "title": re.compile("<"),
-}
+_RAW_BREAK = {"script": _BLOCK_BEHIND_CODE, "style": _BLOCK, "textarea": _BLOCK, "title": re.compile("<")}
 # what an element holds cannot have these, so that an end behind them is that of another
 _RAW_STOP = {
     "style": re.compile(r"<(?:/head|body|style)(?=[\s/>])", re.IGNORECASE),
@@ -97,7 +92,7 @@ class _Closing:
         is_empty = self._text[content_at - 2 : content_at] == "/>"
         if name in _RAW:
             return self._after_raw(name, content_at, is_empty=is_empty)
-        if name in (*_FOREIGN, *_CHOICES, *_INERT, *_ISLANDS):
+        if name in _HOLDING:
             if not is_empty:
                 if name in _CHOICES and self._open and self._open[-1].name in _CHOICES:  # they hold no others
                     self._leave_open(len(self._open) - 1, match.start())
@@ -118,10 +113,10 @@ class _Closing:
             stop = _RAW_STOP[name].search(self._text, content_at, end.start()) if end and name in _RAW_STOP else None
             if end and not stop:
                 return end.end()
-        found = _RAW_BREAK[name].search(self._text, content_at)
-        if found is None:
+        block = _RAW_BREAK[name].search(self._text, content_at)
+        if block is None:
             return len(self._text)
-        at = found.end() if name == "script" else found.start()
+        at = block.end() if name == "script" else block.start()
         self._insertions.append((at, f"</{name}>"))
         return at
 
@@ -130,7 +125,7 @@ class _Closing:
             index = next(i for i in range(len(self._open) - 1, -1, -1) if self._open[i].name == name)
             self._leave_open(index + 1, start)
             self._pop()
-        elif name not in (*_FOREIGN, *_CHOICES, *_INERT, *_ISLANDS, *_RAW):
+        elif name not in (*_HOLDING, *_RAW):
             self._meet_block(start)
 
     def _meet_block(self, at: int) -> None:

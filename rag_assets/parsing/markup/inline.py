@@ -1,8 +1,8 @@
 """What elements of HTML say within a line: text as displayed, pictures, links, form controls, formulas, what is hidden.
 
 A check box reads `☑` or `☐`, an option button `◉` or `○`, a list to choose from as its options with such marks, any
-other control as its value or else its hint. Text that is not shown reads `（非表示: …）`. What stays out: passwords,
-hidden controls, and texts that only repeat others for the eye (`aria-hidden`).
+other control as its value or else its hint. Text that is not shown reads `（非表示: …）`. Passwords, hidden controls
+and texts that only repeat others for the eye (`aria-hidden`) are left out.
 """
 
 import re
@@ -84,8 +84,8 @@ def texts(element: etree._Element, *, marks_hidden: bool = True) -> Iterator[str
                 waiting.append(" ")
             if tag in _LINES or tag == "br":
                 waiting.append(BREAK)
-            if (said := special_text(child, marks_hidden=marks_hidden)) is not None:
-                waiting.append(said)
+            if (text := special_text(child, marks_hidden=marks_hidden)) is not None:
+                waiting.append(text)
             else:
                 waiting += [link(child), child]
             if tag in _LINES:
@@ -98,8 +98,7 @@ def special_text(element: etree._Element, *, marks_hidden: bool = True) -> str |
     if not tag or tag in SKIPPED or _is_redundant(element):
         return ""
     if marks_hidden and is_hidden(element):
-        text = hidden_text(element)
-        return f"（非表示: {text}）" if text else ""
+        return f"（非表示: {text}）" if (text := hidden_text(element)) else ""
     read = _SPECIAL.get(tag)
     return read(element) if read else None
 
@@ -150,20 +149,20 @@ def link(element: etree._Element) -> str:
 
 def svg_lines(drawing: etree._Element) -> list[str]:
     """Texts of a drawing (SVG), each as one line; also what stands loose in it, as in one that is never closed."""
-    found = []
+    lines = []
     waiting: list[etree._Element | str] = [drawing]
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
-            found.append(unwrap(item))
+            lines.append(unwrap(item))
         elif item.tag in ("text", "foreignobject"):
             parts = (unwrap(str(part)) for part in item.itertext())
-            found.append(" ".join(filter(None, parts)))
+            lines.append(" ".join(filter(None, parts)))
         elif item.tag not in _WORDLESS:
             for child in reversed(item):
                 waiting += [child.tail or "", child]
             waiting.append(item.text or "")
-    return [line for line in found if line]
+    return [line for line in lines if line]
 
 
 def _svg_text(drawing: etree._Element) -> str:
@@ -185,21 +184,18 @@ def _picture(stated: str) -> str:
 
 
 def _input_text(element: etree._Element) -> str:
-    kind, value = (element.get("type") or "text").strip().lower(), element.get("value") or ""
+    kind = (element.get("type") or "text").strip().lower()
     if kind in _SILENT_INPUTS:
         return ""
     if kind == "image":
         return _picture(element.get("alt") or "")
-    label = "" if kind in _BUTTONS or _is_labelled(element) else element.get("aria-label") or element.get("title") or ""
+    # A label around it or one that names it is read where it stands.
+    is_labelled = element.get("id") is not None or next(element.iterancestors("label"), None) is not None
+    label = "" if kind in _BUTTONS or is_labelled else element.get("aria-label") or element.get("title") or ""
     if mark := _MARKS.get((kind, element.get("checked") is not None)):
         return f" {mark} {label} "
-    said = value or element.get("placeholder") or ""
-    return f" {label}: {said} " if label and said else f" {label or said} "
-
-
-def _is_labelled(element: etree._Element) -> bool:
-    """Whether a label can belong to a control: one around it, or one that names it."""
-    return element.get("id") is not None or next(element.iterancestors("label"), None) is not None
+    value = element.get("value") or element.get("placeholder") or ""
+    return f" {label}: {value} " if label and value else f" {label or value} "
 
 
 def _options_text(element: etree._Element) -> str:
@@ -209,20 +205,8 @@ def _options_text(element: etree._Element) -> str:
     if not chosen and not several:
         chosen = set(options[:1])
     kind = "checkbox" if several else "radio"
-    said = (f"{_MARKS[kind, option in chosen]} {option.get('label') or option.text or ''}" for option in options)
-    return f" {' '.join(said)} "
-
-
-def _area_text(element: etree._Element) -> str:
-    return f" {BREAK.join((element.text or element.get('placeholder') or '').splitlines())} "
-
-
-def _image_text(element: etree._Element) -> str:
-    return _picture(element.get("alt") or element.get("title") or "")
-
-
-def _formula_text(element: etree._Element) -> str:
-    return f" {formula_text(element)} "
+    marked = (f"{_MARKS[kind, option in chosen]} {option.get('label') or option.text or ''}" for option in options)
+    return f" {' '.join(marked)} "
 
 
 def _raised_text(element: etree._Element) -> str | None:
@@ -242,11 +226,11 @@ def _struck_text(element: etree._Element) -> str | None:
 
 
 _SPECIAL: dict[str, Callable[[etree._Element], str | None]] = {
-    "img": _image_text,
+    "img": lambda element: _picture(element.get("alt") or element.get("title") or ""),
     "input": _input_text,
     "select": _options_text,
-    "textarea": _area_text,
-    "math": _formula_text,
+    "textarea": lambda area: f" {BREAK.join((area.text or area.get('placeholder') or '').splitlines())} ",
+    "math": lambda element: f" {formula_text(element)} ",
     "sup": _raised_text,
     **dict.fromkeys(_STRUCK, _struck_text),
     "svg": _svg_text,

@@ -1,6 +1,6 @@
 """Markdown by way of HTML: CommonMark, tables, strikethrough, footnotes, lists of tasks and definitions, front matter.
 
-What stays out: what the HTML means (`markup`). Inline footnotes, as in `^[text]`, stay in their sentence.
+Inline footnotes, as in `^[text]`, stay in their sentence.
 """
 
 import re
@@ -39,17 +39,12 @@ def parse_markdown(data: bytes) -> ParsedDocument:
         ParseError: MALFORMED where the rendered text is no HTML.
     """
     text = decode_text(data)
-    title: str | None = None
-    notes: tuple[Block, ...] = ()
-    front_lines = 0
-    if front := _FRONT_MATTER.match(text):
-        stated = _FRONT_TITLE.search(front[1])
-        title = stated[1] if stated else None
-        notes = (Block(BlockKind.NOTE, clean(front[1])),)
-        front_lines, text = front[0].count("\n"), text[front.end() :]
-    markup = _read(text, front_lines)
+    front = _FRONT_MATTER.match(text)
+    stated = _FRONT_TITLE.search(front[1]) if front else None
+    notes = (Block(BlockKind.NOTE, clean(front[1])),) if front else ()
+    markup = _read(text[front.end() :] if front else text, front[0].count("\n") if front else 0)
     page = Page(1, PageKind.BODY, (*notes, *markup.blocks))
-    title = sensible_title(title or markup.title)
+    title = sensible_title(stated[1] if stated else markup.title)
     return ParsedDocument(DocumentFormat.MD.value, title, (page,), on_first_page(markup.failures))
 
 
@@ -81,7 +76,7 @@ def _renderer() -> "MarkdownIt":
     renderer.core.ruler.before("inline", "bound_inline", _bound_inline)
     renderer.add_render_rule("footnote_ref", _note_reference)
     renderer.add_render_rule("footnote_reference_open", _note_begin)
-    renderer.add_render_rule("footnote_reference_close", _note_end)
+    renderer.add_render_rule("footnote_reference_close", lambda *_: "</div>")
     return renderer
 
 
@@ -98,7 +93,3 @@ def _note_reference(_: Any, tokens: Sequence["Token"], index: int, *_options: An
 def _note_begin(_: Any, tokens: Sequence["Token"], index: int, *_options: Any) -> str:
     label = str(tokens[index].meta["label"])
     return f'<div role="doc-footnote" id="fn-{escape(label)}" aria-label="[{escape(label)}]">'
-
-
-def _note_end(*_options: Any) -> str:
-    return "</div>"

@@ -1,11 +1,11 @@
 """Formulas of Office documents (OMML) and of web pages (MathML) in one line: `(a+b)/2`, `x_i^2`, `√(x+1)`.
 
 The signs are those of the nearly plain-text form of the Unicode Technical Note 28, so that a formula can be read and
-searched as people write it. What stays out: how a formula looks (fonts, sizes, alignment), and formulas in pictures.
+searched as people write it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from lxml import etree
 
@@ -65,10 +65,16 @@ def _elements(element: etree._Element) -> list[etree._Element]:
     return [child for child in element if isinstance(child.tag, str)]
 
 
-def _child(element: etree._Element, name: str, depth: int) -> str:
-    """A part of an OMML element in linear form; empty where it has none."""
-    child = element.find(f"{{*}}{name}")
-    return "" if child is None else _linear(child, depth).strip()
+def _parts(element: etree._Element, depth: int, *names: str) -> list[str]:
+    """Parts of an OMML element in linear form; empty for those that it lacks."""
+    children = (element.find(f"{{*}}{name}") for name in names)
+    return ["" if child is None else _linear(child, depth).strip() for child in children]
+
+
+def _operands(element: etree._Element, depth: int, count: int) -> list[str]:
+    """The first parts of a MathML element in linear form, so many; empty for those that it lacks."""
+    operands = [_linear(child, depth).strip() for child in _elements(element)]
+    return (operands + [""] * count)[:count]
 
 
 def _setting(element: etree._Element, name: str, default: str = "") -> str:
@@ -97,7 +103,7 @@ def _fraction(above: str, below: str) -> str:
     return f"{_grouped(above)}/{_grouped(below)}"
 
 
-def _scripts(base: str, below: str, above: str) -> str:
+def _scripts(base: str, below: str, above: str = "") -> str:
     base = base if base in _LIMITS or not base.strip() or base.strip() in _LARGE else _grouped(base)
     return base + (f"_{_grouped(below)}" if below.strip() else "") + (f"^{_grouped(above)}" if above.strip() else "")
 
@@ -114,31 +120,23 @@ def _accent(base: str, sign: str) -> str:
     return base + sign if len(base) == 1 else f"{_grouped(base)}{sign}"
 
 
-def _matrix(rows: Iterator[list[str]]) -> str:
-    return f"[{'; '.join(', '.join(cell.strip() for cell in row) for row in rows)}]"
+def _matrix(rows: Iterable[Iterable[etree._Element]], depth: int) -> str:
+    return f"[{'; '.join(', '.join(_linear(cell, depth).strip() for cell in row) for row in rows)}]"
 
 
 def _office_fraction(element: etree._Element, depth: int) -> str:
-    above, below = _child(element, "num", depth), _child(element, "den", depth)
+    above, below = _parts(element, depth, "num", "den")
     return f"({above}¦{below})" if _setting(element, "type") == "noBar" else _fraction(above, below)
 
 
-def _office_scripts(element: etree._Element, depth: int) -> str:
-    return _scripts(*(_child(element, name, depth) for name in ("e", "sub", "sup")))
-
-
 def _office_prescripts(element: etree._Element, depth: int) -> str:
-    base, below, above = (_child(element, name, depth) for name in ("e", "sub", "sup"))
+    base, below, above = _parts(element, depth, "e", "sub", "sup")
     return f"{_scripts('', below, above)} {base}"
 
 
-def _office_root(element: etree._Element, depth: int) -> str:
-    return _root(_child(element, "e", depth), _child(element, "deg", depth))
-
-
 def _office_large(element: etree._Element, depth: int) -> str:
-    below, above = _child(element, "sub", depth), _child(element, "sup", depth)
-    return f"{_scripts(_setting(element, 'chr', '∫'), below, above)} {_child(element, 'e', depth)}"
+    below, above, inside = _parts(element, depth, "sub", "sup", "e")
+    return f"{_scripts(_setting(element, 'chr', '∫'), below, above)} {inside}"
 
 
 def _office_delimited(element: etree._Element, depth: int) -> str:
@@ -150,24 +148,22 @@ def _office_delimited(element: etree._Element, depth: int) -> str:
 
 
 def _office_function(element: etree._Element, depth: int) -> str:
-    name, argument = _child(element, "fName", depth), _child(element, "e", depth)
+    name, argument = _parts(element, depth, "fName", "e")
     return name + argument if _is_enclosed(argument) else f"{name} {argument}"
 
 
 def _office_limit(element: etree._Element, depth: int) -> str:
-    base, limit = _child(element, "e", depth), _child(element, "lim", depth)
+    base, limit = _parts(element, depth, "e", "lim")
     return _scripts(base, limit, "") if local_name(element) == "limLow" else _scripts(base, "", limit)
 
 
 def _office_accent(element: etree._Element, depth: int) -> str:
-    sign = "¯" if local_name(element) == "bar" else _setting(element, "chr", "\u0302")
-    below = local_name(element) == "bar" and _setting(element, "pos") != "top"
-    return _accent(_child(element, "e", depth), "\u0332" if below else sign)
-
-
-def _office_matrix(element: etree._Element, depth: int) -> str:
-    rows = element.iterfind("{*}mr")
-    return _matrix([_linear(cell, depth) for cell in row.iterfind("{*}e")] for row in rows)
+    if local_name(element) == "bar":
+        sign = "¯" if _setting(element, "pos") == "top" else "\u0332"
+    else:
+        sign = _setting(element, "chr", "\u0302")
+    (base,) = _parts(element, depth, "e")
+    return _accent(base, sign)
 
 
 def _office_array(element: etree._Element, depth: int) -> str:
@@ -179,41 +175,17 @@ def _office_lines(element: etree._Element, depth: int) -> str:
     return "; ".join(filter(None, (_linear(formula, depth).strip() for formula in _elements(element))))
 
 
-def _web_parts(element: etree._Element, depth: int, count: int) -> list[str]:
-    parts = [_linear(child, depth).strip() for child in _elements(element)]
-    return (parts + [""] * count)[:count]
-
-
 def _web_fraction(element: etree._Element, depth: int) -> str:
-    above, below = _web_parts(element, depth, 2)
+    above, below = _operands(element, depth, 2)
     bare = (element.get("linethickness") or "").strip() in {"0", "0px", "0pt"}
     return f"({above}¦{below})" if bare else _fraction(above, below)
 
 
-def _web_below(element: etree._Element, depth: int) -> str:
-    base, below = _web_parts(element, depth, 2)
-    return _scripts(base, below, "")
-
-
 def _web_above(element: etree._Element, depth: int) -> str:
-    base, above = _web_parts(element, depth, 2)
+    base, above = _operands(element, depth, 2)
     if local_name(element) == "mover" and above in _ACCENTS:
         return _accent(base, above)
     return _scripts(base, "", above)
-
-
-def _web_both(element: etree._Element, depth: int) -> str:
-    base, below, above = _web_parts(element, depth, 3)
-    return _scripts(base, below, above)
-
-
-def _web_square_root(element: etree._Element, depth: int) -> str:
-    return _root(_row(_elements(element), depth).strip(), "")
-
-
-def _web_root(element: etree._Element, depth: int) -> str:
-    inside, degree = _web_parts(element, depth, 2)
-    return _root(inside, degree)
 
 
 def _web_fenced(element: etree._Element, depth: int) -> str:
@@ -222,25 +194,14 @@ def _web_fenced(element: etree._Element, depth: int) -> str:
     return f"{element.get('open') or '('}{separator.join(parts)}{element.get('close') or ')'}"
 
 
-def _web_table(element: etree._Element, depth: int) -> str:
-    rows = element.iter("{*}mtr", "{*}mlabeledtr")
-    return _matrix([_linear(cell, depth) for cell in row.iterfind("{*}mtd")] for row in rows)
-
-
-def _web_first(element: etree._Element, depth: int) -> str:
-    return _row(_elements(element)[:1], depth)
-
-
 _SKIPPED = {"annotation", "annotation-xml", "mphantom", "none", "mprescripts", "delText", "instrText"}
 _TEXTS = {"t", "mi", "mn", "mo", "mtext", "ms"}
 _CLOSED = {"d", "mfenced", "oMath", "semantics"}
 _READERS: dict[str, Callable[[etree._Element, int], str]] = {
     "f": _office_fraction,
-    "sSub": _office_scripts,
-    "sSup": _office_scripts,
-    "sSubSup": _office_scripts,
+    **dict.fromkeys(("sSub", "sSup", "sSubSup"), lambda e, depth: _scripts(*_parts(e, depth, "e", "sub", "sup"))),
     "sPre": _office_prescripts,
-    "rad": _office_root,
+    "rad": lambda e, depth: _root(*_parts(e, depth, "e", "deg")),
     "nary": _office_large,
     "d": _office_delimited,
     "func": _office_function,
@@ -248,19 +209,17 @@ _READERS: dict[str, Callable[[etree._Element, int], str]] = {
     "limUpp": _office_limit,
     "acc": _office_accent,
     "bar": _office_accent,
-    "m": _office_matrix,
+    "m": lambda e, depth: _matrix((row.iterfind("{*}e") for row in e.iterfind("{*}mr")), depth),
     "eqArr": _office_array,
     "oMathPara": _office_lines,
     "mfrac": _web_fraction,
-    "msub": _web_below,
-    "munder": _web_below,
+    **dict.fromkeys(("msub", "munder"), lambda e, depth: _scripts(*_operands(e, depth, 2))),
     "msup": _web_above,
     "mover": _web_above,
-    "msubsup": _web_both,
-    "munderover": _web_both,
-    "msqrt": _web_square_root,
-    "mroot": _web_root,
+    **dict.fromkeys(("msubsup", "munderover"), lambda e, depth: _scripts(*_operands(e, depth, 3))),
+    "msqrt": lambda e, depth: _root(_row(_elements(e), depth).strip(), ""),
+    "mroot": lambda e, depth: _root(*_operands(e, depth, 2)),
     "mfenced": _web_fenced,
-    "mtable": _web_table,
-    "semantics": _web_first,
+    "mtable": lambda e, depth: _matrix((row.iterfind("{*}mtd") for row in e.iter("{*}mtr", "{*}mlabeledtr")), depth),
+    "semantics": lambda e, depth: _row(_elements(e)[:1], depth),
 }

@@ -1,8 +1,7 @@
 """HTML: headings, paragraphs, lists with their numbers, definitions, tables with their spans, captions, footnotes.
 
-What stays out: what elements say within a line (`markup_inline`), Markdown (`markdown`), styles, scripts, the content
-of images and anything that is not in the file itself; nothing is fetched. The alternative text of an image is kept
-where it stands, as in `[図: 構成]`; as a caption where it stands alone. What is hidden is kept and marked.
+Nothing is fetched. The alternative text of an image is kept where it stands, as in `[図: 構成]`; as a caption where it
+stands alone. What is hidden is kept and marked.
 
 Not read with Unstructured: its `partition_html` (0.27.32) loses the text of `details`, drops
 `rowspan` and `colspan` from tables, and costs 1.7 s and 290 MB of imports in each parsing process.
@@ -11,7 +10,7 @@ Not read with Unstructured: its `partition_html` (0.27.32) loses the text of `de
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 from textwrap import dedent
 from urllib.parse import unquote
 
@@ -183,8 +182,8 @@ class _Reader:
         elif is_hidden(element) and tag not in INLINE:
             self._flush(kind)
             self._append(BlockKind.NOTE, f"非表示: {text}" if (text := hidden_text(element)) else "")
-        elif (said := special_text(element)) is not None:
-            self._gathered.append(said)
+        elif (special := special_text(element)) is not None:
+            self._gathered.append(special)
         elif tag in INLINE:
             self._hang_note(element)
             self._read_content(element, kind, depth)
@@ -217,7 +216,8 @@ class _Reader:
             self._terms.append(inline_text(element).replace("\n", " / ").rstrip(":： "))
         else:
             return False
-        self._hang_notes(element)
+        for anchor in element.iter("a") if self._notes else ():
+            self._hang_note(anchor)
         self._readings += map(inline_text, element.iter("rt"))
         self._flush(kind)
         return True
@@ -277,40 +277,33 @@ class _Reader:
         if note is None or note in self._placed or note in element.iterancestors():
             return
         self._placed.add(note)
-        text = _note_text(note, inline_text(element))
-        self._hanging.extend([Block(BlockKind.NOTE, text, self._sections.path)] if text else [])
-
-    def _hang_notes(self, element: etree._Element) -> None:
-        for anchor in element.iter("a") if self._notes else ():
-            self._hang_note(anchor)
+        if text := _note_text(note, inline_text(element)):
+            self._hanging.append(Block(BlockKind.NOTE, text, self._sections.path))
 
     def _read_table(self, table: etree._Element) -> None:
         for caption in table.iterfind("caption"):
             self._append(BlockKind.CAPTION, inline_text(caption))
         rows = list(_rows(table))
         placed = [[(_cell_text(cell), _span(cell, "colspan"), _span(cell, "rowspan")) for cell in row] for row in rows]
-        grid = fill_grid(placed)
-        if grid:
+        if grid := fill_grid(placed):
             header_row_count = min(_header_row_count(rows), len(grid) - 1)
-            section = self._sections.path
-            self.blocks.append(table_block([Row(cells) for cells in grid], header_row_count, section))
+            self.blocks.append(table_block([Row(cells) for cells in grid], header_row_count, self._sections.path))
 
 
 def _indented(text: str) -> str:
     """A preformatted text, cleaned but for the indentation of its lines."""
     lines = (_INDENTED.fullmatch(line) for line in text.replace("\r\n", "\n").split("\n"))
-    cleaned = (f"{line[1]}{said}" if line and (said := clean(line[2])) else "" for line in lines)
+    cleaned = (f"{line[1]}{text}" if line and (text := clean(line[2])) else "" for line in lines)
     return dedent("\n".join(cleaned)).strip("\n")
 
 
 def _find_notes(root: etree._Element) -> dict[str, etree._Element]:
     """Footnotes by their own identities and those of the marks within them."""
-    found: dict[str, etree._Element] = {}
-    for element in root.iter("li", "div", "aside", "p"):
-        if _is_note(element):
-            for identity in (identity for part in element.iter() for identity in _identities(part)):
-                found.setdefault(identity, element)
-    return found
+    notes: dict[str, etree._Element] = {}
+    for element in filter(_is_note, root.iter("li", "div", "aside", "p")):
+        for identity in (identity for part in element.iter() for identity in _identities(part)):
+            notes.setdefault(identity, element)
+    return notes
 
 
 def _is_note(element: etree._Element) -> bool:
@@ -341,11 +334,7 @@ def _cell_text(cell: etree._Element) -> str:
 
 def _header_row_count(rows: Sequence[Sequence[etree._Element]]) -> int:
     """Leading rows of header cells; where there are none, the first row if it alone is all in bold type."""
-    count = 0
-    for row in rows:
-        if not row or not all(map(_is_header, row)):
-            break
-        count += 1
+    count = sum(1 for _ in takewhile(lambda row: row and all(map(_is_header, row)), rows))
     if count or len(rows) < 2:
         return count
     return int(_is_bold(rows[0]) and not _is_bold(rows[1]))

@@ -1,7 +1,7 @@
 """PowerPoint presentations (pptx): a page for each slide, its shapes in reading order, tables, speaker notes, comments.
 
-Shapes that connectors join are a diagram. What stays out: the zip container (`archive.Archive`), charts (`graphics`),
-pictures but for their alternative texts, and text that stands only on layouts and masters.
+Shapes that connectors join are a diagram. Pictures but for their alternative texts, and text that stands only on
+layouts and masters, are left out.
 
 Read from the XML, not with Unstructured: `partition_pptx` (0.27.32) loses the text of charts, the spans of tables and
 the mark of hidden slides, calls every short text a title, and costs 2.5 s and 290 MB of imports and models in each
@@ -24,7 +24,7 @@ from rag_assets.parsing.drawings.diagrams import find_diagrams
 from rag_assets.parsing.drawings.drawings import read_shapes
 from rag_assets.parsing.drawings.graphics import diagram_references, graphic_blocks
 from rag_assets.parsing.excel.cells import Area
-from rag_assets.parsing.flow import clean, fill_grid, link_suffix, picture_block, table_block
+from rag_assets.parsing.flow import around, clean, fill_grid, link_suffix, picture_block, table_block
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.markup.mathematics import formula_text
 from rag_assets.parsing.office.tree import alternative
@@ -47,6 +47,10 @@ class _Frame:
     scale_y: float = 1.0
     offset_x: float = 0.0
     offset_y: float = 0.0
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """A place on the slide."""
+        return self.offset_x + self.scale_x * x, self.offset_y + self.scale_y * y
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,10 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
     main = main_part(archive, "ppt/presentation.xml")
     presentation = archive.tree(main)
     relations = archive.relations(main)
-    size = _slide_size(presentation)
-    parts = [_target(relations, slide) for slide in presentation.iterfind("{*}sldIdLst/{*}sldId")]
+    stated = presentation.find("{*}sldSz")
+    size = None if stated is None else _point(stated, "cx", "cy")
+    references = (_reference(slide) for slide in presentation.iterfind("{*}sldIdLst/{*}sldId"))
+    parts = [relations[reference].target if reference in relations else "" for reference in references]
     if len(parts) > maximum_slides:
         raise ParseError(FailureCause.TOO_LARGE, f"{len(parts)} slides, limit {maximum_slides}")
     pages: list[Page] = []
@@ -99,17 +105,9 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
     return ParsedDocument(DocumentFormat.PPTX.value, read_title(archive), tuple(pages), tuple(failures))
 
 
-def _slide_size(presentation: etree._Element) -> tuple[float, float] | None:
-    size = presentation.find("{*}sldSz")
-    return None if size is None else (_points(size.get("cx")), _points(size.get("cy")))
-
-
-def _target(relations: dict[str, Relation], slide: etree._Element) -> str:
-    """Part of a slide; its relationship id is the namespaced `id`, its number the plain one."""
-    for key, value in slide.attrib.items():
-        if str(key).endswith("}id") and str(value) in relations:
-            return relations[str(value)].target
-    return ""
+def _reference(element: etree._Element) -> str:
+    """Id of the relationship that an element names: the namespaced `id`, as the plain one is a number of its own."""
+    return next((str(value) for key, value in element.attrib.items() if str(key).endswith("}id")), "")
 
 
 def _read_slide(
@@ -124,9 +122,8 @@ def _read_slide(
         limit = f"{current_limits().nesting_depth} levels (parsing.nesting_depth)"
         message = f"slide {number}: groups nested {deep} deep; what lies deeper than {limit} is left out"
         failures.append(Failure(FailureCause.TOO_LARGE, message, number))
-    title = next(
-        (text for shape in shapes if shape.placeholder in _TITLE_PLACEHOLDERS and (text := _text(shape.element))), ""
-    )
+    titles = (_text(shape.element) for shape in shapes if shape.placeholder in _TITLE_PLACEHOLDERS)
+    title = next(filter(None, titles), "")
     section = (title.replace("\n", " "),) if title else ()
     targets = archive.external_targets(part)
     blocks: list[Block] = []
@@ -192,10 +189,9 @@ def _own_box(shape: etree._Element, frame: _Frame) -> Box | None:
     extent = None if transform is None else transform.find("{*}ext")
     if offset is None or extent is None:
         return None
-    left = frame.offset_x + frame.scale_x * _points(offset.get("x"))
-    top = frame.offset_y + frame.scale_y * _points(offset.get("y"))
-    width, height = frame.scale_x * _points(extent.get("cx")), frame.scale_y * _points(extent.get("cy"))
-    return (left, top, left + width, top + height)
+    left, top = frame.place(*_point(offset, "x", "y"))
+    width, height = _point(extent, "cx", "cy")
+    return left, top, left + frame.scale_x * width, top + frame.scale_y * height
 
 
 def _group_frame(group: etree._Element, frame: _Frame) -> _Frame:
@@ -204,15 +200,14 @@ def _group_frame(group: etree._Element, frame: _Frame) -> _Frame:
     offset, extent, inner_offset, inner_extent = parts
     if offset is None or extent is None or inner_offset is None or inner_extent is None:
         return frame
-    inner_width, inner_height = _points(inner_extent.get("cx")), _points(inner_extent.get("cy"))
-    scale_x = _points(extent.get("cx")) / inner_width if inner_width else 1.0
-    scale_y = _points(extent.get("cy")) / inner_height if inner_height else 1.0
-    return _Frame(
-        frame.scale_x * scale_x,
-        frame.scale_y * scale_y,
-        frame.offset_x + frame.scale_x * (_points(offset.get("x")) - scale_x * _points(inner_offset.get("x"))),
-        frame.offset_y + frame.scale_y * (_points(offset.get("y")) - scale_y * _points(inner_offset.get("y"))),
-    )
+    width, height = _point(extent, "cx", "cy")
+    inner_width, inner_height = _point(inner_extent, "cx", "cy")
+    scale_x = width / inner_width if inner_width else 1.0
+    scale_y = height / inner_height if inner_height else 1.0
+    left, top = _point(offset, "x", "y")
+    inner_left, inner_top = _point(inner_offset, "x", "y")
+    place = frame.place(left - scale_x * inner_left, top - scale_y * inner_top)
+    return _Frame(frame.scale_x * scale_x, frame.scale_y * scale_y, *place)
 
 
 def _layout_boxes(archive: Archive, relations: dict[str, Relation]) -> dict[tuple[str, str], Box]:
@@ -280,28 +275,17 @@ def _diagrams(
     for diagram in find_diagrams(replace(drawing, shapes=tuple(drawn)), {}):
         members = (drawn[index].identity for index in (*diagram.members, *diagram.labels))
         joined = [shapes[place] for place in sorted({order[member] for member in members if member in order})]
-        taken = [shape for shape in joined if _is_text_shape(shape)]
+        taken = [shape for shape in joined if shape.placeholder is None and local_name(shape.element) == "sp"]
         on_lines = {drawn[index].identity for index in diagram.labels}
         texts = (_text(shape.element).replace("\n", " ") for shape in taken if _identity(shape.element) not in on_lines)
         if diagram.edges:
             boxes = [shape.box for shape in joined if shape.box]
             lines = (*filter(None, texts), *diagram.edges)
-            yield taken, Block(BlockKind.DIAGRAM, "\n".join(lines), box=_around(boxes))
-
-
-def _is_text_shape(shape: _Shape) -> bool:
-    return shape.placeholder is None and local_name(shape.element) == "sp"
+            yield taken, Block(BlockKind.DIAGRAM, "\n".join(lines), box=around(boxes) if boxes else None)
 
 
 def _identity(element: etree._Element) -> str:
     return next((properties.get("id") or "" for properties in element.iter("{*}cNvPr")), "")
-
-
-def _around(boxes: Sequence[Box]) -> Box | None:
-    if not boxes:
-        return None
-    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
-    return (min(lefts), min(tops), max(rights), max(bottoms))
 
 
 def _shape_blocks(shape: _Shape, section: tuple[str, ...], targets: Mapping[str, str]) -> Iterator[Block]:
@@ -402,9 +386,12 @@ def _runs(paragraph: etree._Element) -> Iterator[tuple[etree._Element, str]]:
 def _link_target(properties: etree._Element | None, targets: Mapping[str, str]) -> str:
     """Where the link leads that the properties of a run or of a shape name; empty where there is none."""
     link = None if properties is None else properties.find("{*}hlinkClick")
-    if link is None:
-        return ""
-    return next((targets.get(str(value), "") for key, value in link.attrib.items() if str(key).endswith("}id")), "")
+    return "" if link is None else targets.get(_reference(link), "")
+
+
+def _point(element: etree._Element, x: str, y: str) -> tuple[float, float]:
+    """Two attributes that are lengths, in points."""
+    return _points(element.get(x)), _points(element.get(y))
 
 
 def _points(value: str | None) -> float:

@@ -1,7 +1,4 @@
-"""What the styles and the numbering of a Word document say about a paragraph: heading level, list, caption, label.
-
-What stays out: the text (`word`).
-"""
+"""What the styles and the numbering of a Word document say about a paragraph: heading level, list, caption, label."""
 
 import re
 from collections import defaultdict
@@ -15,8 +12,10 @@ _HEADING_NAME = re.compile(r"^(?:heading|見出し)\s*([1-9])$", re.IGNORECASE)
 _TITLE_NAMES = {"title", "表題"}
 _CAPTION_NAMES = {"caption", "図表番号"}
 _DEEPEST_LEVEL = 9
-_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"))
-_ROMAN_UNITS = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
+_ROMAN = (
+    *((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl")),
+    *((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i")),
+)
 _LAST_LETTERS, _LAST_ROMAN = 780, 32767  # where Word ends
 _KANA_ORDER = "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン"
 _IROHA_ORDER = "イロハニホヘトチリヌルヲワカヨタレソツネナラムウヰノオクヤマケフコエテアサキユメミシヱヒモセス"
@@ -75,22 +74,19 @@ class Styles:
             self._read_numbering(archive.tree(parts["numbering"]))
         self._styles: dict[str, Style] = {}
         if archive.has(parts.get("styles", "")):
-            elements = {
-                attribute(style, "styleId"): style for style in archive.tree(parts["styles"]).iterfind("{*}style")
-            }
+            styles = archive.tree(parts["styles"]).iterfind("{*}style")
+            elements = {identifier: style for style in styles if (identifier := attribute(style, "styleId"))}
             self._styles = {identifier: self._resolve(identifier, elements, 0) for identifier in elements}
 
     def of(self, properties: etree._Element | None) -> Style:
         """What the properties of a paragraph say."""
         if properties is None:
             return Style()
-        stated = properties.find("{*}pStyle")
-        style = self._styles.get(attribute(stated, "val"), Style()) if stated is not None else Style()
+        style = self._styles.get(value_of(properties.find("{*}pStyle")), Style())
         outline = properties.find("{*}outlineLvl")
         if outline is not None:
             style = replace(style, level=_outline_level(outline))
-        numbering = properties.find("{*}numPr/{*}numId")
-        if numbering is not None:
+        if (numbering := properties.find("{*}numPr/{*}numId")) is not None:
             level = integer(properties.find("{*}numPr/{*}ilvl"), style.numbering_level)
             style = replace(style, numbering=_numbering(numbering), numbering_level=level)
         return style
@@ -99,9 +95,8 @@ class Styles:
         """Whether a run is hidden, by its own properties, its style, or the style of its paragraph."""
         if properties is None:
             return style.is_hidden
-        stated = properties.find("{*}rStyle")
-        own = self._styles.get(attribute(stated, "val"), Style()) if stated is not None else Style()
-        return _hidden(properties.find("{*}vanish"), default=own.is_hidden or style.is_hidden)
+        own = self._styles.get(value_of(properties.find("{*}rStyle")), Style())
+        return is_on(properties.find("{*}vanish"), default=own.is_hidden or style.is_hidden)
 
     def label(self, style: Style) -> str:
         """Number of the next paragraph of a style, as in `1.2`; empty for bullets and for none."""
@@ -124,18 +119,15 @@ class Styles:
             return format_number(counts.get(level, known.start), known.number_format)
 
         current = levels.get(depth, _Level())
-        return (
-            "" if current.number_format in ("bullet", "none") else re.sub(r"%([1-9])", number, current.pattern).strip()
-        )
+        has_label = current.number_format not in ("bullet", "none")
+        return re.sub(r"%([1-9])", number, current.pattern).strip() if has_label else ""
 
     def _resolve(self, identifier: str, elements: dict[str, etree._Element], depth: int) -> Style:
         element = elements.get(identifier)
         if element is None or depth > 20:
             return Style()
-        based_on = element.find("{*}basedOn")
-        style = self._resolve(attribute(based_on, "val"), elements, depth + 1) if based_on is not None else Style()
-        stated = element.find("{*}name")
-        name = attribute(stated, "val").lower() if stated is not None else ""
+        style = self._resolve(value_of(element.find("{*}basedOn")), elements, depth + 1)
+        name = value_of(element.find("{*}name")).lower()
         outline = element.find("{*}pPr/{*}outlineLvl")
         if heading := _HEADING_NAME.match(name):
             style = replace(style, level=int(heading[1]))
@@ -143,14 +135,13 @@ class Styles:
             style = replace(style, level=1)
         elif outline is not None:
             style = replace(style, level=_outline_level(outline))
-        numbering = element.find("{*}pPr/{*}numPr/{*}numId")
-        if numbering is not None:
+        if (numbering := element.find("{*}pPr/{*}numPr/{*}numId")) is not None:
             style = replace(style, numbering=_numbering(numbering))
         level = element.find("{*}pPr/{*}numPr/{*}ilvl")
         linked = self._style_levels.get((self._abstract.get(style.numbering, ""), identifier))
         if linked is not None or level is not None:
             style = replace(style, numbering_level=linked if linked is not None else integer(level, 0))
-        is_hidden = _hidden(element.find("{*}rPr/{*}vanish"), default=style.is_hidden)
+        is_hidden = is_on(element.find("{*}rPr/{*}vanish"), default=style.is_hidden)
         return replace(style, is_caption=style.is_caption or name in _CAPTION_NAMES, is_hidden=is_hidden)
 
     def _read_numbering(self, root: etree._Element) -> None:
@@ -158,49 +149,44 @@ class Styles:
             identifier = attribute(abstract, "abstractNumId")
             levels = self._levels.setdefault(identifier, {})
             for level in abstract.iterfind("{*}lvl"):
-                depth = _integer_attribute(level, "ilvl")
-                levels[depth] = _Level(
-                    integer(level.find("{*}start"), 1),
-                    _value(level.find("{*}numFmt")) or "decimal",
-                    _value(level.find("{*}lvlText")),
-                )
-                if style := _value(level.find("{*}pStyle")):
+                depth = integer(level, 0, "ilvl")
+                number_format = value_of(level.find("{*}numFmt")) or "decimal"
+                first, pattern = integer(level.find("{*}start"), 1), value_of(level.find("{*}lvlText"))
+                levels[depth] = _Level(first, number_format, pattern)
+                if style := value_of(level.find("{*}pStyle")):
                     self._style_levels[identifier, style] = depth
         for number in root.iterfind("{*}num"):
             identifier = attribute(number, "numId")
-            self._abstract[identifier] = _value(number.find("{*}abstractNumId"))
+            self._abstract[identifier] = value_of(number.find("{*}abstractNumId"))
             self._restarts[identifier] = {
-                _integer_attribute(override, "ilvl"): integer(start, 1)
+                integer(override, 0, "ilvl"): integer(start, 1)
                 for override in number.iterfind("{*}lvlOverride")
                 if (start := override.find("{*}startOverride")) is not None
             }
 
 
-def attribute(element: etree._Element, name: str) -> str:
-    """Value of an attribute in whatever namespace; empty where it is missing."""
-    for key, value in element.attrib.items():
+def attribute(element: etree._Element | None, name: str) -> str:
+    """Value of an attribute in whatever namespace; empty where it, or the element, is missing."""
+    for key, stated in () if element is None else element.attrib.items():
         if str(key).rpartition("}")[2] == name:
-            return str(value)
+            return str(stated)
     return ""
 
 
-def integer(element: etree._Element | None, default: int) -> int:
-    """The `val` of an element as a whole number of up to nine digits; the default where it is missing or none."""
-    value = _value(element)
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else default
+def value_of(element: etree._Element | None) -> str:
+    """The `val` of an element; empty where it, or the element, is missing."""
+    return attribute(element, "val")
 
 
-def _value(element: etree._Element | None) -> str:
-    return attribute(element, "val") if element is not None else ""
+def integer(element: etree._Element | None, default: int, name: str = "val") -> int:
+    """An attribute as a whole number of up to nine digits; the default where it is missing or none."""
+    stated = attribute(element, name)
+    return int(stated) if stated.isascii() and stated.isdigit() and len(stated) < 10 else default
 
 
-def _integer_attribute(element: etree._Element, name: str) -> int:
-    value = attribute(element, name)
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
-
-
-def _hidden(vanish: etree._Element | None, *, default: bool) -> bool:
-    return default if vanish is None else attribute(vanish, "val") not in ("0", "false", "off")
+def is_on(switch: etree._Element | None, *, default: bool = False) -> bool:
+    """Whether a property that is on or off, as `<w:b/>` or `<w:b w:val="false"/>`, is on."""
+    return default if switch is None else value_of(switch) not in ("0", "false", "off")
 
 
 def _outline_level(outline: etree._Element) -> int:
@@ -209,8 +195,7 @@ def _outline_level(outline: etree._Element) -> int:
 
 
 def _numbering(element: etree._Element) -> str:
-    value = attribute(element, "val")
-    return "" if value == "0" else value
+    return "" if value_of(element) == "0" else value_of(element)
 
 
 def format_number(number: int, number_format: str) -> str:
@@ -238,7 +223,7 @@ def format_number(number: int, number_format: str) -> str:
 
 def _roman(number: int) -> str:
     letters = ""
-    for value, letter in (*_ROMAN, *_ROMAN_UNITS):
+    for value, letter in _ROMAN:
         count, number = divmod(number, value)
         letters += letter * count
     return letters

@@ -1,17 +1,14 @@
-"""Header rows of Word tables.
-
-What stays out: the text of cells and the grid (`word`).
-"""
+"""Rows and cells of Word tables, and which rows are headers."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from lxml import etree
 
-from rag_assets.parsing.office.styles import attribute, integer
+from rag_assets.parsing.office.styles import attribute, integer, is_on, value_of
 from rag_assets.parsing.office.tree import descend
 
-_OFF = ("0", "false", "off")
 _FIRST_ROW = 0x20
 _PLAIN_FILLS = {"", "auto", "FFFFFF", "ffffff"}
 _NUMBER = re.compile(r"[\d０-９]")
@@ -24,10 +21,10 @@ def header_row_count(table: etree._Element, rows: Sequence[etree._Element]) -> i
     alone; else one where the look of the table sets off the first row and it is full. Where every cell of the first
     row spans columns or rows, so that names stand below names, the rows that it spans are header rows with it.
     """
-    marked = _leading(rows, _is_marked)
+    marked = _leading(rows, lambda row: is_on(row.find("{*}trPr/{*}tblHeader")))
     if marked or len(rows) < 2:
         return max(marked, _spanned(rows)) if marked else 0
-    set_off = next(filter(None, (_leading(rows, is_set_off) for is_set_off in (_is_shaded, _is_bold))), 0)
+    set_off = _leading(rows, _is_shaded) or _leading(rows, _is_bold)
     if set_off == len(rows):
         set_off = 0
     cells = list(descend(rows[0], "tc"))
@@ -36,28 +33,47 @@ def header_row_count(table: etree._Element, rows: Sequence[etree._Element]) -> i
     return max(first, _spanned(rows)) if first else 0
 
 
+def undeleted_rows(table: etree._Element) -> list[etree._Element]:
+    """Rows of a table but for those that were deleted under change tracking."""
+    return [row for row in descend(table, "tr") if row.find("{*}trPr/{*}del") is None]
+
+
+def columns_before(row: etree._Element) -> int:
+    """Columns that a row leaves empty before its first cell."""
+    return integer(row.find("{*}trPr/{*}gridBefore"), 0)
+
+
+def cells_of(row: etree._Element) -> Iterator[tuple[int, int, etree._Element]]:
+    """Cells of a row, each behind the column at which it starts and the columns that it spans."""
+    column = columns_before(row)
+    for cell in descend(row, "tc"):
+        width = max(1, integer(cell.find("{*}tcPr/{*}gridSpan"), 1))
+        yield column, width, cell
+        column += width
+
+
+def merge_of(cell: etree._Element) -> str:
+    """`restart` where a cell spans rows, `continue` where it goes on from above, empty for others."""
+    merge = cell.find("{*}tcPr/{*}vMerge")
+    return "" if merge is None else value_of(merge) or "continue"
+
+
 def _leading(rows: Sequence[etree._Element], holds: Callable[[etree._Element], bool]) -> int:
     return next((place for place, row in enumerate(rows) if not holds(row)), len(rows))
 
 
-def _is_marked(row: etree._Element) -> bool:
-    mark = row.find("{*}trPr/{*}tblHeader")
-    return mark is not None and attribute(mark, "val") not in _OFF
-
-
 def _sets_off_first(table: etree._Element) -> bool:
     look = table.find("{*}tblPr/{*}tblLook")
-    if look is None:
-        return False
-    return attribute(look, "firstRow") in ("1", "true") or _hexadecimal(attribute(look, "val")) & _FIRST_ROW != 0
+    if attribute(look, "firstRow") in ("1", "true"):
+        return True
+    with suppress(ValueError):
+        return int(value_of(look), 16) & _FIRST_ROW != 0
+    return False
 
 
 def _is_shaded(row: etree._Element) -> bool:
     """Whether all of at least two cells have a ground of their own; cells that go on from above count with it."""
-    fills = [
-        "" if (shading := cell.find("{*}tcPr/{*}shd")) is None else attribute(shading, "fill")
-        for cell in descend(row, "tc")
-    ]
+    fills = [attribute(cell.find("{*}tcPr/{*}shd"), "fill") for cell in descend(row, "tc")]
     return len(fills) > 1 and not any(fill in _PLAIN_FILLS for fill in fills)
 
 
@@ -69,11 +85,7 @@ def _is_bold(row: etree._Element) -> bool:
 
 
 def _is_bold_run(run: etree._Element) -> bool:
-    bold = run.find("{*}rPr/{*}b")
-    if bold is not None:
-        return attribute(bold, "val") not in _OFF
-    style = run.find("{*}rPr/{*}rStyle")
-    return style is not None and attribute(style, "val") == "Strong"
+    return is_on(run.find("{*}rPr/{*}b"), default=value_of(run.find("{*}rPr/{*}rStyle")) == "Strong")
 
 
 def _spanned(rows: Sequence[etree._Element]) -> int:
@@ -81,49 +93,27 @@ def _spanned(rows: Sequence[etree._Element]) -> int:
 
     Names below names are words, and a body is left below them.
     """
-    columns = list(_columns(rows[0]))
-    down = [start for start, _, cell in columns if _merge(cell) == "restart"]
-    across = [start for start, width, cell in columns if width > 1 and _merge(cell) != "restart"]
-    if not down or not across or len(down) + len(across) < len(columns):
+    cells = list(cells_of(rows[0]))
+    down = [start for start, _, cell in cells if merge_of(cell) == "restart"]
+    across = [start for start, width, cell in cells if width > 1 and merge_of(cell) != "restart"]
+    if not down or not across or len(down) + len(across) < len(cells):
         return 0
     depths = {_depth(rows, start) for start in down}
     depth = max(depths)
     if len(depths) > 1 or depth >= len(rows):
         return 0
-    below = [cell for row in rows[1:depth] for _, _, cell in _columns(row) if _merge(cell) != "continue"]
+    below = [cell for row in rows[1:depth] for _, _, cell in cells_of(row) if merge_of(cell) != "continue"]
     return 0 if any(not _text(cell) or _NUMBER.search(_text(cell)) for cell in below) else depth
 
 
 def _depth(rows: Sequence[etree._Element], column: int) -> int:
     """Rows from the first on that a cell spans."""
-    depth = 1
-    for row in rows[1:]:
-        if not any(start == column and _merge(cell) == "continue" for start, _, cell in _columns(row)):
-            break
-        depth += 1
-    return depth
 
+    def goes_on(row: etree._Element) -> bool:
+        return any(start == column and merge_of(cell) == "continue" for start, _, cell in cells_of(row))
 
-def _columns(row: etree._Element) -> Iterator[tuple[int, int, etree._Element]]:
-    """Cells of a row with the columns at which they start and that they span."""
-    column = integer(row.find("{*}trPr/{*}gridBefore"), 0)
-    for cell in descend(row, "tc"):
-        width = max(1, integer(cell.find("{*}tcPr/{*}gridSpan"), 1))
-        yield column, width, cell
-        column += width
-
-
-def _merge(cell: etree._Element) -> str:
-    merge = cell.find("{*}tcPr/{*}vMerge")
-    return "" if merge is None else attribute(merge, "val") or "continue"
+    return 1 + _leading(rows[1:], goes_on)
 
 
 def _text(element: etree._Element) -> str:
     return "".join(map(str, element.itertext("{*}t"))).strip()
-
-
-def _hexadecimal(value: str) -> int:
-    try:
-        return int(value, 16)
-    except ValueError:
-        return 0

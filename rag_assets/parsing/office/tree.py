@@ -1,7 +1,4 @@
-"""Ways through the elements of an Office document: alternatives, content controls, deleted rows.
-
-What stays out: what is read from them (`word`, `slides`).
-"""
+"""Ways through the elements of an Office document: alternatives, content controls."""
 
 from collections.abc import Iterator
 
@@ -19,43 +16,26 @@ def alternative(element: etree._Element) -> etree._Element:
         The part to read; the element itself where it holds neither.
     """
     for name in ("{*}Choice", "{*}Fallback"):
-        if (found := element.find(name)) is not None:
-            return found
+        if (choice := element.find(name)) is not None:
+            return choice
     return element
 
 
 def paragraphs(element: etree._Element) -> Iterator[etree._Element]:
     """Paragraphs at any depth, without those that only repeat others for other programs."""
     for paragraph in element.iter("{*}p"):
-        alternatives = paragraph.iterancestors("{*}Choice", "{*}Fallback")
-        if all((parent := each.getparent()) is None or alternative(parent) is each for each in alternatives):
+        choices = paragraph.iterancestors("{*}Choice", "{*}Fallback")
+        if all((parent := choice.getparent()) is None or alternative(parent) is choice for choice in choices):
             yield paragraph
 
 
-def content(element: etree._Element) -> Iterator[etree._Element]:
-    """Paragraphs and tables of a cell, those inside content controls and the like included."""
+def descend(element: etree._Element, *names: str) -> Iterator[etree._Element]:
+    """Children of some names, those inside content controls and the like included."""
     for child in element:
         name = local_name(child)
-        if name in {"p", "tbl"}:
+        if name in names:
             yield child
         elif name == "AlternateContent":
-            yield from content(alternative(child))
+            yield from descend(alternative(child), *names)
         elif name in TRANSPARENT:
-            yield from content(child)
-
-
-def descend(element: etree._Element, wanted: str) -> Iterator[etree._Element]:
-    """Children of a name, those inside content controls and the like included."""
-    for child in element:
-        name = local_name(child)
-        if name == wanted:
-            yield child
-        elif name == "AlternateContent":
-            yield from descend(alternative(child), wanted)
-        elif name in TRANSPARENT:
-            yield from descend(child, wanted)
-
-
-def is_deleted(row: etree._Element) -> bool:
-    """Whether a row was deleted under change tracking."""
-    return row.find("{*}trPr/{*}del") is not None
+            yield from descend(child, *names)

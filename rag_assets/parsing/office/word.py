@@ -1,8 +1,7 @@
 """Word documents (docx): paragraphs, headings, lists, tables, text boxes, notes, comments, headers and footers.
 
-Hidden text is kept and marked, as in workbooks. What stays out: the zip container (`archive.Archive`), header rows of
-tables (`word_tables`), formulas (`mathematics`), charts (`graphics`), pictures but for their alternative texts, and
-text that was deleted under change tracking.
+Hidden text is kept and marked, as in workbooks. Pictures but for their alternative texts, and text that was deleted
+under change tracking, are left out.
 
 Read from the XML, not with Unstructured: `partition_docx` (0.27.32) loses the text of text boxes, checkboxes, content
 controls, tracked insertions, comments and footnotes, cannot open strict Open XML, and costs 2.5 s and 290 MB of imports
@@ -26,13 +25,11 @@ from rag_assets.parsing.drawings.graphics import graphic_blocks
 from rag_assets.parsing.flow import Sections, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.markup.mathematics import formula_text
-from rag_assets.parsing.office.styles import Style, Styles, attribute, integer
-from rag_assets.parsing.office.tables import header_row_count
-from rag_assets.parsing.office.tree import TRANSPARENT, alternative, content, descend, is_deleted, paragraphs
+from rag_assets.parsing.office.styles import Style, Styles, attribute, is_on, value_of
+from rag_assets.parsing.office.tables import cells_of, columns_before, header_row_count, merge_of, undeleted_rows
+from rag_assets.parsing.office.tree import TRANSPARENT, alternative, descend, paragraphs
 
 _SKIPPED = {"del", "moveFrom", "instrText", "delText", "rPr", "pPr", "sdtPr", "tblPr", "trPr", "tcPr"}
-_HANGING = {"txbxContent", "footnoteReference", "endnoteReference", "commentReference", "relIds", "chart", "pic",
-            "imagedata", "wgp", "wpc"}  # fmt: skip
 _HIDDEN, _HIDDEN_END = "\ufdd0", "\ufdd1"  # no characters: no text holds them
 _STRUCK, _STRUCK_END = "\ufdd2", "\ufdd3"
 _ALL_HIDDEN = "非表示: "
@@ -167,10 +164,9 @@ class _Reader:
         if depth <= limit:
             return False
         place = f"page {len(self._pages)}, below {' › '.join(self._sections.path) or 'the beginning'}"
-        message = (
-            f"{place}: {local_name(element)} nested deeper than {limit} levels (parsing.nesting_depth) is left out"
-        )
         if len(self._pages) not in self._cut_pages:
+            depths = f"nested deeper than {limit} levels (parsing.nesting_depth)"
+            message = f"{place}: {local_name(element)} {depths} is left out"
             self.failures.append(Failure(FailureCause.TOO_LARGE, message, len(self._pages)))
         self._cut_pages.add(len(self._pages))
         return True
@@ -226,7 +222,7 @@ class _Reader:
                 self._pages[-1].append(Block(BlockKind.NOTE, text, self._sections.path))
 
     def _read_table(self, table: etree._Element, kind: BlockKind, depth: int) -> None:
-        rows = [row for row in descend(table, "tr") if not is_deleted(row)]
+        rows = undeleted_rows(table)
         placed: list[list[tuple[str, int, int]]] = []
         hanging: list[_Paragraph] = []
         spanning: dict[int, tuple[int, int]] = {}
@@ -234,26 +230,23 @@ class _Reader:
             self._read_flow(cells[0], kind, depth + 1)
             return
         for index, row in enumerate(rows):
-            column = integer(row.find("{*}trPr/{*}gridBefore"), 0)
-            line: list[tuple[str, int, int]] = [("", column, 1)] if column else []
-            for cell in descend(row, "tc"):
-                columns = max(1, integer(cell.find("{*}tcPr/{*}gridSpan"), 1))
-                merge = cell.find("{*}tcPr/{*}vMerge")
-                if merge is not None and attribute(merge, "val") != "restart" and column in spanning:
+            before = columns_before(row)
+            line: list[tuple[str, int, int]] = [("", before, 1)] if before else []
+            for column, columns, cell in cells_of(row):
+                merge = merge_of(cell)
+                if merge not in ("", "restart") and column in spanning:
                     start, place = spanning[column]
                     text, width, height = placed[start][place]
                     placed[start][place] = (text, width, height + 1)
+                    continue
+                text = self._cell_text(cell, hanging, depth + 1)
+                if merge:
+                    spanning[column] = (index, len(line))
                 else:
-                    text = self._cell_text(cell, hanging, depth + 1)
-                    if merge is not None:
-                        spanning[column] = (index, len(line))
-                    else:
-                        spanning.pop(column, None)
-                    line.append((text, columns, 1))
-                column += columns
+                    spanning.pop(column, None)
+                line.append((text, columns, 1))
             placed.append(line)
-        grid = fill_grid(placed)
-        if grid:
+        if grid := fill_grid(placed):
             header_rows = min(header_row_count(table, rows), len(grid) - 1)
             self._pages[-1].append(table_block([Row(cells) for cells in grid], header_rows, self._sections.path))
         for paragraph in hanging:
@@ -266,7 +259,7 @@ class _Reader:
             return ""
         lines: list[str] = []
         carried = ""
-        for child in content(cell):
+        for child in descend(cell, "p", "tbl"):
             if local_name(child) == "p":
                 paragraph = self._gather(child)
                 hanging.append(paragraph)
@@ -278,14 +271,14 @@ class _Reader:
             else:
                 lines.append(_shown([carried]))
                 carried = ""
-                for row in (row for row in descend(child, "tr") if not is_deleted(row)):
+                for row in undeleted_rows(child):
                     cells = [self._cell_text(inner, hanging, depth + 1) for inner in descend(row, "tc")]
                     lines.append(" ".join(text for text in cells if text))
         return "\n".join(line for line in (*lines, _shown([carried])) if line)
 
     def _gather(self, element: etree._Element) -> _Paragraph:
-        style = self._styles.of(element.find("{*}pPr"))
-        paragraph = _Paragraph(element.find("{*}pPr/{*}rPr/{*}del") is not None, style)
+        goes_on = element.find("{*}pPr/{*}rPr/{*}del") is not None
+        paragraph = _Paragraph(goes_on, self._styles.of(element.find("{*}pPr")))
         self._gather_into(element, paragraph, 0)
         return paragraph
 
@@ -293,11 +286,10 @@ class _Reader:
         if self._is_too_deep(element, depth):
             return
         for child in element:
-            name = local_name(child)
-            if name in _SKIPPED:
-                continue
-            match name:
-                case name if name in _SIGNS:
+            match name := local_name(child):
+                case _ if name in _SKIPPED:
+                    pass
+                case _ if name in _SIGNS:
                     paragraph.text.append(_SIGNS[name](child))
                 case "rt":
                     reading = _Paragraph(style=paragraph.style)
@@ -305,9 +297,11 @@ class _Reader:
                     paragraph.readings.extend(filter(None, [_shown(reading.text)]))
                 case "r":
                     self._gather_run(child, paragraph, depth)
-                case "br":
-                    self._read_break(child, paragraph)
-                case "lastRenderedPageBreak":
+                case "br" if attribute(child, "type") != "page":
+                    paragraph.text.append("\n")
+                case "br" if self._has_rendered_breaks:
+                    pass
+                case "br" | "lastRenderedPageBreak":
                     paragraph.break_page()
                 case "AlternateContent":
                     self._gather_into(alternative(child), paragraph, depth + 1)
@@ -316,10 +310,8 @@ class _Reader:
                     self._gather_into(child, paragraph, depth + 1)
                     target = self._targets.get(attribute(child, "id"), "")
                     paragraph.text.append(link_suffix("".join(paragraph.text[begin:]), target))
-                case name if name in _HANGING:
-                    self._gather_hanging(child, name, paragraph, depth)
                 case _:
-                    self._gather_into(child, paragraph, depth + 1)
+                    self._gather_hanging(child, name, paragraph, depth)
 
     def _gather_run(self, run: etree._Element, paragraph: _Paragraph, depth: int) -> None:
         """Gather a run: marked where it is hidden, behind `^` where it is an exponent of a number."""
@@ -329,9 +321,11 @@ class _Reader:
         own = "".join(paragraph.text[begin:])
         if self._styles.hides(properties, paragraph.style):
             paragraph.text[begin:] = [f"{_HIDDEN}{own}{_HIDDEN_END}"] if own.strip() else []
-        elif own.strip() and any(_is_set(properties, name) for name in ("strike", "dstrike")):
+        elif properties is None:
+            return
+        elif own.strip() and any(is_on(properties.find(f"{{*}}{name}")) for name in ("strike", "dstrike")):
             paragraph.text[begin:] = [f"{_STRUCK}{own}{_STRUCK_END}"]
-        elif _is_raised(properties) and _EXPONENT.fullmatch(own):
+        elif value_of(properties.find("{*}vertAlign")) == "superscript" and _EXPONENT.fullmatch(own):
             before = next((paragraph.text[place] for place in range(begin - 1, -1, -1) if paragraph.text[place]), "")
             if before[-1:].isdecimal():
                 paragraph.text.insert(begin, "^")
@@ -345,13 +339,13 @@ class _Reader:
             case "relIds" | "chart":
                 relation = self._relations.get(attribute(element, "dm") or attribute(element, "id"))
                 paragraph.diagrams.extend([relation.target] if relation else [])
-            case "wgp" | "wpc":
-                if next(element.iterancestors("{*}wgp", "{*}wpc"), None) is None:
+            case "footnoteReference" | "endnoteReference" | "commentReference":
+                paragraph.notes.append((name.removesuffix("Reference") + "s", attribute(element, "id")))
+            case _:
+                if name in ("wgp", "wpc") and next(element.iterancestors("{*}wgp", "{*}wpc"), None) is None:
                     drawing = read_shapes(self._archive, self._relations, element)
                     paragraph.edges += [edge for diagram in find_diagrams(drawing, {}) for edge in diagram.edges]
                 self._gather_into(element, paragraph, depth + 1)
-            case _:
-                paragraph.notes.append((name.removesuffix("Reference") + "s", attribute(element, "id")))
 
     def _graphic_blocks(self, part: str) -> list[Block]:
         try:
@@ -361,19 +355,13 @@ class _Reader:
             self.failures.append(Failure(error.cause, message, len(self._pages)))
             return []
 
-    def _read_break(self, element: etree._Element, paragraph: _Paragraph) -> None:
-        if attribute(element, "type") != "page":
-            paragraph.text.append("\n")
-        elif not self._has_rendered_breaks:
-            paragraph.break_page()
-
     def _section_break(self, element: etree._Element) -> int:
         """1 where a section ends with the paragraph and the next begins a page that no rendered break tells of."""
         section = element.find("{*}pPr/{*}sectPr")
         if section is None or self._has_rendered_breaks:
             return 0
         kind = section.find("{*}type")
-        return int(kind is None or attribute(kind, "val") in ("nextPage", "oddPage", "evenPage"))
+        return int(kind is None or value_of(kind) in ("nextPage", "oddPage", "evenPage"))
 
     def _turn_pages(self, count: int) -> None:
         self._pages.extend([] for _ in range(count))
@@ -382,18 +370,13 @@ class _Reader:
         part = next((relation.target for relation in self._relations.values() if relation.kind == kind), "")
         if not self._archive.has(part):
             return {}
-        notes = {}
         self._targets = self._archive.external_targets(part)
-        for note in self._archive.tree(part):
-            notes[attribute(note, "id")] = self._joined_text(note)
-        return notes
+        return {attribute(note, "id"): self._joined_text(note) for note in self._archive.tree(part)}
 
     def _headers(self) -> list[Block]:
-        parts = dict.fromkeys(
-            relation.target for relation in self._relations.values() if relation.kind in ("header", "footer")
-        )
+        relations = (relation for relation in self._relations.values() if relation.kind in ("header", "footer"))
         blocks: dict[str, Block] = {}
-        for part in parts:
+        for part in dict.fromkeys(relation.target for relation in relations):
             self._targets = self._archive.external_targets(part)
             if self._archive.has(part) and (text := self._joined_text(self._archive.tree(part))):
                 blocks.setdefault(text, Block(BlockKind.HEADER, text))
@@ -432,16 +415,6 @@ def _alternative_text(picture: etree._Element) -> str:
     return "" if stated is None else stated.get("descr") or stated.get("title") or ""
 
 
-def _is_set(properties: etree._Element | None, name: str) -> bool:
-    stated = None if properties is None else properties.find(f"{{*}}{name}")
-    return stated is not None and attribute(stated, "val") not in ("0", "false", "off")
-
-
-def _is_raised(properties: etree._Element | None) -> bool:
-    raised = None if properties is None else properties.find("{*}vertAlign")
-    return raised is not None and attribute(raised, "val") == "superscript"
-
-
 def _symbol(element: etree._Element) -> str:
     """A symbol; those of symbol fonts stand in the private area, where only boxes with marks are known."""
     code = attribute(element, "char").upper()
@@ -453,9 +426,8 @@ def _symbol(element: etree._Element) -> str:
 
 
 def _checkbox(element: etree._Element) -> str:
-    state = element.find("{*}checked")
-    state = element.find("{*}default") if state is None else state
-    return "☑" if state is not None and attribute(state, "val") not in ("0", "false", "off") else "☐"
+    is_checked = is_on(element.find("{*}checked"), default=is_on(element.find("{*}default")))
+    return "☑" if is_checked else "☐"
 
 
 _SIGNS: dict[str, Callable[[etree._Element], str]] = {

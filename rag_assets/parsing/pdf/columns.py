@@ -1,7 +1,4 @@
-"""Tables without rules: lines whose parts stand under each other in columns.
-
-What stays out: ruled tables (`pdf_grid`, `pdf_tables`).
-"""
+"""Tables without rules: lines whose parts stand under each other in columns."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -9,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rag_assets.contracts.content import Box, Row
+from rag_assets.parsing.flow import around
 from rag_assets.parsing.pdf.lines import Line, Part, Table
 from rag_assets.parsing.pdf.rules import Rule
 from rag_assets.parsing.pdf.tables import count_headers, is_number, row_text
@@ -105,8 +103,8 @@ def _table_of(
     cells = [[""] * len(columns) for _ in group]
     shown = [[""] * len(columns) for _ in group]
     collisions = 0
-    for row, found in enumerate(parts):
-        for part in found:
+    for row, line_parts in enumerate(parts):
+        for part in line_parts:
             first, last = _span(columns, part.left, part.right)
             collisions += bool(cells[row][first])
             shown[row][first] = (shown[row][first] + " " + part.text).strip()
@@ -114,12 +112,7 @@ def _table_of(
                 cells[row][column] = (cells[row][column] + " " + part.text).strip()
     if not _is_tabular(cells, group, collisions) or _is_centred(cells, columns, parts, group, rules):
         return None
-    box: Box = (
-        min(line.box[0] for line in group),
-        min(line.box[1] for line in group),
-        max(line.box[2] for line in group),
-        max(line.box[3] for line in group),
-    )
+    box = around(line.box for line in group)
     headers = _rows_above_rule(group, rules, box) or count_headers(cells, [line.is_bold for line in group], ())
     edges = (box[0], *((a[1] + b[0]) / 2 for a, b in pairwise(columns)), box[2])
     rows = tuple(Row(tuple(row), box=line.box) for row, line in zip(cells, group, strict=True))
@@ -138,9 +131,9 @@ def _columns(parts: Sequence[Sequence[Part]], strip: float) -> list[tuple[float,
         strip: Width of the strip without text between two columns at least.
     """
     most = max(map(len, parts))
-    full = [found for found in parts if len(found) >= _FULL_SHARE * most]
+    full = [line_parts for line_parts in parts if len(line_parts) >= _FULL_SHARE * most]
     columns: list[tuple[float, float]] = []
-    for left, right in sorted((part.left, part.right) for found in full for part in found):
+    for left, right in sorted((part.left, part.right) for line_parts in full for part in line_parts):
         if columns and left < columns[-1][1] + strip:
             columns[-1] = (columns[-1][0], max(columns[-1][1], right))
         else:
@@ -200,8 +193,8 @@ def _is_centred(
     for number in range(len(columns)):
         inside = [
             (part.left, part.right)
-            for found in parts
-            for part in found
+            for line_parts in parts
+            for part in line_parts
             if _span(columns, part.left, part.right) == (number, number)
         ]
         edges = max(_share([begin for begin, _ in inside], tolerance), _share([end for _, end in inside], tolerance))

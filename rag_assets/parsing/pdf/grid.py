@@ -1,16 +1,13 @@
-"""Ruled tables of a PDF page: cells from the rules around them.
-
-What stays out: reading the rules (`pdf_rules`), tables without rules (`pdf_columns`), the block made of a table
-(`pdf_tables`).
-"""
+"""Ruled tables of a PDF page: cells from the rules around them."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from rag_assets.contracts.content import Box
-from rag_assets.parsing.pdf.rules import Drawing, Rule
+from rag_assets.parsing.pdf.rules import Drawing, Rule, area_of
+from rag_assets.parsing.pdf.runs import OpenPage
 
 _TOUCH = 3.0
 _PRODUCT = 300_000
@@ -49,26 +46,19 @@ class Grid:
         return self.rooms[row][column]
 
 
-def find_grids(drawing: Drawing, size: tuple[float, float], note_cut: Callable[[str], None]) -> list[Grid]:
+def find_grids(page: OpenPage, drawing: Drawing) -> list[Grid]:
     """Ruled areas with at least two rows and two columns, the smallest first.
 
     Cells are the areas that no rule parts, so that a table may be open at its sides, and a merged cell is one cell.
 
-    Args:
-        drawing: What is drawn on the page.
-        size: Width and height of the page in points; a cell that fills most of the page is a frame around it and none.
-        note_cut: Told what is left out.
+    A cell that fills most of the page is a frame around it and none.
     """
     if len(drawing.across) * len(drawing.down) > _PRODUCT:
         counts = f"{len(drawing.across)} rules across times {len(drawing.down)} down"
-        note_cut(f"{counts}, limit {_PRODUCT}; its ruled tables are left as text")
+        page.note_cut(f"{counts}, limit {_PRODUCT}; its ruled tables are left as text")
         return []
-    grids = []
-    for across, down in _connected(drawing.across, drawing.down):
-        grid = _grid(across, down, size, note_cut)
-        if grid is not None:
-            grids.append(grid)
-    return sorted(grids, key=lambda grid: (grid.box[2] - grid.box[0]) * (grid.box[3] - grid.box[1]))
+    grids = (_grid(page, across, down) for across, down in _connected(drawing.across, drawing.down))
+    return sorted(filter(None, grids), key=lambda grid: area_of(grid.box))
 
 
 def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> Iterator[tuple[list[Rule], list[Rule]]]:
@@ -102,24 +92,21 @@ def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> Iterator[tuple[l
         )
 
 
-def _grid(
-    across: list[Rule], down: list[Rule], size: tuple[float, float], note_cut: Callable[[str], None]
-) -> Grid | None:
+def _grid(page: OpenPage, across: list[Rule], down: list[Rule]) -> Grid | None:
     across, down = [*across, *_missing_ends(across, down)], [*down, *_missing_ends(down, across)]
     ys, xs = _places(across), _places(down)
     rows, columns = len(ys) - 1, len(xs) - 1
     if rows < 2 or columns < 2:
         return None
     if rows * columns > _BOXES:
-        note_cut(f"a ruled table of {rows} times {columns} cells, limit {_BOXES}; it is left as text")
+        page.note_cut(f"a ruled table of {rows} times {columns} cells, limit {_BOXES}; it is left as text")
         return None
-    below = _walls(across, ys, xs)
-    beside = _walls(down, xs, ys)
-    rooms, areas = _flood(rows, columns, below, beside)
+    rooms, areas = _flood(rows, columns, _walls(across, ys, xs), _walls(down, xs, ys))
     frames = set()
     crooked = 0
+    width, height = page.size
     for number, (top, left, bottom, right, boxes) in enumerate(areas):
-        if xs[right + 1] - xs[left] > _GIANT_WIDTH * size[0] and ys[bottom + 1] - ys[top] > _GIANT_HEIGHT * size[1]:
+        if xs[right + 1] - xs[left] > _GIANT_WIDTH * width and ys[bottom + 1] - ys[top] > _GIANT_HEIGHT * height:
             frames.add(number)
         crooked += boxes != (bottom - top + 1) * (right - left + 1)
     if len(areas) < 4 or crooked > _CROOKED_SHARE * len(areas):

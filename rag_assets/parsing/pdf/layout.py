@@ -1,7 +1,4 @@
-"""Headings, paragraphs, list items, tables and running headers of a PDF, from the lines of all its pages.
-
-What stays out: reading lines off a page (`pdf_lines`) and tables (`pdf_tables`).
-"""
+"""Headings, paragraphs, list items, tables and running headers of a PDF, from the lines of all its pages."""
 
 import re
 from collections import Counter, defaultdict
@@ -9,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rag_assets.contracts.causes import BlockKind
-from rag_assets.contracts.content import Block, Box
-from rag_assets.parsing.flow import Sections, is_cjk, join_lines
+from rag_assets.contracts.content import Block
+from rag_assets.parsing.flow import Sections, around, is_cjk, join_lines, letters
 from rag_assets.parsing.pdf.lines import Line
-from rag_assets.parsing.pdf.marks import Bookmark, plain
+from rag_assets.parsing.pdf.marks import Bookmark
 from rag_assets.parsing.pdf.running import PageLines, tell_apart
 from rag_assets.parsing.pdf.tables import repeat_headers
 
@@ -91,10 +88,13 @@ class Layout:
                 text = join_lines([line.text for line in lines[position:end]]).rstrip("\u00ad")
                 self._enter(waiting, order)
                 above = self._sections.enter(bookmark.level, text)
-                yield Block(BlockKind.HEADING, text, above, box=_union(lines[position:end]))
+                yield Block(BlockKind.HEADING, text, above, box=around(line.box for line in lines[position:end]))
             else:
                 end = min((start for start in starts if start > position), default=len(lines))
-                yield from self._text_blocks(lines[position:end], waiting)
+                for group in self._paragraphs(lines[position:end]):
+                    while waiting and (waiting[0][1].top or 0.0) <= group[0].box[1] + group[0].size:
+                        self._enter(waiting, waiting[0][0] + 1)
+                    yield self._block(group)
             position = end
         self._enter(waiting, len(bookmarks))
 
@@ -104,38 +104,25 @@ class Layout:
             _, bookmark = waiting.pop(0)
             self._sections.enter(bookmark.level, bookmark.title)
 
-    def _text_blocks(self, lines: list[Line], waiting: list[tuple[int, Bookmark]]) -> Iterator[Block]:
-        for group in self._paragraphs(lines):
-            while waiting and (waiting[0][1].top or 0.0) <= group[0].box[1] + group[0].size:
-                self._enter(waiting, waiting[0][0] + 1)
-            yield self._block(group)
-
     def _block(self, lines: list[Line]) -> Block:
         table = lines[0].table
         if table:
-            return Block(
-                BlockKind.TABLE,
-                "\n".join(table.texts),
-                self._sections.path,
-                box=table.box,
-                header_row_count=table.header_row_count,
-                rows=table.rows,
-            )
-        if lines[0].is_row or lines[0].is_in_figure:
+            text, headers = "\n".join(table.texts), table.header_row_count
+            path = self._sections.path
+            return Block(BlockKind.TABLE, text, path, box=table.box, header_row_count=headers, rows=table.rows)
+        stays_in_lines = lines[0].is_row or lines[0].is_in_figure
+        if stays_in_lines:
             text = "\n".join(line.text for line in lines).replace("\u00ad", "-")
         else:
             text = join_lines([line.text for line in lines]).rstrip("\u00ad")
-        box = _union(lines)
+        box = around(line.box for line in lines)
         is_caption = len(lines) <= _HEADING_LINES and bool(_UNIT_NOTE.match(text) or _CAPTION.match(text))
-        level = 0 if is_caption else self._heading_level(lines, text)
-        if level:
-            level += self._outline_depth
-            return Block(BlockKind.HEADING, text, self._sections.enter(level, text), box=box)
-        kind = BlockKind.PARAGRAPH
         if is_caption:
-            kind = BlockKind.CAPTION
-        elif _LIST_ITEM.match(text) and not (lines[0].is_row or lines[0].is_in_figure):
-            kind = BlockKind.LIST_ITEM
+            return Block(BlockKind.CAPTION, text, self._sections.path, box=box)
+        if level := self._heading_level(lines, text):
+            section = self._sections.enter(level + self._outline_depth, text)
+            return Block(BlockKind.HEADING, text, section, box=box)
+        kind = BlockKind.LIST_ITEM if _LIST_ITEM.match(text) and not stays_in_lines else BlockKind.PARAGRAPH
         return Block(kind, text, self._sections.path, box=box)
 
     def _heading_level(self, lines: list[Line], text: str) -> int:
@@ -146,8 +133,7 @@ class Layout:
             return 0
         if (lines[0].is_row and not _NUMBERED_HEADING.match(text)) or "…" in text or _BULLETED.match(text):
             return 0
-        level = self._levels.get(round(lines[0].size * 2) / 2, 0)
-        if level:
+        if level := self._levels.get(round(lines[0].size * 2) / 2, 0):
             return 0 if text.endswith(("。", "、")) else level
         numbered = _NUMBERED_HEADING.match(text) is not None
         if all(line.is_bold for line in lines) and len(lines) == 1 and not text.endswith(_SENTENCE_END):
@@ -158,7 +144,8 @@ class Layout:
     def _paragraphs(self, lines: list[Line]) -> Iterator[list[Line]]:
         paragraph: list[Line] = []
         gaps = [below.box[1] - above.box[3] for above, below in pairwise(lines)]
-        spacing = _typical([gap for gap in gaps if 0 <= gap < 3 * max(self._body, 1)])
+        inner = sorted(gap for gap in gaps if 0 <= gap < 3 * max(self._body, 1))
+        spacing = inner[len(inner) // 4] if inner else 0.0  # inside paragraphs: the middle of the smaller half
         for line in lines:
             if paragraph and self._begins_paragraph(paragraph, line, spacing):
                 yield paragraph
@@ -170,7 +157,7 @@ class Layout:
     def _begins_paragraph(self, paragraph: list[Line], line: Line, spacing: float) -> bool:
         """Whether a line begins a new paragraph rather than going on with the one above."""
         last = paragraph[-1]
-        if any(each.table or each.is_ruby or _UNIT_NOTE.match(each.text) for each in (last, line)):
+        if any(item.table or item.is_ruby or _UNIT_NOTE.match(item.text) for item in (last, line)):
             return True
         if line.is_in_figure and line.region == last.region:
             return False
@@ -189,27 +176,16 @@ class Layout:
 def _looks_like_beginning(paragraph: list[Line], line: Line) -> bool:
     """Whether a line at the usual distance begins a paragraph by its mark, its indent or the short line above."""
     last = paragraph[-1]
-    short = _ends_short(paragraph, line)
+    room = max(line.box[2], *(item.box[2] for item in paragraph)) - last.box[2]  # behind the last line
+    short = room > 1.5 * line.size
     indent = line.box[0] - last.box[0]
     if _LIST_ITEM.match(line.text) or (short and _NUMBERED_HEADING.match(line.text)):
         return True
     if len(paragraph) > 1 and 0.8 * line.size < indent < 6 * line.size:
         return True
-    spaced = not is_cjk(last.text[-1]) and _is_narrow(paragraph, line)
-    return short and (last.text.endswith(_SENTENCE_END) or indent > 0.8 * line.size or spaced)
-
-
-def _ends_short(paragraph: list[Line], line: Line) -> bool:
-    """Whether the last line of a paragraph ends well before the widest of it and the next line."""
-    right = max(line.box[2], *(item.box[2] for item in paragraph))
-    return right - paragraph[-1].box[2] > 1.5 * line.size
-
-
-def _is_narrow(paragraph: list[Line], line: Line) -> bool:
-    """Whether the last line is so short that the next line's first word would have fitted behind it."""
-    right = max(line.box[2], *(item.box[2] for item in paragraph))
-    word = line.text.split(maxsplit=1)[0] if line.text.split() else ""
-    return right - paragraph[-1].box[2] > (len(word) + 2) * 0.6 * line.size
+    first_word = next(iter(line.text.split(maxsplit=1)), "")
+    would_have_fitted = not is_cjk(last.text[-1]) and room > (len(first_word) + 2) * 0.6 * line.size
+    return short and (last.text.endswith(_SENTENCE_END) or indent > 0.8 * line.size or would_have_fitted)
 
 
 def _begins_vertical(paragraph: list[Line], line: Line) -> bool:
@@ -250,15 +226,14 @@ def _find_titles(
     starts: dict[int, tuple[int, int]] = {}
     missing: list[tuple[int, Bookmark]] = []
     begin = 0
-    texts = [plain(line.text) for line in lines] if bookmarks else []
+    texts = [letters(line.text) for line in lines] if bookmarks else []
     for order, bookmark in enumerate(bookmarks):
-        wanted = plain(bookmark.title)
-        found = next(
-            ((start, end) for start in range(begin, len(lines)) if (end := _title_end(texts, start, wanted))), None
-        )
-        if found and wanted:
-            starts[found[0]] = (order, found[1])
-            begin = found[1]
+        title = letters(bookmark.title)
+        ends = ((start, _title_end(texts, start, title)) for start in range(begin, len(lines)))
+        start, end = next(((start, end) for start, end in ends if end), (0, 0))
+        if end and title:
+            starts[start] = (order, end)
+            begin = end
         else:
             missing.append((order, bookmark))
     return starts, missing
@@ -274,18 +249,3 @@ def _title_end(texts: Sequence[str], start: int, wanted: str) -> int:
         if joined == wanted or (joined.endswith(wanted) and _TITLE_NUMBER.match(joined.removesuffix(wanted))):
             return end + 1
     return 0
-
-
-def _union(lines: list[Line]) -> Box:
-    return (
-        min(line.box[0] for line in lines),
-        min(line.box[1] for line in lines),
-        max(line.box[2] for line in lines),
-        max(line.box[3] for line in lines),
-    )
-
-
-def _typical(gaps: list[float]) -> float:
-    """The middle one of the smaller half of gaps: the spacing inside paragraphs."""
-    ordered = sorted(gaps)
-    return ordered[len(ordered) // 4] if ordered else 0.0

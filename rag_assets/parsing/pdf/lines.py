@@ -1,18 +1,14 @@
-"""Lines of a PDF page in reading order, from the runs of its text layer.
-
-What stays out: the runs themselves (`pdf_runs`), tables (`pdf_tables`), what the lines are (`pdf_layout`).
-"""
+"""Lines of a PDF page in reading order, from the runs of its text layer."""
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import pairwise
 from statistics import median
 
 from rag_assets.contracts.content import Box, Row
-from rag_assets.parsing.flow import CJK, clean, is_cjk
-from rag_assets.parsing.pdf.lanes import part_lanes
+from rag_assets.parsing.flow import CJK, around, clean, is_cjk
 from rag_assets.parsing.pdf.runs import IDEOGRAPH_GAP, RUBY_SHARE, WORD_GAP, Run
 
 _SAME_LINE_SHARE = 0.5
@@ -25,6 +21,11 @@ _PART_GAP = 1.0
 _CELL_GAP = 0.8
 _TIER_COLUMNS = 3
 _TIER_HEIGHT = 6
+_APART = 3.0
+_LEAST_LINES = 3
+_SAME_HEIGHT_SHARE = 0.8
+_FIGURE_FILL = 0.55
+_TRIED = 20
 _RADICALS = re.compile("[\u2e80-\u2fdf]")
 _KANA = re.compile(r"[\sぁ-ゖァ-ヺー・]+")
 _SYMBOLS = re.compile("[\uf000-\uf0ff]")
@@ -115,7 +116,7 @@ def order_lines(runs: Sequence[Run], tables: Sequence[Table] = (), frames: Seque
     placed: set[int] = set()
     everything = [*runs, *(piece for piece, _ in pieces)]
     parts = [
-        (part, lane.is_figure) for lane in part_lanes(everything, frames) for part in _in_reading_order(lane.runs, 0)
+        (part, is_figure) for lane, is_figure in _part_lanes(everything, frames) for part in _in_reading_order(lane, 0)
     ]
     for region, (part, is_in_figure) in enumerate(parts):
         text = [run for run in part if id(run) not in owner]
@@ -129,6 +130,67 @@ def order_lines(runs: Sequence[Run], tables: Sequence[Table] = (), frames: Seque
             found.insert(max(above, default=0), Line("", table.box, table.size, False, region, table=table))
         lines += found
     return lines
+
+
+def _part_lanes(runs: list[Run], frames: Sequence[Box]) -> Iterator[tuple[list[Run], bool]]:
+    """Part a page at frames side by side, as the lanes of a flow chart: each is read on its own.
+
+    Args:
+        runs: Runs of the page.
+        frames: Rectangles drawn on it, the largest first.
+
+    Yields:
+        What stands above them, each frame from the left, what stands below; the whole page where no frames stand side
+        by side, with text in each and none between them. With each part whether it is a frame of scattered words.
+    """
+    lanes = _find_lanes(runs, frames)
+    if not lanes:
+        yield runs, False
+        return
+    top, bottom = min(lane[1] for lane in lanes), max(lane[3] for lane in lanes)
+    rest = [frame for frame in frames if frame not in lanes]
+    yield from _part_lanes([run for run in runs if run.middle[1] < top], rest)
+    for lane in lanes:
+        inside = [run for run in runs if _holds(lane, run)]
+        # Lines of words that belong to no running text fill their frame less than that does.
+        filled = sum(run.right - run.left for run in inside)
+        yield inside, filled < _FIGURE_FILL * (lane[2] - lane[0]) * _count_lines(inside)
+    yield from _part_lanes([run for run in runs if run.middle[1] > bottom], rest)
+
+
+def _find_lanes(runs: Sequence[Run], frames: Sequence[Box]) -> list[Box]:
+    """Frames of one height that stand apart beside each other, from the left; none where text is outside of them."""
+    for frame in frames[:_TRIED]:
+        lanes = [frame]
+        for other in frames:
+            if _are_level(frame, other) and all(_is_beside(other, lane) for lane in lanes):
+                lanes.append(other)
+        if len(lanes) < 2:
+            continue
+        top, bottom = min(lane[1] for lane in lanes), max(lane[3] for lane in lanes)
+        band = [run for run in runs if top <= run.middle[1] <= bottom]
+        parts = [[run for run in band if _holds(lane, run)] for lane in lanes]
+        if sum(map(len, parts)) == len(band) and all(_count_lines(part) >= _LEAST_LINES for part in parts):
+            return sorted(lanes)
+    return []
+
+
+def _are_level(one: Box, other: Box) -> bool:
+    shared = min(one[3], other[3]) - max(one[1], other[1])
+    return shared > _SAME_HEIGHT_SHARE * max(one[3] - one[1], other[3] - other[1])
+
+
+def _is_beside(one: Box, other: Box) -> bool:
+    return one[0] - other[2] > _APART or other[0] - one[2] > _APART
+
+
+def _holds(frame: Box, run: Run) -> bool:
+    x, y = run.middle
+    return frame[0] <= x <= frame[2] and frame[1] <= y <= frame[3]
+
+
+def _count_lines(runs: Sequence[Run]) -> int:
+    return len({round(run.top / max(run.size, 1.0)) for run in runs})
 
 
 def lines_of(runs: Sequence[Run], region: int = 0) -> Iterator[Line]:
@@ -155,8 +217,11 @@ def _slices(table: Table, typical: float) -> list[Run]:
 
 
 def _is_vertical(runs: Sequence[Run]) -> bool:
-    vertical = sum(len(run.characters) for run in runs if run.is_vertical)
-    return vertical > sum(len(run.characters) for run in runs) / 2
+    return _count_characters(run for run in runs if run.is_vertical) > _count_characters(runs) / 2
+
+
+def _count_characters(runs: Iterable[Run]) -> int:
+    return sum(len(run.characters) for run in runs)
 
 
 def _in_reading_order(runs: list[Run], depth: int) -> Iterator[list[Run]]:
@@ -175,8 +240,8 @@ def _in_reading_order(runs: list[Run], depth: int) -> Iterator[list[Run]]:
         yield from _in_reading_order([run for run in runs if run.left >= gutter], depth + 1)
         return
     for cut in _band_cuts(runs):
-        upper = [run for run in runs if (run.top + run.bottom) / 2 < cut]
-        lower = [run for run in runs if (run.top + run.bottom) / 2 >= cut]
+        upper = [run for run in runs if run.middle[1] < cut]
+        lower = [run for run in runs if run.middle[1] >= cut]
         if _is_parted(upper, typical) or _is_parted(lower, typical):
             yield from _in_reading_order(upper, depth + 1)
             yield from _in_reading_order(lower, depth + 1)
@@ -202,8 +267,8 @@ def _is_level(runs: list[Run]) -> bool:
     """Whether runs are lines that run across, or a page number."""
     if any(run.is_vertical for run in runs):
         return False
-    across = sum(len(run.characters) for run in runs if len(run.characters) > 1)
-    return across * 2 > sum(len(run.characters) for run in runs) or all(run.text.isdecimal() for run in runs)
+    across = _count_characters(run for run in runs if len(run.characters) > 1)
+    return across * 2 > _count_characters(runs) or all(run.text.isdecimal() for run in runs)
 
 
 def _is_tier(runs: list[Run], typical: float) -> bool:
@@ -238,7 +303,7 @@ def _is_parted(runs: list[Run], typical: float, *, nested: bool = True) -> bool:
 def _is_prose(runs: list[Run]) -> bool:
     """Whether runs fill a column as running text does: enough lines, most of them nearly as wide as the column."""
     width = max(run.right for run in runs) - min(run.left for run in runs)
-    rows = len({round(run.top / max(run.size, 1.0)) for run in runs})
+    rows = _count_lines(runs)
     if rows < _COLUMN_LINES or width < 8 * median(run.size for run in runs):
         return False
     wide = sum(run.right - run.left for run in runs) / rows
@@ -259,16 +324,14 @@ def _band_cuts(runs: list[Run], least: float = 0.0) -> list[float]:
 def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
     """Lines from the top; ruby, kana set small right above the words that they are read as, comes last, as one line."""
     rows: list[list[Run]] = []
-    for run in sorted(runs, key=lambda run: (run.top + run.bottom) / 2):
-        row = rows[-1] if rows else None
-        if row is not None and _shares_line(row, run):
-            row.append(run)
+    for run in sorted(runs, key=lambda run: run.middle[1]):
+        if rows and _shares_line(rows[-1], run):
+            rows[-1].append(run)
         else:
             rows.append([run])
     typical = _base_size(runs) if runs else 0.0
     ruby: list[Line] = []
-    nothing: list[Run] = []
-    for row, below in zip(rows, chain(rows[1:], [nothing]), strict=False):
+    for row, below in pairwise([*rows, []]):
         line = _joined(sorted(row, key=lambda run: run.left), region)
         if _is_ruby(line, row, below, typical):
             ruby.append(line)
@@ -287,10 +350,10 @@ def _is_ruby(line: Line, row: Sequence[Run], below: Sequence[Run], typical: floa
 
 def _ruby_line(lines: Sequence[Line]) -> Line:
     """Lines of ruby as one, with spaces between."""
-    lefts, tops, rights, bottoms = zip(*(line.box for line in lines), strict=True)
-    box = (min(lefts), min(tops), max(rights), max(bottoms))
     text = " ".join(line.text for line in lines)
-    return replace(lines[0], text=text, box=box, is_row=False, parts=(), cells=(), is_ruby=True)
+    return replace(
+        lines[0], text=text, box=around(line.box for line in lines), is_row=False, parts=(), cells=(), is_ruby=True
+    )
 
 
 def _shares_line(row: list[Run], run: Run) -> bool:
@@ -348,20 +411,15 @@ def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
         else:
             parts.append(Part(run.left, run.right, part))
         end = run.bottom if is_vertical else run.right
-    box = (
-        min(run.left for run in row),
-        min(run.top for run in row),
-        max(run.right for run in row),
-        max(run.bottom for run in row),
-    )
     longest = max(row, key=lambda run: len(run.characters))
-    bold = sum(len(run.characters) for run in row if run.is_bold) > sum(len(run.characters) for run in row) * 0.7
+    bold = _count_characters(run for run in row if run.is_bold) > _count_characters(row) * 0.7
     has_leaders = _LEADERS.search(text) is not None
     is_row = not is_vertical and (widest > _ROW_GAP or has_leaders)
     if len(parts) == 2 and _NOTE_LABEL.fullmatch(parts[0].text.strip()):
         is_row, parts = False, []  # the label of a note, set apart from its text
     cleaned = () if has_leaders or len(parts) < 2 else tuple(Part(p.left, p.right, _clean_line(p.text)) for p in parts)
     cells = tuple(_cells(row)) if cleaned and not is_vertical else ()
+    box = around(run.box for run in row)
     return Line(_clean_line(text), box, longest.size, bold, region, is_vertical, is_row, cleaned, cells)
 
 

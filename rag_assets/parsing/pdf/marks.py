@@ -1,25 +1,21 @@
-"""What a PDF says about itself beside its text: bookmarks as headings, targets of links.
-
-What stays out: headings told by their type (`pdf_layout`).
-"""
+"""What a PDF says about itself beside its text: bookmarks as headings, targets of links."""
 
 import ctypes
-import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from rag_assets.parsing.flow import sensible_title
+from pypdfium2 import PdfiumError, raw
+
+from rag_assets.contracts.content import Box
+from rag_assets.parsing.flow import LINK_SCHEMES, letters, sensible_title
 from rag_assets.parsing.limits import current_limits
-from rag_assets.parsing.pdf.runs import Run, placing
+from rag_assets.parsing.pdf.runs import OpenPage, Run
 
 _BOOKMARKS = 5000
 _LINKS = 2000
 _URI_CHARS = 500
-_WANTED_SCHEMES = ("http://", "https://", "mailto:", "ftp://")
-_NOT_A_LETTER = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +42,25 @@ def read_outline(document: Any, note_cut: Callable[[int, str], None]) -> list[Bo
         document: The document of pypdfium2; a damaged or cyclic outline is read as far as it goes.
         note_cut: Told the page from which on bookmarks are left out, and why.
     """
-    import pypdfium2
-
     found: list[Bookmark] = []
     try:
         for number, entry in enumerate(document.get_toc(max_depth=current_limits().nesting_depth)):
             if number >= _BOOKMARKS:
-                note_cut(
-                    found[-1].page_number if found else 1,
-                    f"more than {_BOOKMARKS} bookmarks up to here, the limit; the rest are left out",
-                )
+                message = f"more than {_BOOKMARKS} bookmarks up to here, the limit; the rest are left out"
+                note_cut(found[-1].page_number if found else 1, message)
                 break
             title = sensible_title(entry.get_title())
             target = entry.get_dest()
             index = target.get_index() if target else None
             if title and index is not None and 0 <= index < len(document):
                 found.append(Bookmark(entry.level + 1, title, index + 1, _target_top(document, target, index)))
-    except (pypdfium2.PdfiumError, ValueError, UnicodeError, RecursionError):
+    except (PdfiumError, ValueError, UnicodeError, RecursionError):
         return found
     return found
 
 
 def _target_top(document: Any, target: Any, index: int) -> float | None:
     """Height that a bookmark leads to; None where it gives none or the page is turned."""
-    from pypdfium2 import raw
-
     mode, place = target.get_view()
     if mode == raw.PDFDEST_VIEW_XYZ and len(place) > 1 and place[1]:
         _, height = document.get_page_size(index)
@@ -78,46 +68,38 @@ def _target_top(document: Any, target: Any, index: int) -> float | None:
     return None
 
 
-def plain(text: str) -> str:
-    """Letters and digits of a text alone, for comparing titles."""
-    return _NOT_A_LETTER.sub("", unicodedata.normalize("NFKC", text)).casefold()
-
-
-def add_link_targets(raw: Any, document: Any, page: Any, runs: Sequence[Run], note_cut: Callable[[str], None]) -> None:
+def add_link_targets(page: OpenPage, runs: Sequence[Run]) -> None:
     """Put the target of each link behind its text, as ` <https://example.org>`, where the text is not the target.
 
     Args:
-        raw: The module `pypdfium2.raw`.
-        document: The document.
         page: The page.
         runs: Its runs; they are changed.
-        note_cut: Told what is left out.
     """
-    place = placing(page)
+    place = page.placing()
     position, link, box = ctypes.c_int(0), raw.FPDF_LINK(), raw.FS_RECTF()
     groups: list[tuple[str, list[tuple[Run, int]]]] = []
     for number in count():
-        if not raw.FPDFLink_Enumerate(page, position, link):
+        if not raw.FPDFLink_Enumerate(page.page, position, link):
             break
         if number >= _LINKS:
-            note_cut(f"more than {_LINKS} links, the limit; where the rest lead is left out")
+            page.note_cut(f"more than {_LINKS} links, the limit; where the rest lead is left out")
             break
-        uri = _target(raw, document, link)
+        uri = _target(page.document, link)
         if not uri or not raw.FPDFLink_GetAnnotRect(link, box):
             continue
-        hits = _inside(runs, place(box.left, box.top, box.right, box.bottom))
+        hits = _inside(runs, place(box.left, box.bottom, box.right, box.top))
         if groups and groups[-1][0] == uri:
             groups[-1][1].extend(hits)  # a link over several lines is several links
         else:
             groups.append((uri, hits))
     for uri, hits in groups:
-        text = plain("".join(run.characters[index] for run, index in hits))
-        if hits and text and text not in plain(uri):
+        text = letters("".join(run.characters[index] for run, index in hits))
+        if hits and text and text not in letters(uri):
             run, index = hits[-1]
             run.characters[index] += f" <{uri}>"
 
 
-def _target(raw: Any, document: Any, link: Any) -> str | None:
+def _target(document: Any, link: Any) -> str | None:
     action = raw.FPDFLink_GetAction(link)
     if not action or raw.FPDFAction_GetType(action) != raw.PDFACTION_URI:
         return None
@@ -127,20 +109,19 @@ def _target(raw: Any, document: Any, link: Any) -> str | None:
     buffer = ctypes.create_string_buffer(length)
     raw.FPDFAction_GetURIPath(document, action, buffer, length)
     uri = buffer.value.decode("utf-8", "replace").strip()
-    return uri if uri.startswith(_WANTED_SCHEMES) and uri.isprintable() and " " not in uri else None
+    return uri if uri.startswith(LINK_SCHEMES) and uri.isprintable() and " " not in uri else None
 
 
-def _inside(runs: Sequence[Run], area: tuple[float, float, float, float]) -> list[tuple[Run, int]]:
+def _inside(runs: Sequence[Run], area: Box) -> list[tuple[Run, int]]:
     """Characters whose middle lies in an area, from the top and the left."""
     left, top, right, bottom = area
     hits = []
     for run in sorted(runs, key=lambda run: (round(run.top), run.left)):
         if not (top <= run.middle[1] <= bottom) or run.right < left or run.left > right:
             continue
-        ends = [*run.starts[1:], run.right]
         hits += [
             (run, index)
-            for index, (start, end) in enumerate(zip(run.starts, ends, strict=True))
-            if left <= (start + end) / 2 <= right
+            for index, middle in enumerate(run.middles())
+            if left <= middle <= right and not run.characters[index].isspace()
         ]
-    return [(run, index) for run, index in hits if not run.characters[index].isspace()]
+    return hits

@@ -1,16 +1,13 @@
-"""PDF: pages of headings, paragraphs, list items and tables with their places.
-
-What stays out: reading a page (`pdf_runs`, `pdf_rules`, `pdf_lines`), tables (`pdf_grid`, `pdf_tables`, `pdf_columns`),
-what runs over the pages (`pdf_running`), what the lines are (`pdf_layout`), bookmarks and links (`pdf_marks`), pictures
-of text (`ocr`).
-"""
+"""PDF: pages of headings, paragraphs, list items and tables with their places."""
 
 import ctypes
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import pypdfium2
+from pypdfium2 import raw
 
 from rag_assets.contracts.causes import FailureCause, PageKind
 from rag_assets.contracts.content import Failure, Page, ParsedDocument
@@ -27,7 +24,7 @@ from rag_assets.parsing.pdf.lines import Line, order_lines
 from rag_assets.parsing.pdf.marks import add_link_targets, read_outline
 from rag_assets.parsing.pdf.rules import read_drawing
 from rag_assets.parsing.pdf.running import PageLines
-from rag_assets.parsing.pdf.runs import Run, read_runs
+from rag_assets.parsing.pdf.runs import OpenPage, Run, read_runs
 from rag_assets.parsing.pdf.tables import take_tables
 
 _ERROR_PASSWORD = 4
@@ -41,23 +38,8 @@ _PICTURE_SHARE = 0.6
 _NOTHING = PageLines([], (0.0, 0.0))
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenPage:
-    """A page of pypdfium2 with the handle of its text layer, and its width and height in points."""
-
-    number: int
-    page: Any
-    text_page: Any
-    size: tuple[float, float]
-
-
 class _Reader:
-    """Reads the pages of an open document.
-
-    Args:
-        document: The document of pypdfium2.
-        ocr_time: Time for pictures of text.
-    """
+    """Reads the pages of an open document of pypdfium2."""
 
     def __init__(self, document: Any, ocr_time: OcrTime) -> None:
         self._document = document
@@ -73,19 +55,19 @@ class _Reader:
     def pages(self) -> list[PageLines]:
         """Lines of all pages; those that are pictures of text come last, so that their number is known before."""
         numbers = range(1, len(self._document) + 1)
-        found = {number: self._read(number, self._text_lines) for number in numbers}
-        pictures = [number for number in numbers if found[number] is None]
-        self._ocr_time.add_pages(len(pictures))
-        return [found[number] or self._read(number, self._picture_lines) or _NOTHING for number in numbers]
+        pages = {number: self._read(number, self._text_lines) for number in numbers}
+        self._ocr_time.add_pages(sum(page is None for page in pages.values()))
+        return [pages[number] or self._read(number, self._picture_lines) or _NOTHING for number in numbers]
 
     def note_cut(self, number: int, message: str) -> None:
         """Note what is left out of a page because a limit is reached."""
         self._fail(number, FailureCause.TOO_LARGE, f"page {number}: {message}")
 
-    def _read(self, number: int, read: Callable[[_OpenPage], list[Line] | None]) -> PageLines | None:
-        """What a function reads from a page; what is wrong with the page becomes a failure."""
-        import pypdfium2
+    def _fail(self, number: int, cause: FailureCause, message: str) -> None:
+        self._failures.append(Failure(cause, message, number))
 
+    def _read(self, number: int, read: Callable[[OpenPage], list[Line] | None]) -> PageLines | None:
+        """What a function reads from a page; what is wrong with the page becomes a failure."""
         try:
             page = self._document[number - 1]
             size = (float(page.get_width()), float(page.get_height()))
@@ -94,63 +76,47 @@ class _Reader:
             self._fail(number, FailureCause.MALFORMED, f"page {number} cannot be read: {error}")
             return _NOTHING
         try:
-            lines = read(_OpenPage(number, page, text_page.raw, size))
+            note_cut = partial(self.note_cut, number)
+            lines = read(OpenPage(self._document, number, page, text_page.raw, size, note_cut))
             return None if lines is None else PageLines(lines, size)
         finally:
             text_page.close()
             page.close()
 
-    def _text_lines(self, opened: _OpenPage) -> list[Line] | None:
+    def _text_lines(self, page: OpenPage) -> list[Line] | None:
         """Lines of the text layer; None where it is not usable."""
-        from pypdfium2 import raw
-
-        if raw.FPDFPage_CountObjects(opened.page) == 0:
+        if raw.FPDFPage_CountObjects(page.page) == 0:
             return []
         cuts: list[str] = []
-        runs = read_runs(raw, opened.page, opened.text_page, opened.size, cuts.append)
-        if not _is_usable(raw, opened.page, opened.text_page, runs, opened.size):
+        runs = read_runs(page, cuts.append)
+        if not _is_usable(page, runs):
             return None
         for cut in cuts:
-            self.note_cut(opened.number, cut)
-        return self._arrange(opened, runs)
+            page.note_cut(cut)
+        return _arrange(page, runs)
 
-    def _picture_lines(self, opened: _OpenPage) -> list[Line]:
+    def _picture_lines(self, page: OpenPage) -> list[Line]:
         """Lines read from the picture of a page; those of its text layer, with a failure, where that cannot be done."""
-        from pypdfium2 import raw
-
-        recognized = self._recognize(opened)
-        if recognized is not None:
-            return order_lines(recognized)
-        note_cut = partial(self.note_cut, opened.number)
-        runs = read_runs(raw, opened.page, opened.text_page, opened.size, note_cut)
-        return self._arrange(opened, runs) if runs else []
-
-    def _arrange(self, opened: _OpenPage, runs: list[Run]) -> list[Line]:
-        """Lines and tables from the runs of a page and what is drawn on it."""
-        from pypdfium2 import raw
-
-        note_cut = partial(self.note_cut, opened.number)
-        add_link_targets(raw, self._document, opened.page, runs, note_cut)
-        drawing = read_drawing(raw, opened.page, note_cut)
-        tables, outside = take_tables(runs, find_grids(drawing, opened.size, note_cut), drawing.filled)
-        return take_aligned(order_lines(outside, tables, drawing.frames), drawing.across)
-
-    def _recognize(self, opened: _OpenPage) -> list[Run] | None:
-        """Text of a picture of a page; None with a failure where it cannot be had."""
-        number, lack = opened.number, f"page {opened.number} has no usable text layer"
+        problem = f"page {page.number} has no usable text layer"
         try:
-            found = self._ocr_time.recognize(opened.page, opened.size)
+            recognized = self._ocr_time.recognize(page.page, page.size)
         except OcrError as error:
-            self._fail(number, error.cause, f"{lack}: {error}")
-            return None
-        if not found.runs:
-            self._fail(number, FailureCause.NO_TEXT, f"{lack}: OCR finds no text")
-            return None
-        self.confidences[number] = found.confidence
-        return found.runs
+            self._fail(page.number, error.cause, f"{problem}: {error}")
+        else:
+            if recognized.runs:
+                self.confidences[page.number] = recognized.confidence
+                return order_lines(recognized.runs)
+            self._fail(page.number, FailureCause.NO_TEXT, f"{problem}: OCR finds no text")
+        runs = read_runs(page, page.note_cut)
+        return _arrange(page, runs) if runs else []
 
-    def _fail(self, number: int, cause: FailureCause, message: str) -> None:
-        self._failures.append(Failure(cause, message, number))
+
+def _arrange(page: OpenPage, runs: list[Run]) -> list[Line]:
+    """Lines and tables from the runs of a page and what is drawn on it."""
+    add_link_targets(page, runs)
+    drawing = read_drawing(page)
+    tables, outside = take_tables(runs, find_grids(page, drawing), drawing.filled)
+    return take_aligned(order_lines(outside, tables, drawing.frames), drawing.across)
 
 
 def parse_pdf(
@@ -186,16 +152,10 @@ def parse_pdf(
         title = sensible_title(document.get_metadata_value("Title"))
     finally:
         document.close()
-    parsed = [
-        Page(
-            number,
-            PageKind.PAGE,
-            tuple(blocks),
-            size=page.size if page.size[0] else None,
-            ocr_confidence=reader.confidences.get(number),
-        )
-        for number, (page, blocks) in enumerate(zip(pages, Layout(pages, outline).blocks(), strict=True), start=1)
-    ]
+    parsed: list[Page] = []
+    for number, (page, blocks) in enumerate(zip(pages, Layout(pages, outline).blocks(), strict=True), start=1):
+        size, confidence = page.size if page.size[0] else None, reader.confidences.get(number)
+        parsed.append(Page(number, PageKind.PAGE, tuple(blocks), size=size, ocr_confidence=confidence))
     return ParsedDocument(DocumentFormat.PDF.value, title, tuple(parsed), reader.failures)
 
 
@@ -205,8 +165,6 @@ def _open(data: bytes, passwords: Sequence[str]) -> Any:
     Raises:
         ParseError: None fits, or it is damaged; the message holds no password.
     """
-    import pypdfium2
-
     for password in (None, *passwords):
         try:
             return pypdfium2.PdfDocument(data, password=password)
@@ -217,7 +175,7 @@ def _open(data: bytes, passwords: Sequence[str]) -> Any:
     raise ParseError(FailureCause.ENCRYPTED, f"the PDF is encrypted: {tried}")
 
 
-def _is_usable(raw: Any, page: Any, text_page: Any, runs: Sequence[Run], size: tuple[float, float]) -> bool:
+def _is_usable(page: OpenPage, runs: Sequence[Run]) -> bool:
     """Whether a text layer is the text of its page.
 
     It is not where it is empty, holds mostly characters that stand for nothing or that the font does not name, or only
@@ -228,22 +186,22 @@ def _is_usable(raw: Any, page: Any, text_page: Any, runs: Sequence[Run], size: t
         return False
     if len(text) >= _FEW_CHARACTERS:
         return True
-    count = raw.FPDFText_CountChars(text_page)
-    unmapped = sum(raw.FPDFText_HasUnicodeMapError(text_page, index) == 1 for index in range(count))
+    count = raw.FPDFText_CountChars(page.text_page)
+    unmapped = sum(raw.FPDFText_HasUnicodeMapError(page.text_page, index) == 1 for index in range(count))
     if count and unmapped >= _UNMAPPED_SHARE * count:
         return False
-    return not _is_picture(raw, page, size)
+    return not _is_picture(page)
 
 
-def _is_picture(raw: Any, page: Any, size: tuple[float, float]) -> bool:
+def _is_picture(page: OpenPage) -> bool:
     """Whether one picture covers most of a page."""
+    width, height = page.size
     left, bottom, right, top = (ctypes.c_float() for _ in range(4))
-    for index in range(min(raw.FPDFPage_CountObjects(page), _OBJECTS)):
-        shape = raw.FPDFPage_GetObject(page, index)
-        if raw.FPDFPageObj_GetType(shape) == raw.FPDF_PAGEOBJ_IMAGE and raw.FPDFPageObj_GetBounds(
-            shape, left, bottom, right, top
-        ):
+    for index in range(min(raw.FPDFPage_CountObjects(page.page), _OBJECTS)):
+        shape = raw.FPDFPage_GetObject(page.page, index)
+        is_image = raw.FPDFPageObj_GetType(shape) == raw.FPDF_PAGEOBJ_IMAGE
+        if is_image and raw.FPDFPageObj_GetBounds(shape, left, bottom, right, top):
             area = (right.value - left.value) * (top.value - bottom.value)
-            if area >= _PICTURE_SHARE * size[0] * size[1]:
+            if area >= _PICTURE_SHARE * width * height:
                 return True
     return False

@@ -1,20 +1,20 @@
 """Drawn lines of a PDF page: the rules of tables, and the areas that are filled.
 
-What stays out: tables made from them (`pdf_grid`).
-
 Read from pdfium's page objects, which are at hand, and not through pdfplumber, whose engine reads a whole page again at
 a hundredth of the speed.
 """
 
 import ctypes
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
+from pypdfium2 import raw
+
 from rag_assets.contracts.content import Box
 from rag_assets.parsing.limits import current_limits
-from rag_assets.parsing.pdf.runs import placing
+from rag_assets.parsing.pdf.runs import OpenPage
 
 _THIN = 3.0
 _STRAIGHT = 1.0
@@ -64,107 +64,99 @@ class Drawing:
     frames: tuple[Box, ...] = ()
 
 
-@dataclass(slots=True)
-class _Found:
-    """Pieces of rules as they are drawn, before they are joined."""
-
-    across: list[Rule] = field(default_factory=list)
-    down: list[Rule] = field(default_factory=list)
-    filled: list[Box] = field(default_factory=list)
-    frames: list[Box] = field(default_factory=list)
-    objects: int = 0
-    segments: int = 0
-
-
-def read_drawing(raw: Any, page: Any, note_cut: Callable[[str], None]) -> Drawing:
-    """Rules, filled areas and frames of a page; nothing where the page is drawn too finely to hold tables.
-
-    Args:
-        raw: The module `pypdfium2.raw`.
-        page: The page.
-        note_cut: Told what is left out.
-    """
-    found = _Found()
-    place = placing(page)
-    for box, shape in _paths(raw, page, found, note_cut):
-        left, top, right, bottom = place(box[0], box[3], box[2], box[1])
-        if shape == "area":
-            found.filled.append((left, top, right, bottom))
-        elif shape == "frame":
-            found.frames.append((left, top, right, bottom))
+def read_drawing(page: OpenPage) -> Drawing:
+    """Rules, filled areas and frames of a page; nothing where the page is drawn too finely to hold tables."""
+    place = page.placing()
+    flat: list[Rule] = []
+    steep: list[Rule] = []
+    areas: dict[Shape, list[Box]] = {"area": [], "frame": []}
+    for in_own_space, shape in _paths(page):
+        box = left, top, right, bottom = place(*in_own_space)
+        if shape in areas:
+            areas[shape].append(box)
         elif bottom - top <= right - left:
-            found.across.append(Rule((top + bottom) / 2, left, right))
+            flat.append(Rule((top + bottom) / 2, left, right))
         else:
-            found.down.append(Rule((left + right) / 2, top, bottom))
-    across, down = _joined(found.across), _joined(found.down)
+            steep.append(Rule((left + right) / 2, top, bottom))
+    across, down, filled = _joined(flat), _joined(steep), areas["area"]
     if len(across) + len(down) > _RULES:
-        note_cut(f"{len(across) + len(down)} rules, limit {_RULES}; its ruled tables are left as text")
+        page.note_cut(f"{len(across) + len(down)} rules, limit {_RULES}; its ruled tables are left as text")
         return Drawing()
-    if len(found.filled) > _RULES:
-        note_cut(f"{len(found.filled)} coloured areas, limit {_RULES}; rows coloured by further ones count as plain")
-    filled, frames = found.filled[:_RULES], sorted(set(found.frames), key=_area, reverse=True)[:_FRAMES]
-    return Drawing(tuple(across), tuple(down), tuple(filled), tuple(frames))
+    if len(filled) > _RULES:
+        page.note_cut(f"{len(filled)} coloured areas, limit {_RULES}; rows coloured by further ones count as plain")
+    frames = sorted(set(areas["frame"]), key=area_of, reverse=True)[:_FRAMES]
+    return Drawing(tuple(across), tuple(down), tuple(filled[:_RULES]), tuple(frames))
 
 
-def _area(box: Box) -> float:
+def area_of(box: Box) -> float:
+    """Area of a box in square points."""
     return (box[2] - box[0]) * (box[3] - box[1])
 
 
-def _paths(raw: Any, page: Any, found: _Found, note_cut: Callable[[str], None]) -> Iterator[tuple[Box, Shape]]:
+def _paths(page: OpenPage) -> Iterator[tuple[Box, Shape]]:
     """What is drawn, in the page's own space: each as left, bottom, right, top, and what it is."""
     deepest = current_limits().nesting_depth
+    count = raw.FPDFPage_CountObjects(page.page)
     waiting: list[tuple[Any, Matrix, int]] = [
-        (raw.FPDFPage_GetObject(page, index), _IDENTITY, 0) for index in range(raw.FPDFPage_CountObjects(page))
+        (raw.FPDFPage_GetObject(page.page, index), _IDENTITY, 0) for index in range(count)
     ]
     is_too_deep = False
-    while waiting and found.objects < _OBJECTS and found.segments < _SEGMENTS:
+    objects = segments = 0
+    while waiting and objects < _OBJECTS and segments < _SEGMENTS:
         shape, outer, depth = waiting.pop()
-        found.objects += 1
+        objects += 1
         kind = raw.FPDFPageObj_GetType(shape)
         if kind == raw.FPDF_PAGEOBJ_PATH:
-            yield from _read_path(raw, shape, outer, found)
+            count, is_filled, has_line = _drawn(shape)
+            segments += count
+            if count and segments <= _SEGMENTS:
+                matrix = _times(_matrix(shape), outer)
+                yield from _read_path(shape, count, matrix, is_filled=is_filled, has_line=has_line)
         elif kind == raw.FPDF_PAGEOBJ_FORM:
             if depth >= deepest:
                 is_too_deep = True
                 continue
-            matrix = _times(_matrix(raw, shape), outer)
+            matrix = _times(_matrix(shape), outer)
             # One more than is read, so that those left out show below.
             count = min(raw.FPDFFormObj_CountObjects(shape), _OBJECTS + 1)
             waiting += [(raw.FPDFFormObj_GetObject(shape, index), matrix, depth + 1) for index in range(count)]
     if is_too_deep:
-        note_cut(f"drawings nested deeper than {deepest} (parsing.nesting_depth); what is drawn there is left out")
-    if waiting or found.segments > _SEGMENTS:
+        page.note_cut(f"drawings nested deeper than {deepest} (parsing.nesting_depth); what is drawn there is left out")
+    if waiting or segments > _SEGMENTS:
         limit = f"more than {_OBJECTS} objects or {_SEGMENTS} pieces of lines are drawn, the limit"
-        note_cut(f"{limit}; tables ruled by the rest are left as text")
+        page.note_cut(f"{limit}; tables ruled by the rest are left as text")
 
 
-def _read_path(raw: Any, path: Any, outer: Matrix, found: _Found) -> Iterator[tuple[Box, Shape]]:
+def _drawn(path: Any) -> tuple[int, bool, bool]:
+    """Segments of a path, 0 where nothing of it shows; whether it is filled; whether a line is drawn along it."""
     fill, stroke = ctypes.c_int(), ctypes.c_int()
-    count = raw.FPDFPath_CountSegments(path)
+    count = int(raw.FPDFPath_CountSegments(path))
     if count < 2 or not raw.FPDFPath_GetDrawMode(path, fill, stroke) or not (fill.value or stroke.value):
-        return
-    found.segments += count
-    if found.segments > _SEGMENTS:
-        return
-    matrix = _times(_matrix(raw, path), outer)
-    for points, is_closed in _outlines(raw, path, count, matrix):
+        return 0, False, False
+    return count, bool(fill.value), bool(stroke.value)
+
+
+def _read_path(
+    path: Any, count: int, matrix: Matrix, *, is_filled: bool, has_line: bool
+) -> Iterator[tuple[Box, Shape]]:
+    for points, is_closed in _outlines(path, count, matrix):
         xs, ys = [x for x, _ in points], [y for _, y in points]
         box = (min(xs), min(ys), max(xs), max(ys))
         if min(box[2] - box[0], box[3] - box[1]) <= _THIN:
             if max(box[2] - box[0], box[3] - box[1]) > 0:
                 yield box, "rule"
         elif _is_rectangle(points):
-            if fill.value and not _is_white(raw, path):
+            if is_filled and not _is_white(path):
                 yield box, "area"
-            if stroke.value:
-                if is_closed or fill.value or len(points) > 4:
+            if has_line:
+                if is_closed or is_filled or len(points) > 4:
                     yield box, "frame"
-                yield from ((side, "rule") for side in _sides(points, is_closed=is_closed or bool(fill.value)))
-        elif stroke.value:
+                yield from ((side, "rule") for side in _sides(points, is_closed=is_closed or is_filled))
+        elif has_line:
             yield from ((side, "rule") for side in _sides(points, is_closed=is_closed))
 
 
-def _outlines(raw: Any, path: Any, count: int, matrix: Matrix) -> Iterator[tuple[list[tuple[float, float]], bool]]:
+def _outlines(path: Any, count: int, matrix: Matrix) -> Iterator[tuple[list[tuple[float, float]], bool]]:
     """Straight outlines of a path, each as its points and whether it is closed; those with curves are left out."""
     a, b, c, d, e, f = matrix
     x, y = ctypes.c_float(), ctypes.c_float()
@@ -201,13 +193,13 @@ def _sides(points: list[tuple[float, float]], *, is_closed: bool) -> Iterator[Bo
             yield min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)
 
 
-def _is_white(raw: Any, path: Any) -> bool:
+def _is_white(path: Any) -> bool:
     red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
     known = raw.FPDFPageObj_GetFillColor(path, red, green, blue, alpha)
     return not known or alpha.value == 0 or min(red.value, green.value, blue.value) >= _WHITE
 
 
-def _matrix(raw: Any, shape: Any) -> Matrix:
+def _matrix(shape: Any) -> Matrix:
     matrix = raw.FS_MATRIX()
     if not raw.FPDFPageObj_GetMatrix(shape, matrix):
         return _IDENTITY

@@ -1,7 +1,4 @@
-"""What runs over the pages of a PDF beside its text: headers, footers, page numbers.
-
-What stays out: what the other lines are (`pdf_layout`).
-"""
+"""What runs over the pages of a PDF beside its text: headers, footers, page numbers."""
 
 import re
 import unicodedata
@@ -61,12 +58,12 @@ class PageNumber(NamedTuple):
     Attributes:
         value: The number.
         last: The number of the last page that stands with it, or None.
-        is_told: Whether its form tells that it is one, as of `- 3 -`, `Page 3` and `3ページ`.
+        is_stated: Whether its form tells that it is one, as of `- 3 -`, `Page 3` and `3ページ`.
     """
 
     value: int
     last: int | None
-    is_told: bool
+    is_stated: bool
 
 
 def page_number(text: str) -> PageNumber | None:
@@ -98,25 +95,18 @@ def tell_apart(pages: Sequence[PageLines], body: float) -> list[PageParts]:
 
 
 def _tell_page(page: PageLines, running: set[tuple[str, int]], numbers: set[int], body: float) -> PageParts:
-    """Part a page.
-
-    Args:
-        page: The page.
-        running: Keys of lines that run over all pages, where they stand in a margin.
-        numbers: Identities of lines that are page numbers, wherever they stand.
-        body: Size of the type of the text in points.
-    """
-    told = PageParts()
+    """Part a page, by keys of lines that run over all pages and identities of lines that are page numbers."""
+    parts = PageParts()
     for line in page.lines:
         keys = _running_keys(line) if _is_small(line, page, body) else {_same_key(line)}
         recurs = _in_margin(line, page.size) and keys & running
         if line.table or not (recurs or id(line) in numbers):
-            told.body.append(line)
+            parts.body.append(line)
         elif line.box[1] < page.size[1] / 2:
-            told.headers.append(line)
+            parts.headers.append(line)
         else:
-            told.footers.append(line)
-    return told
+            parts.footers.append(line)
+    return parts
 
 
 def _margin_numbers(pages: Sequence[PageLines], running: set[tuple[str, int]]) -> set[int]:
@@ -125,31 +115,29 @@ def _margin_numbers(pages: Sequence[PageLines], running: set[tuple[str, int]]) -
     They are those that rise with the pages, and of the others those apart from the text at the edge of their page:
     in the form of a page number; bare ones, other than years, only in the middle or where they count their page.
     """
-    found: list[tuple[int, Line, PageNumber]] = []
+    candidates: list[tuple[int, Line, PageNumber]] = []
     for position, page in enumerate(pages):
-        for line in page.lines:
-            number = None if line.table or not _in_margin(line, page.size) else page_number(line.text)
-            if number is not None:
-                found.append((position, line, number))
-    numbers = _rising(found)
-    for position, line, number in found:
+        in_margin = [line for line in page.lines if not line.table and _in_margin(line, page.size)]
+        candidates += [(position, line, number) for line in in_margin if (number := page_number(line.text))]
+    numbers = _rising(candidates)
+    for position, line, number in candidates:
         page = pages[position]
         left, right = line.box[0], page.size[0] - line.box[2]
         is_centred = abs(left - right) <= 2 * _CENTRED_SHARE * page.size[0]
-        is_told = number.is_told or number.last == len(pages)
-        is_placed = is_told or number.value == position + 1 or (is_centred and number.value not in _YEARS)
-        if is_placed and _is_apart(line, page, running, lines_beyond=_LINES_BEYOND if is_told else 0):
+        is_stated = number.is_stated or number.last == len(pages)
+        is_placed = is_stated or number.value == position + 1 or (is_centred and number.value not in _YEARS)
+        if is_placed and _is_apart(line, page, running, lines_beyond=_LINES_BEYOND if is_stated else 0):
             numbers.add(id(line))
     return numbers
 
 
-def _rising(found: Sequence[tuple[int, Line, PageNumber]]) -> set[int]:
+def _rising(candidates: Sequence[tuple[int, Line, PageNumber]]) -> set[int]:
     """Identities of the numbers that rise by one from page to page, or at all on at least three pages at one height."""
     counting: dict[int, list[tuple[int, Line]]] = defaultdict(list)
     level: dict[int, list[tuple[int, Line, PageNumber]]] = defaultdict(list)
-    for position, line, number in found:
+    for position, line, number in candidates:
         counting[number.value - position].append((position, line))
-        level[round(line.box[1] / 4)].append((position, line, number))
+        level[_height(line)].append((position, line, number))
     lines = [line for group in counting.values() if len({position for position, _ in group}) > 1 for _, line in group]
     for group in level.values():
         rises = all(before[0] < behind[0] and before[2].value < behind[2].value for before, behind in pairwise(group))
@@ -162,10 +150,10 @@ def _is_apart(line: Line, page: PageLines, running: set[tuple[str, int]], *, lin
     is_top = line.box[1] < page.size[1] / 2
     others = [other for other in page.lines if other is not line]
     beyond = [other for other in others if (other.box[3] <= line.box[1] if is_top else other.box[1] >= line.box[3])]
-    inner = [other.box[1] - line.box[3] if is_top else line.box[1] - other.box[3] for other in others
-             if other not in beyond]  # fmt: skip
+    inner = [other for other in others if other not in beyond]
+    gaps = (other.box[1] - line.box[3] if is_top else line.box[1] - other.box[3] for other in inner)
     strange = [other for other in beyond if not _running_keys(other) & running]
-    return len(strange) <= lines_beyond and all(gap >= _GAP * line.size for gap in inner)
+    return len(strange) <= lines_beyond and all(gap >= _GAP * line.size for gap in gaps)
 
 
 def _value(number: str) -> int | None:
@@ -183,20 +171,20 @@ def _counting_lines(pages: Sequence[PageLines]) -> set[int]:
 
     Pages with wide margins have them further inside than other running lines are looked for.
     """
-    found: dict[tuple[int, int], list[int]] = defaultdict(list)
+    counting: dict[tuple[int, int], list[int]] = defaultdict(list)
     for position, page in enumerate(pages):
         ordered = sorted((line for line in page.lines if not line.table), key=lambda line: line.box[1])
         for line in {id(line): line for line in (*ordered[:1], *ordered[-1:])}.values():
             number = page_number(line.text) if len(page.lines) > 1 else None
             if number is not None and _is_outermost(line, page):
-                found[number.value - position, round(line.box[1] / 4)].append(id(line))
-    return {line for lines in found.values() if len(lines) >= _REPEATED_PAGES for line in lines}
+                counting[number.value - position, _height(line)].append(id(line))
+    return {line for lines in counting.values() if len(lines) >= _REPEATED_PAGES for line in lines}
 
 
 def _is_outermost(line: Line, page: PageLines) -> bool:
     """Whether no line or table of a page reaches beyond a line."""
-    above = all(other is line or other.box[1] >= line.box[3] for other in page.lines)
-    return above or all(other is line or other.box[3] <= line.box[1] for other in page.lines)
+    others = [other for other in page.lines if other is not line]
+    return all(other.box[1] >= line.box[3] for other in others) or all(other.box[3] <= line.box[1] for other in others)
 
 
 def _running_lines(pages: Sequence[PageLines], body: float) -> set[tuple[str, int]]:
@@ -214,7 +202,7 @@ def _running_lines(pages: Sequence[PageLines], body: float) -> set[tuple[str, in
                 seen[key].add(number)
         for line in _apart(page, in_margin):
             if line.size <= body * 1.05 and not line.is_bold:
-                seen["", round(line.box[1] / 4)].add(number)
+                seen["", _height(line)].add(number)
     needed = min(_REPEATED_PAGES, max(2, len(pages)))
     most = max(_HEIGHT_PAGES, _HEIGHT_SHARE * len(pages))
     return {key for key, numbers in seen.items() if len(numbers) >= (needed if key[0] else most)}
@@ -239,19 +227,24 @@ def _is_small(line: Line, page: PageLines, body: float) -> bool:
 
 
 def _running_keys(line: Line) -> set[tuple[str, int]]:
-    return {_same_key(line), _running_key(line), ("", round(line.box[1] / 4))}
+    return {_same_key(line), _running_key(line), ("", _height(line))}
 
 
 def _same_key(line: Line) -> tuple[str, int]:
     """What a line says, but for a page number that a sign parts from it, with its height."""
-    return _PARTED_NUMBER.sub("", line.text), round(line.box[1] / 4)
+    return _PARTED_NUMBER.sub("", line.text), _height(line)
 
 
 def _running_key(line: Line) -> tuple[str, int]:
     """What a line says but for its numbers, with its height; figures alone must be the same to recur."""
     if not _LETTER.search(line.text):
-        return line.text, round(line.box[1] / 4)
-    return _OUTER_NUMBER.sub("", _DIGITS.sub("#", line.text)), round(line.box[1] / 4)
+        return line.text, _height(line)
+    return _OUTER_NUMBER.sub("", _DIGITS.sub("#", line.text)), _height(line)
+
+
+def _height(line: Line) -> int:
+    """Where a line stands on its page, in steps of four points, within which lines stand at one height."""
+    return round(line.box[1] / 4)
 
 
 def _in_margin(line: Line, size: tuple[float, float]) -> bool:

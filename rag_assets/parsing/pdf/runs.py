@@ -1,7 +1,4 @@
-"""The text layer of a PDF page as runs: characters that follow each other, with their places.
-
-What stays out: lines and reading order (`pdf_lines`).
-"""
+"""The text layer of a PDF page as runs: characters that follow each other, with their places."""
 
 import ctypes
 import math
@@ -10,6 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Any
+
+from pypdfium2 import raw
 
 from rag_assets.contracts.content import Box
 from rag_assets.parsing.flow import is_cjk
@@ -25,6 +24,38 @@ _CHARACTERS = 500_000
 _STACKED_RUNS = 6
 _STACKED_SHARE = 0.3
 _STACKED_PITCH = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPage:
+    """A page of pypdfium2 while it is read.
+
+    Attributes:
+        document: Its document.
+        number: Its number, from 1.
+        page: The page.
+        text_page: Handle of its text layer.
+        size: Width and height as displayed, in points.
+        note_cut: Told what is left out of it because a limit is reached.
+    """
+
+    document: Any
+    number: int
+    page: Any
+    text_page: Any
+    size: tuple[float, float]
+    note_cut: Callable[[str], None]
+
+    def placing(self) -> Callable[[float, float, float, float], Box]:
+        """A function that turns left, bottom, right and top in the page's own space into points from its top left."""
+        left, bottom, right, top = self.page.get_bbox()
+        turned: dict[int, Callable[[float, float, float, float], Box]] = {
+            0: lambda x0, y0, x1, y1: (x0 - left, top - y1, x1 - left, top - y0),
+            90: lambda x0, y0, x1, y1: (y0 - bottom, x0 - left, y1 - bottom, x1 - left),
+            180: lambda x0, y0, x1, y1: (right - x1, y0 - bottom, right - x0, y1 - bottom),
+            270: lambda x0, y0, x1, y1: (top - y1, right - x1, top - y0, right - x0),
+        }
+        return turned[self.page.get_rotation() % 360]
 
 
 @dataclass(slots=True)
@@ -59,9 +90,18 @@ class Run:
         return "".join(self.characters)
 
     @property
+    def box(self) -> Box:
+        """Its place on the page."""
+        return self.left, self.top, self.right, self.bottom
+
+    @property
     def middle(self) -> tuple[float, float]:
         """The middle of the run."""
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
+
+    def middles(self) -> list[float]:
+        """The middle of each character, in points from the left."""
+        return [(start + end) / 2 for start, end in pairwise([*self.starts, self.right])]
 
     def cut(self, places: list[int]) -> "list[Run]":
         """Parts of a run between character indices; parts without text are left out."""
@@ -72,41 +112,28 @@ class Run:
             if begin == end:
                 continue
             right = self.right if end == len(self.characters) else self.starts[end]
-            parts.append(
-                Run(
-                    self.characters[begin:end],
-                    self.starts[begin:end],
-                    self.starts[begin],
-                    self.top,
-                    max(right, self.starts[begin]),
-                    self.bottom,
-                    self.size,
-                    self.is_bold,
-                )
-            )
+            starts = self.starts[begin:end]
+            box = (starts[0], self.top, max(right, starts[0]), self.bottom)
+            parts.append(Run(self.characters[begin:end], starts, *box, self.size, self.is_bold))
         return parts
 
 
-def read_runs(
-    raw: Any, page: Any, text_page: Any, size: tuple[float, float], note_cut: Callable[[str], None]
-) -> list[Run]:
-    """Runs of a page in the order of the file.
+def read_runs(page: OpenPage, note_cut: Callable[[str], None]) -> list[Run]:
+    """Runs of a page that hold text and touch the page, in the order of the file; none where it has no text layer.
 
     Args:
-        raw: The module `pypdfium2.raw`.
         page: The page.
-        text_page: Handle of its text layer.
-        size: Width and height of the page as displayed, in points.
         note_cut: Told what is left out.
-
-    Returns:
-        Runs that hold text and touch the page; empty where the page has no text layer.
     """
-    count = raw.FPDFText_CountChars(text_page)
+    count = raw.FPDFText_CountChars(page.text_page)
     if count > _CHARACTERS:
         note_cut(f"{count} characters, limit {_CHARACTERS}; the rest is left out")
-    count = min(count, _CHARACTERS)
-    runs = [run for run in _runs(raw, page, text_page, count) if run.text.strip() and _is_visible(run, size)]
+    width, height = page.size
+    runs = [
+        run
+        for run in _runs(page, min(count, _CHARACTERS))
+        if run.text.strip() and run.right > 0 and run.bottom > 0 and run.left < width and run.top < height
+    ]
     return _chain_stacked(runs)
 
 
@@ -134,7 +161,7 @@ def _chain_stacked(runs: list[Run]) -> list[Run]:
         chain.is_vertical = True
         for run in column[1:]:
             if run.top - chain.bottom < 0.8 * run.size:
-                _extend(chain, run.characters[0], (run.left, run.top, run.right, run.bottom))
+                _extend(chain, run.characters[0], run.box)
             else:
                 chained.append(chain)
                 chain = run
@@ -143,10 +170,9 @@ def _chain_stacked(runs: list[Run]) -> list[Run]:
     return chained
 
 
-def _runs(raw: Any, page: Any, text_page: Any, count: int) -> Iterator[Run]:
+def _runs(page: OpenPage, count: int) -> Iterator[Run]:
     """Runs in the order of the file: broken at line ends, wide gaps and jumps."""
-    place = placing(page)
-    box = raw.FS_RECTF()
+    text_page, place, box = page.text_page, page.placing(), raw.FS_RECTF()
     run: Run | None = None
     is_guessed = False  # whether the last character is a space that only the gap stands for
     for index in range(count):
@@ -161,7 +187,7 @@ def _runs(raw: Any, page: Any, text_page: Any, count: int) -> Iterator[Run]:
                 run.starts.append(run.right)
                 is_guessed = True
         elif code not in (0, 10, 13) and raw.FPDFText_GetLooseCharBox(text_page, index, box):
-            where = place(box.left, box.top, box.right, box.bottom)
+            where = place(box.left, box.bottom, box.right, box.top)
             if run and _continues(run, where):
                 if is_guessed and _is_tight(run, character, where):
                     run.characters.pop()
@@ -169,16 +195,12 @@ def _runs(raw: Any, page: Any, text_page: Any, count: int) -> Iterator[Run]:
                 _extend(run, character, where)
                 if len(run.characters) < 4 and character.isalnum() and not run.characters[0].isalnum():
                     # A bullet or bracket in front may come from another font than the words behind it.
-                    run.size, run.is_bold = _type_of(raw, text_page, index, where)
+                    run.size, run.is_bold = _type_of(text_page, index, where)
             else:
                 if run:
                     yield run
-                size, is_bold = _type_of(raw, text_page, index, where)
-                run = (
-                    None
-                    if character.isspace()
-                    else Run([character], [where[0]], where[0], where[1], where[2], where[3], size, is_bold)
-                )
+                size, is_bold = _type_of(text_page, index, where)
+                run = None if character.isspace() else Run([character], [where[0]], *where, size, is_bold)
             is_guessed = False
     if run:
         yield run
@@ -186,14 +208,13 @@ def _runs(raw: Any, page: Any, text_page: Any, count: int) -> Iterator[Run]:
 
 def _extend(run: Run, character: str, where: Box) -> None:
     left, top, right, bottom = where
-    size = run.size
     if top >= run.bottom - (bottom - top) * 0.3 and right > left and not character.isspace():
         run.is_vertical = True
     if (
-        left - run.right > WORD_GAP * size
+        left - run.right > WORD_GAP * run.size
         and not run.is_vertical
         and not run.characters[-1].isspace()
-        and not (is_cjk(run.characters[-1]) and is_cjk(character) and left - run.right < IDEOGRAPH_GAP * size)
+        and not (is_cjk(run.characters[-1]) and is_cjk(character) and left - run.right < IDEOGRAPH_GAP * run.size)
     ):
         run.characters.append(" ")
         run.starts.append(run.right)
@@ -216,11 +237,10 @@ def _continues(run: Run, where: Box) -> bool:
     """Whether a character stands where the next one of a run would, across or down."""
     left, top, right, bottom = where
     if not run.is_vertical:
-        overlap = (min(run.bottom, bottom)) - (max(run.top, top))
-        own, others = bottom - top, run.bottom - run.top
+        overlap = min(run.bottom, bottom) - max(run.top, top)
         if len(run.text.rstrip()) == 1 and is_cjk(run.characters[0]) and _is_beside(run, where):
             return False
-        if overlap > _SAME_LINE_SHARE * (min(others, own)) and overlap > 0:
+        if overlap > max(0.0, _SAME_LINE_SHARE * min(run.bottom - run.top, bottom - top)):
             return -1.0 < (left - run.right) / run.size < _RUN_GAP
         if len(run.characters) > 1 or not is_cjk(run.characters[0]):
             return False
@@ -237,7 +257,7 @@ def _is_beside(run: Run, where: Box) -> bool:
     return left > run.right - 0.1 * run.size and bottom < run.bottom - 0.2 * run.size
 
 
-def _type_of(raw: Any, text_page: Any, index: int, where: Box) -> tuple[float, bool]:
+def _type_of(text_page: Any, index: int, where: Box) -> tuple[float, bool]:
     """Size of a character's type in points (its font size, scaled as the text is), and whether it is bold."""
     height = max(where[3] - where[1], 0.1)
     matrix, flags = raw.FS_MATRIX(), ctypes.c_int()
@@ -254,19 +274,3 @@ def _type_of(raw: Any, text_page: Any, index: int, where: Box) -> tuple[float, b
     )
     extent = max(height, where[2] - where[0])  # a letter of vertical writing lies on its side
     return (size if 0.3 * height < size < 3 * extent else height), is_bold
-
-
-def placing(page: Any) -> Callable[[float, float, float, float], Box]:
-    """A function that turns a rectangle of the page's own space into points from the displayed top left corner."""
-    left, bottom, right, top = page.get_bbox()
-    turned: dict[int, Callable[[float, float, float, float], Box]] = {
-        0: lambda x0, y1, x1, y0: (x0 - left, top - y1, x1 - left, top - y0),
-        90: lambda x0, y1, x1, y0: (y0 - bottom, x0 - left, y1 - bottom, x1 - left),
-        180: lambda x0, y1, x1, y0: (right - x1, y0 - bottom, right - x0, y1 - bottom),
-        270: lambda x0, y1, x1, y0: (top - y1, right - x1, top - y0, right - x0),
-    }
-    return turned[page.get_rotation() % 360]
-
-
-def _is_visible(run: Run, size: tuple[float, float]) -> bool:
-    return run.right > 0 and run.bottom > 0 and run.left < size[0] and run.top < size[1]

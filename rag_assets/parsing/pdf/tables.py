@@ -1,7 +1,4 @@
-"""Tables of a PDF page: the text in ruled cells, rows of headers, tables that run on over pages.
-
-What stays out: finding the cells (`pdf_grid`) and tables without rules (`pdf_columns`).
-"""
+"""Tables of a PDF page: the text in ruled cells, rows of headers, tables that run on over pages."""
 
 import re
 from bisect import bisect_right
@@ -43,9 +40,9 @@ def take_tables(runs: list[Run], grids: Sequence[Grid], filled: Sequence[Box]) -
         The tables from the top, and the runs that stand in none.
     """
     tables = []
-    for found in grids:
-        rooms, outside = _into_rooms(runs, found)
-        grid, open_rooms = _open_columns(found, rooms)
+    for ruled in grids:
+        rooms, outside = _into_rooms(runs, ruled)
+        grid, open_rooms = _open_columns(ruled, rooms)
         if open_rooms:
             rooms, outside = _into_rooms(runs, grid, open_rooms)
         for frame in grid.frames:
@@ -122,14 +119,13 @@ def _cut_at_rooms(run: Run, grid: Grid) -> list[Run]:
     y = run.middle[1]
     if grid.room_at(run.left + 1, y) == grid.room_at(run.right - 1, y):
         return [run]
-    ends = [*run.starts[1:], run.right]
-    inside = [grid.room_at((start + end) / 2, y) for start, end in zip(run.starts, ends, strict=True)]
+    inside = [grid.room_at(middle, y) for middle in run.middles()]
     return run.cut([index for index in range(1, len(inside)) if inside[index] != inside[index - 1]])
 
 
 def _table(grid: Grid, rooms: dict[int, list[Run]], filled: Sequence[Box], open_rooms: frozenset[int]) -> Table | None:
     lines = {room: list(lines_of(runs)) for room, runs in rooms.items()}
-    texts = {room: join_lines([line.text for line in found]).replace("\u00ad", "-") for room, found in lines.items()}
+    texts = {room: join_lines([line.text for line in own]).replace("\u00ad", "-") for room, own in lines.items()}
     cells: list[list[str]] = []
     shown: list[list[str]] = []
     boxes: list[Box] = []
@@ -141,26 +137,23 @@ def _table(grid: Grid, rooms: dict[int, list[Run]], filled: Sequence[Box], open_
             cells += split
             shown += split
             ids += [(-1,) * len(row)] * len(split)
-            boxes += [(grid.xs[0], grid.ys[number], grid.xs[-1], grid.ys[number + 1])] * len(split)
-            continue
-        cells.append([texts.get(room, "") for room in row])
-        shown.append(["" if room in seen or room in row[:column] else texts.get(room, "")
-                      for column, room in enumerate(row)])  # fmt: skip
-        seen.update(row)
-        ids.append(row)
-        boxes.append((grid.xs[0], grid.ys[number], grid.xs[-1], grid.ys[number + 1]))
-    kept = [index for index, row in enumerate(shown) if any(row) or len(set(cells[index])) > 1]
+        else:
+            cells.append([texts.get(room, "") for room in row])
+            once = enumerate(row)
+            shown.append(["" if room in seen or room in row[:column] else texts.get(room, "") for column, room in once])
+            seen.update(row)
+            ids.append(row)
+        boxes += [(grid.xs[0], grid.ys[number], grid.xs[-1], grid.ys[number + 1])] * max(1, len(split))
+    filled_rows = [index for index, row in enumerate(shown) if any(row) or len(set(cells[index])) > 1]
     columns = [column for column in range(len(grid.xs) - 1) if any(row[column] for row in shown)]
-    if len(kept) < 2 or len(columns) < 2:
+    if len(filled_rows) < 2 or len(columns) < 2:
         return None
-    rows = [[cells[index][column] for column in columns] for index in kept]
-    bold = [_is_bold(lines, ids[index]) for index in kept]
-    shaded = [_is_shaded(boxes[index], filled) for index in kept]
-    headers = count_headers(rows, [b or s for b, s in zip(bold, shaded, strict=True)], [ids[index] for index in kept])
+    rows = [[cells[index][column] for column in columns] for index in filled_rows]
+    marked = [_is_bold(lines, ids[index]) or _is_shaded(boxes[index], filled) for index in filled_rows]
     return Table(
-        tuple(Row(tuple(row), box=boxes[index]) for row, index in zip(rows, kept, strict=True)),
-        tuple(row_text([shown[index][column] for column in columns]) for index in kept),
-        headers,
+        tuple(Row(tuple(row), box=boxes[index]) for row, index in zip(rows, filled_rows, strict=True)),
+        tuple(row_text([shown[index][column] for column in columns]) for index in filled_rows),
+        count_headers(rows, marked, [ids[index] for index in filled_rows]),
         (*(grid.xs[column] for column in columns), grid.xs[-1]),
         grid.box,
         median(run.size for room in rooms.values() for run in room),
@@ -189,9 +182,8 @@ def _split_row(grid: Grid, row: int, lines: dict[int, list[Line]], open_rooms: f
     for middle in sorted((line.box[1] + line.box[3]) / 2 for room in filled for line in lines[room]):
         if not heights or middle - heights[-1] > 0.5 * size:
             heights.append(middle)
-    if len(heights) < 2 or (
-        not is_open and min(map(len, (lines[room] for room in filled))) < _SPLIT_SHARE * len(heights)
-    ):
+    fewest = min(len(lines[room]) for room in filled)
+    if len(heights) < 2 or (not is_open and fewest < _SPLIT_SHARE * len(heights)):
         return []
     split = [[""] * len(rooms) for _ in heights]
     for column, room in enumerate(rooms):
@@ -209,8 +201,8 @@ def _is_wrapped(lines: list[Line], grid: Grid, column: int) -> bool:
 
 
 def _is_bold(lines: dict[int, list[Line]], rooms: Iterable[int]) -> bool:
-    found = [line for room in set(rooms) for line in lines.get(room, ())]
-    return bool(found) and all(line.is_bold for line in found)
+    texts = [line for room in set(rooms) for line in lines.get(room, ())]
+    return bool(texts) and all(line.is_bold for line in texts)
 
 
 def _is_shaded(row: Box, filled: Sequence[Box]) -> bool:
@@ -264,8 +256,7 @@ def is_number(cell: str) -> bool:
 def _has_numbers(row: Sequence[str]) -> bool:
     """Whether a row holds figures beside its first cell, years aside."""
     cells = [cell for cell in row[1:] if cell]
-    numbers = sum(map(is_number, cells))
-    return numbers * 2 > len(cells) > 0
+    return sum(map(is_number, cells)) * 2 > len(cells) > 0
 
 
 def _figure_columns(rows: Sequence[Sequence[str]]) -> list[int]:

@@ -1,7 +1,4 @@
-"""Headings, paragraphs and list items of text without markup.
-
-What stays out: encodings and files (`text`), the body of messages around it (`mail`).
-"""
+"""Headings, paragraphs and list items of text without markup."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -112,12 +109,8 @@ def _heading_level(lines: Sequence[str]) -> int:
     if match is None:
         return 0
     if match["number"]:
-        return _number_level(match["number"])
+        return 2 + len(_DIGITS.findall(match["number"]))
     return 1 if match["chapter"] else 2 if match["part"] else 6
-
-
-def _number_level(number: str) -> int:
-    return 2 + len(_DIGITS.findall(number))
 
 
 def _level_above_body(line: str) -> int:
@@ -133,5 +126,7 @@ def _number_above_body(lines: Sequence[str]) -> int:
     match = _NUMBER_ABOVE_BODY.match(lines[0])
     if match is None or lines[0].endswith(_SENTENCE_END) or _LEADER.search(lines[0]) or len(lines) < 2:
         return 0
-    wrapped = lines[1][0].islower() or any(_NUMBERED.match(line) for line in lines[1:])
-    return 0 if wrapped or not any(line.endswith(_LAST_SIGNS) for line in lines[1:]) else _number_level(match["number"])
+    if lines[1][0].islower() or any(_NUMBERED.match(line) for line in lines[1:]):
+        return 0
+    has_sentences = any(line.endswith(_LAST_SIGNS) for line in lines[1:])
+    return 2 + len(_DIGITS.findall(match["number"])) if has_sentences else 0

@@ -1,40 +1,24 @@
-"""Plain text and delimited text: encodings, CSV and TSV as tables.
-
-What stays out: the headings and paragraphs of text (`text_blocks`), the records and tables of CSV (`csv_records`,
-`csv_tables`), HTML and Markdown (`markup`, `markdown`), although they are decoded with `decode_text`.
-"""
+"""Plain text, and the encodings of all formats that are text."""
 
 import codecs
 import re
 
-from rag_assets.contracts.causes import FailureCause, PageKind
-from rag_assets.contracts.content import Failure, Page, ParsedDocument
+from rag_assets.contracts.causes import PageKind
+from rag_assets.contracts.content import Page, ParsedDocument
 from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.flow import Sections
 from rag_assets.parsing.plain.blocks import text_blocks
-from rag_assets.parsing.plain.csv_records import find_delimiter, read_records
-from rag_assets.parsing.plain.csv_tables import table_blocks
 
 _SAMPLE_BYTES = 1 << 18
-_NAMED_LINES = 10
-_JIS_NAMES = {
-    "iso-2022-jp",
-    "iso2022-jp",
-    "iso2022jp",
-    "iso-2022-jp-ms",
-    "csiso2022jp",
-    "jis",
-    "cp50220",
-    "cp50221",
-    "cp50222",
-}
+_JIS_NAMES = frozenset(
+    ("iso-2022-jp", "iso2022-jp", "iso2022jp", "iso-2022-jp-ms", "csiso2022jp", "jis", "cp50220", "cp50221", "cp50222")
+)
 _CHARSETS = {
     **dict.fromkeys(("shift_jis", "shift-jis", "sjis", "x-sjis", "ms_kanji", "windows-31j", "cp943", "ms932"), "cp932"),
     **dict.fromkeys(("iso-8859-1", "latin1", "latin-1"), "cp1252"),
     "x-euc-jp": "euc_jp",
 }
 _READ_FOR_EACH_DAMAGE = 5  # characters beyond ASCII; fewer tell of another charset than the stated one
-_STATED_DELIMITER = re.compile(r"sep=([^\n\"])\n", re.IGNORECASE)  # as Excel writes and reads it
 _LEGACY_ENCODINGS = ("cp932", "euc_jp", "iso2022_jp", "cp1252")
 _JIS_ESCAPE = re.compile(rb"\x1b(\([BJI]|\$[@B]|\$\(D)")
 
@@ -115,8 +99,7 @@ def _decode_jis(data: bytes) -> str:
             case b"(I":
                 text.append(bytes(byte | 0x80 for byte in part).decode("cp932", errors="replace"))
             case b"$@" | b"$B" | b"$(D":
-                rows = [_decode_pairs(line, escape) for line in part.split(b"\n")]
-                text.append("\n".join(rows))
+                text.append("\n".join(_decode_pairs(line, escape) for line in part.split(b"\n")))
             case _:
                 text.append(part.decode("ascii", errors="replace"))
     return "".join(text)
@@ -126,18 +109,12 @@ def _decode_pairs(data: bytes, escape: bytes) -> str:
     """Decode characters of two bytes each: by way of EUC-JP those of JIS X 0212, by way of CP932 all others."""
     pairs = [(data[index], data[index + 1]) for index in range(0, len(data) - 1, 2)]
     if escape == b"$(D":
-        moved = b"".join(bytes((0x8F, row | 0x80, cell | 0x80)) for row, cell in pairs)
-        return moved.decode("euc_jp", errors="replace")
-    moved = b"".join(
-        bytes(
-            (
-                ((row - 1) >> 1) + (0x71 if row < 0x5F else 0xB1) & 0xFF,
-                cell + ((0x20 if cell > 0x5F else 0x1F) if row & 1 else 0x7E) & 0xFF,
-            )
-        )
-        for row, cell in pairs
-    )
-    return moved.decode("cp932", errors="replace")
+        return b"".join(bytes((0x8F, row | 0x80, cell | 0x80)) for row, cell in pairs).decode("euc_jp", "replace")
+    moved = bytearray()
+    for row, cell in pairs:
+        moved.append(((row - 1) >> 1) + (0x71 if row < 0x5F else 0xB1) & 0xFF)
+        moved.append(cell + ((0x20 if cell > 0x5F else 0x1F) if row & 1 else 0x7E) & 0xFF)
+    return moved.decode("cp932", "replace")
 
 
 def _guess_legacy(data: bytes) -> str:
@@ -186,37 +163,3 @@ def parse_text(data: bytes) -> ParsedDocument:
     """Parse plain text into headings, paragraphs and list items."""
     page = Page(1, PageKind.BODY, tuple(text_blocks(decode_text(data), Sections())))
     return ParsedDocument(DocumentFormat.TXT.value, None, (page,))
-
-
-def parse_delimited(data: bytes, document_format: DocumentFormat, maximum_cells: int) -> ParsedDocument:
-    """Parse CSV or TSV into tables, each under its header row, and the lines around them.
-
-    Args:
-        data: The bytes of the file.
-        document_format: CSV or TSV; the delimiter is read from the text either way.
-        maximum_cells: Cells of the tables, rows times columns.
-
-    Returns:
-        One page. A quotation mark that is never closed is a failure of the page, without any row lost.
-
-    Raises:
-        ParseError: TOO_LARGE where they have more cells.
-    """
-    text = decode_text(data)
-    preferred = "\t" if document_format is DocumentFormat.TSV else ","
-    stated = _STATED_DELIMITER.match(text)
-    text = text[stated.end() :] if stated else text
-    found = read_records(text, stated[1] if stated else find_delimiter(text, preferred), maximum_cells)
-    failures = _open_quotes([line + bool(stated) for line in found.open_quotes])
-    del text
-    page = Page(1, PageKind.BODY, tuple(table_blocks(found.cells, maximum_cells)))
-    return ParsedDocument(document_format.value, None, (page,), failures)
-
-
-def _open_quotes(lines: list[int]) -> tuple[Failure, ...]:
-    if not lines:
-        return ()
-    more = f" and {len(lines) - _NAMED_LINES} more" if len(lines) > _NAMED_LINES else ""
-    places = ", ".join(map(str, lines[:_NAMED_LINES]))
-    problem = "a quotation mark is opened and never closed; it is read as a character"
-    return (Failure(FailureCause.MALFORMED, f"line{'s' if lines[1:] else ''} {places}{more}: {problem}", 1),)

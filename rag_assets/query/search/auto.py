@@ -76,7 +76,7 @@ _ALL_DOCUMENTS = re.compile(
     re.IGNORECASE,
 )
 _SURVEY = re.compile(
-    r"テーマ|話題|トピック|論点|傾向|特徴|共通|要約|まとめ|概要|概観|一覧|列挙|何が書|どんな内容|どのような内容"
+    r"テーマ|話題|トピック|論点|傾向|特徴|共通|要約|まとめ|概要|概観|一覧|列挙|何が書|何につい|どんな内容|どのような内容"
     r"|\b(?:themes?|topics?|trends?|patterns?|features?|summar(?:y|ies|i[sz]e)|overview|outline|list|takeaways?|in\scommon"
     r"|what\s(?:is|are).{0,40}\babout)\b",
     re.IGNORECASE,

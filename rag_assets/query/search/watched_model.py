@@ -28,8 +28,9 @@ class WatchedModel(DelegatingModel):
         self.failure: ModelError | None = None
 
     @contextmanager
-    def _open(self) -> Iterator[Session]:
-        with super()._open() as session, self.cancellation.ends(session):
+    def session(self) -> Iterator[Session]:
+        """Open a session that ends when the query is given up."""
+        with super().session() as session, self.cancellation.ends(session):
             yield session
 
     def _around(self, session: Session) -> Session:

@@ -5,12 +5,14 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
@@ -19,12 +21,12 @@ from rag_assets import __version__
 from rag_assets.contracts.errors import RagAssetsError
 from rag_assets.query.contents.page_images import PageImages
 from rag_assets.query.published import Published
+from rag_assets.query.results import describe_fields
 from rag_assets.serve.api.contents_routes import contents_router
 from rag_assets.serve.api.evaluation_routes import evaluation_router
 from rag_assets.serve.api.guard import Guard
-from rag_assets.serve.api.openapi import describe
 from rag_assets.serve.api.search_routes import search_router
-from rag_assets.serve.problems import FieldProblem, Problem
+from rag_assets.serve.problems import MEDIA_TYPE, FieldProblem, Problem, ProblemDetails
 from rag_assets.serve.service import ServeOptions, Service
 from rag_assets.text.plain import message_of
 
@@ -38,6 +40,19 @@ _VIEWS = (  # addresses under which the web page shows documents, pages and comm
 )
 # after an update no part of the old page may meet a part of the new one
 _ASK_AGAIN: Mapping[str, str] = MappingProxyType({"Cache-Control": "no-cache"})
+_PROBLEMS = {  # that every operation may answer with
+    "400": "The request cannot be answered as asked.",
+    "401": "A token is needed.",
+    "403": "The request is of another site, or the server is called by another name.",
+    "404": "There is no such thing.",
+    "408": "The request took too long to arrive.",
+    "413": "The request is too large.",
+    "422": "The request is not of the form expected.",
+    "429": "Too many requests.",
+    "502": "A model failed.",
+    "503": "Not available now.",
+}
+_OPEN = frozenset({"/health", "/ready"})
 
 
 @dataclass(frozen=True)
@@ -104,7 +119,8 @@ def create_app(
     app.include_router(evaluation_router(service, API))
     further = more(app, service) if more is not None else None
     _add_web_page(app)
-    describe(app, protected=options.token is not None)
+    description = cache(lambda: _describe(app, protected=options.token is not None))
+    app.openapi = description  # type: ignore[method-assign]
     return app
 
 
@@ -122,34 +138,29 @@ def _warm_up(service: Service, on_ready: Callable[[str | None], None]) -> None:
 
 
 def _add_handlers(app: FastAPI, service: Service) -> None:
-    def respond(request: Request, problem: Problem) -> Response:
+    async def respond(request: Request, error: Exception) -> Response:
+        match error:
+            case Problem():
+                problem = error
+            case RagAssetsError():
+                problem = service.problem_of(error)
+            case RequestValidationError():
+                fields = [
+                    FieldProblem(
+                        field=message_of(".".join(map(str, each["loc"])), 200), message=message_of(each["msg"], 200)
+                    )
+                    for each in error.errors()[:100]
+                ]
+                detail = "; ".join(f"{each.field}: {each.message}" for each in fields[:5])
+                problem = Problem(422, detail, errors=tuple(fields))
+            case HTTPException():
+                problem = Problem(error.status_code, str(error.detail), dict(error.headers or {}))
+            case _:
+                raise error
         return problem.response(request.scope["state"]["request_id"])
 
-    async def of_problem(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Problem)
-        return respond(request, error)
-
-    async def of_ours(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RagAssetsError)
-        return respond(request, service.problem_of(error))
-
-    async def of_form(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        problems = [
-            FieldProblem(field=message_of(".".join(map(str, each["loc"])), 200), message=message_of(each["msg"], 200))
-            for each in error.errors()[:100]
-        ]
-        detail = "; ".join(f"{each.field}: {each.message}" for each in problems[:5])
-        return respond(request, Problem(422, detail, errors=tuple(problems)))
-
-    async def of_protocol(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return respond(request, Problem(error.status_code, str(error.detail), dict(error.headers or {})))
-
-    app.add_exception_handler(Problem, of_problem)
-    app.add_exception_handler(RagAssetsError, of_ours)
-    app.add_exception_handler(RequestValidationError, of_form)
-    app.add_exception_handler(HTTPException, of_protocol)
+    for kind in (Problem, RagAssetsError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, respond)
 
 
 def _add_operation(app: FastAPI, service: Service) -> None:
@@ -196,3 +207,26 @@ def _add_web_page(app: FastAPI) -> None:
     for path in _VIEWS:
         app.add_api_route(path, view, methods=["GET", "HEAD"], include_in_schema=False)
     app.mount("/", _Files(directory=_WEB_FOLDER), name="web")
+
+
+def _describe(app: FastAPI, *, protected: bool) -> dict[str, Any]:
+    """The OpenAPI description, in which operations tell of problems and fields of what they hold."""
+    schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    components = schema.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    details = ProblemDetails.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas |= details.pop("$defs", {})
+    schemas["ProblemDetails"] = details
+    describe_fields(schemas)
+    problem = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            told = {status: {"description": text, "content": problem} for status, text in _PROBLEMS.items()}
+            operation["responses"] = {**operation["responses"], **told}
+            if protected and path not in _OPEN:
+                operation["security"] = [{"token": []}]
+    if protected:
+        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    return schema

@@ -35,12 +35,7 @@ _NO_DOCUMENT, _NO_PAGE = "there is no such document", "there is no such page"
 
 
 def contents_router(service: Service, prefix: str) -> APIRouter:
-    """The routes.
-
-    Args:
-        service: What they share.
-        prefix: What their paths begin with.
-    """
+    """The routes, whose paths begin with the prefix."""
     router = APIRouter(prefix=prefix, dependencies=[Depends(check_parameters)])
     _add_documents(router, service)
     _add_graph(router, service)
@@ -70,13 +65,13 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         cursor: Cursor = None,
     ) -> Response:
         wanted = DocumentFilter(text, folder, format, status)
-        return await read(service, Listed[DocumentEntry], lambda held: held.documents(wanted, limit, cursor))
+        return await read(service, Listed[DocumentEntry], lambda contents: contents.documents(wanted, limit, cursor))
 
     @router.get(
         "/documents/{document_id:path}", response_model=DocumentContents, tags=["documents"], summary="A document"
     )
     async def document(document_id: DocumentId) -> Response:
-        return await read(service, DocumentContents, lambda held: held.document(document_id), _NO_DOCUMENT)
+        return await read(service, DocumentContents, lambda contents: contents.document(document_id), _NO_DOCUMENT)
 
     @router.get(
         "/pages/{document_id:path}/{page_number}/image",
@@ -116,7 +111,7 @@ def _add_documents(router: APIRouter, service: Service) -> None:
         return await read(
             service,
             PageContents,
-            lambda held: held.page(document_id, page_number, row_limit=row_limit, focus=focus),
+            lambda contents: contents.page(document_id, page_number, row_limit=row_limit, focus=focus),
             _NO_PAGE,
         )
 
@@ -129,11 +124,15 @@ def _add_graph(router: APIRouter, service: Service) -> None:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Response:
-        return await read(service, Listed[EntityEntry], lambda held: held.graph.entities(text, type, limit, cursor))
+        return await read(
+            service, Listed[EntityEntry], lambda contents: contents.graph.entities(text, type, limit, cursor)
+        )
 
     @router.get("/entities/{entity_id}", response_model=EntityContents, tags=["graph"], summary="An entity")
     async def entity(entity_id: Identifier) -> Response:
-        return await read(service, EntityContents, lambda held: held.graph.entity(entity_id), "there is no such entity")
+        return await read(
+            service, EntityContents, lambda contents: contents.graph.entity(entity_id), "there is no such entity"
+        )
 
     @router.get("/communities", response_model=Listed[CommunityEntry], tags=["graph"], summary="List communities")
     async def communities(
@@ -143,7 +142,9 @@ def _add_graph(router: APIRouter, service: Service) -> None:
         cursor: Cursor = None,
     ) -> Response:
         return await read(
-            service, Listed[CommunityEntry], lambda held: held.graph.communities(level, parent_id, limit, cursor)
+            service,
+            Listed[CommunityEntry],
+            lambda contents: contents.graph.communities(level, parent_id, limit, cursor),
         )
 
     @router.get("/communities/{community_id}", response_model=CommunityContents, tags=["graph"], summary="A community")
@@ -155,20 +156,20 @@ def _add_graph(router: APIRouter, service: Service) -> None:
         return await read(
             service,
             CommunityContents,
-            lambda held: held.graph.community(community_id, members, edges),
+            lambda contents: contents.graph.community(community_id, members, edges),
             "there is no such community",
         )
 
     @router.get("/reports", response_model=Listed[ReportEntry], tags=["graph"], summary="List community reports")
     async def reports(level: Level = None, limit: Limit = 50, cursor: Cursor = None) -> Response:
-        return await read(service, Listed[ReportEntry], lambda held: held.graph.reports(level, limit, cursor))
+        return await read(service, Listed[ReportEntry], lambda contents: contents.graph.reports(level, limit, cursor))
 
     @router.get("/reports/{community_id}", response_model=ReportContents, tags=["graph"], summary="A community report")
     async def report(community_id: Identifier) -> Response:
         return await read(
             service,
             ReportContents,
-            lambda held: held.graph.report(community_id),
+            lambda contents: contents.graph.report(community_id),
             "there is no report on such a community",
         )
 

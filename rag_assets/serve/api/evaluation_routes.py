@@ -51,12 +51,7 @@ class Feedback:
 
 
 def evaluation_router(service: Service, prefix: str) -> APIRouter:
-    """The routes.
-
-    Args:
-        service: What they share.
-        prefix: What their paths begin with.
-    """
+    """The routes, whose paths begin with the prefix."""
     router = APIRouter(prefix=prefix, tags=["evaluation"], dependencies=[Depends(check_parameters)])
 
     async def recorded(kind: Any, find: Callable[[Lake], object | None], missing: str = "") -> Response:
@@ -97,10 +92,8 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
     async def comparison(
         run_id: RunId, system: SystemName, other_run: OtherRunId, other_system: SystemName
     ) -> Response:
-        def find(lake: Lake) -> RecordedComparison:
-            return compare_recorded(lake, (run_id, system), (other_run, other_system))
-
-        return await recorded(RecordedComparison, find)
+        pair = (run_id, system), (other_run, other_system)
+        return await recorded(RecordedComparison, lambda lake: compare_recorded(lake, *pair))
 
     @router.get("/feedback", response_model=FeedbackState, summary="Whether thumbs on answers are taken")
     async def feedback_state() -> FeedbackState:

@@ -47,13 +47,7 @@ def is_protected(path: str) -> bool:
 
 @dataclass
 class _Passing:
-    """A request on its way.
-
-    Attributes:
-        request_id: Under which it stands in the log.
-        began: When it came, `time.perf_counter`.
-        status: Status of the response; 0 before it starts.
-    """
+    """A request on its way, since `began` by `time.perf_counter`; its status is 0 before the response starts."""
 
     request_id: str
     began: float
@@ -61,13 +55,7 @@ class _Passing:
 
 
 class Guard:
-    """The outermost layer of the app.
-
-    Args:
-        app: What is inside.
-        options: Limits.
-        metrics: Told of every request.
-    """
+    """The outermost layer of the app; it counts every request."""
 
     def __init__(self, app: ASGIApp, options: ServeOptions, metrics: Metrics) -> None:
         self._app = app
@@ -105,13 +93,18 @@ class Guard:
             self._note(scope, passing)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
-        self._check_host(headers.get("host", ""))
+        if not is_own_name(headers.get("host", ""), self._options.hosts, loopback=self._options.loopback):
+            raise Problem(403, "the server is not called by this name; see the setting serve.hosts")
         if not is_plain_path(scope["path"]):
             raise Problem(400, "the path holds control characters")
         scope["state"]["known"] = self._token is None or self._shows(headers, self._token)
         if not is_protected(scope["path"]):
             return
-        _check_origin(scope, headers)
+        # what pages of other sites send is refused; links to the page itself may stand anywhere
+        navigates = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        site = None if navigates else headers.get("sec-fetch-site")
+        if not is_own_page(headers.get("host", ""), headers.get("origin"), site):
+            raise Problem(403, "pages of other sites may not ask here")
         self._rate.check(scope["client"][0] if scope.get("client") else "")
         if not scope["state"]["known"]:
             raise Problem(
@@ -123,11 +116,6 @@ class Guard:
         kind, _, shown = headers.get("authorization", "").partition(" ")
         right = hmac.compare_digest(shown.strip().encode("utf-8", "replace"), token)
         return right and kind.lower() == "bearer"
-
-    def _check_host(self, host: str) -> None:
-        """Refuse names that are not this server's."""
-        if not is_own_name(host, self._options.hosts, loopback=self._options.loopback):
-            raise Problem(403, "the server is not called by this name; see the setting serve.hosts")
 
     async def _with_body(self, receive: Receive, headers: Headers) -> Receive:
         """Read the body, as far as it is allowed to go, and give it back as if it came then."""
@@ -151,10 +139,10 @@ class Guard:
         except TimeoutError as error:
             late = f"expected the whole request in {_BODY_SECONDS:g} seconds"
             raise Problem(408, late, {"Connection": "close"}) from error
-        kept: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def again() -> Message:
-            return kept.pop() if kept else await receive()
+            return whole.pop() if whole else await receive()
 
         return again
 
@@ -174,12 +162,12 @@ class Guard:
 
     def _note(self, scope: Scope, passing: _Passing) -> None:
         elapsed = time.perf_counter() - passing.began
-        route = route_of(scope)
+        # the pattern, as in `/api/v1/documents/{document_id}`: the path itself names documents
+        route = str(getattr(scope.get("route"), "path", None) or "other")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._metrics.requests.labels(method, route, str(passing.status)).inc()
         self._metrics.request_seconds.labels(route).observe(elapsed)
-        noted: dict[str, Any] = scope["state"].get("noted", {})
-        facts = {
+        facts: dict[str, Any] = {
             "event": "request",
             "request_id": passing.request_id,
             "method": method,
@@ -187,21 +175,6 @@ class Guard:
             "status": passing.status,
             "milliseconds": round(elapsed * 1000, 3),
             "client": scope["client"][0] if scope.get("client") else None,
-            **noted,
+            **scope["state"].get("noted", {}),
         }
         _log.info("request", extra={"request": facts})
-
-
-def route_of(scope: Scope) -> str:
-    """The pattern that a path fits, as in `/api/v1/documents/{document_id}`: the path itself names documents."""
-    route = scope.get("route")
-    path = getattr(route, "path", None)
-    return str(path) if path else "other"
-
-
-def _check_origin(scope: Scope, headers: Headers) -> None:
-    """Refuse what pages of other sites send; links to the page itself may stand anywhere."""
-    navigates = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
-    site = None if navigates else headers.get("sec-fetch-site")
-    if not is_own_page(headers.get("host", ""), headers.get("origin"), site):
-        raise Problem(403, "pages of other sites may not ask here")

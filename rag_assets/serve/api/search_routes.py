@@ -53,14 +53,8 @@ class ModeChoice:
 
 
 def search_router(service: Service, prefix: str) -> APIRouter:
-    """The routes.
-
-    Args:
-        service: What they share.
-        prefix: What their paths begin with.
-    """
+    """The routes, whose paths begin with the prefix."""
     router = APIRouter(prefix=prefix, tags=["search"], dependencies=[Depends(check_parameters)])
-
     defaults = service.options.defaults
 
     async def results(request: Request, asked: SearchRequest) -> Response:

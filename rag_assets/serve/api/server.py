@@ -51,13 +51,7 @@ def address_of(opened: socket.socket) -> str:
 
 
 def server_config(app: ASGIApp, limits: ConnectionLimits, proxies: str = "") -> uvicorn.Config:
-    """How an app is served.
-
-    Args:
-        app: The app.
-        limits: What connections may take.
-        proxies: Addresses or networks of proxies whose word on the caller's address is taken, parted by commas.
-    """
+    """How an app is served; the word of `proxies`, addresses or networks parted by commas, on callers is taken."""
     return uvicorn.Config(
         app,
         log_config=None,
@@ -76,14 +70,7 @@ def server_config(app: ASGIApp, limits: ConnectionLimits, proxies: str = "") -> 
 
 
 def serve_app(app: FastAPI, opened: socket.socket, limits: ConnectionLimits, proxies: str = "") -> None:
-    """Serve until SIGINT or SIGTERM.
-
-    Args:
-        app: The app.
-        opened: Where it is served.
-        limits: See `server_config`.
-        proxies: See `server_config`.
-    """
+    """Serve until SIGINT or SIGTERM, see `server_config`."""
     log_to()
     config = server_config(app, limits, proxies)
     # uvicorn raises a signal again when it is done: it has had its effect, and the status is 0
@@ -96,13 +83,7 @@ def serve_app(app: FastAPI, opened: socket.socket, limits: ConnectionLimits, pro
 
 
 def announce(opened: socket.socket, say: Callable[[str], None], path: str = "") -> Callable[[str | None], None]:
-    """What to do when the app is ready: say where it is, in one line.
-
-    Args:
-        opened: Where it is served.
-        say: Says it.
-        path: What people look for there.
-    """
+    """What to do when the app is ready: say in one line where what people look for is, or why it is not ready."""
     address = address_of(opened) + path
 
     def ready(problem: str | None) -> None:

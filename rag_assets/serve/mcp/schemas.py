@@ -5,7 +5,7 @@ take in: passages, sources and pages.
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -130,17 +130,6 @@ class Result(BaseModel):
     """Result of a tool."""
 
     model_config = ConfigDict(frozen=True)
-
-
-class PlaceFields(TypedDict):
-    """The fields of a place."""
-
-    citation: str
-    link: str
-    document_id: str
-    page_number: int
-    page_name: str | None
-    cell_range: str | None
 
 
 class Place(Result):

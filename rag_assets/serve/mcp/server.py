@@ -42,10 +42,9 @@ from rag_assets.contracts.errors import QueryError, RagAssetsError
 from rag_assets.query.contents.contents import Contents
 from rag_assets.query.contents.documents import DocumentEntry
 from rag_assets.query.results import describe_fields
-from rag_assets.serve.mcp.calls import Call
-from rag_assets.serve.mcp.resources import PAGE_TEMPLATE, PageAddress, list_pages, read_page_text
+from rag_assets.serve.mcp.pages import PAGE_TEMPLATE, PageAddress, list_pages, read_page_text
 from rag_assets.serve.mcp.schemas import Result
-from rag_assets.serve.mcp.tools import TOOLS, Tool
+from rag_assets.serve.mcp.tools import TOOLS, Call, Tool
 from rag_assets.serve.problems import Problem
 from rag_assets.serve.service import Service
 from rag_assets.serve.telemetry import REQUESTS
@@ -70,11 +69,7 @@ anywhere."""
 
 
 def create_server(service: Service) -> Server[Any]:
-    """The server.
-
-    Args:
-        service: The published versions, limits and threads; the caller closes it.
-    """
+    """The server over a service, which the caller closes."""
     handlers = _Handlers(service)
     return Server(
         "rag-assets",
@@ -120,11 +115,7 @@ _TEMPLATE = ResourceTemplate(
 
 
 class _Handlers:
-    """Answers the requests of the protocol.
-
-    Args:
-        service: The published versions, limits and threads.
-    """
+    """Answers the requests of the protocol."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -27,14 +27,9 @@ _IDLE_SECONDS = 30 * 60.0
 
 
 def attach(app: FastAPI, service: Service) -> AbstractAsyncContextManager[None]:
-    """Add the route of the protocol to the app.
+    """Add the route of the protocol to the app of the HTTP API, and give what is to be open while it runs.
 
-    Args:
-        app: The app of the HTTP API; its guard checks tokens, names of the server and other sites.
-        service: What its routes share.
-
-    Returns:
-        What is to be open while the app runs.
+    The guard of the app checks tokens, names of the server and other sites.
     """
     manager = StreamableHTTPSessionManager(
         create_server(service),
@@ -50,11 +45,7 @@ def attach(app: FastAPI, service: Service) -> AbstractAsyncContextManager[None]:
 
 
 class _Endpoint:
-    """Hands requests to the protocol, and names their route for the log and the figures of the guard.
-
-    Args:
-        manager: Answers them.
-    """
+    """Hands requests to the protocol, and names their route for the log and the figures of the guard."""
 
     route: Route
 
@@ -67,11 +58,7 @@ class _Endpoint:
 
 
 def serve_stdio(service: Service) -> None:
-    """Serve one client until it closes its side.
-
-    Args:
-        service: The published versions, limits and threads; closed at the end.
-    """
+    """Serve one client until it closes its side; the service is closed then."""
     log_to()
     # Control-C ends the process at once: Python's own handler would wait for the thread that reads the input
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -23,8 +23,7 @@ from rag_assets.query.contents.pages import PageBlock, parse_area, shown_blocks
 from rag_assets.query.published import Published
 from rag_assets.query.results import ModelCall
 from rag_assets.serve.mcp import create_server
-from rag_assets.serve.mcp.page_lines import lines_of, part_of
-from rag_assets.serve.mcp.resources import PageAddress, list_pages, parse_address, read_page_text
+from rag_assets.serve.mcp.pages import PageAddress, lines_of, list_pages, parse_address, part_of, read_page_text
 from rag_assets.serve.service import Service
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot, Snapshots
@@ -96,8 +95,8 @@ def test_anything_else_is_no_address(uri: str) -> None:
 
 
 def test_the_list_of_pages_goes_on_where_it_was_cut(sample_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.serve.mcp.resources._LISTED", 4)
-    monkeypatch.setattr("rag_assets.serve.mcp.resources._DOCUMENTS", 2)
+    monkeypatch.setattr("rag_assets.serve.mcp.pages._LISTED", 4)
+    monkeypatch.setattr("rag_assets.serve.mcp.pages._DOCUMENTS", 2)
     snapshot = Snapshots(sample_home / "snapshots").current()
     assert snapshot is not None
     contents = Contents(Lake(sample_home / "lake"), snapshot)

@@ -1,8 +1,4 @@
-"""Rows of a table before its columns are known, and where one table ends and the next begins.
-
-A box is a visible cell: a room between drawn lines, a merged range, or a plain cell. What stays out: finding rooms
-(`excel_rooms`), logical columns (`excel_tables`), which rows name columns (`excel_headers`).
-"""
+"""Rows of a table before its columns are known, and where one table ends and the next begins."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -18,7 +14,7 @@ _HALF, _MOST = 0.5, 0.6
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A visible cell.
+    """A visible cell: a room between drawn lines, a merged range, or a plain cell.
 
     Attributes:
         area: The cells it covers.
@@ -51,6 +47,16 @@ class Band:
     def starting(self) -> tuple[Box, ...]:
         """Boxes that begin in this row."""
         return tuple(box for box in self.boxes if box.area.top >= self.top)
+
+    @property
+    def text_boxes(self) -> tuple[Box, ...]:
+        """Boxes that begin in this row and hold a text."""
+        return tuple(box for box in self.boxes if box.text and box.area.top >= self.top)
+
+    @property
+    def texts(self) -> list[str]:
+        """Texts of the boxes that begin in this row."""
+        return [box.text for box in self.text_boxes]
 
     @property
     def slots(self) -> tuple[Box, ...]:
@@ -94,7 +100,7 @@ def split_bands(bands: list[Band]) -> list[list[Band]]:
     parts = [bands[:1]]
     for index in range(1, len(bands)):
         if _begins_table(bands, index, parts[-1]) or _names_other_columns(bands, index, parts[-1]):
-            titled = len(parts[-1]) > 2 and _is_title(*parts[-1][-2:]) and len(_texts(bands[index])) > 1
+            titled = len(parts[-1]) > 2 and _is_title(*parts[-1][-2:]) and len(bands[index].texts) > 1
             parts.append([parts[-1].pop()] if titled else [])
         parts[-1].append(bands[index])
     return parts
@@ -102,13 +108,9 @@ def split_bands(bands: list[Band]) -> list[list[Band]]:
 
 def _is_title(above: Band, band: Band) -> bool:
     """Whether a lone short text below a row of several names what stands below it."""
-    texts = _texts(band)
+    texts = band.texts
     lone = len(texts) == len(band.boxes) == 1
-    return lone and len(_texts(above)) > 1 and len(texts[0]) <= _TITLE_CHARS and is_name(texts[0])
-
-
-def _texts(band: Band) -> list[str]:
-    return [box.text for box in band.starting if box.text]
+    return lone and len(above.texts) > 1 and len(texts[0]) <= _TITLE_CHARS and is_name(texts[0])
 
 
 def _names_other_columns(bands: Sequence[Band], index: int, part: Sequence[Band]) -> bool:
@@ -120,21 +122,21 @@ def _names_other_columns(bands: Sequence[Band], index: int, part: Sequence[Band]
     band = bands[index]
     if index + 1 == len(bands) or any(box.area.top < band.top for box in band.boxes):
         return False
-    texts, below = _texts(band), bands[index + 1 : index + 1 + _LOOKED_AT_ROWS]
-    if len(texts) < 2 or len(set(texts)) < len(texts) or len(texts) * 5 < len(_texts(below[0])) * 4:
+    texts, below = band.texts, bands[index + 1 : index + 1 + _LOOKED_AT_ROWS]
+    if len(texts) < 2 or len(set(texts)) < len(texts) or len(texts) * 5 < len(below[0].texts) * 4:
         return False
     if not all(map(is_name, texts)):
         return False
     above = part[-_LOOKED_AT_ROWS:]
-    names = next((row for row in part if len(_texts(row)) > 1), None)
-    if names is None or names is next((row for row in reversed(part) if len(_texts(row)) > 1), None):
+    names = next((row for row in part if len(row.texts) > 1), None)
+    if names is None or names is next(row for row in reversed(part) if len(row.texts) > 1):
         return False
     attributes = sum(map(is_attribute, texts)) / len(texts)
     last = above[-2] if len(above) > 1 and _is_title(*above[-2:]) else above[-1]
     if stands_out(band) and not (stands_out(last) or stands_out(below[0])):
         alike = stands_out(names) in {stands_out(band), ""}
         least = _MOST if band.lefts == names.lefts else _HALF
-        if attributes > least or texts == _texts(names):
+        if attributes > least or texts == names.texts:
             return alike
         return alike and attributes > 0 and _breaks_numbers(band, last, below[0])
     if attributes < _MOST or len(texts) < 3:
@@ -145,7 +147,7 @@ def _names_other_columns(bands: Sequence[Band], index: int, part: Sequence[Band]
 
 def stands_out(band: Band) -> str:
     """How all texts that begin in a row are set off: by a colour, bold, or neither (empty)."""
-    boxes = [box for box in band.starting if box.text]
+    boxes = band.text_boxes
     if boxes and all(box.fill for box in boxes):
         return "fill"
     return "bold" if boxes and all(box.bold for box in boxes) else ""
@@ -153,15 +155,15 @@ def stands_out(band: Band) -> str:
 
 def _breaks_numbers(band: Band, above: Band, below: Band) -> bool:
     """Whether a word stands between numbers of its column."""
-    numbers = [{box.area.left for box in row.starting if box.text and is_number(box.text)} for row in (above, below)]
-    return any(box.area.left in numbers[0] & numbers[1] for box in band.starting if box.text)
+    numbers = [{box.area.left for box in row.text_boxes if is_number(box.text)} for row in (above, below)]
+    return any(box.area.left in numbers[0] & numbers[1] for box in band.text_boxes)
 
 
 def _has_other_columns(band: Band, part: Sequence[Band], below: Sequence[Band]) -> bool:
     """Whether a row has a column right of all above, or lacks the last one, as do all rows below."""
-    own = {box.area.left for box in band.starting if box.text}
-    above = {box.area.left for row in part for box in row.starting if box.text}
-    after = {box.area.left for row in below for box in row.starting if box.text}
+    own = {box.area.left for box in band.text_boxes}
+    above = {box.area.left for row in part for box in row.text_boxes}
+    after = {box.area.left for row in below for box in row.text_boxes}
     if max(own) > max(above):
         return len(own & above) > 1 and max(own) in after
     return max(own) < max(above) and own <= above and max(after) <= max(own)
@@ -173,8 +175,11 @@ def _begins_table(bands: list[Band], index: int, part: list[Band]) -> bool:
         return True
     if any(box.area.top < band.top for box in band.boxes):
         return False
+    if not band.filled and not all(row.filled for row in part):
+        # A form changes into another: names and values stand in other columns than above.
+        return is_form_row(band) != is_form_row(above) and band.lefts != above.lefts
     if not band.filled or above.filled:
-        return _layout_changes(band, above, part)
+        return False
     below = bands[index + 1] if index + 1 < len(bands) else None
     if below is None or below.filled:
         return (len(band.boxes) > 1 and band.lefts != above.lefts) or _is_coloured_title(bands, index, part)
@@ -194,25 +199,14 @@ def titles_names(bands: Sequence[Band]) -> bool:
     """Whether rows begin with a lone coloured text and coloured names of columns, with a row of another look below."""
     if len(bands) < 3 or len(bands[0].boxes) > 1 or not (bands[0].filled and bands[1].filled) or bands[2].filled:
         return False
-    texts, names = _texts(bands[0]), [" ".join(text.split()) for text in _texts(bands[1])]
+    texts, names = bands[0].texts, [" ".join(text.split()) for text in bands[1].texts]
     if not texts or len(texts[0]) > _TITLE_CHARS or "\n" in texts[0] or len(names) < 2:
         return False
     distinct = len(set(names)) == len(names) == len(bands[1].boxes)
     return distinct and all(is_name(name) or name.isalpha() for name in names)
 
 
-def _layout_changes(band: Band, above: Band, part: list[Band]) -> bool:
-    """Whether a form changes into another: names and values stand in other columns than above."""
-    if band.filled or all(other.filled for other in part):
-        return False
-    return is_form_row(band) != is_form_row(above) and band.lefts != above.lefts
-
-
 def is_form_row(band: Band) -> bool:
     """Whether coloured names and plain values alternate."""
-    fills = _fills(band)
-    return len(fills) > 1 and all(fill == (index % 2 == 0) for index, fill in enumerate(fills))
-
-
-def _fills(band: Band) -> tuple[bool, ...]:
-    return tuple(bool(box.fill) for box in band.boxes)
+    fills = [bool(box.fill) for box in band.boxes]
+    return len(fills) > 1 and fills == [index % 2 == 0 for index in range(len(fills))]

@@ -1,7 +1,4 @@
-"""Titles of tables and notes on them, as the lines above a table that name it, its unit or its date.
-
-What stays out: headings of sections and what stands below them (`excel_sections`).
-"""
+"""Titles of tables and notes on them, as the lines above a table that name it, its unit or its date."""
 
 import re
 import unicodedata
@@ -11,7 +8,8 @@ from dataclasses import replace
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
-from rag_assets.parsing.excel.cells import Area, parse_area
+from rag_assets.parsing.excel.cells import block_area
+from rag_assets.parsing.excel.layout.names import has_digit
 from rag_assets.text.cells import cover
 from rag_assets.text.plain import one_line
 
@@ -50,7 +48,6 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 _OVERHANG_COLUMNS = 2  # right of a table, that a note on its unit may stand
-_NOWHERE = Area(0, 0, 0, 0)
 _LOOKED_AT_BLOCKS = 300  # beside a table, before its title
 
 
@@ -72,16 +69,15 @@ def attach_captions(blocks: Sequence[Block]) -> list[Block]:
             continue
         title, notes = _texts_above(blocks, table, owners)
         if title is not None and _takes_notes(blocks[title]):
-            before[table] = _with_notes(blocks[title], [blocks[index] for index in notes])
+            before[table] = _heading([blocks[index] for index in (title, *notes)])
             changed.update(dict.fromkeys((title, *notes)))
         elif units := [index for index in notes if is_unit(blocks[index].text)]:
             changed.update((index, replace(blocks[index], kind=BlockKind.CAPTION)) for index in units)
-            said = tuple(one_line(blocks[index].text) for index in units)
-            changed[table] = replace(block, section=(*said, *block.section))
-    result: list[Block | None] = []
-    for index, block in enumerate(blocks):
-        result += (before.get(index), changed.get(index, block))
-    return [block for block in result if block is not None]
+            changed[table] = replace(
+                block, section=(*(one_line(blocks[index].text) for index in units), *block.section)
+            )
+    result = [(before.get(index), changed.get(index, block)) for index, block in enumerate(blocks)]
+    return [block for pair in result for block in pair if block is not None]
 
 
 def _owners(blocks: Sequence[Block]) -> dict[int, int]:
@@ -89,44 +85,34 @@ def _owners(blocks: Sequence[Block]) -> dict[int, int]:
 
     Of several that is the next one below in the columns of the text, or else to the right of it.
     """
-    areas = [parse_area(block.cell_range or "") or _NOWHERE for block in blocks]
-    tables = sorted(
-        (area, index)
-        for index, (block, area) in enumerate(zip(blocks, areas, strict=True))
-        if block.kind is BlockKind.TABLE
-    )
+    tables = sorted((block_area(block), index) for index, block in enumerate(blocks) if block.kind is BlockKind.TABLE)
     tops = [area.top for area, _ in tables]
     owners = {}
     for index, block in enumerate(blocks):
         if block.kind not in {BlockKind.HEADING, BlockKind.PARAGRAPH, BlockKind.LIST_ITEM}:
             continue
-        area = areas[index]
+        area = block_area(block)
         first = bisect_right(tops, area.bottom)
         near = tables[first : min(bisect_right(tops, area.bottom + CAPTION_ROWS), first + _LOOKED_AT_BLOCKS)]
-        overlapping = [entry for entry in near if _share_columns(area, entry[0])]
+        overlapping = [entry for entry in near if area.shares_columns(entry[0])]
         right = [entry for entry in near if area.right < entry[0].left]
         left = [entry for entry in near if 0 < area.left - entry[0].right <= _OVERHANG_COLUMNS and is_unit(block.text)]
-        found = overlapping or right or left
-        if found:
-            owners[index] = min(found)[1]
+        if owning := overlapping or right or left:
+            owners[index] = min(owning)[1]
     return owners
-
-
-def _share_columns(one: Area, other: Area) -> bool:
-    return one.left <= other.right and other.left <= one.right
 
 
 def _texts_above(blocks: Sequence[Block], table: int, owners: Mapping[int, int]) -> tuple[int | None, list[int]]:
     """Indexes of the text nearest above a table that is no note, and of the notes between; both only where they are its
     own. What stands beside the table, and texts above that, may stand between.
     """
-    area = parse_area(blocks[table].cell_range or "") or _NOWHERE
+    area = block_area(blocks[table])
     notes: list[int] = []
     for index in range(table - 1, max(-1, table - 1 - _LOOKED_AT_BLOCKS), -1):
         owner = owners.get(index)
         if owner != table:
-            other = parse_area(blocks[index if owner is None else owner].cell_range or "") or _NOWHERE
-            if _share_columns(area, other) or other.bottom < area.top:
+            other = block_area(blocks[index if owner is None else owner])
+            if area.shares_columns(other) or other.bottom < area.top:
                 break
             continue
         if not _is_note(blocks[index]):
@@ -135,11 +121,12 @@ def _texts_above(blocks: Sequence[Block], table: int, owners: Mapping[int, int])
     return None, notes[::-1]
 
 
-def _with_notes(title: Block, notes: Sequence[Block]) -> Block:
+def _heading(lines: Sequence[Block]) -> Block:
     """The heading that a title and the notes beside or below it make."""
-    lines = [*title.text.split("\n"), *(note.text for note in notes)]
-    label = cover([block.cell_range for block in (title, *notes) if block.cell_range])
-    return replace(title, kind=BlockKind.HEADING, text=" ".join(lines), cell_range=label)
+    title, *notes = lines
+    text = " ".join((title.text.replace("\n", " "), *(note.text for note in notes)))
+    label = cover(block.cell_range for block in lines if block.cell_range)
+    return replace(title, kind=BlockKind.HEADING, text=text, cell_range=label)
 
 
 def _takes_notes(title: Block) -> bool:
@@ -176,7 +163,7 @@ def is_title_line(texts: Sequence[str]) -> bool:
     title, *between, last = ("", *texts) if len(texts) < 2 else texts
     if len(title) > _CAPTION_CHARS or not _is_title(title) or "\n" in title or not is_aside(last):
         return False
-    return all(is_aside(text) or (len(text) <= _NOTE_CHARS and _has_digit(text)) for text in between)
+    return all(is_aside(text) or (len(text) <= _NOTE_CHARS and has_digit(text)) for text in between)
 
 
 def _is_note(block: Block) -> bool:
@@ -198,11 +185,7 @@ def _plain(text: str) -> str:
 
 def _tells_time(text: str) -> bool:
     """Whether a text says no more than a time or a number, as in `2024年度 第1四半期`; not `表1 売上`."""
-    return _has_digit(text) and _TIMES.fullmatch(text) is not None
-
-
-def _has_digit(text: str) -> bool:
-    return any(map(str.isdecimal, text))
+    return has_digit(text) and _TIMES.fullmatch(text) is not None
 
 
 def _is_caption(text: str) -> bool:
@@ -219,6 +202,4 @@ def _is_caption(text: str) -> bool:
 def _is_title(text: str) -> bool:
     if text.endswith(("。", "、", ".", "．", ":", "：")) or text.startswith(("※", "・", "*", "→", "-", ":", "：")):
         return False
-    if states_value(text):
-        return False
-    return any(sign.isalpha() for sign in text)
+    return not states_value(text) and any(map(str.isalpha, text))

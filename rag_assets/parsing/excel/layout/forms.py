@@ -8,7 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rag_assets.parsing.excel.layout.bands import Band, Box
-from rag_assets.parsing.excel.layout.names import Kind, is_attribute, is_generic, is_name, kind_of, names_value, plain
+from rag_assets.parsing.excel.layout.names import (
+    Kind,
+    has_digit,
+    is_attribute,
+    is_generic,
+    is_name,
+    kind_of,
+    names_value,
+    plain,
+)
 
 _FORM_SCORE = 2.0
 _MAXIMUM_ROWS = 60
@@ -75,19 +84,18 @@ def _pair_columns(bands: Sequence[Band]) -> list[_Column]:
             columns.setdefault(name.area.left, {})[id(name)] = (name, value)
     if not 1 <= len(columns) <= _MAXIMUM_PAIRS:
         return []
-    return [_Column(tuple(found.values())) for _, found in sorted(columns.items())]
+    return [_Column(tuple(column.values())) for _, column in sorted(columns.items())]
 
 
 def _group_boxes(bands: Sequence[Band]) -> set[int]:
     """Boxes at the left edge that each name a group of several rows."""
     left = min(band.boxes[0].area.left for band in bands)
     edge = {id(band.boxes[0]): band.boxes[0] for band in bands}
-    grouped = [box for box in edge.values() if box.area.left == left and len(_covered(box, bands)) > 1]
-    return set(edge) if grouped and len(grouped) == len(edge) else set()
-
-
-def _covered(box: Box, bands: Sequence[Band]) -> list[Band]:
-    return [band for band in bands if box.area.top <= band.top <= box.area.bottom]
+    is_group = (
+        box.area.left == left and sum(box.area.top <= band.top <= box.area.bottom for band in bands) > 1
+        for box in edge.values()
+    )
+    return set(edge) if all(is_group) else set()
 
 
 def _row_pairs(row: Sequence[Box]) -> Iterator[Pair]:
@@ -109,8 +117,7 @@ def _placed_pairs(row: Sequence[Box], lefts: Sequence[int]) -> Iterator[Pair]:
 def _look_score(columns: Sequence[_Column], firsts: Sequence[Pair]) -> float:
     """Bold names speak for a form; a first row that alone is bold speaks for names of columns."""
     pairs = [pair for column in columns for pair in column.pairs]
-    below = [pair for pair in pairs if pair not in firsts]
-    bold_values = _share([value.bold for _, value in below if value and value.text])
+    bold_values = _share([value.bold for name, value in pairs if value and value.text and (name, value) not in firsts])
     if all(name.bold and value and value.bold for name, value in firsts):
         return -5.0 if bold_values < _HALF else 0.0
     bold_names = _share([name.bold for name, _ in pairs])
@@ -147,22 +154,13 @@ def _first_score(firsts: Sequence[Pair]) -> float:
         score += 2.0
     if not values:
         return score
-    if any(map(_is_no_name, values)):
-        return score + 3.0
+    if any(kind_of(text) not in {Kind.WORDS, Kind.PERIOD} or len(text) > _LABEL_CHARS for text in values):
+        return score + 3.0  # no names of columns
     if any(map(names_value, values)):
         return score - 4.0
     if all(_is_likewise_attribute(name.text, value.text) for name, value in firsts if value and value.text):
         return score - 2.0
-    return score + (1.5 if any(map(_has_digit, values)) else 1.0)
-
-
-def _is_no_name(text: str) -> bool:
-    kind = kind_of(text)
-    return kind not in {Kind.WORDS, Kind.PERIOD} or len(text) > _LABEL_CHARS
-
-
-def _has_digit(text: str) -> bool:
-    return any(map(str.isdecimal, plain(text)))
+    return score + (1.5 if any(has_digit(plain(text)) for text in values) else 1.0)
 
 
 def _is_likewise_attribute(name: str, value: str) -> bool:
@@ -173,21 +171,17 @@ def _is_likewise_attribute(name: str, value: str) -> bool:
 def _value_score(column: _Column) -> float:
     """Values of a form are of several kinds and differ; those of a column are alike."""
     first, *below = column.values or [""]
-    found = [text for text in below if text]
-    if not found:
+    texts = [text for text in below if text]
+    if not texts:
         return 0.0
-    kinds = {kind_of(text) for text in found}
+    kinds = {kind_of(text) for text in texts}
     score = {1: 0.0, 2: 1.0}.get(len(kinds), 2.0)
-    if (
-        len(found) > 1
-        and len(kinds) == 1
-        and kinds <= {Kind.NUMBER, Kind.DATE, Kind.MARK}
-        and kind_of(first) not in kinds
-    ):
+    alike = len(texts) > 1 and len(kinds) == 1
+    if alike and kinds <= {Kind.NUMBER, Kind.DATE, Kind.MARK} and kind_of(first) not in kinds:
         score -= 1.5
-    if first in found and len(first) > 1:
+    if first in texts and len(first) > 1:
         score += 2.0  # the name of a column is no value in it
-    elif len(found) > 3 and len(set(found)) <= len(found) * _HALF:
+    elif len(texts) > 3 and len(set(texts)) <= len(texts) * _HALF:
         score -= 1.5
     return score
 

@@ -1,7 +1,6 @@
 """What the text of a cell is: a value such as a number or a date, a period of time, or a word that names values.
 
 Names of columns and of the fields of forms are a small class of words in every language: `作成者`, `単価`, `Status`.
-What stays out: what cells mean together (`excel_headers`, `excel_forms`).
 """
 
 import re
@@ -93,6 +92,21 @@ class Kind(StrEnum):
     WORDS = "words"
 
 
+_PATTERNS = {
+    Kind.NUMBER: _NUMBER,
+    Kind.DATE: _DATE,
+    Kind.PERIOD: _PERIOD,
+    Kind.LINK: _LINK,
+    Kind.MARK: _MARK,
+    Kind.CODE: _CODE,
+}
+
+
+def has_digit(text: str) -> bool:
+    """Whether a text holds a digit of any script."""
+    return any(map(str.isdecimal, text))
+
+
 def plain(text: str) -> str:
     """A text without strikes, asides at its end, and differences of width and of white space."""
     if len(text) > _LOOKED_AT_CHARS:
@@ -108,14 +122,7 @@ def kind_of(text: str) -> Kind:
     text = plain(text)
     if not text:
         return Kind.EMPTY
-    for kind, pattern in (
-        (Kind.NUMBER, _NUMBER),
-        (Kind.DATE, _DATE),
-        (Kind.PERIOD, _PERIOD),
-        (Kind.LINK, _LINK),
-        (Kind.MARK, _MARK),
-        (Kind.CODE, _CODE),
-    ):
+    for kind, pattern in _PATTERNS.items():
         if pattern.fullmatch(text):
             return kind
     ends = text.endswith("。") or (text.endswith(".") and " " in text)
@@ -134,10 +141,10 @@ def is_period(text: str) -> bool:
 
 def is_series(texts: Sequence[str]) -> bool:
     """Whether whole numbers count years, months or days: two or more years at one distance, or 3 numbers of 1 to 31."""
-    found = [plain(text) for text in texts]
-    if len(found) < 2 or not all(text.isascii() and text.isdecimal() and len(text) <= 4 for text in found):
+    shown = [plain(text) for text in texts]
+    if len(shown) < 2 or not all(text.isascii() and text.isdecimal() and len(text) <= 4 for text in shown):
         return False
-    numbers = [int(text) for text in found]
+    numbers = [int(text) for text in shown]
     steps = {later - earlier for earlier, later in pairwise(numbers)}
     if all(1900 <= number < 2100 for number in numbers):
         return len(steps) == 1 and steps <= {-10, -5, -1, 1, 5, 10}

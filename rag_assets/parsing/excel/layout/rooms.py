@@ -5,8 +5,6 @@ not. A room is a set of cells connected without crossing a line. Rooms that touc
 others are the visible cells, and rooms that share a line make up a table.
 
 Where two colours meet side by side, a line counts as drawn: forms often leave it out between a name and its value.
-
-What stays out: what tables and texts mean (`excel_tables`, `excel_text`).
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag_assets.parsing.excel.cells import Area, SheetCells
-from rag_assets.parsing.excel.styles import PLAIN, Look
+from rag_assets.parsing.excel.workbook import PLAIN, Look
 
 Run = tuple[int, int, int]
 """First column, last column and room of a stretch of a row without lines in it."""
@@ -39,7 +37,7 @@ class Room:
     @property
     def rectangular(self) -> bool:
         """Whether the room fills its area."""
-        return self.cells == (self.area.bottom - self.area.top + 1) * (self.area.right - self.area.left + 1)
+        return self.cells == self.area.cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +66,16 @@ class Floor:
     def parts(self, number: int) -> list[Area]:
         """The rectangles that make up a room, from top to bottom: rows in which it covers the same columns."""
         area = self.rooms[number].area
-        found: list[Area] = []
+        parts: list[Area] = []
         above: dict[tuple[int, int], int] = {}
         for row in range(area.top, area.bottom + 1):
             spans = [(start, end) for start, end, room in self.runs[row] if room == number]
             if spans != list(above):
-                above = {span: len(found) + index for index, span in enumerate(spans)}
-                found.extend(Area(row, start, row, end) for start, end in spans)
+                above = {span: len(parts) + index for index, span in enumerate(spans)}
+                parts.extend(Area(row, start, row, end) for start, end in spans)
             for index in above.values():
-                found[index] = found[index]._replace(bottom=row)
-        return found
+                parts[index] = parts[index]._replace(bottom=row)
+        return parts
 
 
 class Sets:

@@ -1,15 +1,13 @@
-"""Reading order of a sheet's blocks, and the headings above each.
-
-What stays out: making blocks (`excel_sheet`, `excel_drawings`), titles and notes of tables (`excel_captions`).
-"""
+"""Reading order of a sheet's blocks, and the headings above each."""
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
-from rag_assets.parsing.excel.cells import Area, parse_area
+from rag_assets.parsing.excel.cells import block_area
 from rag_assets.parsing.excel.layout.captions import attach_captions
 
 _NUMBER = re.compile(r"(\d{1,3}(?:[.．]\d{1,3})*)[.．]?")
@@ -17,8 +15,7 @@ _SUBNUMBER = re.compile(r"[-.]\d")
 _CONTENTS = {"目次", "目 次", "目　次", "contents", "table of contents"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Heading:
+class _Heading(NamedTuple):
     """An open heading: its kind, its depth within the kind, its first column and its text."""
 
     kind: str
@@ -36,7 +33,7 @@ def arrange(blocks: Iterable[Block]) -> tuple[Block, ...]:
     stack: list[_Heading] = []
     arranged = []
     for block in ordered:
-        area = _area(block)
+        area = block_area(block)
         heading = _Heading(*heading_level(block.text), area.left, block.text)
         if block.kind is BlockKind.HEADING:
             _close(stack, heading)
@@ -76,29 +73,24 @@ def _close(stack: list[_Heading], heading: _Heading) -> None:
 
 def _demote_empty(blocks: list[Block]) -> list[Block]:
     """Make paragraphs of headings without a number that stand above nothing."""
-    kept: list[Block] = []
+    demoted: list[Block] = []
     open_texts: set[str] = set()
     for block in reversed(blocks):
         empty = block.kind is BlockKind.HEADING and block.text not in open_texts and not _is_numbered(block)
-        kept.append(replace(block, kind=BlockKind.PARAGRAPH) if empty else block)
+        demoted.append(replace(block, kind=BlockKind.PARAGRAPH) if empty else block)
         open_texts.update(block.section)
-    return kept[::-1]
-
-
-def _area(block: Block) -> Area:
-    return parse_area(block.cell_range or "") or Area(0, 0, 0, 0)
+    return demoted[::-1]
 
 
 def _in_order(blocks: list[Block]) -> list[Block]:
     """Blocks from top to bottom, then left to right; a diagram follows a heading that stands over its upper third."""
-    headings = sorted(_area(block) for block in blocks if block.kind is BlockKind.HEADING)
+    tops = [block_area(block).top for block in blocks if block.kind is BlockKind.HEADING]
 
     def position(block: Block) -> tuple[int, int]:
-        area = _area(block)
+        area = block_area(block)
         if block.kind is BlockKind.DIAGRAM:
-            height = area.bottom - area.top
-            rows = [heading.top for heading in headings if area.top <= heading.top <= area.top + height // 3]
-            if rows:
+            third = area.top + (area.bottom - area.top) // 3
+            if rows := [top for top in tops if area.top <= top <= third]:
                 return max(rows), area.right + 1
         return area.top, area.left
 

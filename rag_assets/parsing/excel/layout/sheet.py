@@ -1,8 +1,4 @@
-"""Blocks of a sheet's cells: which cells make tables, and which are texts around them.
-
-What stays out: reading cells (`excel_cells`), the single kinds of blocks (`excel_tables`, `excel_text`), their order
-and sections (`excel_sections`).
-"""
+"""Blocks of a sheet's cells: which cells make tables, and which are texts around them."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -12,13 +8,13 @@ from statistics import median
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
-from rag_assets.parsing.excel.cells import Area, SheetCells, parse_area
+from rag_assets.parsing.excel.cells import Area, SheetCells, Texts, block_area, parse_area
 from rag_assets.parsing.excel.layout.bands import Box, make_bands, split_bands, titles_names
 from rag_assets.parsing.excel.layout.captions import is_unit
 from rag_assets.parsing.excel.layout.rooms import Floor, Room, find_rooms
-from rag_assets.parsing.excel.layout.tables import table_block
+from rag_assets.parsing.excel.layout.tables import table_block, text_line
 from rag_assets.parsing.excel.layout.text import is_heading, is_title_row, outside_blocks, title_block
-from rag_assets.parsing.excel.styles import PLAIN, Look
+from rag_assets.parsing.excel.workbook import Look
 
 _GRAPH_PAPER_CHARS = 4.5
 _GRAPH_PAPER_GAP = 10
@@ -38,35 +34,34 @@ def cell_blocks(cells: SheetCells) -> list[Block]:
         return _layout(cells)
     sample = dict(islice(cells.texts.items(), _SAMPLE_ROWS))
     last = max(sample)
-    looks = {row: found for row, found in cells.looks.items() if row <= last}
+    looks = {row: row_looks for row, row_looks in cells.looks.items() if row <= last}
     merges = tuple(area for area in cells.merges if area.bottom <= last)
     blocks = _layout(SheetCells(sample, looks, merges, cells.column_widths))
     for index, block in enumerate(blocks):
-        area = parse_area(block.cell_range or "")
-        if block.kind is BlockKind.TABLE and area is not None and area.bottom == last and len(block.rows) > 1:
+        if block.kind is BlockKind.TABLE and block_area(block).bottom == last and len(block.rows) > 1:
             lefts = _column_lefts(block, sample)
             if lefts is not None:
-                blocks[index] = _continue_table(block, area, lefts, cells, last)
+                blocks[index] = _continue_table(block, lefts, cells, last)
                 return blocks
     return _layout(cells)
 
 
-def _column_lefts(block: Block, texts: dict[int, dict[int, str]]) -> list[int] | None:
+def _column_lefts(block: Block, texts: Texts) -> list[int] | None:
     """Sheet columns of a table's columns, taken from a row that fills them all; None where no row does."""
     width = len(block.rows[0].cells)
     for row in block.rows:
         area = parse_area(row.cell_range or "")
         if area is None:
             continue
-        found = {column: text for column, text in texts.get(area.top, {}).items() if area.left <= column <= area.right}
-        if len(found) == width and tuple(found.values()) == row.cells:
-            return sorted(found)
+        shown = {column: text for column, text in texts.get(area.top, {}).items() if area.left <= column <= area.right}
+        if len(shown) == width and tuple(shown.values()) == row.cells:
+            return sorted(shown)
     return None
 
 
-def _continue_table(block: Block, area: Area, lefts: list[int], cells: SheetCells, last: int) -> Block:
+def _continue_table(block: Block, lefts: list[int], cells: SheetCells, last: int) -> Block:
     """A table from the sample of a long list, continued over all rows below the sample."""
-    rows, lines = list(block.rows), [block.text]
+    area, rows, lines = block_area(block), list(block.rows), [block.text]
     left, right = lefts[0], area.right
     for number, texts in cells.texts.items():
         if number <= last:
@@ -77,9 +72,9 @@ def _continue_table(block: Block, area: Area, lefts: list[int], cells: SheetCell
             values[place] = f"{values[place]} {text}".strip()
             left, right = min(left, column), max(right, column)
         rows.append(Row(tuple(values), Area(number, min(left, area.left), number, right).label))
-        lines.append(" | ".join(value.replace("\n", " ") for value in values).rstrip(" |"))
+        lines.append(text_line(values))
     label = Area(area.top, min(left, area.left), max(cells.texts), right).label
-    return Block(block.kind, "\n".join(lines), (), label, None, block.header_row_count, tuple(rows))
+    return replace(block, text="\n".join(lines), cell_range=label, rows=tuple(rows))
 
 
 def _layout(cells: SheetCells) -> list[Block]:
@@ -88,10 +83,12 @@ def _layout(cells: SheetCells) -> list[Block]:
     taken: set[tuple[int, int]] = set()
     for numbers in floor.tables:
         rooms = [floor.rooms[number] for number in numbers]
-        kept = [room for room in rooms if not _is_text_area(room, len(rooms))]
-        if any(room.texts for room in kept):
-            taken.update(position for room in kept for position in room.texts)
-            groups.append([_room_box(cells, piece) for room in kept for piece in _pieces(floor, room)])
+        # A room with many texts is a page or an area with a layout of its own rather than a value.
+        most = _TEXT_AREA_TEXTS if len(rooms) > 1 else 2
+        rooms = [room for room in rooms if len(room.texts) < most]
+        if any(room.texts for room in rooms):
+            taken.update(position for room in rooms for position in room.texts)
+            groups.append([_room_box(cells, piece) for room in rooms for piece in _pieces(floor, room)])
     merges = {(area.top, area.left): area for area in cells.merges}
     free: dict[int, list[Box]] = {}
     enclosed: dict[int, list[Box]] = {}
@@ -105,9 +102,7 @@ def _layout(cells: SheetCells) -> list[Block]:
     for boxes in enclosed.values():
         blocks.extend(outside_blocks(boxes, _GRAPH_PAPER_GAP))
     outside = [box for boxes in free.values() for box in boxes]
-    tables = [
-        area for block in blocks if block.kind is BlockKind.TABLE and (area := parse_area(block.cell_range or ""))
-    ]
+    tables = [block_area(block) for block in blocks if block.kind is BlockKind.TABLE]
     return [*blocks, *outside_blocks(outside, _gap_columns(cells), tables)]
 
 
@@ -117,8 +112,7 @@ def adopt(boxes: list[Box], free: dict[int, list[Box]]) -> list[Box]:
     These are texts within its area, and in rows that touch it from below or above and stand in its columns: data
     without lines under names with lines, names above data with lines. What is added is taken out of `free`.
     """
-    top, bottom = min(box.area.top for box in boxes), max(box.area.bottom for box in boxes)
-    left, right = min(box.area.left for box in boxes), max(box.area.right for box in boxes)
+    top, left, bottom, right = Area.around(box.area for box in boxes)
     lefts = {box.area.left for box in boxes}
     names = sorted((box for box in boxes if box.area.top == top and box.text), key=lambda box: box.area)
     added: list[Box] = []
@@ -151,7 +145,7 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
     blocks: list[Block] = []
     for number, part in enumerate(split_bands(make_bands(boxes))):
         if len(part) > 1 and not any(box.fill for box in part[0].boxes):
-            line, below = ([box for box in band.starting if box.text] for band in part[:2])
+            line, below = part[0].text_boxes, part[1].text_boxes
             if is_title_row(line, below):
                 blocks.append(title_block(line))
                 del part[0]
@@ -165,7 +159,7 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
             (box,) = part.pop(0).boxes
             title = (box.text,)
             blocks.append(Block(BlockKind.CAPTION, box.text, cell_range=box.area.label))
-        titles = [box for band in part for box in band.starting if box.text]
+        titles = [box for band in part for box in band.text_boxes]
         if len(titles) == 1 and is_heading(titles):
             blocks.append(Block(BlockKind.HEADING, titles[0].text, cell_range=titles[0].area.label))
         else:
@@ -185,12 +179,10 @@ def _pieces(floor: Floor, room: Room) -> list[Room]:
         return [room]
     pieces = []
     for area in floor.parts(number):
-        texts = [(row, column) for row, column in room.texts if area.top <= row <= area.bottom]
-        texts = [(row, column) for row, column in texts if area.left <= column <= area.right]
+        texts = tuple(position for position in room.texts if area.holds(*position))
         if room.texts[0] in texts and (area.left, area.right) == (room.area.left, room.area.right):
             return [room]
-        cells = (area.bottom - area.top + 1) * (area.right - area.left + 1)
-        pieces.append(Room(area, cells, tuple(texts)))
+        pieces.append(Room(area, area.cells, texts))
     return pieces
 
 
@@ -199,29 +191,20 @@ def _room_box(cells: SheetCells, room: Room) -> Box:
     for row, column in room.texts:
         lines.setdefault(row, []).append(cells.texts[row][column])
     corner = (room.area.top, room.area.left)
-    look = _look(cells, *(room.texts[0] if room.texts else corner))
+    look = cells.look(*(room.texts[0] if room.texts else corner))
     text = "\n".join(" ".join(line) for line in lines.values())
-    behind = _look(cells, *corner).fill if room.rectangular else None
+    behind = cells.look(*corner).fill if room.rectangular else None
     return Box(room.area, text, look.fill or behind, _stands_out(look))
 
 
 def _cell_box(cells: SheetCells, row: int, column: int, merges: dict[tuple[int, int], Area]) -> Box:
-    look = _look(cells, row, column)
+    look = cells.look(row, column)
     area = merges.get((row, column), Area(row, column, row, column))
     return Box(area, cells.texts[row][column], look.fill, _stands_out(look))
 
 
-def _look(cells: SheetCells, row: int, column: int) -> Look:
-    return cells.looks.get(row, {}).get(column, PLAIN)
-
-
 def _stands_out(look: Look) -> bool:
     return look.bold or look.size >= _TITLE_POINTS
-
-
-def _is_text_area(room: Room, rooms: int) -> bool:
-    """Whether a room is a page or an area that holds a layout of its own rather than a value."""
-    return len(room.texts) >= (_TEXT_AREA_TEXTS if rooms > 1 else 2)
 
 
 def _gap_columns(cells: SheetCells) -> int:

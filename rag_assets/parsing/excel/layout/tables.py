@@ -1,18 +1,30 @@
-"""Tables of a sheet: from boxes on the grid to logical rows and columns with their header rows.
-
-What stays out: rows before their columns are known (`excel_bands`), which rows name columns (`excel_headers`), texts
-outside tables (`excel_text`).
-"""
+"""Tables of a sheet: from boxes on the grid to logical rows and columns, and which rows at the top name the columns."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Row
 from rag_assets.parsing.excel.cells import Area
-from rag_assets.parsing.excel.layout.bands import Band
-from rag_assets.parsing.excel.layout.forms import is_coloured_form
-from rag_assets.parsing.excel.layout.headers import count_header_rows
+from rag_assets.parsing.excel.layout.bands import Band, Box, is_form_row, stands_out
+from rag_assets.parsing.excel.layout.captions import is_unit
+from rag_assets.parsing.excel.layout.forms import is_coloured_form, is_plain_form
+from rag_assets.parsing.excel.layout.names import (
+    Kind,
+    is_generic,
+    is_name,
+    is_number,
+    is_period,
+    is_series,
+    kind_of,
+    plain,
+)
+
+_MAXIMUM_HEADER_ROWS = 6
+_LOOKED_AT_ROWS = 50
+_YEAR_DIGITS = 4
+_MOST = 0.6
 
 
 def table_block(bands: list[Band]) -> Block | None:
@@ -22,28 +34,31 @@ def table_block(bands: list[Band]) -> Block | None:
     their cells, and once in the text. There too, empty cells keep their places, save in a form, where a value follows
     its name.
     """
-    kept = [band for band in bands if any(box.text for box in band.starting)]
-    if not kept:
+    bands = [band for band in bands if band.text_boxes]
+    if not bands:
         return None
-    lefts = sorted({box.area.left for band in kept for box in band.slots})
-    left = min(box.area.left for band in kept for box in band.boxes)
-    right = max(box.area.right for band in kept for box in band.boxes)
-    headers = count_header_rows(kept)
-    paired = not headers and is_coloured_form(kept)
+    lefts = sorted({box.area.left for band in bands for box in band.slots})
+    whole = Area.around(box.area for band in bands for box in band.boxes)
+    headers = count_header_rows(bands)
+    paired = not headers and is_coloured_form(bands)
     rows, lines = [], []
-    for index, band in enumerate(kept):
-        end = kept[index + 1].top - 1 if index + 1 < len(kept) else band.bottom
+    for index, band in enumerate(bands):
+        end = bands[index + 1].top - 1 if index + 1 < len(bands) else band.bottom
         bottom = max(band.top, min(end, band.bottom))
-        cells, line = _fill_row(band, lefts, kept[0].top)
-        rows.append(Row(cells, Area(band.top, left, bottom, right).label))
-        lines.append(_text_line([box.text for box in band.slots] if paired else line))
+        cells, line = _fill_row(band, lefts, bands[0].top)
+        rows.append(Row(cells, Area(band.top, whole.left, bottom, whole.right).label))
+        lines.append(text_line(box.text for box in band.slots) if paired else text_line(line))
     rows[:headers] = _spread_groups(rows[:headers])
-    bottom = max(band.bottom for band in kept)
-    text = "\n".join(lines)
-    label = Area(kept[0].top, left, bottom, right).label
-    if len(lefts) == 1 and len(kept) == 1:
-        return Block(BlockKind.PARAGRAPH, text, cell_range=label)
-    return Block(BlockKind.TABLE, text, cell_range=label, header_row_count=headers, rows=tuple(rows))
+    bottom = max(band.bottom for band in bands)
+    label = Area(bands[0].top, whole.left, bottom, whole.right).label
+    if len(lefts) == 1 and len(bands) == 1:
+        return Block(BlockKind.PARAGRAPH, lines[0], cell_range=label)
+    return Block(BlockKind.TABLE, "\n".join(lines), cell_range=label, header_row_count=headers, rows=tuple(rows))
+
+
+def text_line(cells: Iterable[str]) -> str:
+    """The line of a row in the text of a table."""
+    return " | ".join(cell.replace("\n", " ") for cell in cells).rstrip(" |")
 
 
 def _spread_groups(headers: list[Row]) -> list[Row]:
@@ -56,10 +71,6 @@ def _spread_groups(headers: list[Row]) -> list[Row]:
                 cells[column] = cells[column - 1]
         spread.append(Row(tuple(cells), row.cell_range))
     return [*spread, *headers[-1:]]
-
-
-def _text_line(cells: list[str]) -> str:
-    return " | ".join(cell.replace("\n", " ") for cell in cells).rstrip(" |")
 
 
 def _fill_row(band: Band, lefts: list[int], first_row: int) -> tuple[tuple[str, ...], list[str]]:
@@ -88,5 +99,128 @@ def _fill_row(band: Band, lefts: list[int], first_row: int) -> tuple[tuple[str, 
 
 
 def _overlap(one: Area, other: Area) -> bool:
-    rows = one.top <= other.bottom and other.top <= one.bottom
-    return rows and one.left <= other.right and other.left <= one.right
+    return one.top <= other.bottom and other.top <= one.bottom and one.shares_columns(other)
+
+
+def count_header_rows(bands: list[Band]) -> int:
+    """Leading rows that name columns: by colour, by boxes that span rows, or by plain words above values.
+
+    Forms, whose names stand left of their values, have none.
+    """
+    if len(bands) < 2:
+        return 0
+    first = bands[0]
+    fills = {box.fill for box in first.boxes}
+    if None not in fills:
+        other = next((index for index, band in enumerate(bands) if not _continues_header(band, first, fills)), None)
+        if other is not None:
+            return min(other, _MAXIMUM_HEADER_ROWS)
+    elif first.boxes[0].fill and (is_coloured_form(bands) or (is_form_row(first) and len(first.boxes) > 2)):
+        return 0
+    if len(first.boxes) < 2 and len(bands[1].boxes) < 2:
+        return 1 if first.boxes[0].fill and not bands[1].boxes[0].fill else 0
+    if len(first.boxes) > 1 and (is_plain_form(bands) or _is_row_group(bands)):
+        return 0
+    if not (_names_columns(first) or _names_periods(first.boxes, bands[1:])):
+        return 0
+    bottom = max((box.area.bottom for box in first.boxes if box.text), default=first.bottom)
+    spanned = sum(band.top <= bottom for band in bands)
+    count = spanned if spanned < min(len(bands), _MAXIMUM_HEADER_ROWS) else 1
+    while count < min(len(bands) - 1, _MAXIMUM_HEADER_ROWS) and _names_parts(bands, count):
+        count += 1
+    return count
+
+
+def _is_row_group(bands: Sequence[Band]) -> bool:
+    """Whether boxes at the left of the first row name a group of rows, each of which has single boxes beside them.
+
+    Beside names of columns that span rows stand several names below another, or their units or years; or the rows below
+    have another look, or numbers below the first name.
+    """
+    first = bands[0]
+    count = next((index for index, box in enumerate(first.boxes) if box.area.bottom <= first.bottom), 0)
+    if not count or any(box.area.bottom > first.bottom for box in first.boxes[count:]):
+        return False
+    bottom = min(box.area.bottom for box in first.boxes[:count])
+    group = [band for band in bands[1:] if band.top <= bottom]
+    below = bands[1 + len(group) :]
+    corner = first.boxes[0].text
+    if not group or not corner or is_generic(corner) or (below and stands_out(first) != stands_out(below[0])):
+        return False
+    beside = first.boxes[count:]
+    parts = [text for band in group for text in band.texts]
+    if any(len(band.starting) > len(beside) for band in group):
+        return False
+    if all(is_unit(text) or is_period(text) or is_number(text) for text in parts):
+        return False
+    return not any(is_number(box.text) for band in below[:1] for box in band.boxes[:1])
+
+
+def _continues_header(band: Band, first: Band, fills: set[str | None]) -> bool:
+    """Whether a row has the colours of the first one and names columns; a lone text names a group of rows."""
+    texts = sum(bool(box.text) for box in band.boxes)
+    return all(box.fill in fills for box in band.boxes) and (texts > 1 or len(first.boxes) == 1 or band is first)
+
+
+def _names_columns(band: Band) -> bool:
+    texts = [box.text for box in band.boxes if box.text]
+    if len(texts) * 2 < len(band.boxes) or len(set(texts)) < len(texts):
+        return False
+    return all(len(text) <= 80 and kind_of(text) not in {Kind.NUMBER, Kind.DATE} for text in texts)
+
+
+def _names_periods(boxes: Sequence[Box], below: Sequence[Band]) -> bool:
+    """Whether boxes of a row count years, months or days from left to right, and the rows below do not."""
+    numbers = [box for box in boxes if box.text and is_number(box.text)]
+    periods = [box for box in boxes if box.text and (is_number(box.text) or is_period(box.text))]
+    if len(periods) < 2 or (numbers and not is_series([box.text for box in numbers])):
+        return False
+    if numbers and not _is_year(plain(numbers[0].text)) and not _have_names(below, periods[0].area.left):
+        return False
+    rows = _texts_below(periods, below)
+    alike = sum(_counts_likewise(texts, periods[0].text, numbers=bool(numbers)) for texts in rows)
+    return bool(rows) and alike * 2 < len(rows)
+
+
+def _have_names(bands: Sequence[Band], right: int) -> bool:
+    """Whether most rows begin with a word left of a column."""
+    rows = bands[:_LOOKED_AT_ROWS]
+    named = sum(any(box.area.left < right and is_name(box.text) for box in band.boxes) for band in rows)
+    return named * 2 > len(rows)
+
+
+def _texts_below(names: Sequence[Box], bands: Sequence[Band]) -> list[list[str]]:
+    """Texts in the columns of names, by row, of the first rows, those without any left out."""
+    rows = ([box.text for box in _boxes_below(names, band)] for band in bands[:_LOOKED_AT_ROWS])
+    return [texts for texts in rows if texts]
+
+
+def _boxes_below(names: Sequence[Box], band: Band) -> list[Box]:
+    """Boxes with text that begin in a row, in the columns of names that stand left to right."""
+    lefts = [name.area.left for name in names]
+    places = ((bisect_right(lefts, box.area.left) - 1, box) for box in band.text_boxes)
+    return [box for place, box in places if place >= 0 and box.area.left <= names[place].area.right]
+
+
+def _counts_likewise(texts: Sequence[str], first: str, *, numbers: bool) -> bool:
+    if not numbers:
+        return sum(map(is_period, texts)) * 2 > len(texts)
+    return all(map(_is_year, map(plain, texts))) if _is_year(plain(first)) else is_series(texts)
+
+
+def _names_parts(bands: Sequence[Band], count: int) -> bool:
+    """Whether a row without colours below header rows names the parts of groups that the row above names."""
+    above, band, below = bands[count - 1], bands[count], bands[count + 1 :]
+    groups = [box for box in above.boxes if box.text and box.area.right > box.area.left and not box.fill]
+    parts = _boxes_below(groups, band)
+    if len(parts) < 2 or len(parts) <= len(groups) or any(box.fill for box in band.boxes):
+        return False
+    within = [_boxes_below([group], band) for group in groups]
+    if all(len(boxes) > 1 and _names_periods(boxes, below) for boxes in within):
+        return True
+    values = [text for texts in _texts_below(parts, below) for text in texts]
+    return all(is_name(box.text) for box in parts) and sum(map(is_number, values)) > len(values) * _MOST
+
+
+def _is_year(text: str) -> bool:
+    return len(text) == _YEAR_DIGITS and text.isdecimal() and text[:2] in {"19", "20"}

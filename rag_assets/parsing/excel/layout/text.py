@@ -1,7 +1,4 @@
-"""Texts of a sheet that stand outside drawn tables: headings, paragraphs, list items and tables without lines.
-
-What stays out: tables with lines (`excel_rooms`, `excel_tables`), sections above blocks (`excel_sections`).
-"""
+"""Texts of a sheet that stand outside drawn tables: headings, paragraphs, list items and tables without lines."""
 
 import re
 from bisect import bisect_right
@@ -14,6 +11,7 @@ from rag_assets.contracts.content import Block
 from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.excel.layout.bands import Band, Box, make_bands, split_bands
 from rag_assets.parsing.excel.layout.captions import CAPTION_ROWS, is_title_line, is_unit, states_value
+from rag_assets.parsing.excel.layout.rooms import Sets
 from rag_assets.parsing.excel.layout.tables import table_block
 
 _NUMBERED = re.compile(
@@ -45,7 +43,7 @@ def _join_spaced_columns(groups: list[list[Box]]) -> list[list[Box]]:
     """Join groups that one empty column parts, where one is a single column and both cover the same rows."""
     by_rows: dict[tuple[int, int], list[tuple[Area, list[Box]]]] = {}
     for group in groups:
-        area = _around(group)
+        area = Area.around(box.area for box in group)
         members = by_rows.setdefault((area.top, area.bottom), [])
         single = area.left == area.right or (members and members[-1][0].left == members[-1][0].right)
         if members and single and area.bottom > area.top and area.left - members[-1][0].right == 2:
@@ -55,17 +53,8 @@ def _join_spaced_columns(groups: list[list[Box]]) -> list[list[Box]]:
     return [group for members in by_rows.values() for _, group in members]
 
 
-def _around(boxes: Sequence[Box]) -> Area:
-    return Area(
-        min(box.area.top for box in boxes),
-        min(box.area.left for box in boxes),
-        max(box.area.bottom for box in boxes),
-        max(box.area.right for box in boxes),
-    )
-
-
 class _Run(NamedTuple):
-    """Boxes of a line that stand together, and the table that the first of them stands above."""
+    """Boxes of a line that stand together, by number, and the table that the first of them stands above."""
 
     left: int
     right: int
@@ -74,9 +63,37 @@ class _Run(NamedTuple):
     table: Area | None
 
 
-def _open_run(boxes: Sequence[Box], number: int, tables: Sequence[Area]) -> _Run:
-    left, right = boxes[0].area.left, max(box.area.right for box in boxes)
-    return _Run(left, right, max(box.area.bottom for box in boxes), number, _table_below(boxes[0], tables))
+def group_boxes(boxes: Sequence[Box], gap_columns: int, tables: Iterable[Area] = ()) -> list[list[Box]]:
+    """Group boxes that stand in the same or in touching rows, with few empty columns between them."""
+    below: dict[int, list[Area]] = {}
+    for table in sorted(tables, key=lambda table: table.left):
+        for row in range(table.top - CAPTION_ROWS, table.top):
+            below.setdefault(row, []).append(table)
+    sets = Sets()
+    all_members: list[list[Box]] = []
+    above: list[_Run] = []
+    for band in make_bands(boxes) if boxes else []:
+        open_runs = sorted((run for run in above if run.bottom >= band.top - 1), key=lambda run: run.left)
+        lefts = [run.left for run in open_runs]
+        reach = list(accumulate((run.right for run in open_runs), max))
+        tables_below = below.get(band.bottom, ())
+        runs = []
+        for members in _runs(band.starting, gap_columns, tables_below):
+            area = Area.around(box.area for box in members)
+            run = _Run(area.left, area.right, area.bottom, sets.add(), _table_below(members[0], tables_below))
+            all_members.append(members)
+            place = bisect_right(lefts, run.right + gap_columns)
+            while place and reach[place - 1] >= run.left - gap_columns:
+                place -= 1
+                other = open_runs[place]
+                if other.right >= run.left - gap_columns and not _apart(other.table, run.table):
+                    sets.union(other.number, run.number)
+            runs.append(run)
+        above = [run for run in open_runs if run.bottom >= band.top] + runs
+    groups: dict[int, list[Box]] = {}
+    for number, members in enumerate(all_members):
+        groups.setdefault(sets.find(number), []).extend(members)
+    return list(groups.values())
 
 
 def _table_below(box: Box, tables: Sequence[Area]) -> Area | None:
@@ -86,45 +103,7 @@ def _table_below(box: Box, tables: Sequence[Area]) -> Area | None:
 
 def _apart(one: Area | None, other: Area | None) -> bool:
     """Whether two tables stand side by side."""
-    return one is not None and other is not None and (one.right < other.left or other.right < one.left)
-
-
-def group_boxes(boxes: Sequence[Box], gap_columns: int, tables: Iterable[Area] = ()) -> list[list[Box]]:
-    """Group boxes that stand in the same or in touching rows, with few empty columns between them."""
-    below: dict[int, list[Area]] = {}
-    for table in sorted(tables, key=lambda table: table.left):
-        for row in range(table.top - CAPTION_ROWS, table.top):
-            below.setdefault(row, []).append(table)
-    groups: list[list[Box]] = []
-    names: list[int] = []
-    above: list[_Run] = []
-
-    def find(number: int) -> int:
-        while names[number] != number:
-            names[number] = names[names[number]]
-            number = names[number]
-        return number
-
-    for band in make_bands(boxes) if boxes else []:
-        open_runs = sorted((run for run in above if run.bottom >= band.top - 1), key=lambda run: run.left)
-        lefts = [run.left for run in open_runs]
-        reach = list(accumulate((run.right for run in open_runs), max))
-        runs = []
-        for members in _runs(band.starting, gap_columns, below.get(band.bottom, ())):
-            run = _open_run(members, len(groups), below.get(band.bottom, ()))
-            groups.append(list(members))
-            names.append(run.number)
-            place = bisect_right(lefts, run.right + gap_columns)
-            while place and reach[place - 1] >= run.left - gap_columns:
-                place -= 1
-                if open_runs[place].right >= run.left - gap_columns and not _apart(open_runs[place].table, run.table):
-                    first, second = sorted((find(open_runs[place].number), find(run.number)))
-                    if first != second:
-                        groups[first].extend(groups[second])
-                        names[second] = first
-            runs.append(run)
-        above = [run for run in open_runs if run.bottom >= band.top] + runs
-    return [group for number, group in enumerate(groups) if names[number] == number]
+    return one is not None and other is not None and not one.shares_columns(other)
 
 
 def _runs(boxes: Sequence[Box], gap_columns: int, below: Sequence[Area]) -> list[list[Box]]:
@@ -183,7 +162,9 @@ def is_title_row(boxes: Sequence[Box], below: Sequence[Box]) -> bool:
 
 def title_block(boxes: Sequence[Box]) -> Block:
     """The heading that a title row makes, its notes included: they hold for all that stands below."""
-    return Block(BlockKind.HEADING, " ".join(box.text for box in boxes), cell_range=_around(boxes).label)
+    return Block(
+        BlockKind.HEADING, " ".join(box.text for box in boxes), cell_range=Area.around(box.area for box in boxes).label
+    )
 
 
 def _is_note(band: Band) -> bool:
@@ -240,4 +221,4 @@ def _line(band: Band) -> str:
 
 
 def _label(bands: list[Band]) -> str:
-    return _around([box for band in bands for box in band.starting]).label
+    return Area.around(box.area for band in bands for box in band.starting).label

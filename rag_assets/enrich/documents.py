@@ -1,0 +1,63 @@
+"""Documents as enriching steps read them, and what language models are told of them beside their text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from rag_assets.contracts.content import Page
+from rag_assets.contracts.tables import DOCUMENTS
+from rag_assets.parsing.records import load_pages
+from rag_assets.store.lake import Lake, shard_of
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A document, or a part of one, that a language model is asked about.
+
+    Attributes:
+        document_id: Its id; for the ledger, not for the model.
+        title: Title that the file states, or an empty text. Not its name: a renamed file costs no call.
+        page_names: Names of its pages, or of those that are content; some may be empty.
+    """
+
+    document_id: str
+    shard: str
+    language: str
+    title: str
+    page_names: Sequence[str]
+
+    @property
+    def listed_pages(self) -> str:
+        """Names of pages in one line; a dash where there are none."""
+        return "、".join(filter(None, self.page_names)) or "-"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A stored document with its title, main language and pages."""
+
+    document_id: str
+    title: str
+    language: str
+    pages: Sequence[Page]
+
+    def subject(self, pages: Sequence[Page] | None = None) -> Subject:
+        """What a language model is told, with the names of some pages, or of all."""
+        names = [page.name or "" for page in (self.pages if pages is None else pages)]
+        title = stated_title(self.document_id, self.title)
+        return Subject(self.document_id, shard_of(self.document_id), self.language, title, names)
+
+
+def load_documents(lake: Lake, shard: str, documents: Sequence[str]) -> list[Document]:
+    """Some documents of a shard; one that is not stored is left out."""
+    stored = lake.read(DOCUMENTS, [shard], ["document_id", "language"]).to_pylist()
+    languages = {row["document_id"]: row["language"] for row in stored}
+    return [
+        Document(name, title, languages[name], pages)
+        for name, (title, pages) in load_pages(lake, shard, documents).items()
+    ]
+
+
+def stated_title(document_id: str, title: str) -> str:
+    """The title that a file states; empty where the title is the file's name."""
+    return "" if title == PurePosixPath(document_id).stem else title
