@@ -1,6 +1,6 @@
 """Charts and SmartArt graphics of text documents and presentations.
 
-What stays out: how they look, charts of workbooks, whose values stand in cells, and drawn shapes (`excel_drawings`).
+What stays out: how they look, charts of workbooks, whose values stand in cells, and drawn shapes (`drawings`).
 """
 
 from collections.abc import Iterator, Mapping
