@@ -63,8 +63,8 @@ _EXTENSIONS = {
     ".tab": DocumentFormat.TSV,
     **dict.fromkeys((".text", ".log"), DocumentFormat.TXT),
 }
-_TEXT_FORMATS = frozenset(map(DocumentFormat, ("html", "md", "csv", "tsv", "txt")))
-_WORKBOOKS = frozenset(map(DocumentFormat, ("xlsx", "xlsm", "xlsb", "xls", "ods")))
+_TEXT_FORMATS = {DocumentFormat.HTML, DocumentFormat.MD, DocumentFormat.CSV, DocumentFormat.TSV, DocumentFormat.TXT}
+_WORKBOOKS = {DocumentFormat.XLSX, DocumentFormat.XLSM, DocumentFormat.XLSB, DocumentFormat.XLS, DocumentFormat.ODS}
 
 _OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
