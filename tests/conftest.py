@@ -33,6 +33,8 @@ WHOLE_FIXTURES = {"cache_folder", "guarded", "llama_server", "sample_home", "sma
 TESTS = Path(__file__).parent
 LONG_TESTS = TESTS / "long_tests.txt"
 LONG_SECONDS = 0.2  # of processor time, of a test and the processes it starts: the 3,100 below it take some 40 s
+GRAPH_ENABLED = "RAG_GRAPH__ENABLED"
+os.environ[GRAPH_ENABLED] = "false"  # for fixtures of several tests, which are made before those of one
 LONG_WAIT_SECONDS = 0.5  # by the clock: what waits takes as long on a fast machine
 _began = pytest.StashKey[tuple[float, float]]()
 _longest: dict[str, float] = {}
@@ -169,12 +171,17 @@ def interruptible() -> None:
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Settings of the person who runs the tests do not reach them, nor those of one test the next."""
+def clean_environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Settings of the person who runs the tests do not reach them, nor those of one test the next.
+
+    The sample has its entity graph, as by default; others are made without, which saves time.
+    """
     before = dict(os.environ)
     for name in before:
         if name.startswith("RAG_") or name == "DAGSTER_HOME":
             monkeypatch.delenv(name)
+    if "sample_home" not in request.fixturenames:
+        monkeypatch.setenv(GRAPH_ENABLED, "false")
     yield
     _forget(before.keys())
 
@@ -207,7 +214,8 @@ def sample_home(shared_folder: Path, models_folder: Path) -> Path:
             shutil.rmtree(folder, ignore_errors=True)  # what another process left unfinished
             folder.mkdir()
             (folder / "models").symlink_to(models_folder)
-            result = CliRunner().invoke(main, ["--home", str(folder), "index", f"sample={PROJECT / 'docs' / 'sample'}"])
+            arguments = ["--home", str(folder), "index", f"sample={PROJECT / 'docs' / 'sample'}"]
+            result = CliRunner().invoke(main, arguments, env={GRAPH_ENABLED: None})
             assert result.exit_code == 0, result.output
             indexed.touch()
     return folder

@@ -45,7 +45,11 @@ from rag_assets.query.search.knowledge import Selection
 PROMPTS = Path(rag_assets.__file__).parent / "prompts"
 WITHOUT_SCHEMA = {"hypothetical_passage", "reduce_answers"}
 PARTS_OF_OTHERS = {"extract_claims"}
-GRAPHS = [{"enabled": True, "claims": claims, "gleanings": rounds} for claims in (True, False) for rounds in (0, 2)]
+GRAPHS = [
+    {"enabled": True, "language_model": True, "claims": claims, "gleanings": rounds}
+    for claims in (True, False)
+    for rounds in (0, 2)
+]
 PROVIDERS = [("anthropic", "claude-haiku-4-5"), ("anthropic", "qwen"), ("openai", "gpt-5"), ("vllm", "m")]
 
 
@@ -154,7 +158,11 @@ def test_a_llama_cpp_server_takes_every_schema(small_llama_server: LlamaServer) 
 @pytest.mark.parametrize(("provider", "model"), PROVIDERS)
 def test_a_home_is_checked_before_the_first_call(provider: str, model: str, tmp_path: Path) -> None:
     chosen = {"provider": provider, "model": model, "api_key": "sk-none"}
-    home = Home(load_settings(home=tmp_path, language_model=chosen, graph={"enabled": True, "claims": True}))
+    home = Home(
+        load_settings(
+            home=tmp_path, language_model=chosen, graph={"enabled": True, "language_model": True, "claims": True}
+        )
+    )
     language_model(home, "run")
 
 

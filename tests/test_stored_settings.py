@@ -39,6 +39,12 @@ ENTITY: dict[str, Any] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The settings are as they are for whoever states none."""
+    monkeypatch.delenv("RAG_GRAPH__ENABLED")
+
+
 def opened(folder: Path, **settings: Any) -> Home:
     return Home(load_settings(home=folder, **settings))
 
@@ -158,6 +164,26 @@ def test_a_stored_graph_is_kept_without_the_file(tmp_path: Path) -> None:
     assert [each.setting for each in opened(tmp_path, graph={"enabled": False}).contradictions()] == ["graph.enabled"]
 
 
+def test_a_graph_is_made_by_default_but_not_of_what_was_indexed_without_one(tmp_path: Path) -> None:
+    assert opened(tmp_path).settings.graph.enabled
+    built(tmp_path, graph={"enabled": False})
+    assert not opened(tmp_path).settings.graph.enabled
+    for name in ("settings.json", "settings.json.copy"):
+        (tmp_path / name).unlink()
+    assert not opened(tmp_path).settings.graph.enabled
+
+
+def test_a_graph_that_an_earlier_build_let_the_model_write_is_still_written_by_it(tmp_path: Path) -> None:
+    chosen = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+    home = built(tmp_path, graph={"enabled": True})
+    assert opened(tmp_path, language_model=chosen).graph_model_name == "extractive"
+    values = {"graph": {"enabled": True}}  # as it stood then
+    for name in ("settings.json", "settings.json.copy"):
+        home.settings_path.with_name(name).write_bytes(sealed(values))
+    assert opened(tmp_path, language_model=chosen).graph_model_name == chosen["model"]
+    assert opened(tmp_path, language_model=chosen, graph={"language_model": False}).graph_model_name == "extractive"
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"graph": 1}', b"\xff\xfe"])
 def test_a_damaged_file_is_read_from_its_copy_and_told_where_both_are(tmp_path: Path, content: bytes) -> None:
     built(tmp_path, graph={"enabled": True})
@@ -232,7 +258,7 @@ def test_on_a_terminal_one_question_is_asked_and_no_is_the_default(tmp_path: Pat
 
 
 def test_without_a_graph_to_drop_later_runs_make_none(tmp_path: Path) -> None:
-    built(tmp_path)
+    opened(tmp_path).store_settings()
     status, output = command(tmp_path, "graph", "drop")
     assert (status, output) == (0, f"there is no entity graph in {tmp_path}; later runs make none")
     assert json.loads((tmp_path / "settings.json").read_text("utf-8"))["graph"]["enabled"] is False

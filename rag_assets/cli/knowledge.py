@@ -89,5 +89,5 @@ def graph_drop(context: click.Context, *, yes: bool) -> None:
         with progress_display() as progress:
             drop_graph_in_process(home, progress)
     say(f"the entity graph of {home.path} is deleted; later runs make none")
-    if home.stated.graph.enabled:
+    if home.stated.graph.enabled and "enabled" in home.stated.graph.model_fields_set:
         say("the settings state graph.enabled = true: take that out, or the next run makes it again")

@@ -83,7 +83,7 @@ def step_assets(step: Step) -> dg.AssetsDefinition:
 
 def _work(context: dg.AssetExecutionContext, home: HomeResource, base: Home, step: Step, progress: Progress) -> Work:
     run_id, listing, every = context.run.run_id, None, False
-    model = language_model(base, run_id) if step.asks_model and _is_on(base, step) else ExtractiveModel()
+    model = language_model(base, run_id) if step.writer(base) != "extractive" else ExtractiveModel()
     if not step.reads and step.sharded:  # it reads the sources
         base.lake.check_shard_count()
         listing = base.listing(allow_empty=home.allow_empty)
@@ -102,10 +102,6 @@ def _work(context: dg.AssetExecutionContext, home: HomeResource, base: Home, ste
         every_change=every,
         run_id=run_id,
     )
-
-
-def _is_on(base: Home, step: Step) -> bool:
-    return base.settings.graph.enabled or not step.graph
 
 
 def _taken_on(context: dg.AssetExecutionContext, step: Step, work: Work) -> Work:

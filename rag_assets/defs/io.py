@@ -166,9 +166,9 @@ def model_facts(base: Home, step: Step, run_id: str, shards: Sequence[str]) -> I
         run_id: The run.
         shards: Shards of the step.
     """
-    facts = StepFacts({"language_model": base.language_model_name} if step.asks_model else {})
+    facts = StepFacts({"language_model": step.writer(base)} if step.asks_model else {})
     yield facts
-    if not step.asks_model or base.settings.language_model.provider == "extractive":
+    if step.writer(base) == "extractive":
         return
     rows = base.ledger().rows(run_id=run_id, columns=["asset", "partition", *_LEDGER_COLUMNS])
     for table in step.tables:

@@ -88,7 +88,7 @@ def changes_to_index(home: Home, listing: Listing, stale: Iterable[Stale] | None
 
 def written_tables(home: Home) -> list[Table]:
     """Tables that a language model writes."""
-    return [table for step in steps_in_use(home) if step.asks_model for table in step.tables]
+    return [table for step in steps_in_use(home) if step.writer(home) != "extractive" for table in step.tables]
 
 
 def all_stand_ins(home: Home) -> dict[str, StandIns]:
@@ -183,7 +183,7 @@ def _asked_again(home: Home) -> Iterator[Stale]:
     if home.language_model_name == "extractive":
         return
     for step in steps_in_use(home):
-        if step.asks_model:
+        if step.writer(home) != "extractive":
             places = {
                 shard
                 for table in step.tables

@@ -90,7 +90,11 @@ class Home:
     def _built_with(self) -> Values:
         """The stored settings; where they are missing, what the stored tables tell of them."""
         stored = read_stored(self.settings_path)
-        return ({"graph": {"enabled": True}} if self.holds_graph else {}) if stored is None else stored
+        if stored is None:
+            return {"graph": {"enabled": self.holds_graph}} if self.lake.latest(DOCUMENTS) else {}
+        if stored.get("graph", {}).get("enabled"):  # settings of an earlier build do not say that the model wrote it
+            return {**stored, "graph": {"language_model": True, **stored["graph"]}}
+        return stored
 
     @property
     def holds_graph(self) -> bool:
@@ -198,6 +202,12 @@ class Home:
     def language_model_name(self) -> str:
         """Name of the language model that the settings name; asks nobody."""
         return self.options.language_model.name
+
+    @property
+    def graph_model_name(self) -> str:
+        """Name of the language model that writes the entity graph; `extractive` where none does."""
+        graph = self.settings.graph
+        return self.language_model_name if graph.enabled and graph.language_model else "extractive"
 
     @cached_property
     def taxonomy(self) -> "Taxonomy":

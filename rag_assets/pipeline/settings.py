@@ -252,9 +252,12 @@ class EnrichmentSettings(_Section):
 
 
 class GraphSettings(_Section):
-    """The entity graph; off by default, because it adds a third to a half to indexing without a language model."""
+    """The entity graph; without it, indexing without a language model takes a quarter to a third less time."""
 
-    enabled: bool = Field(False, description="Whether the entity graph, its communities and reports are made.")
+    enabled: bool = Field(True, description="Whether the entity graph, its communities and reports are made.")
+    language_model: bool = Field(
+        False, description="Whether the language model, where there is one, names entities and writes reports, too."
+    )
     workers: int = Field(
         0, ge=0, le=256, description="Processes that name entities, for much text; 0 takes the number of processors."
     )
@@ -263,7 +266,7 @@ class GraphSettings(_Section):
     gleanings: int = Field(
         1, ge=0, le=5, description="Rounds in which a language model is asked for names that it missed, at most."
     )
-    claims: bool = Field(False, description="Whether claims are extracted; needs a language model.")
+    claims: bool = Field(False, description="Whether claims are extracted; needs `graph.language_model`.")
     types_toml: Path | None = Field(None, description="TOML file of entity types added to the built-in ones.")
     merges_csv: Path | None = Field(
         None,

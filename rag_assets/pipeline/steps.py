@@ -173,6 +173,12 @@ class Step:
         """Names of its assets."""
         return (self.asset,) if self.index else tuple(table.name for table in self.tables)
 
+    def writer(self, home: "Home") -> str:
+        """Name of the language model that writes its tables; `extractive` where none does."""
+        if not self.asks_model:
+            return "extractive"
+        return home.graph_model_name if self.graph else home.language_model_name
+
     @property
     def its_code(self) -> Code:
         """What its tables depend on in code, prompts and libraries."""
@@ -400,7 +406,7 @@ def _wanted_questions(home: "Home", shard: str) -> Keys:
 def _wanted_mentions(home: "Home", shard: str) -> Keys:
     from rag_assets.graph.mentions.tables import wanted_mentions
 
-    return wanted_mentions(home.lake, shard, home.options.mentions, home.entity_types, home.language_model_name)
+    return wanted_mentions(home.lake, shard, home.options.mentions, home.entity_types, home.graph_model_name)
 
 
 def _wanted_clusters(home: "Home", shard: str) -> Keys:
@@ -418,7 +424,7 @@ def _wanted_knowledge(home: "Home", shard: str) -> Keys:
 def _wanted_entities(home: "Home", shard: str) -> Keys:
     from rag_assets.graph.entities.tables import wanted_entities
 
-    return {shard: wanted_entities(home.lake, home.options.entities, home.language_model_name, home.embedder.name)}
+    return {shard: wanted_entities(home.lake, home.options.entities, home.graph_model_name, home.embedder.name)}
 
 
 def _decisions(home: "Home") -> str:
@@ -438,6 +444,7 @@ def _readers(home: "Home") -> str:
 # What steps depend on beside code and settings, under the name that people are told.
 FACTS: Mapping[str, Callable[["Home"], str]] = {
     "the language model": lambda home: home.language_model_name,
+    "the language model of the graph": lambda home: home.graph_model_name,
     "the embedder": lambda home: home.embedder.name,
     "enrichment.taxonomy": lambda home: home.taxonomy.digest,
     "graph.types_toml": lambda home: home.entity_types.digest,
@@ -448,7 +455,7 @@ FACTS: Mapping[str, Callable[["Home"], str]] = {
 
 _DISSOLVED_SHOWN = 50
 _TEXT_SHOWN = ("document_id", "language", "length_chars", "text")
-_MODEL, _EMBEDDER = "the language model", "the embedder"
+_MODEL, _GRAPH_MODEL, _EMBEDDER = "the language model", "the language model of the graph", "the embedder"
 _SEARCH_TERMS = "rag_assets.text.terms:search_terms"  # gives the column that the store adds for full-text search
 
 
@@ -643,7 +650,7 @@ _GRAPH = (
         (DOCUMENTS, PAGES, BLOCKS, CHUNKS),
         (
             *(f"graph.{name}" for name in ("window_tokens", "overlap_tokens", "gleanings", "claims", "types_toml")),
-            _MODEL,
+            _GRAPH_MODEL,
         ),
         _wanted_mentions,
         asks_model=True,
@@ -665,7 +672,7 @@ _GRAPH = (
         (ENTITY_MENTIONS, RELATIONSHIP_MENTIONS),
         (
             *(f"graph.{name}" for name in ("description_chars", "merge_similarity", "merge_questions", "merges_csv")),
-            _MODEL,
+            _GRAPH_MODEL,
             _EMBEDDER,
         ),
         _wanted_entities,
@@ -695,7 +702,7 @@ _GRAPH = (
         ("rag_assets.graph.reports.tables:update_reports",),
         (COMMUNITY_REPORTS,),
         (COMMUNITIES, COMMUNITY_MEMBERS, CLAIMS),
-        ("graph.report_context_tokens", "graph.report_tokens", _MODEL),
+        ("graph.report_context_tokens", "graph.report_tokens", _GRAPH_MODEL),
         sharded=False,
         asks_model=True,
         graph=True,
@@ -772,6 +779,7 @@ def graph_in_use(home: "Home") -> bool:
 
 def model_steps(home: "Home") -> tuple[Step, ...]:
     """The steps of indexing that ask a language model, and those between them, in their order."""
+    asks_for_graph = home.graph_model_name != "extractive"
     return tuple(
-        step for step in steps_in_use(home) if step.asks_model or (step.graph and step.tables and not step.sharded)
+        step for step in steps_in_use(home) if (asks_for_graph and step.tables if step.graph else step.asks_model)
     )

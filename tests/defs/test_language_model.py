@@ -306,7 +306,7 @@ def test_the_graph_is_planned_as_it_is_made(folder: Path) -> None:
         (folder / "specs" / f"{name}.md").write_text(text, "utf-8")
     with ReadingServer() as server:
         chosen = {"provider": "openai", "base_url": f"{server.url}/v1", "model": "m", "context_tokens": 16_384}
-        graph = {"enabled": True, "description_chars": 100}
+        graph = {"enabled": True, "language_model": True, "description_chars": 100}
         sources = (str(folder / "specs"),)
         home = Home(load_settings(home=folder / "home", sources=sources, language_model=chosen, graph=graph))
         plan = make_plan(home)
@@ -347,7 +347,7 @@ def test_a_stored_answer_that_breaks_its_schema_is_planned_for_and_mended(folder
     """A run that ends between a broken answer and its repair leaves the broken one alone in the store."""
     (folder / "specs" / "keys.md").unlink()
     with ReadingServer() as server:
-        environment = settings(f"{server.url}/v1", "m", RAG_GRAPH__ENABLED="true")
+        environment = settings(f"{server.url}/v1", "m", RAG_GRAPH__ENABLED="true", RAG_GRAPH__LANGUAGE_MODEL="true")
         code, output = index(folder, environment)
         assert code == 0, output
         home = Home(load_settings(home=folder / "home"))

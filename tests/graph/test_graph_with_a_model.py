@@ -69,7 +69,14 @@ def home(tmp_path_factory: pytest.TempPathFactory, models_folder: Path, llama_se
                 "api_key": "none",
                 "timeout_seconds": 600,
             },
-            graph={"enabled": True, "gleanings": 1, "claims": True, "report_tokens": 300, "description_chars": 60},
+            graph={
+                "enabled": True,
+                "language_model": True,
+                "gleanings": 1,
+                "claims": True,
+                "report_tokens": 300,
+                "description_chars": 60,
+            },
         )
     )
     update_documents(home.lake, home.listing(), SHARDS, home.options.parsing, 1, silent)

@@ -194,8 +194,8 @@ const TEXTS = {
   // communities
   communities: ["Communities", "コミュニティ"],
   noGraph: [
-    "There is no entity graph. It is made where the setting graph.enabled is on: RAG_GRAPH__ENABLED=true rag-assets index",
-    "要素のグラフがありません。設定 graph.enabled を有効にすると作られます: RAG_GRAPH__ENABLED=true rag-assets index",
+    "There is no entity graph: the setting graph.enabled is off. RAG_GRAPH__ENABLED=true rag-assets index makes it",
+    "要素のグラフがありません (設定 graph.enabled が無効)。次のコマンドで作られます: RAG_GRAPH__ENABLED=true rag-assets index",
   ],
   level: ["Level", "階層"],
   levelName: ["Level {n}", "階層 {n}"],
