@@ -33,6 +33,9 @@ demo: setup
 	@echo '$$ rag-assets ask "What is the return policy?"'
 	@$(BIN)/rag-assets ask "What is the return policy?"
 	@echo
+	@echo '$$ rag-assets sql "SELECT name, type, degree FROM entities ORDER BY rank DESC LIMIT 5"'
+	@$(BIN)/rag-assets sql "SELECT name, type, degree FROM entities ORDER BY rank DESC LIMIT 5"
+	@echo
 	@echo 'The Dagster UI on it:   RAG_HOME=$(RAG_HOME) $(BIN)/rag-assets ui     then open http://127.0.0.1:3000'
 	@echo 'Your own files:         $(BIN)/rag-assets index FOLDER...'
 

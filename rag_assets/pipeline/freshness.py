@@ -50,7 +50,8 @@ def stale_steps(home: Home) -> list[Stale]:
     facts = step_facts(home)
     for step in steps_in_use(home):
         before = newest.steps.get(step.name)
-        places = {shard for table in step.tables for shard in home.lake.latest(table)}
+        made = step.tables or step.reads[:1]  # a serving table has rows where the first table that it reads has
+        places = {shard for table in made for shard in home.lake.latest(table)}
         if before is None:  # nothing of it is stored where it was switched on just now
             places |= {*home.lake.latest(DOCUMENTS)} if step.sharded else {WHOLE}
         reasons = _differences(before, facts[step.name], earlier=not newest.steps)

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from rag_assets.contracts.tables import DOCUMENTS
-from rag_assets.pipeline.freshness import step_facts
+from rag_assets.pipeline import freshness
+from rag_assets.pipeline.freshness import changes_to_index, stale_steps, step_facts
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.pipeline.steps import STEPS, Keys
@@ -70,3 +71,21 @@ def test_rows_are_computed_from_the_models_that_their_step_names(
 ) -> None:
     rows, changed = keys(graph_home), altered(graph_home, section, **values)
     assert differing(rows, keys(changed)) == {step.name for step in STEPS if fact in step.options} & rows.keys()
+
+
+def test_the_graph_is_written_by_a_model_where_that_is_stated(graph_home: Home) -> None:
+    with_model = altered(graph_home, "language_model", provider="openai", model="m")
+    before, after = keys(with_model), keys(altered(with_model, "graph", language_model=True))
+    of_graph = {step.name for step in STEPS if "the language model of the graph" in step.options}
+    assert of_graph >= {"extract_mentions", "resolve_entities", "report_communities"}
+    assert differing(before, after) == of_graph & before.keys()
+
+
+def test_what_changed_code_makes_stale_is_made_anew(graph_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = step_facts(graph_home)
+    for step in (each for each in STEPS if each.code):
+        now = {**facts, step.name: {**facts[step.name], "code": "other"}}
+        monkeypatch.setattr(freshness, "step_facts", lambda _, now=now: now)
+        [stale] = [each for each in stale_steps(graph_home) if each.step == step.name]
+        assert stale.reason == "code changed"
+        assert changes_to_index(graph_home, graph_home.listing(), [stale]).unfinished_shards, step.name

@@ -155,7 +155,7 @@ def test_a_picture_is_of_the_file_that_was_indexed_or_there_is_none(sample: Home
 
 def test_the_state_of_the_version_is_told(api: httpx.Client, server: RunningServer) -> None:
     state = api.get("/status").json()
-    assert (state["snapshot"], state["document_count"], state["failed_count"], state["graph"]) == (1, 9, 0, False)
+    assert (state["snapshot"], state["document_count"], state["failed_count"], state["graph"]) == (1, 9, 0, True)
     assert state["documents_by_format"] == {"xlsx": 5, "docx": 2, "pdf": 2}
     assert api.get("/costs").json() == []
     assert httpx.get(f"{server.url}/health").json()["status"] == "alive"

@@ -168,7 +168,7 @@ def test_sql_does_nothing_but_read_the_tables(agent: Agent, query: str) -> None:
         ("read_page", {"document_id": DESIGN, "cells": "here"}, "expected cells as in B4:F20"),
         ("read_page", {"document_id": DESIGN, "cells": "ZZ999"}, "nothing stands in the cells"),
         ("describe_document", {"document_id": "../../etc/passwd"}, "there is no document"),
-        ("explore_community", {}, "no entity graph"),
+        ("explore_community", {"community_id": "nope"}, "there is no community nope"),
         ("list_tables", {"table": "secrets"}, "there is no table secrets"),
     ],
 )

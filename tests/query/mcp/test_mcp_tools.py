@@ -160,6 +160,13 @@ def agent(service: Service) -> Iterator[Agent]:
         yield found
 
 
+def test_without_an_entity_graph_it_is_said_how_to_make_one(
+    agent: Agent, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service.current().contents.graph, "levels", dict)
+    assert "no entity graph: set RAG_GRAPH__ENABLED=true" in agent.refusal("explore_community")
+
+
 def test_communities_are_explored_from_the_whole_to_members(agent: Agent) -> None:
     listed = agent.given("explore_community", level=0)
     assert listed["levels"][0] == {"level": 0, "communities": 1}
