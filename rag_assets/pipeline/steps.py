@@ -757,19 +757,7 @@ STEPS: tuple[Step, ...] = (
         ENTITY_MERGES,
         CHUNKS,
     ),
-    _serving(
-        "index_reports",
-        "report_index",
-        REPORT_INDEX,
-        "report_rows",
-        "community reports",
-        COMMUNITY_REPORTS,
-        COMMUNITY_MEMBERS,
-        ENTITIES,
-        ENTITY_MENTIONS,
-        ENTITY_MERGES,
-        CHUNKS,
-    ),
+    _serving("index_reports", "report_index", REPORT_INDEX, "report_rows", "community reports", COMMUNITY_REPORTS),
 )
 
 FORCED: Mapping[str, tuple[Table, ...]] = {

@@ -11,7 +11,6 @@ from rag_assets.contracts.tables import (
     AVERAGED_TEXTS,
     CHUNK_INDEX,
     CHUNKS,
-    COMMUNITY_MEMBERS,
     COMMUNITY_REPORTS,
     COMPUTED_COLUMNS,
     DOCUMENT_FACETS,
@@ -128,24 +127,22 @@ def entity_rows(lake: Lake, shard: str) -> pa.Table:
 
 
 def report_rows(lake: Lake, shard: str) -> pa.Table:
-    """Rows of the serving table `reports`, without vectors.
-
-    The vector of a report is the mean of those of the passages that name most of its community's members; of one that
-    no passage names, the vector of its title and summary.
+    """Rows of the serving table `reports`, without vectors: title and summary are embedded.
 
     Args:
         lake: The stored tables.
         shard: `WHOLE`; any other one is empty.
     """
     copied = ["community_id", "level", "title", "rating", "language", "text"]
-    records, averaged = [], []
-    reports = lake.read(COMMUNITY_REPORTS, [shard], [*copied, "summary"]).to_pylist()
-    named_by = _passages_by_community(lake) if reports else {}
-    for row in reports:
-        text = f"{row['title']}\n{row['summary'][:_SUMMARY_CHARS]}"
-        records.append({**{name: row[name] for name in copied}, "shard": shard, EMBEDDED_TEXT: text})
-        averaged.append(named_by.get(row["community_id"], []))
-    return _table(records, REPORT_INDEX.fields).append_column(AVERAGED_TEXTS, pa.array(averaged, _AVERAGED))
+    records = [
+        {
+            **{name: row[name] for name in copied},
+            "shard": shard,
+            EMBEDDED_TEXT: f"{row['title']}\n{row['summary'][:_SUMMARY_CHARS]}",
+        }
+        for row in lake.read(COMMUNITY_REPORTS, [shard], [*copied, "summary"]).to_pylist()
+    ]
+    return _table(records, REPORT_INDEX.fields)
 
 
 _MAKERS: Mapping[str, tuple[tuple[Table, ...], Callable[[Lake, str], pa.Table]]] = {
@@ -153,10 +150,7 @@ _MAKERS: Mapping[str, tuple[tuple[Table, ...], Callable[[Lake, str], pa.Table]]]
     SUMMARY_INDEX.name: ((FILE_SUMMARIES, PAGE_SUMMARIES, DOCUMENTS), summary_rows),
     QUESTION_INDEX.name: ((SYNTHETIC_QA, DOCUMENT_FACETS, DOCUMENTS), question_rows),
     ENTITY_INDEX.name: ((ENTITIES, ENTITY_MENTIONS, ENTITY_MERGES, CHUNKS), entity_rows),
-    REPORT_INDEX.name: (
-        (COMMUNITY_REPORTS, COMMUNITY_MEMBERS, ENTITIES, ENTITY_MENTIONS, ENTITY_MERGES, CHUNKS),
-        report_rows,
-    ),
+    REPORT_INDEX.name: ((COMMUNITY_REPORTS,), report_rows),
 }
 
 # serving table: the stored tables that its rows are made from, and what makes them
@@ -203,46 +197,19 @@ def _passage(context: str, text: str) -> str:
 
 def _passages_by_name(lake: Lake) -> Mapping[str, list[str]]:
     """For the key of each entity the texts of passages that name it, each once, in their order."""
-    texts, mentions = _passage_texts(lake), _merged_mentions(lake)
+    merges = lake.read(ENTITY_MERGES, columns=["name_key", "merged_into"])
+    merged = dict(zip(merges["name_key"].to_pylist(), merges["merged_into"].to_pylist(), strict=True))
+    texts = {
+        row["chunk_id"]: _passage(row["context"], row["text"])
+        for row in lake.read(CHUNKS, columns=["chunk_id", "context", "text"]).to_pylist()
+    }
+    mentions = lake.read(ENTITY_MENTIONS, columns=["name_key", "chunk_id"])
     named_by: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for name, chunk_id in zip(mentions["name_key"].to_pylist(), mentions["chunk_id"].to_pylist(), strict=True):
-        passages = named_by[name]
+        passages = named_by[merged.get(name, name)]
         if chunk_id in texts and len(passages) < _AVERAGED_PASSAGES:
             passages[texts[chunk_id]] = None
     return {name: list(passages) for name, passages in named_by.items()}
-
-
-def _passages_by_community(lake: Lake) -> Mapping[str, list[str]]:
-    """For each community the texts of passages that name most of its members, each once, the most first."""
-    named = _merged_mentions(lake).group_by(["name_key", "chunk_id"]).aggregate([])
-    members = lake.read(COMMUNITY_MEMBERS, columns=["entity_id", "community_id"])
-    of_names = members.join(lake.read(ENTITIES, columns=["entity_id", "name_key"]), "entity_id", join_type="inner")
-    pairs = of_names.join(named, "name_key", join_type="inner")
-    counts = pairs.group_by(["community_id", "chunk_id"]).aggregate([("name_key", "count")])
-    order = [("community_id", "ascending"), ("name_key_count", "descending"), ("chunk_id", "ascending")]
-    texts = _passage_texts(lake)
-    named_by: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    ranked = counts.sort_by(order)
-    for community, chunk_id in zip(ranked["community_id"].to_pylist(), ranked["chunk_id"].to_pylist(), strict=True):
-        passages = named_by[community]
-        if chunk_id in texts and len(passages) < _AVERAGED_PASSAGES:
-            passages[texts[chunk_id]] = None
-    return {community: list(passages) for community, passages in named_by.items()}
-
-
-def _merged_mentions(lake: Lake) -> pa.Table:
-    """Keys of the entities that are named, and the passages that name them, in their order."""
-    merges = lake.read(ENTITY_MERGES, columns=["name_key", "merged_into"])
-    merged = dict(zip(merges["name_key"].to_pylist(), merges["merged_into"].to_pylist(), strict=True))
-    mentions = lake.read(ENTITY_MENTIONS, columns=["name_key", "chunk_id"])
-    names = [merged.get(name, name) for name in mentions["name_key"].to_pylist()]
-    return pa.table({"name_key": pa.array(names, pa.string()), "chunk_id": mentions["chunk_id"]})
-
-
-def _passage_texts(lake: Lake) -> Mapping[str, str]:
-    """What is embedded of each passage, by its id."""
-    rows = lake.read(CHUNKS, columns=["chunk_id", "context", "text"]).to_pylist()
-    return {row["chunk_id"]: _passage(row["context"], row["text"]) for row in rows}
 
 
 def _facts(lake: Lake, shard: str) -> Mapping[str, dict[str, object]]:
