@@ -76,7 +76,7 @@ class Code:
     @property
     def versions(self) -> dict[str, str]:
         """Version of each distribution that counts; empty where an optional one is not installed."""
-        return {name: _version(name) for library in self.libraries for name in _DISTRIBUTIONS[library]}
+        return {name: installed_version(name) for library in self.libraries for name in _DISTRIBUTIONS[library]}
 
     @property
     def digest(self) -> str:
@@ -320,7 +320,9 @@ def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(getattr(statement.value, "value", None), str)
 
 
-def _version(distribution: str) -> str:
+@cache
+def installed_version(distribution: str) -> str:
+    """Version of a distribution; empty where it is not installed. It takes milliseconds, so a process looks once."""
     try:
         return version(distribution)
     except PackageNotFoundError:

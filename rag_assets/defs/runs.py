@@ -1,5 +1,6 @@
 """Runs of the index job inside this process, as `rag-assets index` makes them."""
 
+import json
 import os
 import re
 import signal
@@ -30,11 +31,7 @@ from rag_assets.pipeline.instance import instance_environment
 from rag_assets.pipeline.steps import STEPS
 from rag_assets.store.lake import SHARDS
 
-_WITHOUT_COMPUTE_LOGS = """
-compute_logs:
-  module: dagster._core.storage.noop_compute_log_manager
-  class: NoOpComputeLogManager
-"""
+_STORAGES = ("storage", "run_storage", "event_log_storage", "schedule_storage")  # in a `dagster.yaml`
 _STEP_ENDS = {dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKIPPED}
 _SAID_CHARS = 300
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -101,13 +98,13 @@ def _run(
     if assets is not None:
         job = job.get_subset(asset_selection=frozenset(assets))
     tags = {**shard_tags(shards), IN_PROCESS_TAG: str(home.path), **further_tags}
-    with _instance() as instance:
+    run_id = str(uuid.uuid4())
+    with _instance(run_id) as instance:
         if active := active_runs(instance, home):
             raise StoreError(
                 f"run {active[0].run_id} of {INDEX_JOB.name} is active in the Dagster instance "
                 f"{os.environ['DAGSTER_HOME']}: wait for it, or cancel it in the UI if it was killed"
             )
-        run_id = str(uuid.uuid4())
         _report_steps(instance, run_id, job, progress)
         with _termination_kept():
             try:
@@ -125,22 +122,39 @@ def _run(
 
 
 @contextmanager
-def _instance() -> Iterator[dg.DagsterInstance]:
-    """The Dagster instance, without compute logs unless its `dagster.yaml` has some of its own.
+def _instance(run_id: str) -> Iterator[dg.DagsterInstance]:
+    """The Dagster instance, as it serves one run in this process; what its `dagster.yaml` states stays.
 
-    These would send standard output and error to files; what a library prints is for the one who runs the command.
+    Compute logs would send standard output and error to files; what a library prints is for the one who runs the
+    command. Events are stored over connections that stay open.
+
+    Args:
+        run_id: The run.
     """
     folder = Path(os.environ["DAGSTER_HOME"])
     stated = (folder / "dagster.yaml").read_text(encoding="utf-8")
-    if re.search(r"^compute_logs\s*:", stated, re.MULTILINE):
-        with _told(folder), dg.DagsterInstance.get() as instance:
-            yield instance
-        return
+    added: dict[str, object] = {}
+    if not _states(stated, "compute_logs"):
+        added["compute_logs"] = {
+            "module": "dagster._core.storage.noop_compute_log_manager",
+            "class": "NoOpComputeLogManager",
+        }
+    if not _states(stated, *_STORAGES):
+        added["event_log_storage"] = {
+            "module": "rag_assets.defs.event_storage",
+            "class": "RunEventStorage",
+            "config": {"base_dir": str(folder / "history" / "runs"), "run_id": run_id},
+        }
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml") as file:
-        file.write(stated + _WITHOUT_COMPUTE_LOGS)
+        file.write(stated + "".join(f"\n{name}: {json.dumps(value)}\n" for name, value in added.items()))
         file.flush()
         with _told(folder), dg.DagsterInstance.from_config(str(folder), file.name) as instance:
             yield instance
+
+
+def _states(configuration: str, *entries: str) -> bool:
+    """Whether a `dagster.yaml` has one of some entries."""
+    return re.search(rf"^({'|'.join(entries)})\s*:", configuration, re.MULTILINE) is not None
 
 
 @contextmanager

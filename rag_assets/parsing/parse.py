@@ -13,6 +13,7 @@ from pathlib import PurePath
 from rag_assets.contracts.causes import FailureCause, PageKind
 from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.contracts.errors import ParseError
+from rag_assets.contracts.fingerprint import installed_version
 from rag_assets.parsing.detect import OTHER_FORMATS, Detection, DocumentFormat, detect_format
 from rag_assets.parsing.limits import ParsingLimits, limited
 from rag_assets.parsing.sections import divided
@@ -217,10 +218,5 @@ def installed_readers(limits: ParsingLimits) -> str:
     except importlib.metadata.PackageNotFoundError:
         required = []
     names = {"unstructured", *(re.split(r"[^\w.-]", requirement, maxsplit=1)[0] for requirement in required)}
-    versions = []
-    for name in sorted(names):
-        try:
-            versions.append(f"{name}=={importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    versions = [f"{name}=={version}" for name in sorted(names) if (version := installed_version(name))]
     return hashlib.sha256("\0".join([*programs, *versions]).encode()).hexdigest()[:16]
