@@ -45,7 +45,7 @@ def test_a_signal_that_tells_is_learned_and_proves_better() -> None:
     candidate = learn_ranking(judged)
     assert candidate.proofs[Level.PASSAGE].is_better
     assert candidate.proof.is_better
-    assert candidate.weights[Granularity.CHUNK].names > 0
+    assert candidate.weights[Granularity.CHUNK].weights.names > 0
 
 
 def test_a_known_weight_is_recovered() -> None:
@@ -99,11 +99,11 @@ def test_rankings_are_those_of_the_search(level: Level) -> None:
     random = np.random.default_rng(3)
     rows = sorted((f"d{random.integers(5)}", f"p{random.integers(3)}", number) for number in range(40))
     ids = sorted(((d, f"{d}#{p}", f"{d}#{p}.{n:02}") for d, p, n in rows), key=lambda each: each[2])
-    weights = Weights(1.0, 0.5, 0.3, 0.2).vector()
+    weights = Weights(1.0, 0.5, 0.3, 0.2)
     signals = np.round(random.random((40, len(SIGNALS))), 1)  # with ties
     judged = Judged("q", "", frozenset(), {}, tuple(ids), signals)
     granularity = {Level.PASSAGE: "chunk", Level.PAGE: "page", Level.DOCUMENT: "document"}[level]
-    scores = (signals @ weights).tolist()
+    scores = weights.scores(signals).tolist()
     found = [Candidate(key, document, page, 0, score) for (document, page, key), score in zip(ids, scores, strict=True)]
     found.sort(key=lambda each: (-each.score, each.key))
     place = list(Level).index(level)
