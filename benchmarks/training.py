@@ -1,6 +1,6 @@
 """What weights and query maps learned on a collection are worth, on the development sets.
 
-- Learning curves: of each set, weights, and trees on top of the shipped ones, are learned from 10, 30, 100 and 300 of its
+- Learning curves: of each set, weights, and trees on top of those shipped, are learned from 10, 30, 100 and 300 of its
   questions and measured on those of other documents, every question once in each of several repetitions.
 - Leave one set out: weights are learned from all other sets.
 - Query map: learned from as many questions, and searched with.

@@ -70,7 +70,7 @@ class Terms:
         """The terms of some questions."""
         chosen = np.isin(self.question, questions)
         parts = (self.signals, self.is_there, self.is_evidence, self.target, self.weight, self.question)
-        return Terms(*(part[chosen] for part in parts))  # type: ignore[arg-type, index]
+        return Terms(*(part[chosen] for part in parts))  # type: ignore[arg-type]
 
     def losses(self, scores: Matrix) -> Vector:
         """Loss of each term, weighed.
@@ -93,7 +93,7 @@ class Terms:
         evidence = shares * self.is_evidence
         total, held = shares.sum(axis=1), np.maximum(evidence.sum(axis=1), _LEAST_SHARE)
         shares /= total[:, None]
-        is_soft = self.target.any(axis=1)
+        is_soft = self.target.sum(axis=1) > 0
         hard = np.log(total / held)
         # the divergence of the shares from the target: 0 where they are equal
         soft = rel_entr(self.target, np.maximum(shares, _LEAST_SHARE)).sum(axis=1)
