@@ -90,7 +90,7 @@ def test_its_scores_are_a_signal_of_the_search_and_teach_weights(model_folder: P
     rows = [chunk(f"notes/{number}.md", 1, 0, f"alpha {word}") for number, word in enumerate(WORDS[5:])]
     store = VectorStore(tmp_path)
     store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
-    weights = {each: replace(SHIPPED[each], reranker=10.0) for each in SHIPPED}
+    weights = {each: replace(SHIPPED[each], reranker=1000.0) for each in SHIPPED}
     versions = {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}
     base = make_base(store, embedder, versions, reranker=model, ranking=Ranking(weights))
     result = base.search("alpha", "weighted", 4)
