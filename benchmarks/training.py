@@ -1,7 +1,7 @@
 """What weights and query maps learned on a collection are worth, on the development sets.
 
-- Learning curves: of each set, weights are learned from 10, 30, 100 and 300 of its questions and measured on those of
-  other documents, every question once in each of several repetitions.
+- Learning curves: of each set, weights, and trees on top of those shipped, are learned from 10, 30, 100 and 300 of its
+  questions and measured on those of other documents, every question once in each of several repetitions.
 - Leave one set out: weights are learned from all other sets.
 - Query map: learned from as many questions, and searched with.
 
@@ -13,7 +13,7 @@ import argparse
 import pickle
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,14 +27,16 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.measuring import open_corpus
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 from rag_assets.query import KnowledgeBase
-from rag_assets.query.search.ranking_weights import SHIPPED, Ranking
-from rag_assets.training.pairs import Judged, Vector, document_folds, judged_questions
+from rag_assets.query.search.ranking_weights import SHIPPED, BoostedWeights, Ranking, Scorer, Weights
+from rag_assets.training.pairs import Judged, document_folds, judged_questions
 from rag_assets.training.query_map import learned_map
-from rag_assets.training.ranking import DEPTH, LEVELS, MEASURE, learned_weights
+from rag_assets.training.ranking import DEPTH, LEVELS, MEASURE, Learn, learned_weights
+from rag_assets.training.trees import learned_trees
 
 SIZES = (10, 30, 100, 300)
 REPETITIONS = 3
 FOLDS = 5
+LEARNERS: Mapping[str, Learn] = {"linear": learned_weights, "trees": learned_trees}
 QUESTIONS = "questions"
 SETS = ("ja_excel", "ja_text/jsquad", "ja_text/gov_pages", "en_multihop/hotpotqa_100", "en_multihop/musique_100")
 
@@ -81,7 +83,7 @@ def loaded(name: str, data: Path, work: Path, questions_home: Path | None) -> Se
     return Set(name, level, judged)
 
 
-def values(found: Set, positions: Sequence[int], weights: Vector) -> list[float]:
+def values(found: Set, positions: Sequence[int], weights: Scorer) -> list[float]:
     return [found.judged[each].value(weights, found.level, MEASURE, DEPTH) for each in positions]
 
 
@@ -104,26 +106,28 @@ def sizes_of(count: int) -> list[int]:
 def weights_curve(found: Set) -> None:
     shipped = SHIPPED[LEVELS[found.level]]
     everything = range(len(found.judged))
-    before = values(found, everything, shipped.vector())
+    before = values(found, everything, shipped)
     print(
         f"\n{found.name}: {len(before)} questions, {found.level} {MEASURE}, shipped {np.mean(before):.3f}", flush=True
     )
-    for size in sizes_of(len(before)):
-        reached = np.zeros((REPETITIONS, len(before)))
-        unchanged, seconds = 0, []
-        for repetition in range(REPETITIONS):
-            for held_out in document_folds([each.documents for each in found.judged], FOLDS, repetition):
-                others = sorted(set(everything) - set(held_out))
-                began = time.perf_counter()
-                chosen = [found.judged[each] for each in sampled(others, size, repetition)]
-                weights, pull = learned_weights(chosen, found.level)
-                seconds.append(time.perf_counter() - began)
-                unchanged += pull == float("inf")
-                reached[repetition, held_out] = values(found, held_out, weights.vector())
-        note = f"{unchanged} of {len(seconds)} as shipped, {np.mean(seconds):.2f} s"
-        print(row(str(size), list(reached.mean(axis=0)), before, note), flush=True)
-    weights, pull = learned_weights(found.judged, found.level)
-    print(f"all {len(before)}: pull {pull}, {weights}", flush=True)
+    for model, learn in LEARNERS.items():
+        for size in sizes_of(len(before)):
+            reached = np.zeros((REPETITIONS, len(before)))
+            unchanged, seconds = 0, []
+            for repetition in range(REPETITIONS):
+                for held_out in document_folds([each.documents for each in found.judged], FOLDS, repetition):
+                    others = sorted(set(everything) - set(held_out))
+                    began = time.perf_counter()
+                    chosen = [found.judged[each] for each in sampled(others, size, repetition)]
+                    weights, _ = learn(chosen, found.level)
+                    seconds.append(time.perf_counter() - began)
+                    unchanged += weights == shipped
+                    reached[repetition, held_out] = values(found, held_out, weights)
+            note = f"{unchanged} of {len(seconds)} as shipped, {np.mean(seconds):.2f} s"
+            print(row(f"{model}, {size}", list(reached.mean(axis=0)), before, note), flush=True)
+        weights, strength = learn(found.judged, found.level)
+        parts = weights.gains if isinstance(weights, BoostedWeights) else weights
+        print(f"all {len(before)}: {model}, {strength:g}, {parts}", flush=True)
 
 
 def leave_one_out(sets: Sequence[Set]) -> None:
@@ -132,8 +136,8 @@ def leave_one_out(sets: Sequence[Set]) -> None:
         others = [replace_id(each, other.name) for other in sets if other is not found for each in other.judged]
         weights, pull = learned_weights(others, found.level)
         everything = range(len(found.judged))
-        before = values(found, everything, SHIPPED[LEVELS[found.level]].vector())
-        after = values(found, everything, weights.vector())
+        before = values(found, everything, SHIPPED[LEVELS[found.level]])
+        after = values(found, everything, weights)
         print(row(found.name, after, before, f"from {len(others)} questions, pull {pull}"), flush=True)
 
 
@@ -145,8 +149,8 @@ def replace_id(judged: Judged, name: str) -> Judged:
 def map_curve(found: Set, home: Home, questions: Sequence[Question]) -> None:
     base, corpus = parts(home)
     by_id = {each.id: each for each in questions}
-    shipped = SHIPPED[LEVELS[found.level]].vector()
-    meaning = np.array([0.0, 1.0, *([0.0] * (len(shipped) - 2))])
+    shipped = SHIPPED[LEVELS[found.level]]
+    meaning = Weights(words=0.0, meaning=1.0)
     everything = range(len(found.judged))
     print(f"\n{found.name}: query map, {found.level} {MEASURE}", flush=True)
     for size in sizes_of(len(found.judged)):

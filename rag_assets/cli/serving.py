@@ -103,7 +103,7 @@ def serve_options(home: "Home", host: str) -> "ServeOptions":
     import os
 
     from rag_assets.contracts.exposure import is_loopback
-    from rag_assets.pipeline.measuring import feedback_file
+    from rag_assets.pipeline.measuring import clicks_file, feedback_file
     from rag_assets.serve.service import ServeOptions
     from rag_assets.serve.sql.reader import SqlLimits
 
@@ -121,6 +121,7 @@ def serve_options(home: "Home", host: str) -> "ServeOptions":
         sql=SqlLimits(chosen.sql_seconds, chosen.sql_rows, chosen.sql_memory_bytes, chosen.sql_result_bytes),
         defaults=home.options.search_defaults,
         feedback=feedback_file(home),
+        clicks=clicks_file(home),
     )
 
 

@@ -31,10 +31,28 @@ def train() -> None:
 @click.option("--query-map", is_flag=True, help="Learn a map of query vectors, in place of weights.")
 @click.option("--drafts", type=click.IntRange(0, 10_000), default=0, help="Learn from so many drafted questions, too.")
 @click.option("--feedback", is_flag=True, help="Learn from thumbs up that nobody has accepted, too.")
+@click.option("--clicks", is_flag=True, help="Learn from clicks on results of the web page, too.")
+@click.option("--distill", is_flag=True, help="Learn from the reranker's scores, too, so that none is needed.")
+@click.option(
+    "--model",
+    type=click.Choice(("linear", "trees")),
+    default="linear",
+    show_default=True,
+    help="Weights, or boosted trees on top of the shipped ones (extra trees).",
+)
 @click.option("--adopt/--no-adopt", default=True, show_default=True, help="Bring it into force where it proves better.")
 @click.pass_context
 def ranking(
-    context: click.Context, questions: Path | None, drafts: int, *, query_map: bool, feedback: bool, adopt: bool
+    context: click.Context,
+    questions: Path | None,
+    drafts: int,
+    model: str,
+    *,
+    query_map: bool,
+    feedback: bool,
+    clicks: bool,
+    distill: bool,
+    adopt: bool,
 ) -> None:
     """Learn the weights of the default search from the accepted questions of QUESTIONS [setting evaluation.questions].
 
@@ -44,7 +62,12 @@ def ranking(
     from rag_assets.cli.progress import progress_display
     from rag_assets.pipeline import learning
 
-    options = learning.TrainingOptions(questions, drafts, feedback, adopt)
+    trees = model == "trees"
+    if query_map and (trees or clicks or distill):
+        raise click.UsageError("--query-map goes without --model trees, --clicks and --distill: these are of weights")
+    if trees and distill:
+        raise click.UsageError("--distill goes with --model linear: trees do not learn from soft targets")
+    options = learning.TrainingOptions(questions, drafts, feedback, adopt, clicks, distill, trees)
     learn = learning.train_query_map if query_map else learning.train_ranking
     with progress_display() as display:
         trained = learn(open_home(context), options, display.phase("asking questions"))

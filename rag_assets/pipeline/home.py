@@ -14,7 +14,7 @@ What is published is opened in `rag_assets.pipeline.opening`, language models in
   state.id       names it to the PostgreSQL database that takes the place of state.db
   sources.json   sources named on the command line
   settings.json  settings that it was built with   (rag_assets.pipeline.stored_settings)
-  evaluation/    draft questions from the web page, where there is no question set  (rag_assets.serve.feedback)
+  evaluation/    clicks on the web page; its draft questions where there is no question set (rag_assets.serve.feedback)
   verified.json  when files were last found intact (rag_assets.store.checksums)
   damaged/       what was taken away because it was damaged (rag_assets.store.damage)
 ```

@@ -9,14 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_assets.pipeline.measuring import accepted_questions, feedback_file, open_corpus, question_set
+from rag_assets.contracts.errors import QueryError
+from rag_assets.evaluation.clicks import read_clicks
+from rag_assets.pipeline.measuring import accepted_questions, clicks_file, feedback_file, open_corpus, question_set
 from rag_assets.pipeline.opening import knowledge_base, learned_ranking, published_snapshot
 from rag_assets.query.search.ranking_weights import (
     MAP_ASSET,
     SHIPPED,
     SIGNALS,
     WEIGHTS_ASSET,
+    BoostedWeights,
     Ranking,
+    Scorer,
     map_files,
     weights_files,
 )
@@ -34,19 +38,25 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """What is learned from, and what becomes of it.
+    """What is learned, from what, and what becomes of it.
 
     Attributes:
         questions: The question set; None for that of the settings.
         drafts: Questions drafted from the documents that are learned from as well, at most.
         feedback: Whether thumbs up that nobody has accepted are learned from as well.
         adopts: Whether what proves better comes into force.
+        clicks: Whether weights are learned from clicks on results as well.
+        distills: Whether weights are learned that imitate the reranker, so that none is needed.
+        trees: Whether boosted trees are learned on top of the shipped weights, in place of other weights.
     """
 
     questions: Path | None = None
     drafts: int = 0
     feedback: bool = False
     adopts: bool = True
+    clicks: bool = False
+    distills: bool = False
+    trees: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,29 +107,43 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
         progress: Told the number of questions that were asked.
 
     Raises:
-        QueryError: There are no questions, or nothing is published.
-        ModelError: The embedder failed.
+        QueryError: There are no questions, nothing is published, or there is no reranker to learn from.
+        ModelError: The embedder or the reranker failed, or the library of the trees is not installed.
         StoreError: Another run is writing.
     """
-    from rag_assets.training.pairs import judged_questions
-    from rag_assets.training.ranking import learn_ranking
+    from rag_assets.training.pairs import clicked_questions, distilled, judged_questions, unjudged_questions
+    from rag_assets.training.ranking import learn_ranking, learned_weights
+    from rag_assets.training.trees import learned_trees
 
     snapshot = published_snapshot(home)
-    asked, measured = _questions(home, snapshot, options)
-    corpus = open_corpus(home, snapshot)
-    judged = judged_questions(knowledge_base(home, snapshot), corpus, asked, progress, measured_ids=measured)
-    candidate = learn_ranking(judged)
+    if options.distills and not home.settings.reranking.model:
+        raise QueryError("no reranker is configured to learn from: name one in the setting reranking.model")
+    accepted, further = _questions(home, snapshot, options)
+    base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+    measured = {each.id for each in accepted}
+    judged = judged_questions(base, corpus, [*accepted, *further], progress, measured_ids=measured)
+    if options.clicks and (path := clicks_file(home)) is not None:
+        judged += clicked_questions(base, read_clicks(path), accepted)
+    if options.distills:
+        judged = distilled([*judged, *unjudged_questions(base, accepted)])
+    candidate = learn_ranking(judged, learned_trees if options.trees else learned_weights)
     chosen = candidate.weights if candidate.proof.is_better else candidate.proposed
-    facts = {
-        f"{granularity} {name}": f"{shipped:g} → {now:g}"
-        for granularity, weights in chosen.items()
-        for name, shipped, now in zip(
-            SIGNALS, SHIPPED[granularity].vector(), candidate.proposed[granularity].vector(), strict=True
-        )
-        if shipped or now
-    }
+    facts = {name: fact for key in chosen for name, fact in _facts(key, candidate.proposed[key]).items()}
     proofs = {str(level): proof for level, proof in candidate.proofs.items()}
-    return _kept(home, WEIGHTS_ASSET, weights_files(chosen), candidate.proof, proofs, facts, len(judged), options)
+    files = weights_files(chosen, base.reranker)
+    return _kept(home, WEIGHTS_ASSET, files, candidate.proof, proofs, facts, len(judged), options)
+
+
+def _facts(granularity: str, learned: Scorer) -> dict[str, str]:
+    """What was learned, for people: each weight that is or was above 0, and which signals the trees rest on."""
+    changes = zip(SIGNALS, SHIPPED[granularity].vector(), learned.weights.vector(), strict=True)
+    facts = {f"{granularity} {name}": f"{shipped:g} → {now:g}" for name, shipped, now in changes if shipped or now}
+    if isinstance(learned, BoostedWeights):
+        gains = sorted(learned.gains.items(), key=lambda each: -each[1])
+        facts[f"{granularity} trees"] = f"{learned.rounds}, of " + " ".join(
+            f"{name} {gain:.0%}" for name, gain in gains
+        )
+    return facts
 
 
 def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) -> Trained:
@@ -138,7 +162,8 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
     from rag_assets.training.ranking import FOLDS, LEVELS, proof_of
 
     snapshot = published_snapshot(home)
-    asked, measured = _questions(home, snapshot, options)
+    accepted, further = _questions(home, snapshot, options)
+    asked, measured = [*accepted, *further], {each.id for each in accepted}
     weights = learned_ranking(home, snapshot).weights
     base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
     plain = base.variant(replace(base.options, ranking=Ranking(weights)))
@@ -156,7 +181,7 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
                 mapped[position] = each
     proofs: dict[str, Proof] = {}
     for level, granularity in LEVELS.items():
-        own = [weights[granularity].vector()] * len(judged)
+        own = [weights[granularity]] * len(judged)
         proofs[str(level)] = proof_of(judged, level, own, mapped, own)
     found, ridge = learned_map(judged)
     main = next(iter(proofs.values()))
@@ -200,11 +225,11 @@ def settled(home: "Home", candidate: "Snapshot", questions: "Sequence[Question]"
         return plain[query_map]
 
     def change(level: "Level", name: str) -> Proof:
-        learned = ranking.weights[LEVELS[level]].vector()
+        learned = ranking.weights[LEVELS[level]]
         after = judged(query_map=True)
         if name == MAP_ASSET:
             return proof_of(judged(query_map=False), level, [learned] * len(after), after, [learned] * len(after))
-        shipped = SHIPPED[LEVELS[level]].vector()
+        shipped = SHIPPED[LEVELS[level]]
         return proof_of(after, level, [shipped] * len(after), after, [learned] * len(after))
 
     for name, is_in_force in ((WEIGHTS_ASSET, ranking.weights != SHIPPED), (MAP_ASSET, ranking.query_map is not None)):
@@ -217,14 +242,15 @@ def settled(home: "Home", candidate: "Snapshot", questions: "Sequence[Question]"
     return candidate, "; ".join(notes)
 
 
-def _questions(home: "Home", snapshot: "Snapshot", options: TrainingOptions) -> "tuple[list[Question], set[str]]":
-    """What is learned from, and ids of the questions that may prove something."""
+def _questions(
+    home: "Home", snapshot: "Snapshot", options: TrainingOptions
+) -> "tuple[Sequence[Question], list[Question]]":
+    """Accepted questions, which may prove something, and further ones, which are learned from only."""
     from rag_assets.training.pairs import further_questions
 
     accepted = accepted_questions(options.questions or question_set(home))
     feedback = feedback_file(home) if options.feedback else None
-    further = further_questions(open_corpus(home, snapshot), accepted, options.drafts, feedback)
-    return [*accepted, *further], {each.id for each in accepted}
+    return accepted, further_questions(open_corpus(home, snapshot), accepted, options.drafts, feedback)
 
 
 def _kept(

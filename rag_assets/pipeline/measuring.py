@@ -89,6 +89,11 @@ def question_set(home: "Home") -> Path:
     return path
 
 
+def clicks_file(home: "Home") -> Path | None:
+    """Where clicks on results go; None where the settings take no feedback."""
+    return home.path / "evaluation" / "clicks.jsonl" if home.settings.evaluation.feedback else None
+
+
 def feedback_file(home: "Home") -> Path | None:
     """Where draft questions from the web page go: to the question set, where drafts can be added to it; else a file of
     the home. None where none are taken.

@@ -157,15 +157,15 @@ def knowledge_base(
 
 
 def learned_ranking(home: "Home", snapshot: "Snapshot") -> "Ranking":
-    """How mode `weighted` ranks in a version: as learned, where that is in force and can be read; else as shipped."""
-    from rag_assets.contracts.errors import StoreError
+    """How mode `weighted` ranks in a version: as learned, where that is in force and can be used; else as shipped."""
+    from rag_assets.contracts.errors import ModelError, StoreError
     from rag_assets.query.search.ranking_weights import MAP_ASSET, WEIGHTS_ASSET, Ranking, read_ranking
     from rag_assets.training.adoption import in_force
 
     weights, query_map = (in_force(home.path, snapshot, name) for name in (WEIGHTS_ASSET, MAP_ASSET))
     try:
-        return read_ranking(weights, query_map, snapshot.embedder)
-    except StoreError as error:
+        return read_ranking(weights, query_map, snapshot.embedder, reranker_name(home))
+    except (ModelError, StoreError) as error:
         _log.warning("version %d is searched by the shipped weights: %s", snapshot.number, error)
         return Ranking()
 
@@ -184,6 +184,12 @@ def reranker(home: "Home") -> "Reranker | None":
     from rag_assets.models.embedding.sentence_transformers import CrossEncoderReranker
 
     return CrossEncoderReranker(home.settings.reranking.model, home.settings.embedding.threads)
+
+
+def reranker_name(home: "Home") -> str:
+    """Name of the reranker that the settings name; empty for none."""
+    model = reranker(home)
+    return model.name if model is not None else ""
 
 
 def trained_model(home: "Home", snapshot: "Snapshot") -> "TrainedModel | None":

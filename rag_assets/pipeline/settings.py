@@ -434,7 +434,9 @@ class EvaluationSettings(_Section):
         (), description="What `rag-assets evaluate` and the job `evaluation` measure; none is `search.ask_mode`."
     )
     feedback: bool = Field(
-        True, description="Whether thumbs on the web page become draft questions of the set, or of `evaluation/` there."
+        True,
+        description="Whether thumbs on the web page become draft questions of the set, or of `evaluation/` there, and "
+        "clicks on results lines of `evaluation/clicks.jsonl`.",
     )
     gate: Literal["off", "warn", "block"] = Field(
         "block",

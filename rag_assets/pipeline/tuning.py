@@ -198,7 +198,7 @@ def _with_learned_weights(home: Home, snapshot: "Snapshot", base: "KnowledgeBase
 
     for place, _ in candidates(home.path, WEIGHTS_ASSET)[:1]:
         if place not in snapshot.learned.get(WEIGHTS_ASSET, ()):
-            weights = read_ranking(home.path / place, None, snapshot.embedder).weights
+            weights = read_ranking(home.path / place, None, snapshot.embedder, base.reranker).weights
             return base.variant(replace(base.options, ranking=Ranking(weights, base.options.ranking.query_map)))
     return None
 

@@ -180,6 +180,11 @@ class KnowledgeBase:
         return model if model is not None and model.generative else None
 
     @property
+    def reranker(self) -> str:
+        """Name of the reranker; empty without one."""
+        return self._reranker.name if self._reranker is not None else ""
+
+    @property
     def row_counts(self) -> dict[str, int]:
         """Rows by serving table, of those that the version has."""
         indexes = self._indexes
@@ -278,11 +283,13 @@ class KnowledgeBase:
         """All signals of mode `weighted` for a query, from which its weights are learned.
 
         Raises:
-            ModelError: The embedder failed.
+            ModelError: The embedder or the reranker failed.
             StoreError: A published file is gone.
         """
         vector = self._embedder.embed([clean_text(query)], EmbeddingKind.QUERY)[0]
-        request = RetrievalRequest(query, vector, CANDIDATES, NO_FILTERS, SummaryFormat.PAGE)
+        request = RetrievalRequest(
+            *(query, vector, CANDIDATES, NO_FILTERS, SummaryFormat.PAGE), reranking=self._reranking(query)
+        )
         return ranking_signals(request, self._indexes, self._options.ranking.query_map)
 
     def passage_vectors(self, candidates: Sequence[Candidate]) -> NDArray[np.float32]:
@@ -478,18 +485,27 @@ class KnowledgeBase:
                 check_known(name, values, self._indexes.chunks.known(name))
         if filters.facet and self._knowledge is not None:
             filters = replace(filters, facet_documents=self._knowledge.documents(filters))
-        request = RetrievalRequest(query, vector, depth, filters, _SUMMARIES[parameters.summaries], show_all)
+        reranking = self._reranking(query)
+        request = RetrievalRequest(
+            *(query, vector, depth, filters, _SUMMARIES[parameters.summaries], show_all), reranking=reranking
+        )
         search, chunks = modes.search(parameters), self._indexes.chunks
-        reranking = Reranking(self._reranker, candidates, clean_text(query), chunks) if self._reranker else None
+        orders = reranking is not None and not modes.weighs_reranker(parameters)
         while True:
             passages = search(request, self._indexes, trace)
-            passages = reranking.order(passages, trace) if reranking else passages
+            passages = reranking.order(passages, trace) if reranking is not None and orders else passages
             best = grouped(passages, granularity)
             # Where a few documents take all the places, look deeper until there are enough others or no more passages.
             if len(best) >= k or len(passages) < request.depth or request.depth >= min(chunks.row_count, _MAX_DEPTH):
                 break
             request = replace(request, depth=min(request.depth * 4, _MAX_DEPTH))
         return search.rewritten(request, trace) if isinstance(search, RewriteSearch) else request, best
+
+    def _reranking(self, query: str) -> Reranking | None:
+        """The reranker, to read passages for a query; None where none is configured."""
+        if self._reranker is None:
+            return None
+        return Reranking(self._reranker, self._options.rerank_candidates, clean_text(query), self._indexes.chunks)
 
     def _hits(self, candidates: Sequence[Candidate], trace: TraceRecorder) -> tuple[Hit, ...]:
         began = time.perf_counter()

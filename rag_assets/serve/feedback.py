@@ -1,15 +1,21 @@
-"""Thumbs on answers, which become draft questions of the question set.
+"""What people show to be good: thumbs on answers, which become draft questions of the question set; clicks on results.
 
-What stays out: the set itself (`rag_assets.evaluation.questions`). A draft is asked once a person has accepted it.
+What stays out: the set itself (`rag_assets.evaluation.questions`), and the file of clicks
+(`rag_assets.evaluation.clicks`). A draft is asked once a person has accepted it.
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.contracts.fingerprint import digest
+from rag_assets.evaluation.clicks import Click, add_click
 from rag_assets.evaluation.questions import Evidence, Question, add_drafts
 from rag_assets.serve.problems import Problem
 from rag_assets.serve.requests import Form
@@ -43,6 +49,43 @@ class FeedbackRequest(Form):
     history: list[str] = Field([], max_length=20, description="Questions before it, the oldest first.")
 
 
+_PassageId = Annotated[str, Field(min_length=1, max_length=5_000)]
+
+
+class ClickRequest(Form):
+    """A result of a search that a person opened."""
+
+    question: str = Field(min_length=1, max_length=2_000, pattern=r"\S", description="As asked.")
+    result: _PassageId = Field(description="The result's `chunk_id`.")
+    above: list[_PassageId] = Field([], max_length=100, description="`chunk_id` of the results above it, best first.")
+
+
+def record_click(path: Path, opened: ClickRequest) -> Click:
+    """Write down that a result was opened.
+
+    Raises:
+        Problem: The file cannot be written, or is full.
+    """
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    click = Click(opened.question.strip(), opened.result, tuple(opened.above), now)
+    with _written("the clicks"):
+        add_click(path, click)
+    return click
+
+
+@contextmanager
+def _written(what: str) -> Iterator[None]:
+    """Errors of writing a file, told to callers without the names of this machine that their messages hold."""
+    try:
+        yield
+    except OSError as error:
+        _log.error("%s cannot be written: %s", what, error)
+        raise Problem(503, f"the server cannot write {what}; see the log") from error
+    except QueryError as error:
+        _log.error("%s", error)
+        raise Problem(503, f"nothing can be added to {what}; see the log") from error
+
+
 def add_feedback(path: Path, asked: FeedbackRequest) -> str:
     """Add a draft question; one on the same question takes its place.
 
@@ -57,14 +100,8 @@ def add_feedback(path: Path, asked: FeedbackRequest) -> str:
         Problem: The file cannot be written, is damaged, or holds too many drafts.
     """
     draft = _draft(asked)
-    try:
+    with _written("the question set"):
         add_drafts(path, [draft])
-    except OSError as error:
-        _log.error("%s: a draft question cannot be written: %s", path, error)
-        raise Problem(503, "the server cannot write the question set; see the log") from error
-    except QueryError as error:  # its message names a file of this machine
-        _log.error("%s", error)
-        raise Problem(503, "nothing can be added to the question set; see the log") from error
     return draft.id
 
 

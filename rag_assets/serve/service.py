@@ -40,6 +40,7 @@ class ServeOptions:
         sql: What one SQL query may take.
         defaults: Of a search or a question.
         feedback: File of the question set that thumbs on answers are added to; None where they are not taken.
+        clicks: File of clicks on results; None where they are not taken.
     """
 
     token: str | None
@@ -54,6 +55,7 @@ class ServeOptions:
     sql: SqlLimits
     defaults: SearchDefaults
     feedback: Path | None = None
+    clicks: Path | None = None
 
 
 @dataclass

@@ -6,7 +6,7 @@ from into what is measured. What stays out: learning itself.
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
@@ -14,19 +14,20 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_assets.evaluation.clicks import Click
 from rag_assets.evaluation.drafts import draft_questions
 from rag_assets.evaluation.evidence import Corpus, Level, Ways
 from rag_assets.evaluation.metrics import measured
 from rag_assets.evaluation.questions import Question, read_questions
 from rag_assets.query.knowledge_base import KnowledgeBase
-from rag_assets.query.search.ranking_weights import SIGNALS
+from rag_assets.query.search.index import Candidate
+from rag_assets.query.search.ranking_weights import RERANKER, SIGNALS, Scorer
 from rag_assets.text.language import detect_language
 
 Vector: TypeAlias = NDArray[np.float64]
 
 _TESTING = "testing"
 _FEEDBACK_TYPE = "feedback"
-_WORDS, _MEANING, _GRAPH = (SIGNALS.index(name) for name in ("words", "meaning", "graph"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,9 @@ class Judged:
         query: Vector of the question.
         passages: Vectors of the candidates, float32; empty where they are not needed.
         is_measured: Whether it may prove something; drafted questions may only be learned from.
+        read: The reranker's own scores of the candidates, nan where it reads none; empty where none orders results.
+        taught: The same as soft targets that scores are to imitate; empty where none are.
+        clicks: Passages that were opened, each with those that stood above it and were not.
     """
 
     id: str
@@ -54,6 +58,9 @@ class Judged:
     query: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     passages: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
     is_measured: bool = True
+    read: Vector = field(default_factory=lambda: np.empty(0))
+    taught: Vector = field(default_factory=lambda: np.empty(0))
+    clicks: tuple[tuple[str, frozenset[str]], ...] = ()
 
     def holding(self, level: Level) -> list[NDArray[np.bool_]]:
         """For each piece of evidence, which candidates hold it; of several full answers, all their pieces are one."""
@@ -71,11 +78,24 @@ class Judged:
         numbers = [np.unique(np.array(column, dtype=str), return_inverse=True)[1] for column in columns]
         return numbers[0], numbers[1]
 
-    def ranked(self, weights: Vector, level: Level, k: int) -> list[tuple[str, ...]]:
+    def scores(self, scorer: Scorer) -> Vector:
+        """Scores of the candidates as the search gives them, by the reranker where it orders what the scorer finds.
+
+        Whichever the first passages of the scorer are, the reranker has read those that are first as shipped: these
+        stand above the others.
+        """
+        own = scorer.scores(self.signals)
+        if not len(self.read) or RERANKER in scorer.signals:
+            return own
+        rest = np.isnan(self.read)
+        highest = max(own[~rest].min(), own[rest].max(initial=-np.inf))
+        return np.where(rest, own - highest + np.nanmin(self.read), self.read)
+
+    def ranked(self, scorer: Scorer, level: Level, k: int) -> list[tuple[str, ...]]:
         """Ids of the first results as the search ranks them (`rag_assets.query.search.grouping`)."""
         if not self.ids:
             return []
-        scores = self.signals @ weights
+        scores = self.scores(scorer)
         order = np.argsort(-scores, kind="stable")
         if level is Level.PASSAGE:
             return [self.ids[row] for row in order[:k]]
@@ -93,9 +113,9 @@ class Judged:
         ranked = sorted(range(len(first)), key=lambda group: (-totals[group], self.ids[best[group]][2]))
         return [self.ids[best[group]][:1] for group in ranked[:k]]
 
-    def value(self, weights: Vector, level: Level, measure: str, k: int) -> float:
-        """A measure of the ranking that weights give; nan where nothing is relevant."""
-        return measured([measure], self.ranked(weights, level, k), self.ways[level])[measure]
+    def value(self, scorer: Scorer, level: Level, measure: str, k: int) -> float:
+        """A measure of the ranking that a scorer gives; nan where nothing is relevant."""
+        return measured([measure], self.ranked(scorer, level, k), self.ways[level])[measure]
 
 
 def judged_questions(
@@ -118,7 +138,7 @@ def judged_questions(
         measured_ids: Questions that may prove something; None for all.
 
     Raises:
-        ModelError: The embedder failed.
+        ModelError: The embedder or the reranker failed.
         StoreError: A published file is gone.
     """
     asked = [each for each in questions if each.searched and not each.history and each.purpose != _TESTING]
@@ -128,22 +148,100 @@ def judged_questions(
     for number, question in enumerate(asked, start=1):
         target = targets[question.id]
         if documents := target.ids(Level.DOCUMENT):
-            signals = base.ranking_signals(question.text)
+            candidates, signals = _asked(base, question.text)
+            passages = base.passage_vectors(candidates) if vectors else np.empty((0, 0), np.float32)
+            is_measured = proving is None or question.id in proving
+            kind = question.type or question.language or detect_language(question.text)
             found.append(
-                Judged(
-                    question.id,
-                    question.type or question.language or detect_language(question.text),
-                    documents,
-                    target.ways,
-                    tuple((each.document_id, each.page_id or "", each.key) for each in signals.candidates),
-                    signals.values,
-                    signals.vector,
-                    base.passage_vectors(signals.candidates) if vectors else np.empty((0, 0), np.float32),
-                    proving is None or question.id in proving,
+                replace(
+                    signals,
+                    id=question.id,
+                    type=kind,
+                    documents=documents,
+                    ways=target.ways,
+                    passages=passages,
+                    is_measured=is_measured,
                 )
             )
         progress(number, len(asked))
     return found
+
+
+def clicked_questions(base: KnowledgeBase, clicks: Sequence[Click], accepted: Sequence[Question]) -> list[Judged]:
+    """Questions whose results were opened, with what was opened from below others that were not.
+
+    That a result was opened says little, as the first are opened most; that it was, and those above it were not, which
+    were seen as well, says that it is better than they. Questions that are accepted are left out, so that none is
+    measured by what was learned from it; so are clicks on first results, and passages that are not found any more.
+
+    Args:
+        base: The version.
+        clicks: What was opened.
+        accepted: The questions that prove something.
+
+    Raises:
+        ModelError: As for `judged_questions`, like `StoreError`.
+
+    Source: T. Joachims, Optimizing search engines using clickthrough data, KDD 2002, section 3 ("click > skip above").
+    Deviation: clicks of all who asked the same are taken together.
+    """
+    taken = {_folded(each.text) for each in accepted}
+    by_question: dict[str, list[Click]] = {}
+    for each in clicks:
+        if _folded(each.question) not in taken:
+            by_question.setdefault(_folded(each.question), []).append(each)
+    found = []
+    for own in by_question.values():
+        opened = {each.result for each in own}
+        pairs = [(each.result, frozenset(each.above) - opened) for each in own]
+        if not any(skipped for _, skipped in pairs):
+            continue
+        candidates, signals = _asked(base, own[0].question)
+        there = {each.key: each.document_id for each in candidates}
+        known = tuple((result, skipped & there.keys()) for result, skipped in pairs if result in there)
+        if useful := tuple(each for each in known if each[1]):
+            documents = frozenset(there[result] for result, _ in useful)
+            found.append(replace(signals, id=f"click-{own[0].question}", documents=documents, clicks=useful))
+    return found
+
+
+def unjudged_questions(base: KnowledgeBase, questions: Sequence[Question]) -> list[Judged]:
+    """Questions that name no evidence, with what the reranker says of their candidates; for distillation only.
+
+    Each belongs to the document that the reranker finds best.
+
+    Raises:
+        ModelError: As for `judged_questions`, like `StoreError`.
+    """
+    found = []
+    for each in questions:
+        if each.answerable and not each.evidence and not each.history and each.purpose != _TESTING:
+            candidates, signals = _asked(base, each.text)
+            if not np.isnan(signals.read).all():
+                best = candidates[int(np.nanargmax(signals.read))].document_id
+                found.append(replace(signals, id=each.id, documents=frozenset({best})))
+    return found
+
+
+def distilled(judged: Sequence[Judged]) -> list[Judged]:
+    """Questions whose scores are to imitate the reranker, which neither scores nor orders what is found for them."""
+    columns = np.array([name != RERANKER for name in SIGNALS])
+    none = np.empty(0)
+    return [replace(each, signals=each.signals * columns, read=none, taught=each.read) for each in judged]
+
+
+def _asked(base: KnowledgeBase, text: str) -> tuple[Sequence[Candidate], Judged]:
+    """What is found for a question, and what is known without its evidence, from which nothing can be proven."""
+    signals = base.ranking_signals(text)
+    ids = tuple((each.document_id, each.page_id or "", each.key) for each in signals.candidates)
+    ways: dict[Level, Ways] = dict.fromkeys(Level, ())
+    nothing = frozenset[str]()
+    judged = Judged("", "", nothing, ways, ids, signals.values, signals.vector, is_measured=False, read=signals.read)
+    return signals.candidates, judged
+
+
+def _folded(question: str) -> str:
+    return " ".join(question.split()).casefold()
 
 
 def further_questions(

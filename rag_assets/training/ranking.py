@@ -7,22 +7,26 @@ of the best, and the shipped weights where nothing fits better by two; so ten qu
 
 Source: the listwise softmax of Z. Cao et al., Learning to rank: from pairwise approach to listwise approach, ICML 2007;
 the choice within one standard error: T. Hastie, R. Tibshirani and J. Friedman, The elements of statistical learning,
-section 7.10. Deviation: of several passages that hold a piece, their summed share counts.
+section 7.10. Deviation: of several passages that hold a piece, their summed share counts. Soft targets (distillation of
+the reranker) are the softmax of its scores, as the top one probabilities of Cao et al. A clicked passage is compared
+with those above it that were not opened, and with nothing else. What stays out: boosted trees on top
+(`rag_assets.training.trees`).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
+from scipy.special import rel_entr, softmax
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.evaluation.evidence import Level
 from rag_assets.query.search.grouping import Granularity
-from rag_assets.query.search.ranking_weights import SHIPPED, Weights
+from rag_assets.query.search.ranking_weights import SHIPPED, SIGNALS, Matrix, Scorer, Weights
 from rag_assets.training.adoption import Proof, prove
 from rag_assets.training.pairs import Judged, Vector, document_folds
 
@@ -44,77 +48,125 @@ _LEAST_SHARE = 1e-300  # of evidence, so that its logarithm is finite
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """Terms of the loss, one for each piece of evidence.
+    """Terms of the loss, one for each piece of evidence, each click and each question with soft targets.
 
     Attributes:
         signals: float64 of shape `(terms, rivals, signals)`.
         is_there: Which rivals there are.
-        is_evidence: Which of them hold the piece.
+        is_evidence: Which of them hold the piece, or were clicked.
+        target: Share that each should get, float64 of shape `(terms, rivals)`; all 0 where evidence tells it.
         weight: Of each term; those of one question add up to 1.
         question: Position of the question of each term.
     """
 
-    signals: NDArray[np.float64]
+    signals: Matrix
     is_there: NDArray[np.bool_]
     is_evidence: NDArray[np.bool_]
+    target: Matrix
     weight: Vector
     question: NDArray[np.intp]
 
     def of(self, questions: Sequence[int]) -> "Terms":
         """The terms of some questions."""
         chosen = np.isin(self.question, questions)
-        parts = (self.signals, self.is_there, self.is_evidence, self.weight, self.question)
+        parts = (self.signals, self.is_there, self.is_evidence, self.target, self.weight, self.question)
         return Terms(*(part[chosen] for part in parts))  # type: ignore[arg-type]
 
-    def losses(self, weights: Vector) -> Vector:
-        """Loss of each term, weighed."""
-        return self._loss(weights)[0]
+    def losses(self, scores: Matrix) -> Vector:
+        """Loss of each term, weighed.
+
+        Args:
+            scores: Of the rivals, float64 of shape `(terms, rivals)`, on the scale of a softmax.
+        """
+        return self._loss(scores)[0]
 
     def loss_and_slope(self, weights: Vector) -> tuple[float, Vector]:
         """Summed loss, and its derivative by each weight."""
-        losses, shares = self._loss(weights)
+        losses, shares = self._loss(self.signals @ weights)
         shares *= self.weight[:, None]
         return float(losses.sum()), shares.ravel() @ self.signals.reshape(shares.size, -1)
 
-    def _loss(self, weights: Vector) -> tuple[Vector, NDArray[np.float64]]:
+    def _loss(self, scores: Matrix) -> tuple[Vector, Matrix]:
         """Loss of each term, and by how much the share of each rival is above what it should be."""
-        scores = self.signals @ weights
-        scores[~self.is_there] = -np.inf
+        scores = np.where(self.is_there, scores, -np.inf)
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
         evidence = shares * self.is_evidence
         total, held = shares.sum(axis=1), np.maximum(evidence.sum(axis=1), _LEAST_SHARE)
-        return self.weight * np.log(total / held), shares / total[:, None] - evidence / held[:, None]
+        shares /= total[:, None]
+        is_soft = self.target.sum(axis=1) > 0
+        hard = np.log(total / held)
+        # the divergence of the shares from the target: 0 where they are equal
+        soft = rel_entr(self.target, np.maximum(shares, _LEAST_SHARE)).sum(axis=1)
+        wanted = np.where(is_soft[:, None], self.target, evidence / held[:, None])
+        return self.weight * np.where(is_soft, soft, hard), shares - wanted
 
 
 def terms_of(judged: Sequence[Judged], level: Level) -> Terms:
-    """The terms of questions at a level; evidence that the search does not find teaches nothing."""
-    shipped = SHIPPED[LEVELS[level]].vector()
-    rows, evidence, weight, question = [], [], [], []
+    """The terms of questions at a level; evidence that the search does not find teaches nothing.
+
+    Where a question has evidence and soft targets, each weighs a half.
+    """
+    shipped = SHIPPED[LEVELS[level]]
+    rows: list[NDArray[np.intp]] = []
+    targets: list[Vector] = []
+    evidence: list[NDArray[np.bool_]] = []
+    weight, question = [], []
     for position, each in enumerate(judged):
-        held = [piece for piece in each.holding(level) if piece.any() and not piece.all()]
-        order = np.argsort(-(each.signals @ shipped), kind="stable") if held else ()
-        any_held = np.logical_or.reduce(held) if held else None
-        for piece in held:
-            rivals = [row for row in order if piece[row] or not cast("NDArray[np.bool_]", any_held)[row]]
-            chosen = [row for rank, row in enumerate(rivals) if rank < _RIVALS or piece[row]][: 2 * _RIVALS]
-            if not piece[chosen].any():
-                continue
-            rows.append(each.signals[chosen])
-            evidence.append(piece[chosen])
-            weight.append(1 / len(held))
-            question.append(position)
+        own: list[tuple[NDArray[np.intp], NDArray[np.bool_], Vector]] = []
+        for chosen, holds in (*_evidence(each, level, shipped), *_clicks(each)):
+            own.append((chosen, holds, np.zeros(len(chosen))))
+        share = 1 / len(own) if own else 0.0
+        weights = [share] * len(own)
+        if (read := np.flatnonzero(~np.isnan(each.taught))).size > 1:
+            own.append((read, np.zeros(len(read), dtype=bool), softmax(each.taught[read])))
+            weights = [*(0.5 * share for _ in weights), 0.5 if weights else 1.0]
+        for chosen, holds, target in own:
+            rows.append(chosen)
+            evidence.append(holds)
+            targets.append(target)
+        weight += weights
+        question += [position] * len(own)
     widest = max(map(len, rows), default=1)
-    signals = np.zeros((len(rows), widest, len(shipped)))
-    is_there, is_evidence = np.zeros((2, len(rows), widest), dtype=bool)
-    for number, (own, holds) in enumerate(zip(rows, evidence, strict=True)):
-        signals[number, : len(own)], is_evidence[number, : len(own)] = own, holds
-        is_there[number, : len(own)] = True
-    return Terms(signals, is_there, is_evidence, np.array(weight), np.array(question, dtype=np.intp))
+    signals, target = np.zeros((len(rows), widest, len(SIGNALS))), np.zeros((len(rows), widest))
+    is_there = np.zeros((len(rows), widest), dtype=bool)
+    is_evidence = np.zeros_like(is_there)
+    for number, chosen in enumerate(rows):
+        count = len(chosen)
+        signals[number, :count] = judged[question[number]].signals[chosen]
+        is_there[number, :count], is_evidence[number, :count] = True, evidence[number]
+        target[number, :count] = targets[number]
+    return Terms(signals, is_there, is_evidence, target, np.array(weight), np.array(question, dtype=np.intp))
+
+
+def _evidence(judged: Judged, level: Level, shipped: Weights) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+    """For each piece of evidence, rows of candidates that it is compared with, and which of them hold it."""
+    held = [piece for piece in judged.holding(level) if piece.any() and not piece.all()]
+    if not held:
+        return []
+    order = np.argsort(-shipped.scores(judged.signals), kind="stable")
+    any_held = cast("NDArray[np.bool_]", np.logical_or.reduce(held))
+    found = []
+    for piece in held:
+        rivals = [row for row in order if piece[row] or not any_held[row]]
+        chosen = np.array([row for rank, row in enumerate(rivals) if rank < _RIVALS or piece[row]][: 2 * _RIVALS])
+        if piece[chosen].any():
+            found.append((chosen, piece[chosen]))
+    return found
+
+
+def _clicks(judged: Judged) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+    """For each click, the row of the passage and those that were passed over for it, and which is which."""
+    keys = [key for _, _, key in judged.ids]
+    found = []
+    for clicked, skipped in judged.clicks:
+        chosen = np.array([row for row, key in enumerate(keys) if key == clicked or key in skipped])
+        found.append((chosen, np.array([keys[row] == clicked for row in chosen])))
+    return found
 
 
 def fitted(terms: Terms, shipped: Vector, pulls: Sequence[float]) -> list[Vector]:
     """Weights that a pull towards the shipped ones leaves, for each pull; on the scale of a softmax over candidates."""
-    scale = _scale(terms, shipped)
+    scale = scale_of(terms, shipped)
     start, found = scale * shipped, []
     for pull in pulls:
         if math.isinf(pull) or not len(terms.weight):
@@ -134,12 +186,13 @@ def fitted(terms: Terms, shipped: Vector, pulls: Sequence[float]) -> list[Vector
     return found
 
 
-def _scale(terms: Terms, shipped: Vector) -> float:
+def scale_of(terms: Terms, shipped: Vector) -> float:
     """By how much the shipped weights are multiplied so that a softmax over candidates fits best."""
     if not len(terms.weight):
         return 1.0
+    scores = terms.signals @ shipped
     best = minimize_scalar(
-        lambda power: float(terms.losses(math.exp(power) * shipped).sum()),
+        lambda power: float(terms.losses(math.exp(power) * scores).sum()),
         bounds=(0.0, 5.0),
         method="bounded",
         options={"xatol": 0.05},
@@ -157,25 +210,46 @@ def learned_weights(judged: Sequence[Judged], level: Level, terms: Terms | None 
     """
     shipped = SHIPPED[LEVELS[level]]
     terms = terms_of(judged, level) if terms is None else terms
-    if len(np.unique(terms.question)) < _LEAST_QUESTIONS:
-        return shipped, math.inf
-    losses = np.full((len(judged), len(PULLS)), np.nan)
-    folds = document_folds([each.documents for each in judged], _INNER_FOLDS)
-    if len(folds) == 1:
-        return shipped, math.inf
-    for held_out in folds:
-        learned_from = np.setdiff1d(np.arange(len(judged)), held_out)
-        tested = terms.of(held_out)
-        for column, weights in enumerate(fitted(terms.of([*learned_from]), shipped.vector(), PULLS)):
-            own = np.bincount(tested.question, tested.losses(weights), len(judged))
-            losses[tested.question, column] = own[tested.question]
-    losses = losses[~np.isnan(losses[:, 0])]
-    column = strongest_pull(losses)
-    if math.isinf(PULLS[column]):
+
+    def fit(learned_from: Terms, tested: Terms) -> list[Matrix]:
+        return [tested.signals @ weights for weights in fitted(learned_from, shipped.vector(), PULLS)]
+
+    column = chosen_strength(judged, terms, len(PULLS), fit)
+    if not column:
         return shipped, math.inf
     found = fitted(terms, shipped.vector(), PULLS[: column + 1])[column]
     scaled = found * (shipped.vector().sum() / found.sum())
     return Weights(*(round(float(each), 4) for each in scaled)), PULLS[column]
+
+
+Fit: TypeAlias = Callable[[Terms, Terms], Sequence[Matrix]]
+
+
+def chosen_strength(judged: Sequence[Judged], terms: Terms, count: int, fit: Fit) -> int:
+    """How much is learned: which of several strengths, from nothing to much, cross-validation over documents chooses.
+
+    Args:
+        judged: The questions.
+        terms: Their terms.
+        count: Strengths; the first is as shipped.
+        fit: Scores of the rivals of the second terms by what the first teach, for each strength.
+
+    Returns:
+        Position of the strength; 0 where nothing better is sure, or there is too little to choose by.
+    """
+    if len(np.unique(terms.question)) < _LEAST_QUESTIONS:
+        return 0
+    folds = document_folds([each.documents for each in judged], _INNER_FOLDS)
+    if len(folds) == 1:
+        return 0
+    losses = np.full((len(judged), count), np.nan)
+    for held_out in folds:
+        learned_from = np.setdiff1d(np.arange(len(judged)), held_out)
+        tested = terms.of(held_out)
+        for column, scores in enumerate(fit(terms.of([*learned_from]), tested)):
+            own = np.bincount(tested.question, tested.losses(scores), len(judged))
+            losses[tested.question, column] = own[tested.question]
+    return strongest_pull(losses[~np.isnan(losses[:, 0])])
 
 
 def strongest_pull(losses: NDArray[np.float64]) -> int:
@@ -192,12 +266,17 @@ def strongest_pull(losses: NDArray[np.float64]) -> int:
     return 1 + int(np.argmax(behind[:, 1:].mean(axis=0) <= error[1:]))
 
 
-def held_out_weights(judged: Sequence[Judged], level: Level, folds: Sequence[Sequence[int]]) -> list[Weights]:
+Learn: TypeAlias = Callable[[Sequence[Judged], Level], tuple[Scorer, float]]
+
+
+def held_out_weights(
+    judged: Sequence[Judged], level: Level, folds: Sequence[Sequence[int]], learn: Learn
+) -> list[Scorer]:
     """For each question the weights that are learned from the documents of other folds."""
-    found = [SHIPPED[LEVELS[level]]] * len(judged)
+    found: list[Scorer] = [SHIPPED[LEVELS[level]]] * len(judged)
     for held_out in folds:
         others = [each for position, each in enumerate(judged) if position not in set(held_out)]
-        weights, _ = learned_weights(others, level)
+        weights, _ = learn(others, level)
         for position in held_out:
             found[position] = weights
     return found
@@ -213,8 +292,8 @@ class RankingCandidate:
         proofs: By level, what was reached on questions not seen.
     """
 
-    weights: Mapping[str, Weights]
-    proposed: Mapping[str, Weights]
+    weights: Mapping[str, Scorer]
+    proposed: Mapping[str, Scorer]
     proofs: Mapping[Level, Proof]
 
     @property
@@ -233,8 +312,12 @@ class RankingCandidate:
         )
 
 
-def learn_ranking(judged: Sequence[Judged]) -> RankingCandidate:
+def learn_ranking(judged: Sequence[Judged], learn: Learn = learned_weights) -> RankingCandidate:
     """Learn weights for passages, pages and documents, and prove each on held-out documents, against the shipped ones.
+
+    Args:
+        judged: The questions.
+        learn: Learns the weights of a level, `learned_weights` or `rag_assets.training.trees.learned_trees`.
 
     Raises:
         QueryError: No question can be measured, or all share documents, so that none can be held out.
@@ -242,16 +325,14 @@ def learn_ranking(judged: Sequence[Judged]) -> RankingCandidate:
     folds = document_folds([each.documents for each in judged], FOLDS)
     if len(folds) == 1:
         raise QueryError(f"all {len(judged)} questions share documents: none can be held out, so nothing is learned")
-    weights: dict[str, Weights] = {}
-    proposed: dict[str, Weights] = {}
+    weights: dict[str, Scorer] = {}
+    proposed: dict[str, Scorer] = {}
     proofs: dict[Level, Proof] = {}
     for level, granularity in LEVELS.items():
         shipped = SHIPPED[granularity]
-        proposed[granularity], _ = learned_weights(judged, level)
-        by_question = held_out_weights(judged, level, folds)
-        proofs[level] = proof_of(
-            judged, level, [shipped.vector()] * len(judged), judged, [each.vector() for each in by_question]
-        )
+        proposed[granularity], _ = learn(judged, level)
+        by_question = held_out_weights(judged, level, folds, learn)
+        proofs[level] = proof_of(judged, level, [shipped] * len(judged), judged, by_question)
         weights[granularity] = proposed[granularity] if proofs[level].is_better else shipped
     return RankingCandidate(weights, proposed, proofs)
 
@@ -259,9 +340,9 @@ def learn_ranking(judged: Sequence[Judged]) -> RankingCandidate:
 def proof_of(
     before: Sequence[Judged],
     level: Level,
-    weights: Sequence[Vector],
+    weights: Sequence[Scorer],
     after: Sequence[Judged],
-    changed: Sequence[Vector],
+    changed: Sequence[Scorer],
 ) -> Proof:
     """Whether questions are searched better, guarded by their types and by the rank of the first evidence.
 
@@ -274,9 +355,9 @@ def proof_of(
     """
     sides: list[dict[str, list[float]]] = []
     for judged, own in ((before, weights), (after, changed)):
-        pairs = [(each, vector) for each, vector in zip(judged, own, strict=True) if each.is_measured]
+        pairs = [(each, scorer) for each, scorer in zip(judged, own, strict=True) if each.is_measured]
         names = (MEASURE, FURTHER_MEASURE)
-        sides.append({name: [each.value(vector, level, name, DEPTH) for each, vector in pairs] for name in names})
+        sides.append({name: [each.value(scorer, level, name, DEPTH) for each, scorer in pairs] for name in names})
     types = [each.type for each in before if each.is_measured]
     guards = {f"{level} {FURTHER_MEASURE}": (sides[0][FURTHER_MEASURE], sides[1][FURTHER_MEASURE])}
     for kind in sorted(set(types)):

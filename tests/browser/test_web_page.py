@@ -15,6 +15,7 @@ from api_server import TOKEN, RunningServer, running
 from click.testing import CliRunner
 
 from rag_assets.cli import main
+from rag_assets.evaluation.clicks import read_clicks
 from rag_assets.evaluation.questions import Evidence, Question, question_line, read_questions
 from rag_assets.query.ask.answers import Answer, Sentence, SentenceCitation, Source
 from rag_assets.query.results import Citation, Hit, Trace, to_json
@@ -448,6 +449,18 @@ def test_a_thumb_on_an_answer_becomes_a_draft_of_the_question_set(visitor: Visit
         assert draft.note.startswith(told)
     assert any("token.xlsx" in each.document and each.place == "Login" and each.quote for each in draft.evidence)
     turn.get_by_text("Thank you").wait_for()
+
+
+def test_opening_a_result_of_a_search_is_written_down(visitor: Visitor, server: RunningServer) -> None:
+    visitor.open("/")
+    places = visitor.ask("再試行の回数は？", search=True).get_by_role("link")
+    assert places.count() > 2
+    with visitor.page.expect_response("**/api/v1/clicks") as sent:
+        places.nth(2).click()
+    assert sent.value.json() == {"rank": 3}
+    click = read_clicks(server.log.with_name("home") / "evaluation" / "clicks.jsonl")[-1]
+    assert click.question == "再試行の回数は？"
+    assert len({click.result, *click.above}) == 3
 
 
 def test_text_of_documents_is_inert(visitor: Visitor) -> None:

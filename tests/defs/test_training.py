@@ -1,24 +1,40 @@
 """Training on a knowledge base: by command and by Dagster, what comes into force, and what a changed one does to it."""
 
 import base64
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import dagster as dg
+import lightgbm
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from numpy.typing import NDArray
 
 from rag_assets.cli import main
 from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.training import TRAINING_JOB
+from rag_assets.evaluation.clicks import Click, add_click
 from rag_assets.evaluation.questions import Evidence, Question, question_line
 from rag_assets.evaluation.statistics import Interval
+from rag_assets.pipeline import opening
 from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.measuring import clicks_file
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
-from rag_assets.query.search.ranking_weights import SHIPPED, WEIGHTS_ASSET, Weights, weights_files
-from rag_assets.training.adoption import Proof, adopt, store_candidate
+from rag_assets.query.search.ranking_weights import (
+    SHIPPED,
+    SIGNALS,
+    WEIGHTS_ASSET,
+    BoostedWeights,
+    Weights,
+    read_ranking,
+    weights_files,
+)
+from rag_assets.training.adoption import Proof, adopt, candidates, store_candidate
 
 WORDS = ("token", "backup", "invoice", "holiday", "printer", "parking", "visitor", "password", "laptop", "canteen")
 BETTER = Proof("passage R@5", Interval(0, 0, 0, 20), Interval(1, 1, 1, 20), Interval(1, 1, 1, 20), {}, True, "better")
@@ -84,3 +100,67 @@ def test_what_is_learned_is_proven_adopted_undone_and_given_up_where_it_no_longe
     said = run(asked, "train", "undo", "ranking").output
     assert f"version {adopted.number + 1}: the shipped one is in force" in said
     assert signals_of(asked) == shipped
+
+
+class ScriptedReranker:
+    """Finds a passage better the more words of the query it holds."""
+
+    name = "scripted"
+
+    def rerank(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        words = query.lower().strip("?").split()
+        return np.array([sum(word in text.lower() for word in words) for text in texts], np.float32)
+
+
+def test_trees_are_learned_kept_adopted_and_left_out_without_their_library(
+    asked: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shipped = signals_of(asked)
+    path = clicks_file(asked)
+    assert path is not None
+    hits = [each.chunk_id for each in knowledge_base(asked).search("parking number", "weighted", 3).hits]
+    add_click(path, Click("parking number", hits[2], tuple(hits[:2]), "2026-11-01T00:00:00+00:00"))
+    said = " ".join(run(asked, "train", "ranking", "--model", "trees", "--clicks").output.split())
+    assert "learned from 21 questions" in said
+    assert "not in force: passage: not better beyond the interval" in said
+
+    values = np.random.default_rng(0).random((300, len(SIGNALS)))
+    rows = lightgbm.Dataset(values, values[:, SIGNALS.index("names")], feature_name=[*SIGNALS])
+    grown = lightgbm.train({"objective": "regression", "verbosity": -1, "num_threads": 1}, rows, 5).model_to_string()
+    boosted = {each: BoostedWeights(weights, grown, 1.0) for each, weights in SHIPPED.items()}
+    place = store_candidate(asked.path, WEIGHTS_ASSET, weights_files(boosted), BETTER)
+    adopted = adopt(asked.snapshots, WEIGHTS_ASSET, place)
+    assert "names" in signals_of(asked)
+    assert Gate(asked).check(adopted, None).learned == {WEIGHTS_ASSET: (place,)}
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "lightgbm", None)
+        caplog.clear()
+        assert signals_of(asked) == shipped
+        assert [each.message for each in caplog.records if "rag-assets[trees]" in each.message]
+        failed = CliRunner().invoke(main, ["--home", str(asked.path), "train", "ranking", "--model", "trees"])
+        assert (failed.exit_code, "rag-assets[trees]" in failed.output) == (1, True)
+    run(asked, "train", "undo", "ranking")
+    assert signals_of(asked) == shipped
+
+
+def test_the_reranker_is_distilled_and_weights_that_need_it_are_left_out_without_it(
+    asked: Home, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    command = ["--home", str(asked.path), "train", "ranking", "--distill"]
+    for wrong in (["--model", "trees"], ["--query-map"]):
+        assert CliRunner().invoke(main, [*command, *wrong]).exit_code == 2
+    failed = CliRunner().invoke(main, command)
+    assert (failed.exit_code, "reranking.model" in failed.output) == (1, True)
+    place = store_candidate(
+        asked.path, WEIGHTS_ASSET, weights_files({each: Weights(reranker=2.0) for each in SHIPPED}, "scripted"), BETTER
+    )
+    adopt(asked.snapshots, WEIGHTS_ASSET, place)
+    assert "reranker" not in signals_of(asked)
+    assert "weights were learned with the reranker scripted, the settings name none" in caplog.text
+    monkeypatch.setattr(opening, "reranker", lambda _: ScriptedReranker())
+    monkeypatch.setenv("RAG_RERANKING__MODEL", "scripted")
+    assert "reranker" in signals_of(asked)
+    said = " ".join(run(asked, "train", "ranking", "--distill").output.split())
+    assert "learned from 20 questions" in said
+    [(kept, _)] = [each for each in candidates(asked.path, WEIGHTS_ASSET) if each[0] != place]
+    assert "reranker" not in read_ranking(asked.path / kept, None, "").weights["chunk"].signals

@@ -1,17 +1,26 @@
 """Cross-encoders of sentence-transformers; those tests that run one need the extra and are skipped without it."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from query_data import BagOfWordsEmbedder, chunk, make_base, table
 
 from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.tables import CHUNK_INDEX
+from rag_assets.evaluation.evidence import Level
+from rag_assets.evaluation.questions import Question
 from rag_assets.models.embedding.sentence_transformers import CrossEncoderReranker
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import reranker
 from rag_assets.pipeline.settings import load_settings
+from rag_assets.query.search.ranking_weights import SHIPPED, Ranking
+from rag_assets.store.vectors.store import VectorStore
+from rag_assets.training.pairs import distilled, unjudged_questions
+from rag_assets.training.ranking import terms_of
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "alpha", "beta", "gamma", "delta"]
 TEXTS = ["alpha beta", "gamma", "", "delta " * 500, "beta"]
@@ -74,6 +83,27 @@ def test_scores_are_the_numbers_of_the_model(model_folder: Path) -> None:
         with torch.no_grad():
             logits = model(**tokenizer([("alpha", text)], return_tensors="pt", truncation=True, max_length=48)).logits
         assert score == pytest.approx(float(logits), abs=1e-4)
+
+
+def test_its_scores_are_a_signal_of_the_search_and_teach_weights(model_folder: Path, tmp_path: Path) -> None:
+    embedder, model = BagOfWordsEmbedder(), CrossEncoderReranker(str(model_folder), threads=1)
+    rows = [chunk(f"notes/{number}.md", 1, 0, f"alpha {word}") for number, word in enumerate(WORDS[5:])]
+    store = VectorStore(tmp_path)
+    store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
+    weights = {each: replace(SHIPPED[each], reranker=1000.0) for each in SHIPPED}
+    versions = {CHUNK_INDEX.name: store.optimize(CHUNK_INDEX)}
+    base = make_base(store, embedder, versions, reranker=model, ranking=Ranking(weights))
+    result = base.search("alpha", "weighted", 4)
+    assert [step.operation for step in result.trace.steps].count("rerank") == 1
+    (read,) = (step for step in result.trace.steps if step.operation == "rerank")
+    raw = {each.chunk_id: each.after for each in read.scores}
+    assert result.hits[0].chunk_id == max(raw, key=raw.__getitem__)
+    signals = base.ranking_signals("alpha")
+    assert dict(zip((each.key for each in signals.candidates), signals.read, strict=True)) == pytest.approx(raw)
+    [judged] = distilled(unjudged_questions(base, [Question("q", "alpha")]))
+    terms = terms_of([judged], Level.PASSAGE)
+    assert terms.target[0].argmax() == np.nanargmax(judged.taught)
+    assert terms.target.sum() == pytest.approx(1)
 
 
 def test_a_model_of_several_labels_is_refused(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_adopted_weights_stay_with_later_versions_and_are_undone_one_by_one(tmp_
     assert later.learned == {WEIGHTS_ASSET: places} == base.snapshots.load(later.number).learned
     folder = in_force(root, later, WEIGHTS_ASSET)
     assert folder is not None
-    assert read_ranking(folder, None, "").weights["chunk"].names == 0.7
+    assert read_ranking(folder, None, "").weights["chunk"].weights.names == 0.7
     again = undo(base.snapshots, WEIGHTS_ASSET)
     assert in_force(root, again, WEIGHTS_ASSET) == root / places[0]
     back = undo(base.snapshots, WEIGHTS_ASSET)

@@ -1,39 +1,22 @@
 """Learning weights and query maps, on made-up signals whose best weights are known."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_up import CANDIDATES, NAMES, WORDS, made_up
+from scipy.special import softmax
+from scipy.stats import entropy
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.evaluation.evidence import Level
-from rag_assets.evaluation.metrics import Piece
 from rag_assets.query.search.grouping import Granularity, grouped
 from rag_assets.query.search.index import Candidate
-from rag_assets.query.search.ranking_weights import SHIPPED, SIGNALS, Weights
-from rag_assets.training.pairs import Judged, document_folds
+from rag_assets.query.search.ranking_weights import RERANKER, SHIPPED, SIGNALS, Weights
+from rag_assets.training.pairs import Judged, distilled, document_folds
 from rag_assets.training.query_map import learned_map
 from rag_assets.training.ranking import fitted, learn_ranking, learned_weights, terms_of
-
-CANDIDATES = 30
-NAMES, WORDS = SIGNALS.index("names"), SIGNALS.index("words")
-
-
-def made_up(count: int, telling: Mapping[int, float], seed: int = 0, documents: int = 10_000) -> list[Judged]:
-    """Questions whose evidence is the candidate that some signals, at these weights, put first, but for noise."""
-    random = np.random.default_rng(seed)
-    found = []
-    for number in range(count):
-        signals = random.random((CANDIDATES, len(SIGNALS)))
-        score = sum(weight * signals[:, place] for place, weight in telling.items())
-        best = int(np.argmax(score + random.gumbel(0, 0.05, CANDIDATES)))
-        ids = tuple((f"d{row}", f"d{row}#1", f"d{row}#1.{number:03}") for row in range(CANDIDATES))
-        ways = {level: ((Piece(frozenset({ids[best][place]})),),) for place, level in enumerate(Level)}
-        documents_of = frozenset({f"d{random.integers(documents)}"})
-        found.append(Judged(f"q{number}", "fact", documents_of, ways, ids, signals))
-    return found
 
 
 def test_a_signal_that_tells_is_learned_and_proves_better() -> None:
@@ -45,7 +28,7 @@ def test_a_signal_that_tells_is_learned_and_proves_better() -> None:
     candidate = learn_ranking(judged)
     assert candidate.proofs[Level.PASSAGE].is_better
     assert candidate.proof.is_better
-    assert candidate.weights[Granularity.CHUNK].names > 0
+    assert candidate.weights[Granularity.CHUNK].weights.names > 0
 
 
 def test_a_known_weight_is_recovered() -> None:
@@ -55,8 +38,20 @@ def test_a_known_weight_is_recovered() -> None:
     assert (weights >= 0).all()
 
 
-def test_the_slope_of_the_loss_is_its_derivative() -> None:
-    terms = terms_of(made_up(5, {WORDS: 1.0}), Level.PASSAGE)
+def taught(judged: list[Judged], telling: dict[int, float]) -> list[Judged]:
+    """Questions of which a reranker has read twenty passages, whose scores are signals at these weights."""
+    columns, weights = [*telling], np.array([*telling.values()])
+    scores = [each.signals[:, columns] @ weights for each in judged]
+    return [
+        replace(each, read=np.where(np.arange(CANDIDATES) < 20, own, np.nan))
+        for each, own in zip(judged, scores, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_the_slope_of_the_loss_is_its_derivative(soft: bool) -> None:
+    judged = made_up(5, {WORDS: 1.0})
+    terms = terms_of(distilled(taught(judged, {NAMES: 4.0})) if soft else judged, Level.PASSAGE)
     weights = np.linspace(0.5, 2.0, len(SIGNALS))
     _, slope = terms.loss_and_slope(weights)
     for place in range(len(SIGNALS)):
@@ -99,11 +94,11 @@ def test_rankings_are_those_of_the_search(level: Level) -> None:
     random = np.random.default_rng(3)
     rows = sorted((f"d{random.integers(5)}", f"p{random.integers(3)}", number) for number in range(40))
     ids = sorted(((d, f"{d}#{p}", f"{d}#{p}.{n:02}") for d, p, n in rows), key=lambda each: each[2])
-    weights = Weights(1.0, 0.5, 0.3, 0.2).vector()
+    weights = Weights(1.0, 0.5, 0.3, 0.2)
     signals = np.round(random.random((40, len(SIGNALS))), 1)  # with ties
     judged = Judged("q", "", frozenset(), {}, tuple(ids), signals)
     granularity = {Level.PASSAGE: "chunk", Level.PAGE: "page", Level.DOCUMENT: "document"}[level]
-    scores = (signals @ weights).tolist()
+    scores = weights.scores(signals).tolist()
     found = [Candidate(key, document, page, 0, score) for (document, page, key), score in zip(ids, scores, strict=True)]
     found.sort(key=lambda each: (-each.score, each.key))
     place = list(Level).index(level)
@@ -142,3 +137,75 @@ def test_questions_that_teach_nothing_make_no_map() -> None:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         judged.append(replace(each, query=vectors[0], passages=vectors[1:]))
     assert learned_map(judged)[0] is None
+
+
+def test_soft_targets_weigh_as_much_as_evidence_and_cost_the_divergence_from_them() -> None:
+    [judged] = distilled(taught(made_up(1, {WORDS: 1.0}), {NAMES: 4.0}))
+    assert not judged.signals[:, SIGNALS.index(RERANKER)].any()
+    terms = terms_of([judged], Level.PASSAGE)
+    assert terms.weight.tolist() == [0.5, 0.5]
+    scores = judged.signals[:20] @ np.eye(len(SIGNALS))[WORDS]
+    expected = entropy(softmax(4.0 * judged.signals[:20, NAMES]), softmax(scores))
+    assert terms.losses(terms.signals[..., WORDS])[1] == pytest.approx(0.5 * expected)
+    unlabelled = replace(judged, ways=dict.fromkeys(Level, ()))
+    assert terms_of([unlabelled], Level.PASSAGE).weight.tolist() == [1.0]
+
+
+def test_weights_that_are_distilled_imitate_the_reranker_without_it() -> None:
+    telling = {WORDS: 6.0, NAMES: 12.0}
+    unlabelled = [replace(each, ways=dict.fromkeys(Level, ())) for each in made_up(60, {})]
+    learned, pull = learned_weights(distilled(taught(unlabelled, telling)), Level.PASSAGE)
+    assert math.isfinite(pull)
+    assert learned.names > 4 * max(learned.identifiers, learned.document, learned.agreement)
+    assert learned.reranker == 0
+    others = taught(made_up(100, {}, seed=1), telling)
+
+    def agreement(weights: Weights) -> float:
+        return float(
+            np.mean([np.argmax(weights.scores(each.signals[:20])) == np.argmax(each.read[:20]) for each in others])
+        )
+
+    assert agreement(learned) > 1.5 * agreement(SHIPPED[Granularity.CHUNK])
+
+
+def test_the_reranker_is_learned_as_a_signal_where_it_tells() -> None:
+    judged = made_up(60, {SIGNALS.index(RERANKER): 2.0, WORDS: 1.0})
+    assert learned_weights(judged, Level.PASSAGE)[0].reranker > 0.3
+    candidate = learn_ranking(judged)
+    assert RERANKER in candidate.weights[Granularity.CHUNK].signals
+
+
+def test_results_that_the_reranker_orders_are_measured_in_its_order() -> None:
+    [judged] = taught(made_up(1, {}), {NAMES: 1.0})
+    shipped, first = SHIPPED[Granularity.CHUNK], judged.signals[:20]
+    order = [each[2] for each in judged.ranked(shipped, Level.PASSAGE, CANDIDATES)]
+    assert order[:20] == [judged.ids[row][2] for row in np.argsort(-first[:, NAMES])]
+    rest = shipped.scores(judged.signals)[20:]
+    assert order[20:] == [judged.ids[20 + row][2] for row in np.argsort(-rest)]
+    own = replace(shipped, reranker=1.0)
+    plain = [judged.ids[row] for row in np.argsort(-own.scores(judged.signals))]
+    assert judged.ranked(own, Level.PASSAGE, CANDIDATES) == plain
+
+
+def clicked(judged: list[Judged], telling: int) -> list[Judged]:
+    """The same questions without evidence: of the first five, people open the one that a signal speaks most for."""
+    found = []
+    for each in judged:
+        shown = np.argsort(-SHIPPED[Granularity.CHUNK].scores(each.signals))[:5]
+        at = int(np.argmax(each.signals[shown, telling]))
+        above = frozenset(each.ids[row][2] for row in shown[:at])
+        clicks = ((each.ids[shown[at]][2], above),) if above else ()
+        found.append(replace(each, ways=dict.fromkeys(Level, ()), clicks=clicks, is_measured=False))
+    return found
+
+
+def test_clicks_teach_that_what_was_opened_is_better_than_what_was_passed_over() -> None:
+    judged = clicked(made_up(80, {}), NAMES)
+    terms = terms_of(judged, Level.PASSAGE)
+    assert (terms.is_evidence.sum(axis=1) == 1).all()
+    assert terms.is_there.sum(axis=1).max() <= 5
+    assert len(terms.weight) == sum(bool(each.clicks) for each in judged) < 80
+    learned, _ = learned_weights(judged, Level.PASSAGE)
+    assert learned.names > 2 * max(learned.identifiers, learned.document, learned.agreement)
+    with pytest.raises(QueryError, match="no question can be measured"):
+        learn_ranking(judged)  # they prove nothing

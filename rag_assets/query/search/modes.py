@@ -48,7 +48,7 @@ from rag_assets.query.search.graph_local import search_graph_local
 from rag_assets.query.search.hyde import HydeOptions, HydeSearch
 from rag_assets.query.search.meta_knowledge import MetaKnowledgeSearch
 from rag_assets.query.search.passages import search_fulltext, search_hybrid, search_two_step, search_vector
-from rag_assets.query.search.ranking_weights import Ranking
+from rag_assets.query.search.ranking_weights import RERANKER, Ranking
 from rag_assets.query.search.request import Mode
 from rag_assets.query.search.rewriting import ModelRewriter, RewriteSearch
 from rag_assets.query.search.rewriting_rules import RuleRewriter
@@ -144,6 +144,12 @@ class Modes:
         model = WatchedModel(self.model, trace, cancellation) if self.model is not None else None
         hyde = replace(self.hyde, generators=generators)
         return replace(self, planner=self.planner.with_model(model), hyde=hyde, model=model)
+
+    def weighs_reranker(self, parameters: SearchParameters) -> bool:
+        """Whether the reranker's score counts in all that is found already, so that nothing is ordered by it again."""
+        return (
+            parameters.retriever == WEIGHTED_MODE and RERANKER in self.ranking.weights[parameters.granularity].signals
+        )
 
     def search(self, parameters: SearchParameters) -> Mode:
         """The search that a mode names, any but `auto`; it may be asked again for more passages of the same query."""

@@ -1,19 +1,35 @@
-"""The weights of mode `weighted`, as shipped and as learned on a collection, and the map of its query vectors."""
+"""The weights of mode `weighted`, as shipped and as learned on a collection, and the map of its query vectors.
 
+What was learned is linear, or linear with boosted trees over the same signals on top, which LightGBM (extra `trees`)
+evaluates. It is imported where trees are in force and nowhere else.
+"""
+
+import hashlib
+import importlib
 import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.query.search.grouping import Granularity
 
+if TYPE_CHECKING:
+    from lightgbm import Booster
+
 WEIGHTS_ASSET, MAP_ASSET = "ranking_weights", "query_map"
-_WEIGHTS_FILE, _MAP_FILE = "weights.json", "map.npz"
+RERANKER = "reranker"  # the signal that only a configured reranker gives
+TREES_EXTRA = "pip install 'rag-assets[trees]'"
+_WEIGHTS_FILE, _TREES_FILE, _MAP_FILE = "weights.json", "trees.json", "map.npz"
+
+Matrix: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -30,6 +46,7 @@ class Weights:
         document: Words and meaning of all passages of its document.
         agreement: The lesser of words and meaning.
         graph: The walk over the entity graph, where there is one, times what it is worth for the query.
+        reranker: The configured reranker's score of the first passages.
     """
 
     words: float = 1.0
@@ -41,13 +58,105 @@ class Weights:
     document: float = 0.0
     agreement: float = 0.0
     graph: float = 0.0
+    reranker: float = 0.0
 
-    def vector(self) -> NDArray[np.float64]:
+    @property
+    def weights(self) -> "Weights":
+        """Itself: the linear part."""
+        return self
+
+    @property
+    def signals(self) -> frozenset[str]:
+        """The signals that count."""
+        return frozenset(name for name, weight in asdict(self).items() if weight)
+
+    def vector(self) -> Matrix:
         """The weights in the order of `SIGNALS`."""
         return np.array(astuple(self))
 
+    def scores(self, values: Matrix) -> Matrix:
+        """Scores of passages, float64 of shape `(passages,)`.
+
+        Args:
+            values: float64 of shape `(passages, signals)`, in the order of `SIGNALS`.
+        """
+        return values @ self.vector()
+
 
 SIGNALS = tuple(each.name for each in fields(Weights))
+
+
+@dataclass(frozen=True)
+class BoostedWeights:
+    """Weights, and boosted trees whose values are added to what the weights give.
+
+    Attributes:
+        weights: The linear part.
+        trees: The trees, as LightGBM writes them; their features are named as signals.
+        scale: What values of the trees are divided by.
+    """
+
+    weights: Weights
+    trees: str
+    scale: float
+
+    @cached_property
+    def _booster(self) -> "Booster":
+        lightgbm = lightgbm_module()
+        try:
+            booster: Booster = lightgbm.Booster(model_str=self.trees)
+        except lightgbm.basic.LightGBMError as error:
+            raise StoreError(f"LightGBM cannot read the trees: {error}") from error
+        return booster
+
+    @cached_property
+    def _columns(self) -> list[int]:
+        return [SIGNALS.index(name) for name in self._booster.feature_name()]
+
+    @cached_property
+    def _mean(self) -> float:
+        """What is the same in all scores, and no signal's."""
+        return float(self._contributions(np.zeros((1, len(SIGNALS))))[0, -1])
+
+    @property
+    def gains(self) -> dict[str, float]:
+        """By how much splits on each signal make the loss less, as shares of the whole; of the signals that count."""
+        gains = self._booster.feature_importance("gain")
+        return {SIGNALS[at]: float(gain / gains.sum()) for at, gain in zip(self._columns, gains, strict=True) if gain}
+
+    @property
+    def rounds(self) -> int:
+        """Trees."""
+        return int(self._booster.num_trees())
+
+    @cached_property
+    def signals(self) -> frozenset[str]:
+        """The signals that count."""
+        return self.weights.signals | self.gains.keys()
+
+    def scores(self, values: Matrix) -> Matrix:
+        """Scores of passages, see `Weights.scores`."""
+        if not len(values):
+            return np.zeros(0)
+        boosted = np.asarray(self._booster.predict(values[:, self._columns], raw_score=True, num_threads=1))
+        return self.weights.scores(values) + (boosted - self._mean) / self.scale
+
+    def contributions(self, values: Matrix) -> Matrix:
+        """What each signal adds to the score of each passage, float64 of the shape of `values`; rows add up to scores.
+
+        Source: the share of the trees: S. Lundberg et al., From local explanations to global understanding with
+        explainable AI for trees, Nature Machine Intelligence 2, 2020 (TreeSHAP), as LightGBM computes it.
+        """
+        found = values * self.weights.vector()
+        if len(values):
+            found[:, self._columns] += self._contributions(values)[:, :-1] / self.scale
+        return found
+
+    def _contributions(self, values: Matrix) -> Matrix:
+        return np.asarray(self._booster.predict(values[:, self._columns], pred_contrib=True, num_threads=1))
+
+
+Scorer: TypeAlias = Weights | BoostedWeights
 SHIPPED: Mapping[str, Weights] = {
     Granularity.CHUNK: Weights(page=0.2, graph=2.0),
     Granularity.PAGE: Weights(page=0.3, graph=2.0),
@@ -85,13 +194,25 @@ class Ranking:
         query_map: Of query vectors, or None.
     """
 
-    weights: Mapping[str, Weights] = field(default_factory=lambda: SHIPPED)
+    weights: Mapping[str, Scorer] = field(default_factory=lambda: SHIPPED)
     query_map: QueryMap | None = None
 
 
-def weights_files(weights: Mapping[str, Weights]) -> dict[str, bytes]:
-    """Weights as files."""
-    return {_WEIGHTS_FILE: json.dumps({str(key): asdict(each) for key, each in weights.items()}, indent=1).encode()}
+def weights_files(weights: Mapping[str, Scorer], reranker: str = "") -> dict[str, bytes]:
+    """Weights as files.
+
+    Args:
+        weights: By granularity.
+        reranker: Name of the reranker that they were learned with.
+    """
+    rows: dict[str, object] = {str(key): asdict(each.weights) for key, each in weights.items()}
+    files = {_WEIGHTS_FILE: json.dumps({**rows, "reranker_name": reranker}, indent=1).encode()}
+    boosted = {
+        str(key): {"scale": each.scale, "trees": each.trees, "sha256": _sha256(each.trees)}
+        for key, each in weights.items()
+        if isinstance(each, BoostedWeights)
+    }
+    return files | ({_TREES_FILE: json.dumps(boosted).encode()} if boosted else {})
 
 
 def map_files(query_map: QueryMap, embedder: str) -> dict[str, bytes]:
@@ -101,22 +222,30 @@ def map_files(query_map: QueryMap, embedder: str) -> dict[str, bytes]:
     return {_MAP_FILE: content.getvalue()}
 
 
-def read_ranking(weights: Path | None, query_map: Path | None, embedder: str) -> Ranking:
+def read_ranking(weights: Path | None, query_map: Path | None, embedder: str, reranker: str = "") -> Ranking:
     """What was learned, as shipped where a folder is None; a map of another embedder is none.
 
     Args:
         weights: Folder of `weights_files`.
         query_map: Folder of `map_files`.
         embedder: Name of the embedder of the version.
+        reranker: Name of the reranker that the settings name, or empty.
 
     Raises:
         StoreError: A file is damaged.
+        ModelError: LightGBM is not installed, or what was learned needs another reranker.
     """
-    learned, found = SHIPPED, None
+    learned: Mapping[str, Scorer] = SHIPPED
+    found = None
     try:
         if weights is not None:
             rows = json.loads((weights / _WEIGHTS_FILE).read_bytes())
             learned = {each: Weights(**rows[each]) for each in Granularity}
+            if (weights / _TREES_FILE).is_file():
+                learned |= _boosted(learned, json.loads((weights / _TREES_FILE).read_bytes()))
+            if any(RERANKER in each.signals for each in learned.values()) and rows["reranker_name"] != reranker:
+                stated = f"the settings name {reranker or 'none'}"
+                raise ModelError(f"weights were learned with the reranker {rows['reranker_name']}, {stated}")
         if query_map is not None:
             with np.load(query_map / _MAP_FILE) as stored:
                 if str(stored["embedder"]) == embedder:
@@ -124,3 +253,31 @@ def read_ranking(weights: Path | None, query_map: Path | None, embedder: str) ->
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"what was learned is damaged: {error}; `rag-assets train undo` goes back") from error
     return Ranking(learned, found)
+
+
+def _boosted(learned: Mapping[str, Scorer], rows: Mapping[str, Mapping[str, object]]) -> dict[str, Scorer]:
+    """Weights with their trees, once their checksum is right: LightGBM may end the process over damaged ones."""
+    found: dict[str, Scorer] = {}
+    for key, row in rows.items():
+        trees = str(row["trees"])
+        if _sha256(trees) != row["sha256"]:
+            raise ValueError("the trees have changed")
+        found[key] = BoostedWeights(learned[key].weights, trees, float(str(row["scale"])))
+        found[key].signals  # noqa: B018 - reads them now, not in the midst of a search
+    return found
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def lightgbm_module() -> ModuleType:
+    """LightGBM.
+
+    Raises:
+        ModelError: It is not installed.
+    """
+    try:
+        return importlib.import_module("lightgbm")
+    except (ImportError, OSError) as error:  # OSError: without the OpenMP library of the system
+        raise ModelError(f"boosted trees need LightGBM: install it with {TREES_EXTRA} ({error})") from error

@@ -13,6 +13,7 @@ from rag_assets.query.filters import Filters
 from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.index import Candidate, Index
 from rag_assets.query.search.passage_graph import PassageGraphs
+from rag_assets.query.search.reranking import Reranking
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class RetrievalRequest:
         summaries: Which summaries choose the pages or files of two-step search.
         show_all: Whether all passages found will be shown, so that what is shown of them is best read at once.
         selections: Facet values, each as `facet=value`, of the questions that `questions` searches; all where empty.
+        reranking: The reranker with what it has read for the query, or None where none is configured.
     """
 
     text: str
@@ -36,6 +38,7 @@ class RetrievalRequest:
     summaries: SummaryFormat
     show_all: bool = False
     selections: tuple[tuple[str, ...], ...] = ()
+    reranking: Reranking | None = None
 
     @property
     def embedding(self) -> NDArray[np.float32]:

@@ -1,4 +1,6 @@
-"""The first passages of a search, ordered anew by a model that reads query and passage together."""
+"""The first passages of a search, read by a model together with the query: ordered anew by it, or with its score as a
+signal of mode `weighted`.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -35,9 +37,26 @@ class Reranking:
         Raises:
             ModelError: The model failed.
         """
-        read, rest = list(found[: self.count]), found[self.count :]
-        if not read:
+        rest = found[self.count :]
+        ordered = self._ordered(found, trace)
+        if not ordered:
             return list(found)
+        shift = ordered[-1].score - found[len(ordered) - 1].score
+        return ordered + [replace(candidate, score=candidate.score + shift) for candidate in rest]
+
+    def scores(self, found: Sequence[Candidate], trace: TraceRecorder) -> dict[str, float]:
+        """Scores of the model for the candidates that it reads, by key, best first.
+
+        Raises:
+            ModelError: The model failed.
+        """
+        return {candidate.key: candidate.score for candidate in self._ordered(found, trace)}
+
+    def _ordered(self, found: Sequence[Candidate], trace: TraceRecorder) -> list[Candidate]:
+        """The candidates that the model reads, with what is shown of them, by falling score of the model, then key."""
+        read = list(found[: self.count])
+        if not read:
+            return []
         rows = self.passages.shown([passage.row_id for passage in read if passage.shown is None])
         read = [replace(passage, shown=passage.shown or rows[passage.row_id]) for passage in read]
         began = time.perf_counter()
@@ -49,8 +68,7 @@ class Reranking:
         before = {candidate.key: candidate.score for candidate in read}
         rescored = tuple(Rescored(passage.key, passage.score, before[passage.key]) for passage in ordered)
         trace.add("rerank", began, len(new), scores=rescored)
-        shift = ordered[-1].score - read[-1].score
-        return ordered + [replace(candidate, score=candidate.score + shift) for candidate in rest]
+        return ordered
 
 
 def _text(row: Mapping[str, object]) -> str:

@@ -9,8 +9,8 @@
 | summary | cosine of the page's summary | | | 0.3 |
 | graph | place in a walk over the entity graph, times `walk_worth` of the query | 2 | 2 | 2.7 |
 
-`identifiers`, `document` and `agreement` (`rag_assets.query.search.ranking_weights`) weigh nothing as shipped: what
-they are worth is learned on a collection, and so may the weights above be (`rag_assets.training.ranking`).
+`identifiers`, `document`, `agreement` and `reranker` (`rag_assets.query.search.ranking_weights`) weigh nothing as
+shipped: what they are worth is learned on a collection, and so may the weights above (`rag_assets.training.ranking`).
 
 Each signal is 1 for the best candidate. Words are divided by the best score, so that a passage which holds the one rare
 word of a query stands far before those that do not; meaning is scaled between the best and the hundredth, as cosines
@@ -34,12 +34,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.contracts.causes import SummaryFormat
-from rag_assets.query.results import TraceRecorder
-from rag_assets.query.search.fusion import comb_sum
+from rag_assets.query.results import TRACED, TraceRecorder
+from rag_assets.query.search.fusion import comb_sum, min_max
 from rag_assets.query.search.graph_local import search_graph_local, walk_worth
+from rag_assets.query.search.grouping import Granularity
 from rag_assets.query.search.index import TERM_WEIGHTS, Candidate, at_once, rescored, scored
 from rag_assets.query.search.passages import CANDIDATES, both
-from rag_assets.query.search.ranking_weights import SIGNALS, QueryMap, Ranking
+from rag_assets.query.search.ranking_weights import RERANKER, SHIPPED, SIGNALS, QueryMap, Ranking, Scorer, Weights
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.store.vectors.store import sql_in
@@ -64,24 +65,52 @@ class WeightedSearch:
     """
 
     def __init__(self, granularity: str, ranking: Ranking) -> None:
-        self._weights = dict(zip(SIGNALS, ranking.weights[granularity].vector().tolist(), strict=True))
+        self._scorer = ranking.weights[granularity]
         self._query_map = ranking.query_map
 
     def __call__(self, request: RetrievalRequest, indexes: Indexes, trace: TraceRecorder) -> list[Candidate]:
         """Passages that share words or meaning with the query, or that its graph leads to, by falling score, then id.
 
-        In the trace, the lists of the fusion are the signals that weigh, each at its weight, named in its texts.
+        In the trace, the lists of the fusion are what each signal that counts adds to the score, named in its texts.
 
         Raises:
+            ModelError: The reranker failed, whose score counts.
             StoreError: A published file is gone.
         """
-        wanted = {name for name, weight in self._weights.items() if weight}
-        found, signals = _signals(_mapped(request, self._query_map), indexes, trace, wanted)
+        scorer = self._scorer
+        found, signals = _signals(_mapped(request, self._query_map), indexes, trace, scorer.signals)
         began = time.perf_counter()
-        lists = {name: _times(self._weights[name], scores) for name, scores in signals.items() if name in wanted}
-        fused = rescored(found, comb_sum([*lists.values()]))
+        scores, lists = _scored(scorer, found, signals)
+        if RERANKER in scorer.signals and request.reranking is not None:
+            signals[RERANKER] = min_max(request.reranking.scores(rescored(found, scores), trace))
+            scores, lists = _scored(scorer, found, signals)
+        fused = rescored(found, scores)
         trace.add("fuse", began, len(fused), scores=scored(fused, [*lists.values()]), texts=tuple(lists))
         return fused
+
+
+def _scored(
+    scorer: Scorer, found: Sequence[Candidate], signals: Mapping[str, _Scores]
+) -> tuple[_Scores, Mapping[str, _Scores]]:
+    """Scores of passages, and what each signal that counts adds to them; with trees, of the first `TRACED` only."""
+    counting = [name for name in signals if name in scorer.signals]
+    if isinstance(scorer, Weights):
+        weights = dict(zip(SIGNALS, scorer.vector().tolist(), strict=True))
+        lists = {name: _times(weights[name], signals[name]) for name in counting}
+        return comb_sum([*lists.values()]), lists
+    values = _values(found, signals)
+    scores = scorer.scores(values)
+    first = sorted(range(len(found)), key=lambda row: (-scores[row], found[row].key))[:TRACED]
+    added = dict(zip(SIGNALS, scorer.contributions(values[first]).T.tolist(), strict=True))
+    keys = [found[row].key for row in first]
+    lists = {name: dict(zip(keys, added[name], strict=True)) for name in SIGNALS if name in scorer.signals}
+    return dict(zip((each.key for each in found), scores.tolist(), strict=True)), lists
+
+
+def _values(found: Sequence[Candidate], signals: Mapping[str, _Scores]) -> NDArray[np.float64]:
+    """Signals of passages, float64 of shape `(passages, signals)`, in the order of `SIGNALS`."""
+    columns = [[signals.get(name, {}).get(each.key, 0.0) for each in found] for name in SIGNALS]
+    return np.array(columns, dtype=np.float64).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,23 +121,32 @@ class RankingSignals:
         vector: Of the query, as embedded.
         candidates: Passages, by id.
         values: float64 of shape `(passages, signals)`, in the order of `SIGNALS`.
+        read: The reranker's own scores, float64 of shape `(passages,)`, nan where it reads none; empty without one.
     """
 
     vector: NDArray[np.float32]
     candidates: tuple[Candidate, ...]
     values: NDArray[np.float64]
+    read: NDArray[np.float64]
 
 
 def ranking_signals(request: RetrievalRequest, indexes: Indexes, query_map: QueryMap | None) -> RankingSignals:
-    """All signals of the passages that mode `weighted` ranks.
+    """All signals of the passages that mode `weighted` ranks; the reranker reads the first by the shipped weights.
 
     Raises:
+        ModelError: The reranker failed.
         StoreError: A published file is gone.
     """
-    found, signals = _signals(_mapped(request, query_map), indexes, TraceRecorder(), SIGNALS)
+    trace = TraceRecorder()
+    found, signals = _signals(_mapped(request, query_map), indexes, trace, SIGNALS)
     passages = tuple(sorted(found, key=lambda each: each.key))
-    columns = [[signals.get(name, {}).get(each.key, 0.0) for each in passages] for name in SIGNALS]
-    return RankingSignals(request.embedding, passages, np.array(columns, dtype=np.float64).T)
+    read = np.empty(0)
+    if request.reranking is not None:
+        scores, _ = _scored(SHIPPED[Granularity.CHUNK], found, signals)
+        own = request.reranking.scores(rescored(found, scores), trace)
+        signals[RERANKER] = min_max(own)
+        read = np.array([own.get(each.key, math.nan) for each in passages])
+    return RankingSignals(request.embedding, passages, _values(passages, signals), read)
 
 
 def _mapped(request: RetrievalRequest, query_map: QueryMap | None) -> RetrievalRequest:

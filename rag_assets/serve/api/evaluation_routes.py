@@ -1,4 +1,4 @@
-"""Routes of recorded evaluations, and of thumbs on answers."""
+"""Routes of recorded evaluations, and of thumbs on answers and clicks on results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from rag_assets.evaluation.recorded import (
     runs,
 )
 from rag_assets.serve.api.routing import check_parameters, json_bytes, note
-from rag_assets.serve.feedback import FeedbackRequest, add_feedback
+from rag_assets.serve.feedback import ClickRequest, FeedbackRequest, add_feedback, record_click
 from rag_assets.serve.problems import Problem
 from rag_assets.serve.service import Service
 from rag_assets.store.lake import Lake
@@ -30,7 +30,7 @@ SystemName = Annotated[str, Query(max_length=200, description="What it measured,
 
 @dataclass(frozen=True)
 class FeedbackState:
-    """What becomes of thumbs.
+    """What becomes of thumbs and clicks.
 
     Attributes:
         enabled: Whether they are taken.
@@ -48,6 +48,17 @@ class Feedback:
     """
 
     question_id: str
+
+
+@dataclass(frozen=True)
+class RecordedClick:
+    """A click that was written down.
+
+    Attributes:
+        rank: Of the result, from 1.
+    """
+
+    rank: int
 
 
 def evaluation_router(service: Service, prefix: str) -> APIRouter:
@@ -95,7 +106,7 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
         pair = (run_id, system), (other_run, other_system)
         return await recorded(RecordedComparison, lambda lake: compare_recorded(lake, *pair))
 
-    @router.get("/feedback", response_model=FeedbackState, summary="Whether thumbs on answers are taken")
+    @router.get("/feedback", response_model=FeedbackState, summary="Whether thumbs on answers and clicks are taken")
     async def feedback_state() -> FeedbackState:
         return FeedbackState(service.options.feedback is not None)
 
@@ -108,6 +119,18 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
                 raise Problem(403, "the server takes no feedback; see the setting evaluation.feedback")
             added = Feedback(add_feedback(service.options.feedback, asked))
             return Response(json_bytes(added), media_type="application/json")
+
+        return await service.reading.run(action)
+
+    @router.post("/clicks", response_model=RecordedClick, summary="Write down that a result was opened")
+    async def clicks(request: Request, opened: Annotated[ClickRequest, Body()]) -> Response:
+        note(request, rank=len(opened.above) + 1)
+
+        def action() -> Response:
+            if service.options.clicks is None:
+                raise Problem(403, "the server takes no feedback; see the setting evaluation.feedback")
+            click = record_click(service.options.clicks, opened)
+            return Response(json_bytes(RecordedClick(click.rank)), media_type="application/json")
 
         return await service.reading.run(action)
 

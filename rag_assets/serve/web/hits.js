@@ -10,10 +10,11 @@ const SHORT_CHARS = 280;
  * A passage.
  *
  * @param hit as the API gives it.
- * @param options `number`: what it is called; `quotes`: words to mark, each `{quote, supported}`; `remark`: a line more.
+ * @param options `number`: what it is called; `quotes`: words to mark, each `{quote, supported}`; `remark`: a line more;
+ *   `opened`: told when its place is opened.
  */
 export function hitCard(hit, options = {}) {
-  const { number: called = hit.rank, quotes = [], remark = null } = options;
+  const { number: called = hit.rank, quotes = [], remark = null, opened } = options;
   return el(
     "li",
     { class: "card", tabindex: -1, "data-number": called },
@@ -22,7 +23,7 @@ export function hitCard(hit, options = {}) {
       { class: "place" },
       el("span", { class: "number" }, String(called)),
       " ",
-      link(hitAddress(hit), {}, hit.citation.label),
+      link(hitAddress(hit), { onclick: opened }, hit.citation.label),
     ),
     passage(
       hit.text,
@@ -34,12 +35,14 @@ export function hitCard(hit, options = {}) {
   );
 }
 
-/** Result cards in their order. */
-export function hitList(hits, label, remarkOf = (hit) => t("score", { score: number(hit.score, 3) })) {
+const scoreOf = (hit) => t("score", { score: number(hit.score, 3) });
+
+/** Result cards in their order; `opened` is told the position of a result whose place is opened. */
+export function hitList(hits, label, remarkOf = scoreOf, opened = () => {}) {
   return el(
     "ol",
     { class: "cards", "aria-label": label },
-    hits.map((hit) => hitCard(hit, { remark: remarkOf(hit) })),
+    hits.map((hit, at) => hitCard(hit, { remark: remarkOf(hit), opened: () => opened(at) })),
   );
 }
 

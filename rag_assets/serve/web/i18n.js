@@ -237,7 +237,7 @@ const TEXTS = {
   alsoIn: ["also in {modes}", "{modes} にもあり"],
   onlyHere: ["only here", "この方式のみ"],
 
-  // thumbs
+  // feedback
   answerIsRight: ["This answer is right", "この回答は正しい"],
   answerIsWrong: ["This answer is wrong", "この回答は誤り"],
   thumbTaken: [

@@ -1,7 +1,10 @@
-"""Thumbs on answers become draft questions: what is written, where, and what is refused."""
+"""Thumbs on answers and clicks on results: what is written, where, and what is refused."""
 
+import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,8 @@ import pytest
 from api_server import MakeClient
 
 from rag_assets.cli.serving import serve_options
+from rag_assets.evaluation import clicks
+from rag_assets.evaluation.clicks import Click, read_clicks
 from rag_assets.evaluation.questions import (
     MOST_DRAFTS,
     Evidence,
@@ -18,10 +23,10 @@ from rag_assets.evaluation.questions import (
     read_questions,
 )
 from rag_assets.pipeline.home import Home
-from rag_assets.pipeline.measuring import feedback_file
+from rag_assets.pipeline.measuring import clicks_file, feedback_file
 from rag_assets.pipeline.settings import load_settings
 
-URL = "/api/v1/feedback"
+URL, CLICKS = "/api/v1/feedback", "/api/v1/clicks"
 CITED = {"document_id": "specs/a.md", "page_number": 3, "page_name": None, "cell_range": None, "quote": "30 minutes"}
 
 
@@ -123,3 +128,63 @@ def test_drafts_go_to_the_question_set_or_into_the_home(tmp_path: Path) -> None:
     assert chosen(questions=tmp_path / "mine.jsonl") == tmp_path / "mine.jsonl"
     assert chosen() == chosen(questions=tmp_path / "mine.csv") == tmp_path / "evaluation" / "feedback.jsonl"
     assert chosen(questions=tmp_path / "mine.jsonl", feedback=False) is None
+
+
+def test_an_opened_result_is_written_down_and_nothing_of_who_opened_it(
+    sample: Home, make_client: MakeClient, tmp_path: Path
+) -> None:
+    path = tmp_path / "evaluation" / "clicks.jsonl"
+    client = make_client(sample, replace(serve_options(sample, "127.0.0.1"), clicks=path))
+    opened = {"question": " Which token? ", "result": "a.md#1.2", "above": ["a.md#1.0", "b.md#1.0"]}
+    assert client.post(CLICKS, json=opened).json() == {"rank": 3}
+    assert client.post(CLICKS, json={"question": "有効期限は？", "result": "c.md#1.0"}).json() == {"rank": 1}
+    first, second = read_clicks(path)
+    assert first == Click("Which token?", "a.md#1.2", ("a.md#1.0", "b.md#1.0"), first.time)
+    assert second.above == ()
+    assert datetime.now(UTC) - datetime.fromisoformat(first.time) < timedelta(minutes=5)
+    written = json.loads(path.read_text("utf-8").splitlines()[0])
+    assert written.keys() == {"question", "result", "above", "time", "rank"}
+    path.write_text("no click\n" + path.read_text("utf-8").splitlines()[1], encoding="utf-8")  # a person deletes one
+    assert read_clicks(path) == [second]
+
+
+def test_clicks_of_many_at_once_are_all_written(sample: Home, make_client: MakeClient, tmp_path: Path) -> None:
+    path = tmp_path / "clicks.jsonl"
+    client = make_client(sample, replace(serve_options(sample, "127.0.0.1"), clicks=path))
+    opened = [{"question": f"Question {number}?", "result": "a.md#1.0"} for number in range(12)]
+    with ThreadPoolExecutor(12) as threads:
+        assert {found.status_code for found in threads.map(lambda each: client.post(CLICKS, json=each), opened)} == {
+            200
+        }
+    assert {each.question for each in read_clicks(path)} == {each["question"] for each in opened}
+
+
+def test_clicks_that_are_too_long_switched_off_or_cannot_be_written_are_refused(
+    sample: Home, make_client: MakeClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options, click = serve_options(sample, "127.0.0.1"), {"question": "How?", "result": "a.md#1.0"}
+    path = tmp_path / "clicks.jsonl"
+    client = make_client(sample, replace(options, clicks=path))
+    for change in (
+        {"question": " "},
+        {"question": "x" * 2_001},
+        {"result": ""},
+        {"above": ["a"] * 101},
+        {"user": "me"},
+    ):
+        assert client.post(CLICKS, json=click | change).status_code == 422
+    assert client.post(CLICKS, json=click, headers={"origin": "https://evil.example"}).status_code == 403
+    assert not path.exists()
+    off = make_client(sample, replace(options, clicks=None)).post(CLICKS, json=click)
+    assert (off.status_code, "evaluation.feedback" in off.json()["detail"]) == (403, True)
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    blocked = make_client(sample, replace(options, clicks=tmp_path / "file" / "clicks.jsonl")).post(CLICKS, json=click)
+    assert (blocked.status_code, str(tmp_path) in blocked.text) == (503, False)
+    monkeypatch.setattr(clicks, "MOST_BYTES", 10)
+    assert [client.post(CLICKS, json=click).status_code for _ in range(2)] == [200, 503]
+    assert len(read_clicks(path)) == 1
+
+
+def test_clicks_go_into_the_home_where_feedback_is_taken(tmp_path: Path) -> None:
+    assert clicks_file(Home(load_settings(home=tmp_path))) == tmp_path / "evaluation" / "clicks.jsonl"
+    assert clicks_file(Home(load_settings(home=tmp_path, evaluation={"feedback": False}))) is None

@@ -3,11 +3,11 @@
 import { answer, post } from "/api.js";
 import { answerNodes } from "/answers.js";
 import { el, fill } from "/dom.js";
+import { clicked, thumbs } from "/feedback.js";
 import { hitList } from "/hits.js";
 import { t } from "/i18n.js";
 import { problemNotice, say } from "/notices.js";
 import { granularity, searchOptions } from "/search_options.js";
-import { thumbs } from "/thumbs.js";
 import { traceDetails } from "/traces.js";
 
 const HISTORY_TURNS = 10;
@@ -189,8 +189,10 @@ function draw(turn) {
 
 function foundParts(turn) {
   const { hits } = turn.found;
+  const opened = turn.earlier.length ? undefined : (at) => clicked(turn.question, hits, at);
+  const list = () => hitList(hits, t("results"), undefined, opened);
   return [
-    [el("h3", {}, t("results")), hits.length ? hitList(hits, t("results")) : el("p", {}, t("noResults"))],
+    [el("h3", {}, t("results")), hits.length ? list() : el("p", {}, t("noResults"))],
     null,
     turn.found,
   ];

@@ -1,4 +1,4 @@
-/** Thumbs on an answer: each makes a draft question, for a person to accept. */
+/** Thumbs on an answer, each of which makes a draft question for a person to accept, and clicks on results. */
 
 import { get, post } from "/api.js";
 import { el, fill } from "/dom.js";
@@ -7,9 +7,10 @@ import { say } from "/notices.js";
 
 const MOST_CITATIONS = 20;
 const MOST_CHARS = 2_000;
+const MOST_RESULTS = 100;
 let enabled = null;
 
-/** Whether the server takes them; asked once. */
+/** Whether the server takes either; asked once. */
 async function taken() {
   enabled ??= get("/feedback").then((state) => state.enabled);
   try {
@@ -50,6 +51,19 @@ export function thumbs(question, answer, history) {
   }
   taken().then((yes) => yes && fill(node, buttons, told));
   return node;
+}
+
+/**
+ * Tell the server that a result was opened; where that fails, nobody is bothered.
+ *
+ * @param question as asked, without a conversation before it.
+ * @param hits the results as they are shown.
+ * @param at position of the result.
+ */
+export async function clicked(question, hits, at) {
+  const [result, ...above] = hits.slice(0, at + 1).map((hit) => hit.chunk_id).reverse();
+  if (question.length > MOST_CHARS || at > MOST_RESULTS || !(await taken())) return;
+  await post("/clicks", { question, result, above: above.reverse() }).catch(() => {});
 }
 
 function bodyOf(question, answer, history, good) {
