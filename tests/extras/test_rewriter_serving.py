@@ -109,7 +109,7 @@ def test_a_rewriter_that_earns_it_is_adopted_served_without_torch_and_undone(
 ) -> None:
     """Documents name things by names that neither rules nor vectors know: they can only be learned."""
     folder, path = Path(home.settings.sources[0]), tmp_path / "questions.jsonl"
-    questions = []
+    questions: list[Question] = []
     for thing, code in CODES.items():
         for kind in KINDS:
             name, text = f"{len(questions)}.md", f"{code} {kind}"
