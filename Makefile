@@ -61,7 +61,8 @@ $(EXTRAS)/.done: pyproject.toml
 	@touch $@
 test-extras-cpu: export HF_HUB_OFFLINE := 1
 test-extras-cpu: $(EXTRAS)/.done
-	$(EXTRAS)/bin/python -m pytest tests/extras/test_sentence_transformers.py tests/extras/test_rewriter_training.py tests/extras/test_rewriter_asset.py tests/models/test_sentence_embedder.py tests/models/test_cross_encoder.py \
+	$(EXTRAS)/bin/python -m pytest tests/extras/test_sentence_transformers.py tests/extras/test_rewriter_training.py tests/extras/test_rewriter_asset.py tests/extras/test_rewriter_serving.py \
+	  tests/models/test_sentence_embedder.py tests/models/test_cross_encoder.py \
 	  tests/parsing/test_unstructured_reader.py tests/graph/test_exchange.py tests/graph/test_leiden.py
 
 VLLM := .venv-vllm

@@ -9,26 +9,33 @@ policy had in all, and the reinforced policy.
 `hotpotqa` trains SmolLM2-135M-Instruct on questions of HotpotQA over their 994 paragraphs by nDCG@10 of full text, and
 measures questions held out before and after, with 95 % bootstrap intervals.
 
-Run with `python -m benchmarks.rewriter small --work FOLDER`, or `hotpotqa --data FOLDER --model FOLDER --work FOLDER`.
+`speed` compares torch with the exported model, both forms of a rewrite at once: milliseconds by the clock and of
+processors, and how often both write the same. Without `--model` it is of the size of T5-small, its weights drawn at
+random.
+
+Run with `python -m benchmarks.rewriter small --work FOLDER`, `hotpotqa --data FOLDER --model FOLDER --work FOLDER`, or
+`speed --work FOLDER [--model FOLDER]`.
 """
 
 import argparse
 import importlib
 import json
 import random
+import shutil
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, quantiles, stdev
 from typing import Any
 
 from benchmarks.retrieval import SEED, index_folder, open_home, passage_path, read_lines, write_passages
 from rag_assets.evaluation.evidence import Corpus, Level
 from rag_assets.evaluation.questions import Evidence, Question, read_qrels, read_queries
 from rag_assets.evaluation.statistics import Interval, bootstrap_interval, paired_bootstrap
-from rag_assets.models.text_to_text import TextToText
+from rag_assets.models.text_to_text import ExportedTextToText, TextToText
+from rag_assets.models.text_to_text_export import export
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 from rag_assets.query import StoredTables
 from rag_assets.query.search.rewriting_rules import RuleRewriter
@@ -37,6 +44,8 @@ from rag_assets.training.reinforce import Penalties
 from rag_assets.training.rewards import SearchReward
 from rag_assets.training.rewriter import Item, RewriterData, RewriterOptions, read_curves, train_rewriter
 from rag_assets.training.rewriter_data import pseudo_labels
+
+LENGTHS = (16, 32)  # tokens
 
 
 def rewrites(folder: Path, items: Sequence[Item], most_tokens: int) -> list[str]:
@@ -153,6 +162,62 @@ def hotpotqa(data: Path, model: Path, work: Path, options: argparse.Namespace) -
         print(f"  {item.question} -> {text}")
 
 
+def write_t5_small(folder: Path) -> None:
+    """Write a model with the shape and vocabulary size of T5-small; its tokens are words."""
+    torch: Any = importlib.import_module("torch")
+    transformers: Any = importlib.import_module("transformers")
+    made: Any = importlib.import_module("small_models")
+    made.write_small_model(folder, [f"w{number}" for number in range(32_097)])
+    torch.manual_seed(SEED)
+    config = transformers.T5Config(
+        vocab_size=32_128, d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_heads=8, decoder_start_token_id=0,
+        pad_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    module = transformers.T5ForConditionalGeneration(config)
+    torch.nn.init.normal_(module.shared.weight, std=0.05)  # as usual, a random model writes one token again and again
+    module.save_pretrained(folder)
+
+
+def speed(work: Path, model: Path | None, questions: Sequence[str], runs: int) -> None:
+    """Print what a rewrite takes in torch and exported, and the agreement of both."""
+    folder = work / "model"
+    shutil.rmtree(folder, ignore_errors=True)
+    if model is None:
+        write_t5_small(folder)
+    else:
+        TextToText(str(model)).save(folder)
+    export(folder, max(LENGTHS))
+    for threads in (1, 2):
+        torch_model, exported = TextToText(str(folder), threads=threads), ExportedTextToText(folder, threads)
+        for length in LENGTHS:
+            seconds: dict[str, list[tuple[float, float]]] = {"torch": [], "exported": []}
+            same = words = 0
+            for number in range(runs + 1):
+                question = questions[number % len(questions)]
+                prompts = [prompt_for(form, question, is_causal=exported.is_causal) for form in Form]
+                texts = []
+                for name, each in (("torch", torch_model), ("exported", exported)):
+                    began, processor = time.perf_counter(), time.process_time()
+                    texts.append(each.likeliest(prompts, length))
+                    seconds[name].append((time.perf_counter() - began, time.process_time() - processor))
+                for ours, theirs in zip(*texts, strict=True):
+                    same += ours == theirs
+                    words += ours.split()[:1] == theirs.split()[:1]
+            figures = {
+                name: [
+                    1000 * value
+                    for of in (0, 1)
+                    for value in quantiles([row[of] for row in rows[1:]], n=20, method="inclusive")[9::9]
+                ]
+                for name, rows in seconds.items()
+            }
+            print(f"{threads} threads, {length} tokens: same text {same}, first word {words} of {2 * runs + 2}")
+            for name, (median, slow, processor, most) in figures.items():
+                print(f"  {name:10}clock {median:.0f}, p95 {slow:.0f} ms; processor {processor:.0f}, p95 {most:.0f} ms")
+            ratios = [figures["torch"][at] / figures["exported"][at] for at in (0, 2)]
+            print(f"  torch takes {ratios[0]:.1f} times as long by the clock, {ratios[1]:.1f} times of processors")
+
+
 def shown(figure: Interval) -> str:
     return f"{figure.mean:+.3f} [{figure.low:+.3f}, {figure.high:+.3f}]"
 
@@ -170,9 +235,20 @@ def main() -> None:
     for name, usual in {"steps": 60, "batch": 4, "samples": 3, "tokens": 20, "epochs": 2, "accumulation": 1}.items():
         on_hotpotqa.add_argument(f"--{name}", type=int, default=usual)
     on_hotpotqa.add_argument("--learning-rate", type=float, default=1e-4)
+    on_speed = commands.add_parser("speed")
+    on_speed.add_argument("--work", type=Path, required=True)
+    on_speed.add_argument("--model", type=Path)
+    on_speed.add_argument("--queries", type=Path, help="as in BEIR; words of the random model without")
+    on_speed.add_argument("--runs", type=int, default=40)
     options = parser.parse_args()
+    sys.path.append(str(Path(__file__).parents[1] / "tests/extras"))
+    if options.what == "speed":
+        chance = random.Random(SEED)
+        drawn = [" ".join(f"w{chance.randrange(32_097)}" for _ in range(12)) for _ in range(options.runs)]
+        questions = drawn if options.queries is None else [text for _, text in read_queries(options.queries)]
+        speed(options.work, options.model, questions, options.runs)
+        return
     if options.what == "small":
-        sys.path.append(str(Path(__file__).parents[1] / "tests/extras"))
         small(options.work, options.seeds, options.steps)
         return
     hotpotqa(options.data, options.model, options.work, options)

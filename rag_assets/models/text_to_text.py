@@ -1,6 +1,16 @@
-"""Models of transformers that turn one text into another: sequence-to-sequence as T5, or causal (extra `train`).
+"""Models that turn one text into another: sequence-to-sequence as T5, or causal.
 
-What stays out: what the texts are (`rag_assets.query.search.trained_rewriting`), and training.
+`TextToText` is a model of transformers, for training (extra `train`). `ExportedTextToText` writes the likeliest texts
+of such a model by onnxruntime.
+
+```
+<folder>/            a folder of transformers
+  tokenizer.json
+  onnx/              the exported model
+```
+
+What stays out: exporting (`rag_assets.models.text_to_text_export`), training, and what the texts are
+(`rag_assets.query.search.trained_rewriting`).
 """
 
 import importlib
@@ -10,10 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rag_assets.contracts.errors import ModelError
 from rag_assets.text.plain import one_line
 
 MOST_PROMPT_TOKENS = 256
+EXPORTED, ENCODER, DECODER, TOKENIZER = "onnx", "encoder.onnx", "decoder.onnx", "tokenizer.json"
 _IGNORED = -100  # as a target: transformers leave it out of losses
 
 Tensor = Any  # of torch, which the base installation does not have
@@ -106,8 +120,13 @@ class TextToText:
         ended = (ids == self.tokenizer.eos_token_id).long().cumsum(1)
         within = (ended - (ids == self.tokenizer.eos_token_id).long()) == 0
         texts = self.tokenizer.batch_decode(ids * within + self.tokenizer.pad_token_id * ~within, True)
-        lines = [one_line(text.strip().partition("\n")[0]) for text in texts]
-        return Written(lines, ids.masked_fill(~within, _IGNORED), within.sum(1).tolist())
+        return Written(
+            [_first_line(text) for text in texts], ids.masked_fill(~within, _IGNORED), within.sum(1).tolist()
+        )
+
+    def likeliest(self, prompts: Sequence[str], most_tokens: int) -> list[str]:
+        """The likeliest text a prompt, token by token."""
+        return self.write(prompts, most_tokens).texts
 
     def targets(self, texts: Sequence[str], most_tokens: int) -> Tensor:
         """Texts as `Written.targets` holds them."""
@@ -149,3 +168,117 @@ class TextToText:
         )
         names = ("input_ids", "attention_mask")
         return {name: encoded[name].to(self.module.device) for name in names}
+
+
+class ExportedTextToText:
+    """A model that `rag_assets.models.text_to_text_export` made, in onnxruntime.
+
+    Args:
+        folder: That of transformers.
+        threads: Of a model; 0 leaves it to onnxruntime.
+
+    Attributes:
+        is_causal: Whether it continues the prompt, rather than decoding an encoded one.
+
+    Raises:
+        ModelError: There is no such model.
+    """
+
+    def __init__(self, folder: Path, threads: int = 0) -> None:
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = threads, 3
+        # threads that wait for work in a loop take the processor from others: three times as long on a busy machine
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+
+        def session(name: str) -> Any:
+            path = folder / EXPORTED / name
+            return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+        try:
+            self._decoder = session(DECODER)
+            facts = self._decoder.get_modelmeta().custom_metadata_map
+            self._most_tokens, self._end, self._pad = (int(facts[key]) for key in ("most_tokens", "end_id", "pad_id"))
+            self.is_causal = "start_id" not in facts
+            self._start = None if self.is_causal else int(facts["start_id"])
+            self._encoder: Any = None if self.is_causal else session(ENCODER)
+            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        except Exception as error:  # both libraries raise what has no narrower class in common
+            raise ModelError(f"{folder / EXPORTED}: no exported model: {one_line(str(error))[:300]}") from error
+        self._value = onnxruntime.OrtValue.ortvalue_from_numpy
+        self._past = [each for each in self._decoder.get_inputs() if each.name.startswith("past_")]
+        self._outputs = [each.name for each in self._decoder.get_outputs()]
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(MOST_PROMPT_TOKENS)
+
+    def likeliest(self, prompts: Sequence[str], most_tokens: int) -> list[str]:
+        """The likeliest text a prompt, token by token, all prompts at once; at most as many tokens as exported for."""
+        ids, mask = self._encoded(prompts)
+        texts = len(ids)
+        fixed = {} if self.is_causal else self._prompt(ids, mask)
+        cache = {
+            each.name: self._value(np.zeros((texts, each.shape[1], 0, each.shape[3]), np.float32))
+            for each in self._past
+        }
+        if not self.is_causal:
+            ids = np.full((texts, 1), self._start)
+        rows, is_ended = np.empty((texts, 0), np.int64), np.zeros(texts, bool)
+        while rows.shape[1] < min(most_tokens, self._most_tokens) and not is_ended.all():
+            step = self._causal_step(mask, ids.shape[1]) if self.is_causal else {}
+            feed = {"ids": self._value(ids), **step, **fixed, **cache}
+            *present, chosen = self._decoder.run_with_ort_values(self._outputs, feed)
+            cache = dict(zip(cache, present, strict=True))
+            ids = chosen.numpy().reshape(-1, 1)
+            rows, is_ended = np.hstack([rows, ids]), is_ended | (ids[:, 0] == self._end)
+            mask = np.hstack([mask, np.ones_like(ids)])
+        cut = [row[: row.index(self._end)] if self._end in row else row for row in rows.tolist()]
+        return [_first_line(text) for text in self._tokenizer.decode_batch(cut)]
+
+    def _encoded(self, prompts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Ids of the tokens, and 1 where there is one, shape `(prompts, tokens)`; at the end for causal models."""
+        rows = [each.ids for each in self._tokenizer.encode_batch(list(prompts))]
+        width = max(map(len, rows))
+        ids, mask = np.full((len(rows), width), self._pad), np.zeros((len(rows), width), np.int64)
+        for at, row in enumerate(rows):
+            place = slice(width - len(row), width) if self.is_causal else slice(len(row))
+            ids[at, place], mask[at, place] = row, 1
+        return ids, mask
+
+    def _prompt(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> dict[str, Any]:
+        """What the decoder sees of encoded prompts."""
+        hidden = self._value(_hidden(mask[:, None, None, :] == 1))
+        names = [each.name for each in self._encoder.get_outputs()]
+        encoded = self._encoder.run_with_ort_values(names, {"ids": self._value(ids), "mask": hidden})
+        return {"mask": hidden, **dict(zip(names, encoded, strict=True))}
+
+    def _causal_step(self, mask: NDArray[np.int64], tokens: int) -> dict[str, Any]:
+        """Positions of the last tokens, and which tokens they see."""
+        places = np.maximum(mask.cumsum(1) - 1, 0)[:, -tokens:]
+        width = mask.shape[1]
+        is_before = np.arange(width)[None, :] <= np.arange(width - tokens, width)[:, None]
+        hidden = _hidden(is_before[None, None] & (mask[:, None, None, :] == 1))
+        return {"positions": self._value(np.ascontiguousarray(places)), "mask": self._value(hidden)}
+
+
+def _hidden(is_seen: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """What is added to logits of attention."""
+    return np.where(is_seen, np.float32(0), np.float32(-1e9))
+
+
+def open_text_to_text(folder: Path, threads: int = 0) -> TextToText | ExportedTextToText:
+    """What serves a model: onnxruntime where it was exported, else torch.
+
+    Raises:
+        ModelError: It cannot be loaded.
+    """
+    return (
+        ExportedTextToText(folder, threads)
+        if (folder / EXPORTED).is_dir()
+        else TextToText(str(folder), threads=threads)
+    )
+
+
+def _first_line(text: str) -> str:
+    return one_line(text.strip().partition("\n")[0])

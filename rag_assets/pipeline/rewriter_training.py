@@ -5,12 +5,14 @@ of adoption (`rag_assets.training.adoption`).
 """
 
 import json
+import logging
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_assets.contracts.errors import ModelError
 from rag_assets.pipeline.measuring import open_corpus
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.home import Home
     from rag_assets.training.adoption import Proof
     from rag_assets.training.rewriter import RewriterOptions, TrainedWeights
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ def train_candidate(
     """
     from rag_assets.evaluation.drafts import draft_questions
     from rag_assets.evaluation.evidence import Level
+    from rag_assets.models.text_to_text_export import export
     from rag_assets.query.search.rewriting import ModelRewriter
     from rag_assets.query.search.rewriting_rules import RuleRewriter
     from rag_assets.query.search.trained_rewriting import FACTS_FILE, Form, TrainedModel, TrainedRewriter
@@ -102,6 +107,10 @@ def train_candidate(
     shutil.copy(folder / "curves.jsonl", made)
     facts = {"forms": list(chosen.forms), "most_tokens": chosen.most_tokens, "model": chosen.model}
     (made / FACTS_FILE).write_text(json.dumps(facts), "utf-8")
+    try:
+        export(made, chosen.most_tokens)
+    except ModelError as error:
+        _log.warning("the trained rewriter is served by torch, which takes longer: %s", error)
     trained = TrainedRewriter(TrainedModel.load(made, home.settings.embedding.threads), frozen)
     proof = proved(reward, base, base.variant(base.options, trained), held_out)
     place = adoption.store_candidate(home.path, adoption.REWRITER_MODEL, made, proof)

@@ -1,7 +1,7 @@
 """Rewriting by a model that was trained for this collection (`rag-assets train rewriter`), in this process.
 
 It writes keywords for full text and sentences for vectors, each asked for by the beginning of its prompt. What it was
-not trained for, and all where its library is missing, a frozen rewriter writes. Whoever reads the passages still gets
+not trained for, and all where it cannot be loaded, a frozen rewriter writes. Whoever reads the passages still gets
 the question as asked, as for every rewriter.
 """
 
@@ -15,7 +15,7 @@ from threading import Lock
 
 from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.contracts.ports import Rewrite, Rewriter, Turn
-from rag_assets.models.text_to_text import TextToText
+from rag_assets.models.text_to_text import ExportedTextToText, TextToText, open_text_to_text
 from rag_assets.query.search.rewriting_rules import with_history
 
 FACTS_FILE = "rewriter.json"  # what a trained model writes, beside its weights
@@ -39,10 +39,10 @@ class TrainedModel:
     """A model trained to rewrite, loaded when it is first asked; its rewrites are cached.
 
     Args:
-        folder: The model, as a folder of transformers.
+        folder: The model, as a folder of transformers; served by onnxruntime where it was exported, else by torch.
         forms: What it was trained to write.
         most_tokens: Tokens of a rewrite at most.
-        threads: Of torch; 0 leaves it to torch.
+        threads: Of the library that serves it, which chooses for 0.
 
     Attributes:
         name: Tells trained models apart.
@@ -53,7 +53,7 @@ class TrainedModel:
         self._folder, self._forms, self._most_tokens, self._threads = folder, tuple(forms), most_tokens, threads
         self._cached: OrderedDict[str, Mapping[Form, str]] = OrderedDict()
         self._lock = Lock()  # one model, which two threads would only slow down
-        self._model: TextToText | None = None
+        self._model: TextToText | ExportedTextToText | None = None
         self._is_absent = False
 
     @classmethod
@@ -75,7 +75,7 @@ class TrainedModel:
         with self._lock:
             if self._model is None and not self._is_absent:
                 try:
-                    self._model = TextToText(str(self._folder), threads=self._threads)
+                    self._model = open_text_to_text(self._folder, self._threads)
                 except ModelError as error:
                     self._is_absent = True
                     _log.warning("the trained rewriter is not used: %s", error)
@@ -85,7 +85,7 @@ class TrainedModel:
                 self._cached.move_to_end(question)
                 return self._cached[question]
             prompts = [prompt_for(form, question, is_causal=self._model.is_causal) for form in self._forms]
-            texts = dict(zip(self._forms, self._model.write(prompts, self._most_tokens).texts, strict=True))
+            texts = dict(zip(self._forms, self._model.likeliest(prompts, self._most_tokens), strict=True))
             self._cached[question] = texts
             if len(self._cached) > _MOST_CACHED:
                 self._cached.popitem(last=False)
