@@ -176,6 +176,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     environment = inherited | {
         "RAG_HOME": str(home),
         "RAG_SOURCES": f"{SOURCE}={source}",
+        "RAG_GRAPH__ENABLED": "false",
         "RAG_OPERATION__SENSOR_SECONDS": "10",
         "RAG_PARSING__WORKERS": "1",
         "RAG_API_TOKEN": TOKEN,

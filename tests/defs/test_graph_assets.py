@@ -130,7 +130,8 @@ def test_views_show_the_published_graph(indexed: Home) -> None:
     assert sorted(names("orphan_entities", "name")) == sorted(lonely)
 
 
-def test_a_run_that_does_not_state_the_graph_keeps_it(copied: Home) -> None:
+def test_a_run_that_does_not_state_the_graph_keeps_it(copied: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAG_GRAPH__ENABLED")
     unstated = Home(load_settings(home=copied.path, sources=copied.settings.sources))
     (Path(copied.settings.sources[0]) / "customers.md").write_text(CUSTOMERS.replace("E0004", "E0005"), "utf-8")
     run_index(unstated)
