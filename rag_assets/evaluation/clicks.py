@@ -5,6 +5,7 @@ A click keeps the question, what was opened, what stood above it, and when; noth
 
 import json
 import logging
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -50,8 +51,12 @@ def add_click(path: Path, click: Click) -> None:
     with FileLock(path.with_name(f".{path.name}.lock")):
         if path.exists() and path.stat().st_size > MOST_BYTES:
             raise QueryError(f"{path}: holds {MOST_BYTES >> 20} MB of clicks: remove some of them first")
-        with path.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
+        with path.open("ab+") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":  # a process ended within a line
+                    file.write(b"\n")
+            file.write(f"{line}\n".encode())
 
 
 def read_clicks(path: Path) -> list[Click]:
@@ -61,11 +66,13 @@ def read_clicks(path: Path) -> list[Click]:
         QueryError: The file cannot be read.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    except (OSError, UnicodeError) as error:
+        lines = path.read_bytes().split(b"\n") if path.is_file() else []
+    except OSError as error:
         raise QueryError(f"{path}: cannot be read: {error}") from error
     found = []
     for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
             click = Click(str(row["question"]), str(row["result"]), tuple(map(str, row["above"])), str(row["time"]))

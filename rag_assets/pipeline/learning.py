@@ -21,6 +21,7 @@ from rag_assets.query.search.ranking_weights import (
     BoostedWeights,
     Ranking,
     Scorer,
+    lightgbm_module,
     map_files,
     weights_files,
 )
@@ -99,7 +100,9 @@ TABLE_COLUMNS = ("measure", "before", "after", "difference", "verdict")
 
 
 def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) -> Trained:
-    """Learn the weights of mode `weighted`, and bring them into force where they prove better than the shipped ones.
+    """Learn the weights of mode `weighted`, and bring them into force where they prove better than those in force.
+
+    They are learned and proved without the query map, which was learned from the same questions.
 
     Args:
         home: The knowledge base.
@@ -115,20 +118,29 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
     from rag_assets.training.ranking import learn_ranking, learned_weights
     from rag_assets.training.trees import learned_trees
 
+    if options.trees:
+        lightgbm_module()
     snapshot = published_snapshot(home)
+    clicks = clicks_file(home) if options.clicks else None
+    if options.clicks and clicks is None:
+        raise QueryError("there are no clicks to learn from: evaluation.feedback is off")
     if options.distills and not home.settings.reranking.model:
         raise QueryError("no reranker is configured to learn from: name one in the setting reranking.model")
     accepted, further = _questions(home, snapshot, options)
-    base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+    in_force = learned_ranking(home, snapshot).weights
+    opened, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+    base = opened.variant(replace(opened.options, ranking=Ranking(in_force)))
     measured = {each.id for each in accepted}
     judged = judged_questions(base, corpus, [*accepted, *further], progress, measured_ids=measured)
-    if options.clicks and (path := clicks_file(home)) is not None:
-        judged += clicked_questions(base, read_clicks(path), accepted)
+    clicked = clicked_questions(base, read_clicks(clicks), accepted) if clicks is not None else []
+    judged += clicked
     if options.distills:
         judged = distilled([*judged, *unjudged_questions(base, accepted)])
-    candidate = learn_ranking(judged, learned_trees if options.trees else learned_weights)
+    candidate = learn_ranking(judged, learned_trees if options.trees else learned_weights, in_force)
     chosen = candidate.weights if candidate.proof.is_better else candidate.proposed
-    facts = {name: fact for key in chosen for name, fact in _facts(key, candidate.proposed[key]).items()}
+    facts = {name: fact for key in chosen for name, fact in _facts(key, chosen[key]).items()}
+    if options.clicks:
+        facts["questions with clicks"] = str(len(clicked))
     proofs = {str(level): proof for level, proof in candidate.proofs.items()}
     files = weights_files(chosen, base.reranker)
     return _kept(home, WEIGHTS_ASSET, files, candidate.proof, proofs, facts, len(judged), options)
@@ -268,10 +280,14 @@ def _kept(
         return Trained(name, None, proofs, f"nothing changes: {proof.reason}", None, facts, question_count)
     with home.lock():
         place = store_candidate(home.path, name, files, proof)
-        adopts = options.adopts and proof.is_better
+        current = home.snapshots.current()
+        is_in_force = current is not None and current.learned.get(name, ())[-1:] == (place,)
+        adopts = options.adopts and proof.is_better and not is_in_force
         version = adopt(home.snapshots, name, place).number if adopts else None
         prune(home.path, home.snapshots, name)
     became = f"in force in version {version}" if adopts else f"kept in {place}, not in force"
-    if proof.is_better and not options.adopts:
+    if is_in_force:
+        became = f"{place} is in force already"
+    elif proof.is_better and not options.adopts:
         became += " (--no-adopt)"
     return Trained(name, place, proofs, f"{became}: {proof.reason}", version, facts, question_count)

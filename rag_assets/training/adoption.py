@@ -23,6 +23,7 @@ from rag_assets.store.snapshots import Snapshot, Snapshots
 REWRITER_MODEL = "rewriter_model"
 _FOLDER, _PROOF = "learned", "proof.json"
 _MOST_ADOPTED = 5  # one after the other that can be gone back to
+_MOST_READ = 64 << 20  # bytes of files whose contents are compared when they are opened; of larger ones only the sizes
 _log = logging.getLogger(__name__)
 
 Values = Sequence[float]  # one a question; nan where a measure says nothing of it
@@ -114,10 +115,7 @@ def store_candidate(root: Path, name: str, files: Mapping[str, bytes] | Path, pr
         Its place below the home.
     """
     contents = files if isinstance(files, Mapping) else _files(files)
-    digest = hashlib.sha256()
-    for path, content in sorted(contents.items()):
-        digest.update(f"{path}\0{hashlib.sha256(content).hexdigest()}\0".encode())
-    place = f"{_FOLDER}/{name}/{digest.hexdigest()[:16]}"
+    place = f"{_FOLDER}/{name}/{_digest(contents)}"
     folder = root / place
     if isinstance(files, Path):
         shutil.rmtree(folder, ignore_errors=True)
@@ -131,6 +129,14 @@ def store_candidate(root: Path, name: str, files: Mapping[str, bytes] | Path, pr
     record = {"sizes": sizes, "made_at": datetime.now(UTC).isoformat(timespec="seconds"), **asdict(proof)}
     write_atomically(folder / _PROOF, json.dumps(record, ensure_ascii=False, indent=1).encode())
     return place
+
+
+def _digest(contents: Mapping[str, bytes]) -> str:
+    """Names files with their contents."""
+    digest = hashlib.sha256()
+    for path, content in sorted(contents.items()):
+        digest.update(f"{path}\0{hashlib.sha256(content).hexdigest()}\0".encode())
+    return digest.hexdigest()[:16]
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -153,7 +159,9 @@ def in_force(root: Path, snapshot: Snapshot, name: str) -> Path | None:
     try:
         sizes = json.loads((folder / _PROOF).read_bytes())["sizes"]
         if all((folder / path).stat().st_size == size for path, size in sizes.items()):
-            return folder
+            is_large = sum(sizes.values()) > _MOST_READ
+            if is_large or _digest({path: (folder / path).read_bytes() for path in sizes}) == folder.name:
+                return folder
         problem = "files of it have changed"
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"it cannot be read: {error}"
@@ -218,7 +226,7 @@ def candidates(root: Path, name: str) -> list[tuple[str, dict[str, object]]]:
     for path in (root / _FOLDER / name).glob(f"*/{_PROOF}"):
         try:
             found.append((path.parent.relative_to(root).as_posix(), dict(json.loads(path.read_bytes()))))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             _log.warning("%s cannot be read: %s", path, error)
     return sorted(found, key=lambda each: str(each[1].get("made_at", "")), reverse=True)
 

@@ -40,7 +40,10 @@ def learned_map(judged: Sequence[Judged]) -> tuple[QueryMap | None, float]:
     if len(usable) < _LEAST_QUESTIONS:
         return None, math.inf
     losses = np.full((len(usable), len(RIDGES)), np.nan)
-    for held_out in document_folds([each.documents for each in usable], _FOLDS):
+    folds = document_folds([each.documents for each in usable], _FOLDS)
+    if len(folds) == 1:
+        return None, math.inf
+    for held_out in folds:
         others = [each for position, each in enumerate(usable) if position not in set(held_out)]
         maps = _maps(others, RIDGES)
         for position in held_out:

@@ -287,7 +287,7 @@ class RankingCandidate:
     """Weights that were learned, with what they prove.
 
     Attributes:
-        weights: By granularity: as learned where that is better, else as shipped.
+        weights: By granularity: as learned where that is better, else as in force.
         proposed: By granularity, as learned.
         proofs: By level, what was reached on questions not seen.
     """
@@ -312,11 +312,17 @@ class RankingCandidate:
         )
 
 
-def learn_ranking(judged: Sequence[Judged], learn: Learn = learned_weights) -> RankingCandidate:
-    """Learn weights for passages, pages and documents, and prove each on held-out documents, against the shipped ones.
+def learn_ranking(
+    judged: Sequence[Judged], learn: Learn = learned_weights, in_force: Mapping[str, Scorer] = SHIPPED
+) -> RankingCandidate:
+    """Learn weights for passages, pages and documents, and prove each on held-out documents, against those in force.
+
+    What is in force may have been learned from the same questions, and is then measured too well: a candidate has to be
+    better all the same.
 
     Args:
         judged: The questions.
+        in_force: Weights in force, by granularity.
         learn: Learns the weights of a level, `learned_weights` or `rag_assets.training.trees.learned_trees`.
 
     Raises:
@@ -329,11 +335,11 @@ def learn_ranking(judged: Sequence[Judged], learn: Learn = learned_weights) -> R
     proposed: dict[str, Scorer] = {}
     proofs: dict[Level, Proof] = {}
     for level, granularity in LEVELS.items():
-        shipped = SHIPPED[granularity]
+        current = in_force[granularity]
         proposed[granularity], _ = learn(judged, level)
         by_question = held_out_weights(judged, level, folds, learn)
-        proofs[level] = proof_of(judged, level, [shipped] * len(judged), judged, by_question)
-        weights[granularity] = proposed[granularity] if proofs[level].is_better else shipped
+        proofs[level] = proof_of(judged, level, [current] * len(judged), judged, by_question)
+        weights[granularity] = proposed[granularity] if proofs[level].is_better else current
     return RankingCandidate(weights, proposed, proofs)
 
 

@@ -97,6 +97,8 @@ def test_damaged_weights_are_those_shipped(tmp_path: Path, caplog: pytest.LogCap
     path.write_text(path.read_text("utf-8").replace("0.5", "xyz"), "utf-8")
     with pytest.raises(StoreError, match="`rag-assets train undo` goes back"):
         read_ranking(path.parent, None, "")
+    path.write_text(path.read_text("utf-8").replace("xyz", "0.9"), "utf-8")  # of the size that it was
+    assert in_force(root, version, WEIGHTS_ASSET) is None
     path.write_text("", "utf-8")
     assert in_force(root, version, WEIGHTS_ASSET) is None
     assert "files of it have changed" in caplog.text

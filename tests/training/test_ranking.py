@@ -31,6 +31,14 @@ def test_a_signal_that_tells_is_learned_and_proves_better() -> None:
     assert candidate.weights[Granularity.CHUNK].weights.names > 0
 
 
+def test_what_is_no_better_than_what_is_in_force_proves_nothing() -> None:
+    judged = made_up(60, {WORDS: 1.0, NAMES: 2.0})
+    learned = learn_ranking(judged).weights
+    again = learn_ranking(made_up(60, {WORDS: 1.0, NAMES: 2.0}, seed=1), in_force=learned)
+    assert not again.proof.is_better
+    assert again.weights == learned
+
+
 def test_a_known_weight_is_recovered() -> None:
     judged = made_up(400, {WORDS: 1.0, NAMES: 0.7})
     [weights] = fitted(terms_of(judged, Level.PASSAGE), SHIPPED[Granularity.CHUNK].vector(), [0.001])
@@ -137,6 +145,7 @@ def test_questions_that_teach_nothing_make_no_map() -> None:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         judged.append(replace(each, query=vectors[0], passages=vectors[1:]))
     assert learned_map(judged)[0] is None
+    assert learned_map([replace(each, documents=frozenset({"d0"})) for each in judged]) == (None, math.inf)
 
 
 def test_soft_targets_weigh_as_much_as_evidence_and_cost_the_divergence_from_them() -> None:

@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import io
 import json
+import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields
 from functools import cached_property
@@ -250,7 +251,7 @@ def read_ranking(weights: Path | None, query_map: Path | None, embedder: str, re
             with np.load(query_map / _MAP_FILE) as stored:
                 if str(stored["embedder"]) == embedder:
                     found = QueryMap(stored["left"], stored["right"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise StoreError(f"what was learned is damaged: {error}; `rag-assets train undo` goes back") from error
     return Ranking(learned, found)
 

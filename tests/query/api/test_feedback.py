@@ -13,7 +13,7 @@ from api_server import MakeClient
 
 from rag_assets.cli.serving import serve_options
 from rag_assets.evaluation import clicks
-from rag_assets.evaluation.clicks import Click, read_clicks
+from rag_assets.evaluation.clicks import Click, add_click, read_clicks
 from rag_assets.evaluation.questions import (
     MOST_DRAFTS,
     Evidence,
@@ -146,6 +146,16 @@ def test_an_opened_result_is_written_down_and_nothing_of_who_opened_it(
     assert written.keys() == {"question", "result", "above", "time", "rank"}
     path.write_text("no click\n" + path.read_text("utf-8").splitlines()[1], encoding="utf-8")  # a person deletes one
     assert read_clicks(path) == [second]
+
+
+def test_what_is_no_click_costs_none_of_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "clicks.jsonl"
+    first = Click("Which\u2028token?", "a.md#1.2", (), "2026-11-25T00:00:00+00:00")
+    second = replace(first, question="有効期限は？")
+    add_click(path, first)
+    path.write_bytes(path.read_bytes() + b'\xff\n{"question": "cut')
+    add_click(path, second)
+    assert read_clicks(path) == [first, second]
 
 
 def test_clicks_of_many_at_once_are_all_written(sample: Home, make_client: MakeClient, tmp_path: Path) -> None:
