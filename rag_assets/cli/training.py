@@ -211,7 +211,14 @@ def tune(
         plan = planned_tuning(home, named_set, Budget(deadline, usd), passage_tokens, Path(scratch))
         choosing, held_out = parted(plan.documents)
         made = tuned(plan.candidates, choosing, held_out, deadline, progress=display.phase("asking questions"))
-    notes = [*plan.notes, *([made.ended] if made.ended else [])]
+    default, failed = plan.candidates[0], [each for each in plan.candidates[1:] if each.failure]
+    tried = [each for each in plan.candidates if each.results and each not in failed]
+    tried.sort(key=lambda each: (-each.rung, *(-mean for mean in each.means(choosing)), each is not made.winner))
+    notes = [
+        *plan.notes,
+        *(f"{each.name}: left out: {each.failure}" for each in failed),
+        *([made.ended] if made.ended else []),
+    ]
     if len(held_out) < FEW:
         notes.append(f"only {len(held_out)} questions are held out: intervals of fewer than {FEW} are too narrow")
     for note in notes:
@@ -222,28 +229,35 @@ def tune(
             "rung": each.rung,
             "questions": sum(position in each.results for position in choosing),
             **{measure: _interval(each.interval(measure, choosing)) for measure in MEASURES},
-            "milliseconds": round(each.milliseconds, 1) if each.results else None,
+            "milliseconds": round(each.milliseconds, 1),
             "usd": round(each.usd, 4),
         }
-        for each in sorted(plan.candidates, key=lambda each: (-each.rung, each is not made.winner))
+        for each in tried
     ]
-    is_default = made.winner is plan.candidates[0]
+    winner = made.winner
     differences = {measure: _interval(each.difference) for measure, each in made.differences.items()}
     if as_json:
-        winner = {"winner": made.winner.name, "adoption": made.winner.adoption or None, "differences": differences}
+        names = {"winner": winner and winner.name, "adoption": (winner and winner.adoption) or None}
         counts = {"level": plan.level, "choosing": len(choosing), "held_out": len(held_out)}
-        print_json({**counts, "candidates": rows, **winner, "notes": notes})
+        print_json({**counts, "candidates": rows, **names, "differences": differences, "notes": notes})
         return
     say(f"{len(choosing)} questions choose, {len(held_out)} are held out; {plan.level}s are searched for")
     columns = ("candidate", "rung", "questions", *MEASURES, "ms a search", "USD")
     print_table(columns, [[_cell(value) for value in row.values()] for row in rows])
-    say(f"winner: {made.winner.name}", bold=True)
+    if winner is None:
+        say(
+            "no winner: nothing was compared on questions held out; rows say how many questions each was asked",
+            bold=True,
+        )
+        return
+    say(f"winner: {winner.name}", bold=True)
     for measure, difference in made.differences.items():
         say(f"{measure} on questions held out, winner less default: {shown(difference.difference)}")
-    if not is_default and not any(each.difference.low > 0 for each in made.differences.values()):
+    if winner is default:
+        return
+    if not any(each.difference.low > 0 for each in made.differences.values()):
         say("it is not better beyond the interval: the default may stay")
-    if not is_default:
-        say(f"nothing was adopted; to adopt it: {made.winner.adoption}")
+    say(f"nothing was adopted; to adopt it: {winner.adoption}")
 
 
 def _interval(interval: "Interval | None") -> dict[str, float] | None:

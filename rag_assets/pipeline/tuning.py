@@ -4,6 +4,7 @@ What stays out: choosing among them.
 """
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -13,18 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts import modes
-from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.errors import ModelError, QueryError, StoreError
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.measuring import accepted_questions, open_corpus, question_set
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
+from rag_assets.pipeline.stored_settings import store_settings
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus, Level, Target
     from rag_assets.evaluation.questions import Question
     from rag_assets.evaluation.runs import System
     from rag_assets.pipeline.settings import Settings
-    from rag_assets.query.knowledge_base import KnowledgeBase
-    from rag_assets.store.snapshots import Snapshot
     from rag_assets.training.tuning import Candidate
 
 _TRIED = (
@@ -38,6 +38,7 @@ _TRIED = (
     modes.REWRITE_MODE,
     f"{modes.REWRITE_MODE}+{modes.WEIGHTED_MODE}",
 )
+_WITHOUT_RERANKING = "unset RAG_RERANKING__MODEL  # and take reranking.model out of rag_assets.toml"
 _WITH_GRAPH = (modes.GRAPH_LOCAL_MODE, f"{modes.HYBRID_MODE},{modes.GRAPH_LOCAL_MODE}")
 
 
@@ -93,27 +94,33 @@ def planned_tuning(home: Home, path: Path | None, budget: Budget, sizes: Sequenc
     default = home.settings.search.mode
     systems = [(System(f"{default} (default)", base, corpus, default), "")]
     systems += [
-        (System(name, base, corpus, name), f"RAG_SEARCH__MODE={name} RAG_SEARCH__ASK_MODE={name}")
+        (System(name, base, corpus, name), f"export RAG_SEARCH__MODE={name}")
         for name in (*_TRIED, *(_WITH_GRAPH if home.holds_graph else ()))
         if name != default
     ]
     if home.settings.reranking.model:
         plain = home.settings.reranking.model_copy(update={"model": ""})
         unranked = knowledge_base(Home(home.settings.model_copy(update={"reranking": plain})), snapshot)
-        systems.append((System("no reranking", unranked, corpus, default), "RAG_RERANKING__MODEL="))
-    if (learned := _with_learned_weights(home, snapshot, base)) is not None:
-        systems.append((System("learned weights", learned, corpus, modes.WEIGHTED_MODE), "rag-assets train ranking"))
+        systems.append((System("no reranking", unranked, corpus, default), _WITHOUT_RERANKING))
+    if snapshot.learned:
+        notes.append(
+            f"in force, and so part of the default: {', '.join(sorted(snapshot.learned))}; where that was learned from "
+            "these questions, its figures are in sample: `rag-assets train status` tells its proof"
+        )
     last = time.monotonic() + (budget.deadline - time.monotonic()) / 2
     for size in sizes:
+        name = f"passages of {size} tokens"
         try:
             other, seconds = _of_other_passages(own, size, folder / str(size), last - time.monotonic())
-        except QueryError as error:
-            notes.append(f"passages of {size} tokens: not tried: {error}")
+            version = replace(published_snapshot(other), learned=snapshot.learned)
+            system = System(name, knowledge_base(other, version), open_corpus(other, version), default)
+        except (QueryError, ModelError, StoreError) as error:
+            notes.append(f"{name}: not tried: {error}")
             continue
-        version = published_snapshot(other)
-        system = System(f"passages of {size} tokens", knowledge_base(other), open_corpus(other, version), default)
-        notes.append(f"passages of {size} tokens: indexing took {seconds:.0f} s")
-        systems.append((system, f"RAG_CHUNKING__SIZE_TOKENS={size} rag-assets index --accept-settings"))
+        without = "" if own.settings.language_model.provider == "extractive" else ", without the language model"
+        notes.append(f"{name}: indexing took {seconds:.0f} s{without}")
+        index = f"rag-assets --home {shlex.quote(str(own.path))} index --accept-settings"
+        systems.append((system, f"export RAG_CHUNKING__SIZE_TOKENS={size} && {index}"))
     made = [_candidate(system, adoption, questions, level) for system, adoption in systems]
     documents = [_documents(each) for each in corpus.targets(questions).values()]
     return Plan(made, documents, level, notes)
@@ -125,7 +132,11 @@ def _bounded(home: Home, usd: float) -> tuple[Home, list[str]]:
     if own.provider == "extractive":
         return home, []
     if not usd:
-        return Home(_without_model(home.settings)), [f"{own.provider} is not asked; --usd says what it may cost"]
+        note = (
+            f"{own.provider} is not asked; --usd says what it may cost: modes that would ask it are measured by rules, "
+            "and ask it once they are adopted"
+        )
+        return Home(_without_model(home.settings)), [note]
     least = usd if own.run_budget_usd is None else min(own.run_budget_usd, usd)
     bounded = own.model_copy(update={"run_budget_usd": least})
     return Home(home.settings.model_copy(update={"language_model": bounded})), []
@@ -134,36 +145,42 @@ def _bounded(home: Home, usd: float) -> tuple[Home, list[str]]:
 def _of_other_passages(home: Home, size: int, folder: Path, seconds: float) -> tuple[Home, float]:
     """The same documents, cut into other passages in a knowledge base of its own, and the seconds that took.
 
+    All else that decides what is stored is as it is in force, but that no language model is asked; what was learned is
+    taken along.
+
     Raises:
         QueryError: It did not end in time, or failed, or its embedder may cost.
     """
     if home.settings.embedding.provider == "openai":
         raise QueryError("the embedder is a server, whose price is not known")
+    if seconds <= 0:
+        raise QueryError("indexing others took half of the time")
+    began = time.monotonic()
+    chunking = home.settings.chunking.model_copy(update={"size_tokens": size})
+    changes = {"home": folder, "state_url": None, "chunking": chunking}
+    settings = _without_model(home.settings).model_copy(update=changes)
     folder.mkdir(parents=True)
     (folder / "models").symlink_to((home.path / "models").resolve())
-    settings, began = home.settings, time.monotonic()
+    store_settings(folder / "settings.json", settings)  # in force wherever environment and file state nothing else
+    own_places = {"DAGSTER_HOME", "RAG_STATE_URL"}
     environment = {
-        **{name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"},  # which is that of this one
-        "RAG_EMBEDDING__PROVIDER": settings.embedding.provider,
-        "RAG_EMBEDDING__MODEL": settings.embedding.model,
+        **{name: value for name, value in os.environ.items() if name not in own_places},
         "RAG_CHUNKING__SIZE_TOKENS": str(size),
-        "RAG_GRAPH__ENABLED": "false",
         "RAG_LANGUAGE_MODEL__PROVIDER": "extractive",
-        "RAG_LANGUAGE_MODEL__MODEL": "",
         "RAG_EVALUATION__GATE": "off",
     }
     sources = [f"{each.name}={each.location}" for each in home.sources()]
     command = [sys.executable, "-m", "rag_assets", "--home", str(folder), "index", *sources]
     try:
         done = subprocess.run(  # noqa: S603 - this program
-            command, env=environment, capture_output=True, text=True, timeout=max(0.0, seconds), check=False
+            command, env=environment, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
-        raise QueryError(f"indexing did not end in {max(0.0, seconds):.0f} s, half of the time left") from None
+        raise QueryError(f"indexing did not end in {seconds:.0f} s, what was left of half of the time") from None
     if done.returncode:
         raise QueryError(f"indexing failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
-    changes = {"home": folder, "chunking": settings.chunking.model_copy(update={"size_tokens": size})}
-    return Home(_without_model(settings).model_copy(update=changes)), time.monotonic() - began
+    (folder / "learned").symlink_to((home.path / "learned").resolve())
+    return Home(settings), time.monotonic() - began
 
 
 def _without_model(settings: "Settings") -> "Settings":
@@ -189,18 +206,6 @@ def _documents(target: "Target") -> frozenset[str]:
     from rag_assets.evaluation.evidence import Level
 
     return target.ids(Level.DOCUMENT)
-
-
-def _with_learned_weights(home: Home, snapshot: "Snapshot", base: "KnowledgeBase") -> "KnowledgeBase | None":
-    """The last weights that were learned, where they are not in force."""
-    from rag_assets.query.search.ranking_weights import WEIGHTS_ASSET, Ranking, read_ranking
-    from rag_assets.training.adoption import candidates
-
-    for place, _ in candidates(home.path, WEIGHTS_ASSET)[:1]:
-        if place not in snapshot.learned.get(WEIGHTS_ASSET, ()):
-            weights = read_ranking(home.path / place, None, snapshot.embedder, base.reranker).weights
-            return base.variant(replace(base.options, ranking=Ranking(weights, base.options.ranking.query_map)))
-    return None
 
 
 def _candidate(system: "System", adoption: str, questions: "list[Question]", level: "Level") -> "Candidate":

@@ -1,8 +1,8 @@
 """Which configuration searches a collection best: successive halving on judged questions, within a time budget.
 
 Every configuration is asked a few questions; the better half goes on with twice as many, or, where time is left for
-all questions, all that are left go on with those. The default goes on always.
-The last comparison is on questions that chose nothing.
+all questions, all that are left go on with those. The default goes on always; what cannot search is left out.
+The last comparison is on questions that chose nothing; without it there is no winner.
 
 What stays out: what is measured of a question (`rag_assets.evaluation.runs`), and which configurations there are
 (`rag_assets.pipeline.tuning`).
@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from rag_assets.contracts.errors import BudgetError, QueryError
+from rag_assets.contracts.errors import BudgetError, ModelError, QueryError, StoreError
 from rag_assets.evaluation.statistics import (
     Interval,
     PairedDifference,
@@ -29,7 +29,8 @@ from rag_assets.training.pairs import document_folds
 
 FIRST_RUNG = 8  # questions: fewer tell nothing of R@5
 MEASURES = ("R@5", "MRR@10")  # the first decides, the second where it is equal
-_FOLDS, _HELD_OUT = 5, 2  # of documents, and those that choose nothing
+_LEAST_GROUPS = 5  # of documents
+_HELD_OUT = 2 / 5  # of the questions
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Candidate:
         results: By position of the question, what it came to.
         rung: The last rung that it went through, from 1; 0 for none.
         spent: Seconds that asking took, with all that is not the search.
+        failure: Why it cannot search, and so was left out; empty where it can.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Candidate:
     results: dict[int, Asked] = field(default_factory=dict)
     rung: int = 0
     spent: float = 0.0
+    failure: str = ""
 
     def values(self, measure: str, positions: Sequence[int]) -> list[float]:
         """Values of a measure at questions that were asked."""
@@ -77,6 +80,11 @@ class Candidate:
         values = self.values(measure, [each for each in positions if each in self.results])
         present = [each for each in values if not math.isnan(each)]
         return bootstrap_interval(present) if present else None
+
+    def means(self, positions: Sequence[int]) -> tuple[float, ...]:
+        """Of each of `MEASURES` over those of the questions that were asked; 0 where there are none."""
+        intervals = (self.interval(measure, positions) for measure in MEASURES)
+        return tuple(each.mean if each else 0.0 for each in intervals)
 
     @property
     def milliseconds(self) -> float:
@@ -97,20 +105,21 @@ class Tuning:
         candidates: All of them, the default first.
         choosing: Positions of the questions that choose.
         held_out: Positions of those that choose nothing.
-        winner: The best by the questions that choose; the default where nothing is better.
-        differences: By measure, winner less default on questions held out; empty where there was no time for it.
+        winner: The best by the questions that choose, compared on those held out; the default where nothing is better.
+            None where it ended before that.
+        differences: By measure, winner less default on questions held out; empty where nothing was compared.
         ended: Why it ended before all was asked; empty where all was.
     """
 
     candidates: Sequence[Candidate]
     choosing: Sequence[int]
     held_out: Sequence[int]
-    winner: Candidate
+    winner: Candidate | None = None
     differences: dict[str, PairedDifference] = field(default_factory=dict)
     ended: str = ""
 
 
-class _OutOfTimeError(Exception):
+class _EndedError(Exception):
     pass
 
 
@@ -123,16 +132,35 @@ def parted(documents: Sequence[Collection[str]]) -> tuple[list[int], list[int]]:
     Raises:
         QueryError: The questions cannot be parted.
     """
-    folds = document_folds(documents, _FOLDS)
-    if len(folds) < _FOLDS:
+    groups = document_folds(documents, len(documents))
+    if len(groups) < _LEAST_GROUPS:
         raise QueryError(
-            f"tune: the evidence of {len(documents)} questions is in {len(folds)} documents or groups of them that "
-            f"share questions; {_FOLDS} are needed, so that some can be held out"
+            f"tune: the evidence of {len(documents)} questions is in {len(groups)} documents or groups of them that "
+            f"share questions; {_LEAST_GROUPS} are needed, so that some can be held out"
         )
-    held_out = sorted(position for fold in folds[-_HELD_OUT:] for position in fold)
-    choosing = [position for position in range(len(documents)) if position not in set(held_out)]
-    random.Random(0).shuffle(choosing)  # noqa: S311 - no secret; sets stand by type
+    shuffler = random.Random(0)  # noqa: S311 - no secret; sets stand by type
+    shuffler.shuffle(groups)
+    taken = _nearest([len(group) for group in groups], len(documents) * _HELD_OUT)
+    held_out = sorted(position for at in taken for position in groups[at])
+    choosing = sorted({*range(len(documents))}.difference(held_out))
+    shuffler.shuffle(choosing)
     return choosing, held_out
+
+
+def _nearest(sizes: Sequence[int], wanted: float) -> list[int]:
+    """Places of those sizes, two or more but not all, whose sum is nearest to a number; the smaller of equally near."""
+    single, several = [0], [0]  # as bits, the sums of one of the first sizes, and of more than one
+    for size in sizes:
+        several.append(several[-1] | (single[-1] | several[-1]) << size)
+        single.append(single[-1] | 1 << size)
+    total = min((each for each in range(sum(sizes)) if several[-1] >> each & 1), key=lambda each: abs(each - wanted))
+    taken, sums = [], several
+    for at in reversed(range(len(sizes))):
+        if total and not sums[at] >> total & 1:  # no sum of those before it
+            taken.append(at)
+            total -= sizes[at]
+            sums = several if several[at] >> total & 1 else single
+    return taken
 
 
 def tuned(
@@ -146,7 +174,7 @@ def tuned(
     """Find the best configuration, and compare it with the default on questions held out.
 
     A rung begins only where the time measured so far says that it fits beside the last comparison, and no search begins
-    after the deadline. Ctrl-C ends it with what is known.
+    after the deadline. Ctrl-C ends it with what is known. A configuration that cannot search is left out.
 
     Args:
         candidates: The configurations, the default first.
@@ -155,9 +183,12 @@ def tuned(
         deadline: When it ends, by the clock.
         clock: Seconds that only grow.
         progress: Told searches done, and planned in the rung under way.
+
+    Raises:
+        QueryError: The default cannot be searched at all.
     """
     default, alive, count, rung = candidates[0], list(candidates), 0, 0
-    made = Tuning(candidates, choosing, held_out, default)
+    made = Tuning(candidates, choosing, held_out)
     try:
         while count < len(choosing):
             size = FIRST_RUNG
@@ -171,19 +202,24 @@ def tuned(
                     made.ended = f"the time of the budget ended after {count} of {len(choosing)} questions that choose"
                     break
             _ask(alive, choosing[count:size], deadline, clock, progress)
+            if default.failure and not rung:
+                raise QueryError(f"{default.name}: {default.failure}")
+            _check(default)
+            alive = [each for each in alive if not each.failure]
             count, rung = min(size, len(choosing)), rung + 1
             for each in alive:
                 each.rung = rung
-            made.winner = _ranked(alive, choosing[:count], default)[0]
-        if made.winner is not default:
-            _ask((default, made.winner), held_out, deadline, clock, progress)
-            made.differences = {
-                measure: paired_bootstrap(made.winner.values(measure, held_out), default.values(measure, held_out))
-                for measure in MEASURES
-                if any(not math.isnan(each) for each in default.values(measure, held_out))
-            }
-    except _OutOfTimeError:
-        made.ended = "the time of the budget ended while questions were asked"
+        for each in _ranked(alive, choosing[:count], default):
+            if each is default:
+                made.winner = None if made.ended else default
+                break
+            _ask((default, each), held_out, deadline, clock, progress)
+            _check(default)
+            if not each.failure:
+                made.winner, made.differences = each, _differences(each, default, held_out)
+                break
+    except _EndedError as error:
+        made.ended = str(error)
     except BudgetError as error:
         made.ended = str(error)
     except KeyboardInterrupt:
@@ -198,17 +234,41 @@ def _ask(
     clock: Callable[[], float],
     progress: Callable[[int, int], None],
 ) -> None:
-    """Ask question by question, so that where time ends all have been asked the same, but for the last one."""
+    """Ask question by question, so that where time ends all have been asked the same, but for the last one.
+
+    What fails is asked no more.
+    """
     done, total = 0, len(candidates) * len(positions)
     for position in positions:
         for each in candidates:
+            if each.failure or position in each.results:
+                continue
             if clock() >= deadline:
-                raise _OutOfTimeError
+                raise _EndedError("the time of the budget ended while questions were asked")
             began = clock()
-            each.results[position] = each.ask(position)
+            try:
+                each.results[position] = each.ask(position)
+            except BudgetError:
+                raise
+            except (QueryError, ModelError, StoreError) as error:
+                each.failure = str(error)
             each.spent += clock() - began
             done += 1
             progress(done, total)
+
+
+def _check(default: Candidate) -> None:
+    """End it where nothing can be compared any more."""
+    if default.failure:
+        raise _EndedError(f"{default.name}: {default.failure}")
+
+
+def _differences(winner: Candidate, default: Candidate, positions: Sequence[int]) -> dict[str, PairedDifference]:
+    return {
+        measure: paired_bootstrap(winner.values(measure, positions), default.values(measure, positions))
+        for measure in MEASURES
+        if any(not math.isnan(each) for each in default.values(measure, positions))
+    }
 
 
 def _better_half(alive: Sequence[Candidate], default: Candidate, positions: Sequence[int]) -> list[Candidate]:
@@ -220,8 +280,7 @@ def _ranked(alive: Sequence[Candidate], positions: Sequence[int], default: Candi
     """Best first; of equal ones the default, then the faster."""
 
     def rank(each: Candidate) -> tuple[float, ...]:
-        means = [each.interval(measure, positions) for measure in MEASURES]
-        return (*(-(mean.mean if mean else 0.0) for mean in means), each is not default, each.milliseconds)
+        return (*(-mean for mean in each.means(positions)), each is not default, each.milliseconds)
 
     return sorted(alive, key=rank)
 

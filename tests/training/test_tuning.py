@@ -1,6 +1,9 @@
 """Successive halving, with figures and a clock made up; and the command on a real knowledge base."""
 
 import json
+import subprocess
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,10 @@ from click.testing import CliRunner
 from rag_assets.cli.main import main
 from rag_assets.contracts.errors import QueryError
 from rag_assets.evaluation.questions import Evidence, Question, question_line
+from rag_assets.pipeline import tuning
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.settings import load_settings
+from rag_assets.pipeline.stored_settings import read_stored
 from rag_assets.training.tuning import Asked, Candidate, Tuning, parted, tuned
 
 EVERY = [*range(40)]
@@ -42,7 +48,7 @@ def run(values: dict[str, float], budget: float) -> tuple[Tuning, Clock]:
 def test_the_better_half_goes_on_and_the_default_always() -> None:
     made, clock = run({"default": 0.1, "a": 0.2, "b": 0.3, "c": 0.4}, 115)
     assert {each.name: each.rung for each in made.candidates} == {"default": 3, "a": 1, "b": 2, "c": 3}
-    assert made.winner.name == "c"
+    assert made.winner is made.candidates[3]
     assert clock.now == 4 * 8 + 3 * 8 + 2 * 16 + 2 * 8
     assert made.differences["R@5"].difference.mean == pytest.approx(0.3)
     assert not made.ended
@@ -51,13 +57,13 @@ def test_the_better_half_goes_on_and_the_default_always() -> None:
 def test_where_time_is_left_for_all_questions_all_go_on() -> None:
     made, clock = run({"default": 0.1, "a": 0.2, "b": 0.3, "c": 0.4}, 1000)
     assert {len(each.results) for each in made.candidates[1:3]} == {32}
-    assert made.winner.name == "c"
+    assert made.winner is made.candidates[3]
     assert clock.now == 4 * 32 + 2 * 8
 
 
 def test_a_default_that_nothing_beats_stays() -> None:
     made, _ = run({"default": 0.5, "a": 0.2, "b": 0.3}, 1000)
-    assert made.winner.name == "default"
+    assert made.winner is made.candidates[0]
     assert not made.differences
 
 
@@ -71,9 +77,51 @@ def test_the_budget_is_kept(budget: float) -> None:
 def test_the_last_comparison_has_its_time_set_aside() -> None:
     made, clock = run({"default": 0.1, "a": 0.2, "b": 0.3, "c": 0.4}, 80)
     assert made.ended == "the time of the budget ended after 16 of 32 questions that choose"
-    assert made.winner.name == "c"
+    assert made.winner is made.candidates[3]
     assert "R@5" in made.differences
     assert clock.now == 4 * 8 + 3 * 8 + 2 * 8
+
+
+def test_without_the_last_comparison_there_is_no_winner() -> None:
+    made, _ = run({"default": 0.1, "a": 0.2}, 2 * 8 + 2)
+    assert made.ended
+    assert made.candidates[1].means(made.choosing) == (0.2, 0.2)
+    assert made.winner is None
+
+
+def failing(candidate: Candidate, first: int) -> Candidate:
+    """Cannot answer any more after so many questions."""
+
+    def ask(position: int) -> Asked:
+        if len(candidate.results) >= first:
+            raise QueryError("none are indexed")
+        return answered(position)
+
+    answered, candidate.ask = candidate.ask, ask
+    return candidate
+
+
+@pytest.mark.parametrize("first", [0, 5, 12, 32])
+def test_what_cannot_search_is_left_out(first: int) -> None:
+    clock = Clock()
+    candidates = made_up(clock, {"default": 0.1, "a": 0.2, "b": 0.3})
+    failing(candidates[2], first)
+    made = tuned(candidates, EVERY[:32], EVERY[32:], 1000, clock)
+    assert candidates[2].failure == "none are indexed"
+    assert made.winner is candidates[1]
+    assert made.differences["R@5"].difference.mean == pytest.approx(0.1)
+    assert clock.now == 2 * 40 + first
+
+
+def test_a_default_that_cannot_search_ends_it() -> None:
+    clock = Clock()
+    candidates = made_up(clock, {"default": 0.1, "a": 0.2})
+    with pytest.raises(QueryError, match="default: none are indexed"):
+        tuned([failing(candidates[0], 0), candidates[1]], EVERY[:32], EVERY[32:], 1000, clock)
+    candidates = made_up(clock, {"default": 0.1, "a": 0.2})
+    made = tuned([failing(candidates[0], 20), candidates[1]], EVERY[:32], EVERY[32:], 1000, clock)
+    assert made.ended == "default: none are indexed"
+    assert made.winner is None
 
 
 def test_an_interrupt_leaves_what_is_known() -> None:
@@ -89,7 +137,26 @@ def test_an_interrupt_leaves_what_is_known() -> None:
     candidates[1].ask = interrupted
     made = tuned(candidates, EVERY[:32], EVERY[32:], 1000, clock)
     assert made.ended == "interrupted"
-    assert made.winner.name == "a"
+    assert made.winner is None
+    assert len(candidates[1].results) == 10
+
+
+@pytest.mark.parametrize(
+    ("sizes", "held_out"),
+    [
+        ([1] * 40, 16),
+        ([60, 30, 10, 8, 6], 46),  # of 114, two fifths are 45.6
+        ([96, 5, 5, 4, 4], 18),
+        ([7, 7, 7, 7, 7], 14),
+        ([40, 15, 15, 15, 15], 45),  # never one document alone: 40, or 45 or 30 of several
+    ],
+)
+def test_the_share_held_out_is_as_near_to_two_fifths_as_documents_allow(sizes: list[int], held_out: int) -> None:
+    documents = [{f"d{at}"} for at, size in enumerate(sizes) for _ in range(size)]
+    parts = parted(documents)
+    assert parts == parted(documents)
+    assert len(parts[1]) == held_out
+    assert sorted(parts[0] + parts[1]) == [*range(len(documents))]
 
 
 def test_questions_of_one_document_are_never_parted() -> None:
@@ -101,7 +168,8 @@ def test_questions_of_one_document_are_never_parted() -> None:
         parted(documents[:8])
 
 
-def test_the_command_tries_modes_and_passages_and_changes_nothing(home: Home, tmp_path: Path) -> None:
+def indexed(home: Home) -> Path:
+    """Six documents with a question each; the question set."""
     folder, lines = Path(home.settings.sources[0]), []
     for at, name in enumerate(("token", "backup", "invoice", "holiday", "printer", "parking")):
         text = f"The {name} rule is number {at}."
@@ -109,9 +177,15 @@ def test_the_command_tries_modes_and_passages_and_changes_nothing(home: Home, tm
         lines.append(
             Question(name, f"What is the {name} rule?", "en", "rule", True, (Evidence(f"{name}.md", quote=text),))
         )
-    path = tmp_path / "set.jsonl"
+    path = folder.parent / "set.jsonl"
     path.write_text("".join(f"{question_line(each)}\n" for each in lines), "utf-8")
     CliRunner().invoke(main, ["--home", str(home.path), "index", str(folder)])
+    return path
+
+
+def test_the_command_tries_modes_and_passages_and_changes_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = indexed(home)
+    monkeypatch.setattr(tuning, "_TRIED", (*tuning._TRIED, "graph_local"))
     before = {each: each.stat().st_mtime_ns for each in home.path.rglob("*") if each.is_file()}
     arguments = ["--home", str(home.path), "tune", str(path), "--budget", "5m", "--passage-tokens", "48", "--json"]
     result = CliRunner().invoke(main, arguments)
@@ -119,7 +193,53 @@ def test_the_command_tries_modes_and_passages_and_changes_nothing(home: Home, tm
     told = json.loads(result.stdout)
     rows = {row["candidate"]: row for row in told["candidates"]}
     assert told["notes"][0].startswith("passages of 48 tokens: indexing took")
-    assert told["notes"][1].startswith(f"only {told['held_out']} questions are held out")
+    assert told["notes"][1].startswith("graph_local: left out: question ")
+    assert told["notes"][2].startswith(f"only {told['held_out']} questions are held out")
     assert rows.keys() > {"auto (default)", "vector", "rewrite+weighted", "passages of 48 tokens"}
+    assert "graph_local" not in rows
     assert all(row["questions"] == told["choosing"] and row["R@5"]["mean"] == 1 for row in rows.values())
     assert {each: each.stat().st_mtime_ns for each in home.path.rglob("*") if each.is_file()} == before
+
+
+def test_other_passages_differ_in_their_size_alone(home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAG_CHUNKING__OVERLAP_SHARE", "0.25")
+    monkeypatch.setenv("RAG_ENRICHMENT__TAXONOMY", "papers")
+    path = indexed(home)
+    monkeypatch.delenv("RAG_CHUNKING__OVERLAP_SHARE")
+    monkeypatch.delenv("RAG_ENRICHMENT__TAXONOMY")
+    monkeypatch.setenv("RAG_LANGUAGE_MODEL__PROVIDER", "anthropic")
+    monkeypatch.setenv("RAG_LANGUAGE_MODEL__MODEL", "claude-haiku-4-5")
+    given: dict[str, str] = {}
+
+    def late(command: list[str], *, env: dict[str, str], timeout: float, **_options: object) -> None:
+        given.update(env)
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(subprocess, "run", late)
+    opened = Home(load_settings(home=home.path))
+    plan = tuning.planned_tuning(opened, path, tuning.Budget(time.monotonic() + 120), (48, 64), tmp_path / "scratch")
+    assert [note.partition(": ")[0] for note in plan.notes[1:]] == ["passages of 48 tokens", "passages of 64 tokens"]
+    assert "did not end in 60 s" in plan.notes[1]
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    other, stored = Home(load_settings(home=tmp_path / "scratch" / "64")), read_stored(home.settings_path)
+    assert stored is not None
+    assert stored["chunking"]["overlap_share"] == 0.25
+    assert other.settings.chunking.size_tokens == 64
+    assert other.settings.language_model.provider == "extractive"
+    assert read_stored(other.settings_path) == {**stored, "chunking": {**stored["chunking"], "size_tokens": 64}}
+
+
+def test_what_was_learned_is_part_of_the_default_and_nothing_to_try(home: Home, tmp_path: Path) -> None:
+    path = indexed(home)
+    current = home.snapshots.current()
+    assert current is not None
+    learned = {"ranking_weights": ("learned/ranking_weights/0123",)}
+    home.snapshots.publish(replace(current, number=home.snapshots.next_number(), learned=learned))
+    plan = tuning.planned_tuning(home, path, tuning.Budget(time.monotonic() + 120), (), tmp_path)
+    assert plan.notes[0].startswith(
+        "in force, and so part of the default: ranking_weights; where that was learned from"
+    )
+    adoptions = {each.name: each.adoption for each in plan.candidates}
+    assert adoptions["fulltext"] == "export RAG_SEARCH__MODE=fulltext"
+    assert "learned weights" not in adoptions
