@@ -198,7 +198,9 @@ def _judged(corpus: "Corpus", path: Path) -> "tuple[list[Question], Level]":
     questions = [each for each in asked if _documents(targets[each.id])]
     if not questions:
         raise QueryError(f"{path}: no accepted question names evidence that is indexed")
-    paged = any(any(targets[each.id].ways[Level.PAGE]) for each in questions)
+    # a document that is named alone stands for each of its pages, none of which was judged
+    placed = [each for each in questions if any(piece.place or piece.quote or piece.cells for piece in each.evidence)]
+    paged = any(any(targets[each.id].ways[Level.PAGE]) for each in placed)
     return questions, Level.PAGE if paged else Level.DOCUMENT
 
 

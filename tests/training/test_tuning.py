@@ -201,6 +201,17 @@ def test_the_command_tries_modes_and_passages_and_changes_nothing(home: Home, mo
     assert {each: each.stat().st_mtime_ns for each in home.path.rglob("*") if each.is_file()} == before
 
 
+def test_where_evidence_names_documents_alone_documents_are_searched_for(home: Home) -> None:
+    path = indexed(home)
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    for line in lines:
+        line["evidence"] = [{"document": each["document"]} for each in line["evidence"]]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    result = CliRunner().invoke(main, ["--home", str(home.path), "tune", str(path), "--budget", "1m"])
+    assert result.exit_code == 0, result.output
+    assert "documents are searched for" in result.stdout
+
+
 def test_other_passages_differ_in_their_size_alone(home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAG_CHUNKING__OVERLAP_SHARE", "0.25")
     monkeypatch.setenv("RAG_ENRICHMENT__TAXONOMY", "papers")
