@@ -17,6 +17,7 @@ FEW = 20  # questions below which a bootstrap interval is known to be too narrow
 _BLOCK = 2_000_000  # values drawn at a time
 
 Values = NDArray[np.float64]
+Labels = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,22 @@ class Comparison:
     visible: float
 
 
-def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """Mean of shares with a percentile bootstrap interval over questions, see `bootstrap_intervals`."""
-    return bootstrap_intervals([values], resamples, seed)[0]
+def bootstrap_interval(
+    values: Sequence[float], resamples: int = RESAMPLES, seed: int = 0, groups: Sequence[int] | None = None
+) -> Interval:
+    """Mean of shares with a percentile bootstrap interval over questions, see `bootstrap_intervals`.
+
+    Args:
+        values: As for `bootstrap_intervals`, like the rest.
+        resamples: Number of resamples.
+        seed: Seed of the resampling.
+        groups: As for `paired_bootstrap`.
+    """
+    if groups is None:
+        return bootstrap_intervals([values], resamples, seed)[0]
+    present, labels = _grouped(np.asarray(values, dtype=np.float64), groups)
+    means = _resampled_means(present[:, None], resamples, seed, labels)[:, 0]
+    return _interval(present, means, 0.0, 1.0, labels)
 
 
 def bootstrap_intervals(
@@ -113,7 +127,12 @@ def bootstrap_intervals(
 
 
 def paired_bootstrap(
-    first: Sequence[float], second: Sequence[float], resamples: int = RESAMPLES, seed: int = 0, bound: float = 1.0
+    first: Sequence[float],
+    second: Sequence[float],
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    bound: float = 1.0,
+    groups: Sequence[int] | None = None,
 ) -> PairedDifference:
     """Compare two systems, question by question.
 
@@ -128,17 +147,20 @@ def paired_bootstrap(
         resamples: Number of resamples.
         seed: Seed of the resampling.
         bound: The largest possible value of a question; infinite where there is none.
+        groups: A number for each question; those of one number, as of one document, are drawn together. None draws
+            questions by themselves.
 
     Raises:
         ValueError: The numbers of values differ, or there are none.
 
-    Source: T. Sakai, Evaluating evaluation metrics based on the bootstrap, SIGIR 2006.
+    Source: T. Sakai, Evaluating evaluation metrics based on the bootstrap, SIGIR 2006; groups: A. Davison and
+    D. Hinkley, Bootstrap methods and their application, 1997, section 3.8 (whole groups are drawn, none within).
     """
-    differences = _differences(first, second)
+    differences, labels = _grouped(_all_differences(first, second), groups)
     observed = float(differences.mean())
-    means = _resampled_means(differences[:, None], resamples, seed)[:, 0]
+    means = _resampled_means(differences[:, None], resamples, seed, labels)[:, 0]
     extreme = int(np.count_nonzero(np.abs(means - observed) >= abs(observed) - 1e-12))
-    return PairedDifference(_interval(differences, means, -bound, bound), (extreme + 1) / (resamples + 1))
+    return PairedDifference(_interval(differences, means, -bound, bound, labels), (extreme + 1) / (resamples + 1))
 
 
 def randomisation_test(first: Sequence[float], second: Sequence[float], seed: int = 0) -> float:
@@ -273,11 +295,11 @@ def compare(
     return comparisons
 
 
-def _interval(values: Values, means: Values, least: float, most: float) -> Interval:
+def _interval(values: Values, means: Values, least: float, most: float, labels: Labels | None = None) -> Interval:
     """Interval of the mean of values between two bounds, by the means of their resamples."""
     mean, count = float(values.mean()), len(values)
     if math.isfinite(most) and float(np.ptp(values)) == 0.0:
-        missed = unseen_share(count)
+        missed = unseen_share(count if labels is None else int(labels.max()) + 1)
         return Interval(mean, mean - missed * (mean - least), mean + missed * (most - mean), count)
     low, high = np.quantile(means, [_TAIL, 1 - _TAIL])
     return Interval(mean, float(low), float(high), count)
@@ -291,9 +313,22 @@ def _reach() -> float:
 
 
 def _differences(first: Sequence[float], second: Sequence[float]) -> Values:
+    return _without_nan(_all_differences(first, second))
+
+
+def _all_differences(first: Sequence[float], second: Sequence[float]) -> Values:
     if len(first) != len(second):
         raise ValueError(f"paired values: {len(first)} of the first, {len(second)} of the second")
-    return _without_nan(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64))
+    differences: Values = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
+    return differences
+
+
+def _grouped(values: Values, groups: Sequence[int] | None) -> tuple[Values, Labels | None]:
+    """Values that are there, and the groups of these, numbered from 0."""
+    present = _without_nan(values)
+    if groups is None:
+        return present, None
+    return present, np.unique(np.asarray(groups)[~np.isnan(values)], return_inverse=True)[1]
 
 
 def _without_nan(values: Sequence[float] | Values) -> Values:
@@ -304,9 +339,14 @@ def _without_nan(values: Sequence[float] | Values) -> Values:
     return present
 
 
-def _resampled_means(values: Values, resamples: int, seed: int) -> Values:
-    """Means of resamples of rows, a column each; drawn in blocks, so that memory stays small."""
+def _resampled_means(values: Values, resamples: int, seed: int, labels: Labels | None = None) -> Values:
+    """Means of resamples of rows, or of groups of them, a column each; drawn in blocks, so that memory stays small."""
     random = np.random.default_rng(seed)
+    sizes = np.ones(len(values)) if labels is None else np.bincount(labels).astype(np.float64)
+    if labels is not None:
+        sums = np.zeros((len(sizes), values.shape[1]))
+        np.add.at(sums, labels, values)
+        values = sums
     length = len(values)
     block = max(1, _BLOCK // length)
     means = []
@@ -314,5 +354,5 @@ def _resampled_means(values: Values, resamples: int, seed: int) -> Values:
         size = min(block, resamples - start)
         drawn = random.integers(0, length, (size, length)) + np.arange(size)[:, None] * length
         counts = np.bincount(drawn.ravel(), minlength=size * length).reshape(size, length)
-        means.append(counts @ values / length)
+        means.append(counts @ values / (counts @ sizes)[:, None])
     return np.concatenate(means)

@@ -264,13 +264,11 @@ def further_questions(
     return [*found, *(draft_questions(corpus, drafts, [*accepted, *liked]) if drafts else ())]
 
 
-def document_folds(documents: Sequence[Collection[str]], count: int, seed: int = 0) -> list[list[int]]:
-    """Positions of questions in folds of about the same size, questions that share a document in one.
+def document_groups(documents: Sequence[Collection[str]]) -> list[int]:
+    """A number for each question, the same for those that share a document, also by way of others.
 
     Args:
         documents: Of each question, the documents that hold its evidence.
-        count: Folds, at most.
-        seed: Which documents go together.
     """
     of_document: dict[str, int] = {}
     leader = list(range(len(documents)))
@@ -283,9 +281,20 @@ def document_folds(documents: Sequence[Collection[str]], count: int, seed: int =
     for position, named in enumerate(documents):
         for document in named:
             leader[first(position)] = first(of_document.setdefault(document, position))
+    return [first(position) for position in range(len(documents))]
+
+
+def document_folds(documents: Sequence[Collection[str]], count: int, seed: int = 0) -> list[list[int]]:
+    """Positions of questions in folds of about the same size, questions that share a document in one.
+
+    Args:
+        documents: Of each question, the documents that hold its evidence.
+        count: Folds, at most.
+        seed: Which documents go together.
+    """
     groups: dict[int, list[int]] = {}
-    for position in range(len(documents)):
-        groups.setdefault(first(position), []).append(position)
+    for position, number in enumerate(document_groups(documents)):
+        groups.setdefault(number, []).append(position)
     shuffled = list(groups.values())
     random.Random(seed).shuffle(shuffled)  # noqa: S311 - no secret
     folds: list[list[int]] = [[] for _ in range(min(count, len(shuffled)))]

@@ -25,7 +25,7 @@ from rag_assets.evaluation.statistics import (
     bootstrap_interval,
     paired_bootstrap,
 )
-from rag_assets.training.pairs import document_folds
+from rag_assets.training.pairs import document_folds, document_groups
 
 FIRST_RUNG = 8  # questions: fewer tell nothing of R@5
 MEASURES = ("R@5", "MRR@10")  # the first decides, the second where it is equal
@@ -170,6 +170,7 @@ def tuned(
     deadline: float,
     clock: Callable[[], float] = time.monotonic,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
+    documents: Sequence[Collection[str]] = (),
 ) -> Tuning:
     """Find the best configuration, and compare it with the default on questions held out.
 
@@ -183,6 +184,7 @@ def tuned(
         deadline: When it ends, by the clock.
         clock: Seconds that only grow.
         progress: Told searches done, and planned in the rung under way.
+        documents: As for `parted`; questions that share one are resampled together. Empty for questions by themselves.
 
     Raises:
         QueryError: The default cannot be searched at all.
@@ -216,7 +218,7 @@ def tuned(
             _ask((default, each), held_out, deadline, clock, progress)
             _check(default)
             if not each.failure:
-                made.winner, made.differences = each, _differences(each, default, held_out)
+                made.winner, made.differences = each, _differences(each, default, held_out, documents)
                 break
     except _EndedError as error:
         made.ended = str(error)
@@ -263,9 +265,12 @@ def _check(default: Candidate) -> None:
         raise _EndedError(f"{default.name}: {default.failure}")
 
 
-def _differences(winner: Candidate, default: Candidate, positions: Sequence[int]) -> dict[str, PairedDifference]:
+def _differences(
+    winner: Candidate, default: Candidate, positions: Sequence[int], documents: Sequence[Collection[str]]
+) -> dict[str, PairedDifference]:
+    groups = document_groups([documents[each] for each in positions]) if documents else None
     return {
-        measure: paired_bootstrap(winner.values(measure, positions), default.values(measure, positions))
+        measure: paired_bootstrap(winner.values(measure, positions), default.values(measure, positions), groups=groups)
         for measure in MEASURES
         if any(not math.isnan(each) for each in default.values(measure, positions))
     }

@@ -1,5 +1,6 @@
 """Intervals and tests against values worked by hand, and against scipy."""
 
+import itertools
 import math
 
 import numpy as np
@@ -76,6 +77,34 @@ def test_paired_bootstrap_tells_a_difference_from_none() -> None:
     noise = paired_bootstrap(random.random(80).tolist(), random.random(80).tolist())
     assert noise.p_value > 0.01
     assert noise.difference.low < noise.difference.mean < noise.difference.high
+
+
+def test_questions_of_one_group_are_drawn_together() -> None:
+    means = np.random.default_rng(4).random(30)
+    of_groups = paired_bootstrap(means.tolist(), [0.0] * 30)
+    values, groups = np.repeat(means, 5), np.repeat(np.arange(30), 5)
+    grouped = paired_bootstrap(values.tolist(), [0.0] * 150, groups=groups.tolist())
+    ends = (grouped.difference.low, grouped.difference.high, grouped.p_value)
+    assert ends == pytest.approx((of_groups.difference.low, of_groups.difference.high, of_groups.p_value))
+    assert grouped.difference.count == 150
+    interval = bootstrap_interval([*values, math.nan], groups=[*groups.tolist(), 99])
+    assert (interval.low, interval.high) == pytest.approx(ends[:2])
+    alone = paired_bootstrap(values.tolist(), [0.0] * 150)
+    assert alone == paired_bootstrap(values.tolist(), [0.0] * 150, groups=range(150))
+    assert grouped.difference.low < alone.difference.low
+
+
+def test_groups_of_other_sizes_weigh_by_their_questions() -> None:
+    sizes, values = (1, 4, 2, 6, 3, 2), (0.1, 0.9, 0.4, 0.2, 0.7, 1.0)
+    resamples = itertools.product(range(6), repeat=6)
+    means = [
+        sum(sizes[each] * values[each] for each in drawn) / sum(sizes[each] for each in drawn) for drawn in resamples
+    ]
+    groups = np.repeat(np.arange(6), sizes).tolist()
+    ours = bootstrap_interval(np.repeat(values, sizes).tolist(), resamples=40_000, groups=groups)
+    assert (ours.low, ours.high) == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.01)
+    same = bootstrap_interval([1.0] * 18, groups=groups)
+    assert (same.low, same.count) == (bootstrap_interval([1.0] * 6).low, 18), "room as for 6 questions, not 18"
 
 
 @pytest.mark.parametrize("count", [4, 9, 12])
