@@ -21,6 +21,13 @@ _NAMES = {  # what a command learns, and its asset
 }
 
 
+_INSTEAD = {  # what is used where that cannot be
+    "ranking_weights": "the shipped weights are used",
+    "query_map": "vectors of questions are used as they are",
+    "rewriter_model": "the rewriter without training is used",
+}
+
+
 @click.group()
 def train() -> None:
     """Learn from accepted questions how this collection is searched best; adopted only where it proves better."""
@@ -128,6 +135,24 @@ def rewriter(
     say(f"{found.place}: {state}", bold=True)
 
 
+@train.command("adopt")
+@click.argument("what", type=click.Choice(tuple(_NAMES)))
+@click.option("--force", is_flag=True, help="Adopt it although it is not proved better; its record says so.")
+@click.pass_context
+def adopt(context: click.Context, what: str, *, force: bool) -> None:
+    """Bring the last candidate into force, as one kept by --no-adopt, if it proved better than what is in force."""
+    from rag_assets.training import adoption
+
+    home, name = open_home(context), _NAMES[what]
+    for place, record in adoption.candidates(home.path, name)[:1]:
+        say(f"{place}, {record.get('made_at')}: {record.get('measure')} {record.get('reason')}")
+    with home.lock():
+        published, problem = adoption.adopt_candidate(home.path, home.snapshots, name, is_forced=force)
+    if problem:
+        complain(f"adopted by --force, although {problem}")
+    say(f"version {published.number}: {published.learned[name][-1]} is in force", bold=True)
+
+
 @train.command("undo")
 @click.argument("what", type=click.Choice(tuple(_NAMES)))
 @click.pass_context
@@ -147,15 +172,23 @@ def undo(context: click.Context, what: str) -> None:
 @click.pass_context
 def status(context: click.Context) -> None:
     """What is in force, and what the last candidate reached."""
+    from rag_assets.pipeline.opening import learning_problems
     from rag_assets.training import adoption
 
     home = open_home(context)
     current = home.snapshots.current()
+    problems = learning_problems(home, current) if current is not None else {}
     for what, name in _NAMES.items():
         places = tuple(current.learned.get(name, ())) if current is not None else ()
         say(f"{what}: {places[-1] if places else 'as shipped'}", bold=True)
-        for place, proof in adoption.candidates(home.path, name)[:1]:
-            say(f"  last candidate {place}, {proof.get('made_at')}: {proof.get('measure')} {proof.get('reason')}")
+        if name in problems:
+            say(f"  {problems[name]}; {_INSTEAD[name]} instead", lines=True)
+        stored = adoption.candidates(home.path, name)
+        for place, record in stored:
+            if place in places[-1:] and record.get("forced"):
+                say(f"  {record['forced']}")
+        for place, record in stored[:1]:
+            say(f"  last candidate {place}, {record.get('made_at')}: {record.get('measure')} {record.get('reason')}")
 
 
 class Duration(click.ParamType[float]):
@@ -210,7 +243,8 @@ def tune(
         display.phase("indexing with other passages" if passage_tokens else "opening")
         plan = planned_tuning(home, named_set, Budget(deadline, usd), passage_tokens, Path(scratch))
         choosing, held_out = parted(plan.documents)
-        made = tuned(plan.candidates, choosing, held_out, deadline, progress=display.phase("asking questions"))
+        progress = display.phase("asking questions")
+        made = tuned(plan.candidates, choosing, held_out, deadline, progress=progress, documents=plan.documents)
     default, failed = plan.candidates[0], [each for each in plan.candidates[1:] if each.failure]
     tried = [each for each in plan.candidates if each.results and each not in failed]
     tried.sort(key=lambda each: (-each.rung, *(-mean for mean in each.means(choosing)), each is not made.winner))

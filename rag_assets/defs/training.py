@@ -10,11 +10,26 @@ import dagster as dg
 
 from rag_assets import __version__
 from rag_assets.defs.resources import HomeResource, Progress
-from rag_assets.pipeline.learning import TABLE_COLUMNS, Trained, TrainingOptions, train_query_map, train_ranking
+from rag_assets.pipeline.learning import (
+    MODELS,
+    TABLE_COLUMNS,
+    TREES,
+    Trained,
+    TrainingOptions,
+    train_query_map,
+    train_ranking,
+)
 from rag_assets.training.adoption import Proof
 
 TRAINING_GROUP = "training"
 _WIDTH, _ROW, _LABEL = 640.0, 26.0, 160.0
+_RANKING_CONFIG = {
+    "model": dg.Field(
+        dg.Enum("RankingModel", [dg.EnumValue(name) for name in MODELS]),
+        default_value=MODELS[0],
+        description="Weights, or boosted trees on top of the shipped ones (extra trees).",
+    )
+}
 _SPAN = 0.2  # of the measure, to either side, that the picture shows
 
 
@@ -25,10 +40,14 @@ _SPAN = 0.2  # of the measure, to either side, that the picture shows
     owners=["team:rag_assets"],
     code_version=__version__,
     description="Weights of the default search, learned from accepted questions; in force where they prove better.",
+    config_schema=_RANKING_CONFIG,
 )
-def ranking_weights(home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def ranking_weights(
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Learned and proven on documents that were not learned from."""
-    return _result(train_ranking(home.look(), TrainingOptions(), progress.step("asking questions")))
+    options = TrainingOptions(trees=context.op_execution_context.op_config["model"] == TREES)
+    return _result(train_ranking(home.look(), options, progress.step("asking questions")))
 
 
 @dg.asset(

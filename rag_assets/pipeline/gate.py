@@ -183,16 +183,16 @@ class Gate:
             record(self._home, run, figures(run), versions, self._settings.questions, GATE, notes)
 
     def _settled(self, candidate: "Snapshot") -> "tuple[Snapshot, str]":
-        """The version without what was learned on an earlier state of the collection and is worse than nothing now."""
+        """The version without what was learned and is worse than doing without now, and how it all does, in words."""
         questions = self._questions() if any(candidate.learned.values()) else []
         if not questions:
             return candidate, ""
-        from rag_assets.pipeline.learning import settled
+        from rag_assets.pipeline.drift import settled
 
-        candidate, drift = settled(self._home, candidate, questions)
-        if drift:
+        chosen, drift = settled(self._home, candidate, questions)
+        if chosen != candidate:
             _log.warning("%s", drift)
-        return candidate, drift
+        return chosen, drift
 
     def _questions(self) -> "list[Question]":
         """The accepted questions; none where the gate is off."""

@@ -1,6 +1,7 @@
-"""Learning on a knowledge base: which questions are learned from, where the result is kept, and whether it still helps.
+"""Learning on a knowledge base: which questions are learned from, and where the result is kept.
 
-For the commands `train`, the Dagster assets and the gate. What stays out: learning itself (`rag_assets.training`).
+For the commands `train` and the Dagster assets. What stays out: learning itself (`rag_assets.training`), and whether
+what was learned still helps (`rag_assets.pipeline.drift`).
 """
 
 import math
@@ -25,16 +26,17 @@ from rag_assets.query.search.ranking_weights import (
     map_files,
     weights_files,
 )
-from rag_assets.training.adoption import Proof, adopt, prune, shown, store_candidate, without
+from rag_assets.training.adoption import Basis, Proof, adopt, prune, shown, store_candidate
 
 if TYPE_CHECKING:
-    from rag_assets.evaluation.evidence import Level
     from rag_assets.evaluation.questions import Question
     from rag_assets.pipeline.home import Home
     from rag_assets.store.snapshots import Snapshot
     from rag_assets.training.pairs import Judged
 
 Progress = Callable[[int, int], None]
+TREES = "trees"
+MODELS = ("linear", TREES)  # of weights; the first by default
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,8 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
         facts["questions with clicks"] = str(len(clicked))
     proofs = {str(level): proof for level, proof in candidate.proofs.items()}
     files = weights_files(chosen, base.reranker)
-    return _kept(home, WEIGHTS_ASSET, files, candidate.proof, proofs, facts, len(judged), options)
+    basis = _basis(snapshot, WEIGHTS_ASSET, judged)
+    return _kept(home, WEIGHTS_ASSET, files, candidate.proof, proofs, facts, basis, options)
 
 
 def _facts(granularity: str, learned: Scorer) -> dict[str, str]:
@@ -204,54 +207,7 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
         main = replace(main, is_better=False, reason=f"{main.reason}; worse: {', '.join(worse)}")
     files = map_files(found, snapshot.embedder) if found is not None else {}
     facts = {} if math.isinf(ridge) else {"ridge": f"{ridge:g}", "rank": str(found.left.shape[1] if found else 0)}
-    return _kept(home, MAP_ASSET, files, main, proofs, facts, len(judged), options)
-
-
-def settled(home: "Home", candidate: "Snapshot", questions: "Sequence[Question]") -> "tuple[Snapshot, str]":
-    """A version before it is published, without what was learned and is now worse than what is shipped.
-
-    Args:
-        home: The knowledge base.
-        candidate: The version.
-        questions: Accepted questions.
-
-    Returns:
-        The version, and what was taken out of force and why; empty where nothing was.
-
-    Raises:
-        ModelError: The embedder failed.
-        StoreError: A file of the version is damaged.
-    """
-    from rag_assets.training.pairs import judged_questions
-    from rag_assets.training.ranking import LEVELS, proof_of
-
-    ranking = learned_ranking(home, candidate)
-    base, corpus = knowledge_base(home, candidate), open_corpus(home, candidate)
-    notes = []
-    plain: dict[bool, list[Judged]] = {}
-
-    def judged(query_map: bool) -> "list[Judged]":
-        if query_map not in plain:
-            chosen = Ranking(ranking.weights, ranking.query_map if query_map else None)
-            plain[query_map] = judged_questions(base.variant(replace(base.options, ranking=chosen)), corpus, questions)
-        return plain[query_map]
-
-    def change(level: "Level", name: str) -> Proof:
-        learned = ranking.weights[LEVELS[level]]
-        after = judged(query_map=True)
-        if name == MAP_ASSET:
-            return proof_of(judged(query_map=False), level, [learned] * len(after), after, [learned] * len(after))
-        shipped = SHIPPED[LEVELS[level]]
-        return proof_of(after, level, [shipped] * len(after), after, [learned] * len(after))
-
-    for name, is_in_force in ((WEIGHTS_ASSET, ranking.weights != SHIPPED), (MAP_ASSET, ranking.query_map is not None)):
-        if not is_in_force or not any(each.is_measured for each in judged(query_map=True)):
-            continue
-        proofs = [change(level, name) for level in LEVELS]
-        if worse := [f"{each.measure} {shown(each.difference)}" for each in proofs if each.difference.high < 0]:
-            candidate = without(candidate, name)
-            notes.append(f"{name} is out of force, it is worse than what is shipped now: {', '.join(worse)}")
-    return candidate, "; ".join(notes)
+    return _kept(home, MAP_ASSET, files, main, proofs, facts, _basis(snapshot, MAP_ASSET, judged), options)
 
 
 def _questions(
@@ -265,6 +221,12 @@ def _questions(
     return accepted, further_questions(open_corpus(home, snapshot), accepted, options.drafts, feedback)
 
 
+def _basis(snapshot: "Snapshot", name: str, judged: "Sequence[Judged]") -> Basis:
+    """What is learned from questions on a version rests on."""
+    documents = frozenset[str]().union(*(each.documents for each in judged))
+    return Basis([each.id for each in judged], documents, snapshot.number, "".join(snapshot.learned.get(name, ())[-1:]))
+
+
 def _kept(
     home: "Home",
     name: str,
@@ -272,14 +234,14 @@ def _kept(
     proof: Proof,
     proofs: Mapping[str, Proof],
     facts: Mapping[str, str],
-    question_count: int,
+    basis: Basis,
     options: TrainingOptions,
 ) -> Trained:
     """Keep what was learned, and bring it into force where it may."""
     if not files:
-        return Trained(name, None, proofs, f"nothing changes: {proof.reason}", None, facts, question_count)
+        return Trained(name, None, proofs, f"nothing changes: {proof.reason}", None, facts, len(basis.questions))
     with home.lock():
-        place = store_candidate(home.path, name, files, proof)
+        place = store_candidate(home.path, name, files, proof, basis)
         current = home.snapshots.current()
         is_in_force = current is not None and current.learned.get(name, ())[-1:] == (place,)
         adopts = options.adopts and proof.is_better and not is_in_force
@@ -290,4 +252,4 @@ def _kept(
         became = f"{place} is in force already"
     elif proof.is_better and not options.adopts:
         became += " (--no-adopt)"
-    return Trained(name, place, proofs, f"{became}: {proof.reason}", version, facts, question_count)
+    return Trained(name, place, proofs, f"{became}: {proof.reason}", version, facts, len(basis.questions))

@@ -4,6 +4,7 @@ What stays out: following versions that are published later (`rag_assets.query.p
 """
 
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -158,16 +159,30 @@ def knowledge_base(
 
 def learned_ranking(home: "Home", snapshot: "Snapshot") -> "Ranking":
     """How mode `weighted` ranks in a version: as learned, where that is in force and can be used; else as shipped."""
+    ranking, problems = usable_ranking(home, snapshot)
+    for name, problem in problems.items():
+        _log.warning("version %d is searched as shipped, without its %s: %s", snapshot.number, name, problem)
+    return ranking
+
+
+def usable_ranking(home: "Home", snapshot: "Snapshot") -> "tuple[Ranking, dict[str, str]]":
+    """How mode `weighted` ranks in a version, and why what is in force is not used, by its name."""
     from rag_assets.contracts.errors import ModelError, StoreError
     from rag_assets.query.search.ranking_weights import MAP_ASSET, WEIGHTS_ASSET, Ranking, read_ranking
     from rag_assets.training.adoption import in_force
 
-    weights, query_map = (in_force(home.path, snapshot, name) for name in (WEIGHTS_ASSET, MAP_ASSET))
+    ranking, problems = Ranking(), {}
     try:
-        return read_ranking(weights, query_map, snapshot.embedder, reranker_name(home))
+        folder = in_force(home.path, snapshot, WEIGHTS_ASSET)
+        ranking = read_ranking(folder, None, snapshot.embedder, reranker_name(home))
     except (ModelError, StoreError) as error:
-        _log.warning("version %d is searched by the shipped weights: %s", snapshot.number, error)
-        return Ranking()
+        problems[WEIGHTS_ASSET] = str(error)
+    try:
+        own = read_ranking(None, in_force(home.path, snapshot, MAP_ASSET), snapshot.embedder)
+        ranking = replace(ranking, query_map=own.query_map)
+    except StoreError as error:
+        problems[MAP_ASSET] = str(error)
+    return ranking, problems
 
 
 def published(home: "Home") -> "Published":
@@ -195,15 +210,33 @@ def reranker_name(home: "Home") -> str:
 def trained_model(home: "Home", snapshot: "Snapshot") -> "TrainedModel | None":
     """The trained rewriter that is in force in a version, if any; one that is damaged is logged and left out."""
     from rag_assets.contracts.errors import StoreError
+
+    try:
+        return _read_trained_model(home, snapshot)
+    except StoreError as error:
+        _log.warning("version %d is searched without its trained rewriter: %s", snapshot.number, error)
+        return None
+
+
+def _read_trained_model(home: "Home", snapshot: "Snapshot") -> "TrainedModel | None":
     from rag_assets.query.search.trained_rewriting import TrainedModel
     from rag_assets.training.adoption import REWRITER_MODEL, in_force
 
     folder = in_force(home.path, snapshot, REWRITER_MODEL)
+    return None if folder is None else TrainedModel.load(folder, home.settings.embedding.threads)
+
+
+def learning_problems(home: "Home", snapshot: "Snapshot") -> dict[str, str]:
+    """Why what was learned and is in force in a version is not used, by its name."""
+    from rag_assets.contracts.errors import StoreError
+    from rag_assets.training.adoption import REWRITER_MODEL
+
+    _, problems = usable_ranking(home, snapshot)
     try:
-        return None if folder is None else TrainedModel.load(folder, home.settings.embedding.threads)
+        _read_trained_model(home, snapshot)
     except StoreError as error:
-        _log.warning("%s", error)
-        return None
+        problems[REWRITER_MODEL] = str(error)
+    return problems
 
 
 def _calls(home: "Home", columns: "Sequence[str]") -> "pa.Table":

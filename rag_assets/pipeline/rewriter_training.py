@@ -17,8 +17,10 @@ from rag_assets.pipeline.measuring import open_corpus
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 
 if TYPE_CHECKING:
+    from rag_assets.contracts.ports import Rewriter
     from rag_assets.evaluation.questions import Question
     from rag_assets.pipeline.home import Home
+    from rag_assets.query.knowledge_base import KnowledgeBase
     from rag_assets.training.adoption import Proof
     from rag_assets.training.rewriter import RewriterOptions, TrainedWeights
 
@@ -79,8 +81,6 @@ def train_candidate(
     from rag_assets.evaluation.drafts import draft_questions
     from rag_assets.evaluation.evidence import Level
     from rag_assets.models.text_to_text_export import export
-    from rag_assets.query.search.rewriting import ModelRewriter
-    from rag_assets.query.search.rewriting_rules import RuleRewriter
     from rag_assets.query.search.trained_rewriting import FACTS_FILE, Form, TrainedModel, TrainedRewriter
     from rag_assets.training import adoption
     from rag_assets.training.rewards import SearchReward
@@ -93,7 +93,7 @@ def train_candidate(
     by_text = {each.text: each for each in (*further, *accepted)}
     reward = SearchReward(base, corpus, list(by_text.values()), chosen.reward, Level(chosen.level))
     usable = [each for each in by_text.values() if reward.rewards(each)]
-    frozen = ModelRewriter(base.writer) if base.writer is not None else RuleRewriter()
+    frozen = frozen_rewriter(base)
     data, held_out = split(
         usable, {each.id for each in accepted}, reward, [Form(each) for each in chosen.forms], frozen
     )
@@ -113,7 +113,11 @@ def train_candidate(
         _log.warning("the trained rewriter is served by torch, which takes longer: %s", error)
     trained = TrainedRewriter(TrainedModel.load(made, home.settings.embedding.threads), frozen)
     proof = proved(reward, base, base.variant(base.options, trained), held_out)
-    place = adoption.store_candidate(home.path, adoption.REWRITER_MODEL, made, proof)
+    known = [by_text[each.question] for each in (*data.training, *data.validation)]
+    against = "".join(snapshot.learned.get(adoption.REWRITER_MODEL, ())[-1:])
+    documents = frozenset[str]().union(*map(reward.documents, known))
+    basis = adoption.Basis({each.id for each in known}, documents, snapshot.number, against)
+    place = adoption.store_candidate(home.path, adoption.REWRITER_MODEL, made, proof, basis)
     version = None
     if adopts and proof.is_better:
         with home.lock():
@@ -121,6 +125,14 @@ def train_candidate(
             adoption.prune(home.path, home.snapshots, adoption.REWRITER_MODEL)
     shutil.rmtree(folder, ignore_errors=True)
     return RewriterCandidate(place, proof, version, weights, len(data.labels), len(data.training))
+
+
+def frozen_rewriter(base: "KnowledgeBase") -> "Rewriter":
+    """What rewrites without training: the language model, or rules without one."""
+    from rag_assets.query.search.rewriting import ModelRewriter
+    from rag_assets.query.search.rewriting_rules import RuleRewriter
+
+    return ModelRewriter(base.writer) if base.writer is not None else RuleRewriter()
 
 
 def rewriter_options(home: "Home") -> "RewriterOptions":

@@ -10,18 +10,20 @@ import json
 import logging
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.evaluation.statistics import FEW, Interval, bootstrap_interval, is_worse, paired_bootstrap
 from rag_assets.store.files import write_atomically
 from rag_assets.store.snapshots import Snapshot, Snapshots
 
 REWRITER_MODEL = "rewriter_model"
 _FOLDER, _PROOF = "learned", "proof.json"
+_LEAST_GROUPS = 6  # of documents: of five, all are better by chance more often than an interval of 95 % allows
 _MOST_ADOPTED = 5  # one after the other that can be gone back to
 _MOST_READ = 64 << 20  # bytes of files whose contents are compared when they are opened; of larger ones only the sizes
 _log = logging.getLogger(__name__)
@@ -52,39 +54,77 @@ class Proof:
     reason: str = ""
 
 
-def prove(measure: str, before: Values, after: Values, guards: Mapping[str, tuple[Values, Values]]) -> Proof:
+@dataclass(frozen=True)
+class Basis:
+    """What a candidate rests on.
+
+    Attributes:
+        questions: Ids of the questions that it was learned from.
+        documents: Documents that hold their evidence.
+        version: The version that it was learned and proved on.
+        against: Place of what was in force then; empty for what is shipped.
+    """
+
+    questions: Collection[str] = ()
+    documents: Collection[str] = ()
+    version: int = 0
+    against: str = ""
+
+    def knows(self, question: str, documents: Collection[str]) -> bool:
+        """Whether a question, or one on a document of its evidence, was learned from."""
+        return question in self.questions or not frozenset(documents).isdisjoint(self.documents)
+
+
+def prove(
+    measure: str,
+    before: Values,
+    after: Values,
+    guards: Mapping[str, tuple[Values, Values]],
+    groups: Sequence[int] | None = None,
+) -> Proof:
     """Whether a candidate is better beyond the interval, and nothing that is guarded worse beyond it.
 
     Args:
         measure: What was measured.
         before: Of what is in force, one value a question.
         after: Of the candidate, on the same questions in the same order.
-        guards: Values before and after of what must not become worse, by name: types of questions, other measures.
+        guards: Values before and after of what must not become worse, by name: types of questions, other measures; of
+            the same questions in the same order, nan of those that it is not about.
+        groups: A number for each question, the same for those that share a document; these are resampled together.
+            None where none do.
 
     Raises:
         QueryError: No question has a value.
     """
-    pairs = _pairs(before, after)
+    groups = range(len(before)) if groups is None else groups
+    pairs = _pairs(before, after, groups)
     if not pairs:
         raise QueryError(f"{measure}: no question can be measured: none has evidence that the collection holds")
-    difference = _difference(pairs)
-    guarded = {name: both for name, values in guards.items() if len(both := _pairs(*values)) > 1}
+    difference, group_count = _difference(pairs), len({each.group for each in pairs})
+    guarded = {name: both for name, values in guards.items() if len(both := _pairs(*values, groups)) > 1}
     compared = {name: _difference(both) for name, both in guarded.items()}
     worse = [
         f"{name} by {shown(each)}"
         for name, each in compared.items()
-        if is_worse(each, [after - before for before, after in guarded[name]])
+        if is_worse(each, [pair.after - pair.before for pair in guarded[name]])
     ]
     if difference.count < FEW:
         reason = f"{difference.count} questions prove nothing: at least {FEW} are needed"
+    elif group_count < _LEAST_GROUPS:
+        reason = (
+            f"questions on {group_count} documents, or groups of them that share questions, prove nothing: at least "
+            f"{_LEAST_GROUPS} are needed"
+        )
     elif difference.low <= 0:
         reason = f"not better beyond the interval: {shown(difference)}"
     elif worse:
         reason = f"better by {shown(difference)}, but worse: {'; '.join(worse)}"
     else:
         reason = f"better by {shown(difference)}, and nothing is worse beyond its interval"
-    is_better = difference.count >= FEW and difference.low > 0 and not worse
-    reached_before, reached_after = (bootstrap_interval([each[place] for each in pairs]) for place in (0, 1))
+    is_better = difference.count >= FEW and group_count >= _LEAST_GROUPS and difference.low > 0 and not worse
+    own = [each.group for each in pairs]
+    reached_before = bootstrap_interval([each.before for each in pairs], groups=own)
+    reached_after = bootstrap_interval([each.after for each in pairs], groups=own)
     return Proof(measure, reached_before, reached_after, difference, compared, is_better, reason)
 
 
@@ -93,16 +133,25 @@ def shown(change: Interval) -> str:
     return f"{change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
 
 
-def _pairs(before: Values, after: Values) -> list[tuple[float, float]]:
-    both = zip(before, after, strict=True)
-    return [each for each in both if not (math.isnan(each[0]) or math.isnan(each[1]))]
+class _Pair(NamedTuple):
+    before: float
+    after: float
+    group: int
 
 
-def _difference(pairs: Sequence[tuple[float, float]]) -> Interval:
-    return paired_bootstrap([after for _, after in pairs], [before for before, _ in pairs]).difference
+def _pairs(before: Values, after: Values, groups: Sequence[int]) -> list[_Pair]:
+    pairs = (_Pair(*each) for each in zip(before, after, groups, strict=True))
+    return [each for each in pairs if not (math.isnan(each.before) or math.isnan(each.after))]
 
 
-def store_candidate(root: Path, name: str, files: Mapping[str, bytes] | Path, proof: Proof) -> str:
+def _difference(pairs: Sequence[_Pair]) -> Interval:
+    before, after, groups = zip(*pairs, strict=True)
+    return paired_bootstrap(after, before, groups=groups).difference
+
+
+def store_candidate(
+    root: Path, name: str, files: Mapping[str, bytes] | Path, proof: Proof, basis: Basis | None = None
+) -> str:
     """Keep what was learned, with its proof; it is not in force by that.
 
     Args:
@@ -110,6 +159,7 @@ def store_candidate(root: Path, name: str, files: Mapping[str, bytes] | Path, pr
         name: What was learned, as in `ranking_weights`.
         files: Its files by name, or a folder below the home, which is moved.
         proof: What it reaches.
+        basis: What it was learned from and proved against; None where that is not known.
 
     Returns:
         Its place below the home.
@@ -126,9 +176,25 @@ def store_candidate(root: Path, name: str, files: Mapping[str, bytes] | Path, pr
         for path, content in files.items():
             write_atomically(folder / path, content)
     sizes = {path: len(content) for path, content in contents.items()}
-    record = {"sizes": sizes, "made_at": datetime.now(UTC).isoformat(timespec="seconds"), **asdict(proof)}
-    write_atomically(folder / _PROOF, json.dumps(record, ensure_ascii=False, indent=1).encode())
+    rests_on: dict[str, object] = {}
+    if basis is not None:
+        rests_on = {**asdict(basis), "questions": sorted(basis.questions), "documents": sorted(basis.documents)}
+    _write_record(folder, {"sizes": sizes, "made_at": _now(), **asdict(proof), **rests_on})
     return place
+
+
+def _write_record(folder: Path, record: Mapping[str, object]) -> None:
+    write_atomically(folder / _PROOF, json.dumps(record, ensure_ascii=False, indent=1).encode())
+
+
+def basis_of(root: Path, place: str) -> Basis | None:
+    """What a stored candidate rests on; None where that is not known, as of an earlier release, or cannot be read."""
+    try:
+        record = json.loads((root / place / _PROOF).read_bytes())
+        questions, documents = (frozenset(map(str, record[name])) for name in ("questions", "documents"))
+        return Basis(questions, documents, int(record["version"]), str(record["against"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _digest(contents: Mapping[str, bytes]) -> str:
@@ -145,28 +211,36 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def in_force(root: Path, snapshot: Snapshot, name: str) -> Path | None:
-    """Folder of what is in force in a version; None where nothing is, or its files are not whole, which is logged.
+    """Folder of what is in force in a version; None where nothing is.
 
     Args:
         root: The home.
         snapshot: The version.
         name: What was learned.
+
+    Raises:
+        StoreError: Its files are not those that were stored.
     """
     places = snapshot.learned.get(name, ())
-    if not places:
-        return None
-    folder = root / places[-1]
+    return whole(root, places[-1]) if places else None
+
+
+def whole(root: Path, place: str) -> Path:
+    """Folder of a stored candidate.
+
+    Raises:
+        StoreError: Its files are not those that were stored.
+    """
+    folder = root / place
     try:
         sizes = json.loads((folder / _PROOF).read_bytes())["sizes"]
         if all((folder / path).stat().st_size == size for path, size in sizes.items()):
             is_large = sum(sizes.values()) > _MOST_READ
             if is_large or _digest({path: (folder / path).read_bytes() for path in sizes}) == folder.name:
                 return folder
-        problem = "files of it have changed"
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        problem = f"it cannot be read: {error}"
-    _log.warning("%s: %s; version %d is searched as shipped without it", folder, problem, snapshot.number)
-    return None
+        raise StoreError(f"{place} cannot be read: {error}") from error
+    raise StoreError(f"{place}: files of it have changed")
 
 
 def adopt(snapshots: Snapshots, name: str, place: str) -> Snapshot:
@@ -178,6 +252,40 @@ def adopt(snapshots: Snapshots, name: str, place: str) -> Snapshot:
     current = _current(snapshots)
     places = (*(each for each in current.learned.get(name, ()) if each != place), place)
     return _publish(snapshots, current, name, places[-_MOST_ADOPTED:])
+
+
+def adopt_candidate(root: Path, snapshots: Snapshots, name: str, *, is_forced: bool = False) -> tuple[Snapshot, str]:
+    """Bring the newest stored candidate into force where it was proved better than what is; under the lock of the home.
+
+    Args:
+        root: The home.
+        snapshots: Where versions are published.
+        name: What was learned.
+        is_forced: Whether it comes into force whatever was proved, which is recorded with it.
+
+    Returns:
+        The version, and what speaks against it; empty where it is proved better.
+
+    Raises:
+        QueryError: There is none, it is in force already, or it is not proved better; or as for `adopt`.
+        StoreError: Its files are not those that were stored.
+    """
+    places = _current(snapshots).learned.get(name, ())
+    (place, record) = next(iter(candidates(root, name)), ("", {}))
+    if not place:
+        raise QueryError(f"{name}: there is no candidate to adopt; `rag-assets train` learns one")
+    if place in places[-1:]:
+        raise QueryError(f"{place} is in force already")
+    whole(root, place)
+    against, now = record.get("against", ""), "".join(places[-1:])
+    problem = "" if record.get("is_better") else f"it is not proved better: {record.get('reason')}"
+    if not problem and against != now:
+        problem = f"it was proved against {against or 'what is shipped'}, and {now or 'what is shipped'} is in force"
+    if problem and not is_forced:
+        raise QueryError(f"{place} is not adopted: {problem}; learn again, or adopt it unproved by --force")
+    if problem:
+        _write_record(root / place, {**record, "forced": f"adopted by --force on {_now()}, although {problem}"})
+    return adopt(snapshots, name, place), problem
 
 
 def undo(snapshots: Snapshots, name: str) -> Snapshot:
@@ -192,9 +300,10 @@ def undo(snapshots: Snapshots, name: str) -> Snapshot:
     return _publish(snapshots, current, name, current.learned[name][:-1])
 
 
-def without(snapshot: Snapshot, name: str) -> Snapshot:
-    """A version as shipped in what is learned under a name, before it is published."""
-    return replace(snapshot, learned={key: places for key, places in snapshot.learned.items() if key != name})
+def having(snapshot: Snapshot, name: str, places: Sequence[str]) -> Snapshot:
+    """A version with other places of what was learned under a name, before it is published; as shipped with none."""
+    learned = {**snapshot.learned, name: tuple(places)}
+    return replace(snapshot, learned={key: value for key, value in learned.items() if value})
 
 
 def _current(snapshots: Snapshots) -> Snapshot:
@@ -210,17 +319,15 @@ def _current(snapshots: Snapshots) -> Snapshot:
 
 
 def _publish(snapshots: Snapshots, current: Snapshot, name: str, places: Sequence[str]) -> Snapshot:
-    learned = {**current.learned, name: tuple(places)}
-    changed = replace(
-        current,
-        number=snapshots.next_number(),
-        published_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        learned={key: value for key, value in learned.items() if value},
-    )
-    return snapshots.publish(changed)
+    changed = having(current, name, places)
+    return snapshots.publish(replace(changed, number=snapshots.next_number(), published_at=_now()))
 
 
-def candidates(root: Path, name: str) -> list[tuple[str, dict[str, object]]]:
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def candidates(root: Path, name: str) -> list[tuple[str, dict[str, Any]]]:
     """Places and proofs of all that was learned and is kept, the last one first."""
     found = []
     for path in (root / _FOLDER / name).glob(f"*/{_PROOF}"):

@@ -28,7 +28,7 @@ from rag_assets.evaluation.evidence import Level
 from rag_assets.query.search.grouping import Granularity
 from rag_assets.query.search.ranking_weights import SHIPPED, SIGNALS, Matrix, Scorer, Weights
 from rag_assets.training.adoption import Proof, prove
-from rag_assets.training.pairs import Judged, Vector, document_folds
+from rag_assets.training.pairs import Judged, Vector, document_folds, document_groups
 
 MEASURE, FURTHER_MEASURE, DEPTH = "R@5", "MRR@10", 10
 LEVELS: Mapping[Level, Granularity] = {
@@ -359,15 +359,18 @@ def proof_of(
         after: The same questions with what is found by the candidate.
         changed: Weights of the candidate, by question.
     """
+    positions = [position for position, each in enumerate(before) if each.is_measured]
     sides: list[dict[str, list[float]]] = []
     for judged, own in ((before, weights), (after, changed)):
-        pairs = [(each, scorer) for each, scorer in zip(judged, own, strict=True) if each.is_measured]
         names = (MEASURE, FURTHER_MEASURE)
-        sides.append({name: [each.value(scorer, level, name, DEPTH) for each, scorer in pairs] for name in names})
-    types = [each.type for each in before if each.is_measured]
+        sides.append({name: [judged[at].value(own[at], level, name, DEPTH) for at in positions] for name in names})
     guards = {f"{level} {FURTHER_MEASURE}": (sides[0][FURTHER_MEASURE], sides[1][FURTHER_MEASURE])}
+    types = [before[at].type for at in positions]
     for kind in sorted(set(types)):
-        positions = [position for position, each in enumerate(types) if each == kind]
-        then, now = ([side[MEASURE][position] for position in positions] for side in sides)
+        then, now = (
+            [value if each == kind else math.nan for each, value in zip(types, side[MEASURE], strict=True)]
+            for side in sides
+        )
         guards[f"type {kind}"] = then, now
-    return prove(f"{level} {MEASURE}", sides[0][MEASURE], sides[1][MEASURE], guards)
+    groups = document_groups([before[at].documents for at in positions])
+    return prove(f"{level} {MEASURE}", sides[0][MEASURE], sides[1][MEASURE], guards, groups)

@@ -4,6 +4,7 @@ What stays out: training itself (`rag_assets.training.rewriter`), and what a rew
 (`rag_assets.training.rewards`).
 """
 
+import math
 from collections.abc import Collection, Sequence
 
 from rag_assets.contracts.errors import BudgetError, ModelError, QueryError
@@ -13,7 +14,7 @@ from rag_assets.evaluation.questions import Question
 from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.search.trained_rewriting import Form
 from rag_assets.training.adoption import Proof, prove
-from rag_assets.training.pairs import document_folds
+from rag_assets.training.pairs import document_folds, document_groups
 from rag_assets.training.rewards import SearchReward
 from rag_assets.training.rewriter import Item, RewriterData
 
@@ -106,6 +107,10 @@ def proved(reward: SearchReward, base: KnowledgeBase, candidate: KnowledgeBase, 
     plain = [reward.value(base, question, HYBRID_MODE) for question in questions]
     guards = {"against no rewriting": (plain, after)}
     for kind in sorted({each.type for each in questions if each.type}):
-        rows = [at for at, each in enumerate(questions) if each.type == kind]
-        guards[f"type {kind}"] = [before[at] for at in rows], [after[at] for at in rows]
-    return prove(f"{reward.name} of mode {REWRITE_MODE}", before, after, guards)
+        then, now = (
+            [value if each.type == kind else math.nan for each, value in zip(questions, side, strict=True)]
+            for side in (before, after)
+        )
+        guards[f"type {kind}"] = then, now
+    groups = document_groups([reward.documents(each) for each in questions])
+    return prove(f"{reward.name} of mode {REWRITE_MODE}", before, after, guards, groups)

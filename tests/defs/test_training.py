@@ -1,8 +1,10 @@
 """Training on a knowledge base: by command and by Dagster, what comes into force, and what a changed one does to it."""
 
 import base64
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -13,6 +15,7 @@ from click.testing import CliRunner, Result
 from numpy.typing import NDArray
 
 from rag_assets.cli import main
+from rag_assets.contracts.errors import ModelError
 from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.training import TRAINING_JOB
@@ -26,15 +29,29 @@ from rag_assets.pipeline.measuring import clicks_file
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.search.ranking_weights import (
+    MAP_ASSET,
     SHIPPED,
     SIGNALS,
     WEIGHTS_ASSET,
     BoostedWeights,
+    QueryMap,
+    Scorer,
     Weights,
+    map_files,
     read_ranking,
     weights_files,
 )
-from rag_assets.training.adoption import Proof, adopt, candidates, store_candidate
+from rag_assets.query.search.trained_rewriting import FACTS_FILE, Form, TrainedModel
+from rag_assets.store.snapshots import Snapshot
+from rag_assets.training.adoption import (
+    REWRITER_MODEL,
+    Basis,
+    Proof,
+    adopt,
+    basis_of,
+    candidates,
+    store_candidate,
+)
 
 WORDS = ("token", "backup", "invoice", "holiday", "printer", "parking", "visitor", "password", "laptop", "canteen")
 BETTER = Proof("passage R@5", Interval(0, 0, 0, 20), Interval(1, 1, 1, 20), Interval(1, 1, 1, 20), {}, True, "better")
@@ -73,7 +90,9 @@ def signals_of(home: Home) -> tuple[str, ...]:
     return fused.texts
 
 
-def test_what_is_learned_is_proven_adopted_undone_and_given_up_where_it_no_longer_helps(asked: Home) -> None:
+def test_what_is_learned_is_proven_adopted_undone_and_given_up_where_it_no_longer_helps(
+    asked: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shipped = ("words", "meaning", "page")
     assert signals_of(asked) == shipped
     said = run(asked, "train", "ranking").output
@@ -83,6 +102,11 @@ def test_what_is_learned_is_proven_adopted_undone_and_given_up_where_it_no_longe
     with dg.instance_for_test() as instance:
         job = build_definitions(HomeResource(asked.settings)).resolve_job_def(TRAINING_JOB.name)
         done = job.execute_in_process(instance=instance)
+        trees = {"ops": {WEIGHTS_ASSET: {"config": {"model": "trees"}}}}
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, "lightgbm", None)
+            with pytest.raises(ModelError, match="without the extra `trees`"):
+                job.execute_in_process(trees, instance=instance)
         events = {each.asset_key.path[-1]: each for each in done.get_asset_materialization_events() if each.asset_key}
     metadata = events[WEIGHTS_ASSET].step_materialization_data.materialization.metadata
     assert events.keys() == {WEIGHTS_ASSET, "query_map"}
@@ -92,14 +116,111 @@ def test_what_is_learned_is_proven_adopted_undone_and_given_up_where_it_no_longe
     place = store_candidate(asked.path, WEIGHTS_ASSET, weights_files(MISLEADING), BETTER)
     adopted = adopt(asked.snapshots, WEIGHTS_ASSET, place)
     assert signals_of(asked) == ("names",)
-    gate = Gate(asked)
-    checked = gate.check(adopted, None)
+    checked, note = gated(asked, adopted)
     assert checked.learned == {}
-    assert gate.verdict is not None
-    assert "ranking_weights is out of force, it is worse than what is shipped now" in str(gate.verdict)
+    assert "ranking_weights: for passages worse than those shipped, passage R@5 -" in note
+    assert "on 20 questions, 0 of which it was not learned from: those shipped are in force again" in note
     said = run(asked, "train", "undo", "ranking").output
     assert f"version {adopted.number + 1}: the shipped one is in force" in said
     assert signals_of(asked) == shipped
+
+
+def gated(home: Home, version: Snapshot) -> tuple[Snapshot, str]:
+    """A version as the gate has it published, and what it says of it."""
+    gate = Gate(home)
+    checked = gate.check(version, None)
+    assert gate.verdict is not None
+    return checked, str(gate.verdict)
+
+
+def adopted_weights(home: Home, weights: Mapping[str, Scorer], basis: Basis) -> tuple[Snapshot, str]:
+    """A version with these weights in force, and their place."""
+    place = store_candidate(home.path, WEIGHTS_ASSET, weights_files(weights), BETTER, basis)
+    return adopt(home.snapshots, WEIGHTS_ASSET, place), place
+
+
+def test_what_got_worse_goes_and_what_was_adopted_before_comes_back(asked: Home) -> None:
+    passages, pages, documents = SHIPPED
+    good = {**SHIPPED, passages: replace(SHIPPED[passages], words=1.2), pages: replace(SHIPPED[pages], words=1.2)}
+    first, older = adopted_weights(asked, good, Basis({"of old"}, {"gone/a.md"}))
+    checked, note = gated(asked, first)
+    assert checked == first
+    assert "ranking_weights: for passages passage R@5 +0.000" in note
+    assert "on 20 questions that it was not learned from, for pages page R@5 +0.000" in note
+
+    worse = {**good, passages: MISLEADING[passages]}
+    learned_from = Basis({f"{word} {kind}.md" for word in WORDS for kind in ("rule", "exception")})
+    version, newer = adopted_weights(asked, worse, learned_from)
+    checked, note = gated(asked, version)
+    assert checked.learned == {WEIGHTS_ASSET: (older,)}, "the older one is what is left of the newer one"
+    assert (
+        f"20 questions, 0 of which it was not learned from: those of {older} are in force again, for pages too" in note
+    )
+    assert "for pages too few questions to tell: 0 that it was not learned from, 20 are needed" in note
+
+    better = {**worse, documents: replace(SHIPPED[documents], words=1.2)}
+    version, newer = adopted_weights(asked, better, Basis({"of old"}, {"gone/b.md"}))
+    checked, _ = gated(asked, version)
+    *before, mixed = checked.learned[WEIGHTS_ASSET]
+    assert before == [older]
+    weights = read_ranking(asked.path / mixed, None, "").weights
+    assert weights == {**better, passages: good[passages]}, "documents stay, passages go back"
+    assert basis_of(asked.path, mixed) == Basis({"of old"}, {"gone/a.md", "gone/b.md"}, version.number, newer)
+    assert gated(asked, checked)[0] == checked
+
+
+def test_a_query_map_that_got_worse_goes_back_to_the_one_before(asked: Home) -> None:
+    dimension = asked.embedder.dimension
+    random = np.random.default_rng(0)
+    harmless = QueryMap(np.zeros((dimension, 1), np.float32), np.zeros((1, dimension), np.float32))
+    noise = QueryMap(*(random.normal(size=size).astype(np.float32) for size in ((dimension, 32), (32, dimension))))
+    places = [
+        store_candidate(asked.path, MAP_ASSET, map_files(each, asked.embedder.name), BETTER, Basis())
+        for each in (harmless, noise)
+    ]
+    for place in places:
+        version = adopt(asked.snapshots, MAP_ASSET, place)
+    by_meaning = {each: Weights(words=0.1, meaning=1) for each in SHIPPED}
+    version, _ = adopted_weights(asked, by_meaning, Basis())
+    checked, note = gated(asked, version)
+    assert checked.learned[MAP_ASSET] == (places[0],)
+    assert "query_map is worse than doing without: passage R@5 -" in note
+    assert f"on 20 questions that it was not learned from; {places[0]} is in force again" in note
+
+
+def test_a_rewriter_that_finds_less_than_the_one_without_training_goes(
+    asked: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = {FACTS_FILE: json.dumps({"forms": [*Form], "most_tokens": 8}).encode()}
+    place = store_candidate(asked.path, REWRITER_MODEL, facts, BETTER, Basis())
+    version = adopt(asked.snapshots, REWRITER_MODEL, place)
+    monkeypatch.setattr(TrainedModel, "write", lambda _, question: dict.fromkeys(Form, question))
+    checked, note = gated(asked, version)
+    assert checked == version
+    assert "rewriter_model: page nDCG@10 of mode rewrite " in note
+    assert "on 20 questions that it was not learned from" in note
+    monkeypatch.setattr(TrainedModel, "write", lambda *_: dict.fromkeys(Form, "nothing of it"))
+    checked, note = gated(asked, version)
+    assert checked.learned == {}
+    assert "rewriter_model is worse than doing without: page nDCG@10 of mode rewrite -" in note
+    assert "it is out of force" in note
+
+
+def test_a_candidate_that_was_kept_is_adopted_by_command_or_by_force(asked: Home) -> None:
+    place = store_candidate(asked.path, WEIGHTS_ASSET, weights_files(MISLEADING), replace(BETTER, is_better=False))
+    command = ["--home", str(asked.path), "train", "adopt", "ranking"]
+    refused = CliRunner().invoke(main, command)
+    assert refused.exit_code == 1
+    assert f"{place}, 20" in refused.stdout
+    assert "is not adopted: it is not proved better" in refused.stderr
+    result = CliRunner().invoke(main, [*command, "--force"])
+    assert result.exit_code == 0, result.output
+    assert "adopted by --force, although it is not proved better" in result.stderr
+    assert signals_of(asked) == ("names",)
+    assert "adopted by --force on 20" in run(asked, "train", "status").stdout
+    run(asked, "train", "undo", "ranking")
+    store_candidate(asked.path, WEIGHTS_ASSET, weights_files(MISLEADING), BETTER)
+    assert f"{place} is in force" in run(asked, *command[2:]).stdout
 
 
 class ScriptedReranker:
@@ -137,6 +258,9 @@ def test_trees_are_learned_kept_adopted_and_left_out_without_their_library(
         caplog.clear()
         assert signals_of(asked) == shipped
         assert [each.message for each in caplog.records if "rag-assets[trees]" in each.message]
+        said = " ".join(run(asked, "train", "status").stdout.split())
+        assert f"ranking: {place} trees can be neither learned nor read without the extra `trees`" in said
+        assert "the shipped weights are used instead" in said
         failed = CliRunner().invoke(main, ["--home", str(asked.path), "train", "ranking", "--model", "trees"])
         assert (failed.exit_code, "rag-assets[trees]" in failed.output) == (1, True)
     run(asked, "train", "undo", "ranking")

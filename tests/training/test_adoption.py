@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,23 @@ from stores import Base
 
 from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.query.search.ranking_weights import SHIPPED, WEIGHTS_ASSET, Weights, read_ranking, weights_files
-from rag_assets.training.adoption import Proof, adopt, in_force, prove, prune, store_candidate, undo
+from rag_assets.training.adoption import (
+    Basis,
+    Proof,
+    adopt,
+    adopt_candidate,
+    basis_of,
+    candidates,
+    in_force,
+    prove,
+    prune,
+    store_candidate,
+    undo,
+)
 
 WORSE, BETTER = [0.0, 1.0] * 20, [1.0] * 40
+NONE = [float("nan")] * 40
+PROVED = prove("passage R@5", WORSE, BETTER, {})
 
 
 @pytest.mark.parametrize(
@@ -21,8 +36,18 @@ WORSE, BETTER = [0.0, 1.0] * 20, [1.0] * 40
         (BETTER, WORSE, {}, "not better beyond the interval"),
         (WORSE, WORSE, {}, "not better beyond the interval"),
         (WORSE[:10], BETTER[:10], {}, "10 questions prove nothing: at least 20 are needed"),
-        (WORSE, BETTER, {"type fact": ([1.0] * 5, [0.0] * 5)}, r"but worse: type fact by -1\.000"),
-        ([*WORSE, float("nan")], [*BETTER, float("nan")], {"page R@5": ([float("nan")], [1.0])}, "nothing is worse"),
+        (
+            WORSE,
+            BETTER,
+            {"type fact": ([1.0] * 5 + NONE[5:], [0.0] * 5 + NONE[5:])},
+            r"but worse: type fact by -1\.000",
+        ),
+        (
+            [*WORSE, float("nan")],
+            [*BETTER, float("nan")],
+            {"page R@5": ([*NONE, float("nan")], [*NONE, 1.0])},
+            "nothing is worse",
+        ),
     ],
 )
 def test_what_is_better_on_questions_not_seen_is_adopted_and_nothing_else(
@@ -38,9 +63,25 @@ def test_nothing_that_can_be_measured_is_said() -> None:
         prove("passage R@5", [float("nan")], [1.0], {})
 
 
-def candidate(root: Path, names: float) -> str:
+@pytest.mark.parametrize(
+    ("documents", "reason"),
+    [
+        (40, "nothing is worse beyond its interval"),
+        (8, r"not better beyond the interval: \+0\.250 \[\+0\.000,"),
+        (5, "questions on 5 documents, or groups of them that share questions, prove nothing: at least 6 are needed"),
+    ],
+)
+def test_questions_of_one_document_are_no_proof_by_themselves(documents: int, reason: str) -> None:
+    """A quarter of the questions is better; of 8 documents, all of these are on two."""
+    before, after = [0.0] * 40, [1.0] * 10 + [0.0] * 30
+    proof = prove("passage R@5", before, after, {}, [number * documents // 40 for number in range(40)])
+    assert proof.is_better == (documents == 40)
+    assert re.search(reason, proof.reason)
+
+
+def candidate(root: Path, names: float, proof: Proof = PROVED, basis: Basis | None = None) -> str:
     weights = {granularity: Weights(names=names) for granularity in SHIPPED}
-    return store_candidate(root, WEIGHTS_ASSET, weights_files(weights), prove("passage R@5", WORSE, BETTER, {}))
+    return store_candidate(root, WEIGHTS_ASSET, weights_files(weights), proof, basis)
 
 
 def test_adopted_weights_stay_with_later_versions_and_are_undone_one_by_one(tmp_path: Path) -> None:
@@ -75,6 +116,50 @@ def test_adopted_weights_stay_with_later_versions_and_are_undone_one_by_one(tmp_
         adopt(base.snapshots, WEIGHTS_ASSET, places[0])
 
 
+def test_a_candidate_that_was_kept_is_adopted_where_it_proved_better_than_what_is_in_force(tmp_path: Path) -> None:
+    base = Base(tmp_path)
+    base.write("00", a="abc")
+    base.sync("00")
+    base.publish()
+    root = base.lake.root.parent
+    with pytest.raises(QueryError, match="there is no candidate to adopt"):
+        adopt_candidate(root, base.snapshots, WEIGHTS_ASSET)
+    first = candidate(root, 0.5)
+    version, problem = adopt_candidate(root, base.snapshots, WEIGHTS_ASSET)
+    assert (version.learned, problem) == ({WEIGHTS_ASSET: (first,)}, "")
+    with pytest.raises(QueryError, match="is in force already"):
+        adopt_candidate(root, base.snapshots, WEIGHTS_ASSET)
+    unproved = prove("passage R@5", WORSE, WORSE, {})
+    for proof, basis, reason in (
+        (unproved, Basis(against=first), "it is not proved better: not better beyond the interval"),
+        (PROVED, Basis(), "it was proved against what is shipped, and learned/ranking_weights/"),
+    ):
+        shutil.rmtree(root / "learned" / WEIGHTS_ASSET)
+        candidate(root, 0.7, proof, basis)
+        with pytest.raises(QueryError, match=f"is not adopted: {reason}"):
+            adopt_candidate(root, base.snapshots, WEIGHTS_ASSET)
+    forced, problem = adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, is_forced=True)
+    [(place, record)] = candidates(root, WEIGHTS_ASSET)
+    assert forced.learned == {WEIGHTS_ASSET: (first, place)}
+    assert problem in record["forced"]
+
+
+def test_a_candidate_knows_what_it_was_learned_from(tmp_path: Path) -> None:
+    stored = Basis(frozenset({"q1", "q2"}), frozenset({"docs/a.md"}), 3, "")
+    place = candidate(tmp_path, 0.5, basis=stored)
+    basis = basis_of(tmp_path, place)
+    assert basis == stored
+    assert [basis.knows(*each) for each in (("q1", ()), ("q3", {"docs/a.md"}), ("q3", {"docs/b.md"}))] == [
+        True,
+        True,
+        False,
+    ]
+    path = tmp_path / place / "proof.json"
+    record = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({key: value for key, value in record.items() if key != "questions"}), "utf-8")
+    assert basis_of(tmp_path, place) is None, "an earlier release did not say"
+
+
 def test_what_no_version_names_is_removed_but_for_the_last(tmp_path: Path) -> None:
     base = Base(tmp_path)
     root = base.lake.root.parent
@@ -86,7 +171,7 @@ def test_what_no_version_names_is_removed_but_for_the_last(tmp_path: Path) -> No
     assert [(root / each).exists() for each in places] == [False, True]
 
 
-def test_damaged_weights_are_those_shipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_weights_are_not_in_force(tmp_path: Path) -> None:
     base = Base(tmp_path)
     base.write("00", a="abc")
     base.sync("00")
@@ -98,10 +183,10 @@ def test_damaged_weights_are_those_shipped(tmp_path: Path, caplog: pytest.LogCap
     with pytest.raises(StoreError, match="`rag-assets train undo` goes back"):
         read_ranking(path.parent, None, "")
     path.write_text(path.read_text("utf-8").replace("xyz", "0.9"), "utf-8")  # of the size that it was
-    assert in_force(root, version, WEIGHTS_ASSET) is None
-    path.write_text("", "utf-8")
-    assert in_force(root, version, WEIGHTS_ASSET) is None
-    assert "files of it have changed" in caplog.text
+    for content in (path.read_text("utf-8"), ""):
+        path.write_text(content, "utf-8")
+        with pytest.raises(StoreError, match="files of it have changed"):
+            in_force(root, version, WEIGHTS_ASSET)
 
 
 def test_a_proof_is_kept_with_what_it_proves(tmp_path: Path) -> None:

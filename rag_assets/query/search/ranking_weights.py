@@ -281,4 +281,6 @@ def lightgbm_module() -> ModuleType:
     try:
         return importlib.import_module("lightgbm")
     except (ImportError, OSError) as error:  # OSError: without the OpenMP library of the system
-        raise ModelError(f"boosted trees need LightGBM: install it with {TREES_EXTRA} ({error})") from error
+        raise ModelError(
+            f"trees can be neither learned nor read without the extra `trees`: {TREES_EXTRA} ({error})"
+        ) from error

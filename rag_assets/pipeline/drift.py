@@ -1,0 +1,317 @@
+"""Whether what was learned on a collection still helps, before a version with other rows is published.
+
+What is in force is measured against what would be used without it, by accepted questions that it was not learned from
+and whose documents it was not learned from. Where these are too few to tell, all accepted questions are asked: they
+flatter it, so it goes only where it is worse even on them. What got worse goes: weights level by level, each to the
+newest version adopted before that is no worse, or to what is shipped. What stays out: learning, and the rule of
+adoption (`rag_assets.training.adoption`).
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from rag_assets.contracts.errors import ModelError, QueryError, StoreError
+from rag_assets.contracts.modes import REWRITE_MODE
+from rag_assets.evaluation.statistics import FEW
+from rag_assets.pipeline.measuring import open_corpus
+from rag_assets.pipeline.opening import knowledge_base, reranker_name, trained_model, usable_ranking
+from rag_assets.pipeline.rewriter_training import frozen_rewriter
+from rag_assets.query.search.ranking_weights import (
+    MAP_ASSET,
+    SHIPPED,
+    WEIGHTS_ASSET,
+    QueryMap,
+    Ranking,
+    Scorer,
+    read_ranking,
+    weights_files,
+)
+from rag_assets.text.plain import counted
+from rag_assets.training.adoption import (
+    REWRITER_MODEL,
+    Basis,
+    Proof,
+    basis_of,
+    having,
+    prove,
+    shown,
+    store_candidate,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from rag_assets.contracts.ports import Rewriter
+    from rag_assets.evaluation.evidence import Level
+    from rag_assets.evaluation.questions import Question
+    from rag_assets.pipeline.home import Home
+    from rag_assets.store.snapshots import Snapshot
+    from rag_assets.training.pairs import Judged
+
+    Plain = Callable[[], list[Judged]]  # the questions, searched without a query map
+
+_SEARCH_MEASURE = "nDCG@10"  # of rewriters that were trained to raise F1 of answers: no answer is paid for here
+Asked = Sequence[tuple[str, Collection[str]]]  # id and documents of each question
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What something learned reaches, against what would be used without it.
+
+    Attributes:
+        proofs: One a level; empty where nothing can be measured.
+        unseen: Questions that it was not learned from.
+    """
+
+    proofs: tuple[Proof, ...]
+    unseen: int
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it is worse beyond the interval."""
+        return any(each.difference.high < 0 for each in self.proofs)
+
+    def __str__(self) -> str:
+        changes = ", ".join(f"{each.measure} {shown(each.difference)}" for each in self.proofs)
+        if self.unseen >= FEW:
+            return f"{changes} on {counted(self.unseen, 'question')} that it was not learned from"
+        if not self.is_worse:
+            return f"too few questions to tell: {self.unseen} that it was not learned from, {FEW} are needed"
+        count = max(each.difference.count for each in self.proofs)
+        return f"{changes} on {counted(count, 'question')}, {self.unseen} of which it was not learned from"
+
+
+def settled(home: "Home", candidate: "Snapshot", questions: "Sequence[Question]") -> "tuple[Snapshot, str]":
+    """A version before it is published, without what was learned and is now worse than doing without.
+
+    Args:
+        home: The knowledge base.
+        candidate: The version.
+        questions: Accepted questions.
+
+    Returns:
+        The version, and how what was learned does in it; empty where nothing is in force.
+
+    Raises:
+        ModelError: The embedder failed.
+        StoreError: A file of the version is damaged.
+    """
+    plain = cache(partial(_judged, home, candidate, questions, None))
+    candidate, weights = _settled_weights(home, candidate, plain)
+    candidate, query_map = _settled_map(home, candidate, questions, plain)
+    candidate, rewriter = _settled_rewriter(home, candidate, questions)
+    return candidate, "; ".join(filter(None, (weights, query_map, rewriter)))
+
+
+def _look(basis: Basis | None, asked: Asked, proved: Sequence[Callable[[Sequence[int]], Proof]]) -> _Look:
+    """What is reached on questions that were not learned from; on all where these are too few.
+
+    Args:
+        basis: What was learned from; None where that is not known.
+        asked: The questions.
+        proved: For each level, the proof by questions at some positions.
+    """
+    unseen = [] if basis is None else [at for at, each in enumerate(asked) if not basis.knows(*each)]
+    proofs = _proofs(unseen, proved)
+    count = max((each.difference.count for each in proofs), default=0)
+    return _Look(proofs if count >= FEW else _proofs(range(len(asked)), proved), count)
+
+
+def _proofs(positions: Sequence[int], proved: Sequence[Callable[[Sequence[int]], Proof]]) -> tuple[Proof, ...]:
+    try:
+        return tuple(each(positions) for each in proved)
+    except QueryError:  # none of them can be measured
+        return ()
+
+
+def _holding(places: Sequence[str], look: Callable[[str], _Look | None]) -> tuple[str, list[_Look]]:
+    """The newest place of what is no worse than doing without, or empty, and the looks that this took.
+
+    Args:
+        places: What was adopted, the newest last.
+        look: What a place reaches; None where it cannot be read.
+    """
+    looks = []
+    for place in reversed(places):
+        if (found := look(place)) is not None:
+            looks.append(found)
+            if not found.is_worse:
+                return place, looks
+    return "", looks
+
+
+def _settled_places(snapshot: "Snapshot", name: str, look: Callable[[str], _Look | None]) -> "tuple[Snapshot, str]":
+    """A version with the newest place that holds, of what is one whole."""
+    places = snapshot.learned[name]
+    place, looks = _holding(places, look)
+    if place == places[-1]:
+        return snapshot, f"{name}: {looks[0]}"
+    then = f"{place} is in force again" if place else "it is out of force"
+    remaining = places[: places.index(place) + 1] if place else ()
+    return having(snapshot, name, remaining), f"{name} is worse than doing without: {looks[0]}; {then}"
+
+
+def _judged(
+    home: "Home", snapshot: "Snapshot", questions: "Sequence[Question]", query_map: QueryMap | None
+) -> "list[Judged]":
+    from rag_assets.training.pairs import judged_questions
+
+    base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+    return judged_questions(
+        base.variant(replace(base.options, ranking=Ranking(query_map=query_map))), corpus, questions
+    )
+
+
+def _settled_weights(home: "Home", snapshot: "Snapshot", plain: "Plain") -> "tuple[Snapshot, str]":
+    """A version with weights that are no worse than those shipped, for passages, pages and documents by themselves.
+
+    They are measured without the query map, as they were learned.
+    """
+    from rag_assets.training.ranking import LEVELS, proof_of
+
+    ranking, _ = usable_ranking(home, snapshot)
+    if ranking.weights == SHIPPED:
+        return snapshot, ""
+    places, learned = snapshot.learned[WEIGHTS_ASSET], _learned_weights(home, snapshot)
+    judged = plain()
+    asked = [(each.id, each.documents) for each in judged]
+
+    def look(level: "Level", place: str) -> _Look | None:
+        if place not in learned:
+            return None
+        shipped, own = SHIPPED[LEVELS[level]], learned[place][LEVELS[level]]
+
+        def proved(positions: Sequence[int]) -> Proof:
+            some = [judged[at] for at in positions]
+            return proof_of(some, level, [shipped] * len(some), some, [own] * len(some))
+
+        return _look(basis_of(home.path, place), asked, [proved])
+
+    chosen: dict[str, Scorer] = dict(SHIPPED)
+    used, worse, notes = [], [], []
+    for level, granularity in LEVELS.items():
+        if ranking.weights[granularity] == SHIPPED[granularity]:
+            continue
+        place, looks = _holding(places, partial(look, level))
+        if place:
+            chosen[granularity] = learned[place][granularity]
+            used.append(place)
+        if place == places[-1]:
+            notes.append(f"for {level}s {looks[0]}")
+        else:
+            worse.append(looks[0])
+            now = f"those of {place}" if place else "those shipped"
+            notes.append(f"for {level}s worse than those shipped, {looks[0]}: {now} are in force again")
+    note = f"{WEIGHTS_ASSET}: {', '.join(notes)}"
+    if worse:
+        found = replace(worse[0].proofs[0], is_better=False, reason=note)
+        snapshot = having(snapshot, WEIGHTS_ASSET, _places(home, snapshot, chosen, used, learned, found))
+    return snapshot, note
+
+
+def _learned_weights(home: "Home", snapshot: "Snapshot") -> dict[str, Mapping[str, Scorer]]:
+    """Weights of all places of a version that can be read."""
+    learned: dict[str, Mapping[str, Scorer]] = {}
+    for place in snapshot.learned[WEIGHTS_ASSET]:
+        with suppress(ModelError, StoreError):
+            learned[place] = read_ranking(whole(home.path, place), None, "", reranker_name(home)).weights
+    return learned
+
+
+def _places(
+    home: "Home",
+    snapshot: "Snapshot",
+    chosen: Mapping[str, Scorer],
+    used: Sequence[str],
+    learned: Mapping[str, Mapping[str, Scorer]],
+    found: Proof,
+) -> Sequence[str]:
+    """Places of what was adopted, the last with these weights; they are stored where no place before holds the same."""
+    *before, last = snapshot.learned[WEIGHTS_ASSET]
+    if not used:
+        return ()
+    while before and learned.get(before[-1]) != chosen and before[-1] not in used:
+        before.pop()
+    if before and learned.get(before[-1]) == chosen:
+        return before
+    bases = [basis_of(home.path, each) or Basis() for each in used]
+    questions, documents = (
+        frozenset[str]().union(*parts)
+        for parts in ([each.questions for each in bases], [each.documents for each in bases])
+    )
+    files = weights_files(chosen, reranker_name(home))
+    basis = Basis(questions, documents, snapshot.number, last)
+    return *before, store_candidate(home.path, WEIGHTS_ASSET, files, found, basis)
+
+
+def _settled_map(
+    home: "Home", snapshot: "Snapshot", questions: "Sequence[Question]", plain: "Plain"
+) -> "tuple[Snapshot, str]":
+    """A version with a map of query vectors that is no worse than none, by the weights in force."""
+    from rag_assets.training.ranking import LEVELS, proof_of
+
+    ranking, _ = usable_ranking(home, snapshot)
+    if ranking.query_map is None:
+        return snapshot, ""
+    judged = plain()
+    asked = [(each.id, each.documents) for each in judged]
+
+    def look(place: str) -> _Look | None:
+        try:
+            query_map = read_ranking(None, whole(home.path, place), snapshot.embedder).query_map
+        except StoreError:
+            return None
+        if query_map is None:  # of another embedder
+            return None
+        mapped = _judged(home, snapshot, questions, query_map)
+
+        def proved(level: "Level", positions: Sequence[int]) -> Proof:
+            own = [ranking.weights[LEVELS[level]]] * len(positions)
+            return proof_of([judged[at] for at in positions], level, own, [mapped[at] for at in positions], own)
+
+        return _look(basis_of(home.path, place), asked, [partial(proved, level) for level in LEVELS])
+
+    return _settled_places(snapshot, MAP_ASSET, look)
+
+
+def _settled_rewriter(home: "Home", snapshot: "Snapshot", questions: "Sequence[Question]") -> "tuple[Snapshot, str]":
+    """A version with a trained rewriter that is no worse than the one without training."""
+    from rag_assets.evaluation.evidence import Level
+    from rag_assets.query.search.trained_rewriting import TrainedModel, TrainedRewriter
+    from rag_assets.training.pairs import document_groups
+    from rag_assets.training.rewards import READER, SearchReward
+
+    if trained_model(home, snapshot) is None:
+        return snapshot, ""
+    chosen = home.settings.rewriter_training
+    measure = _SEARCH_MEASURE if chosen.reward == READER else chosen.reward
+    base, by_text = knowledge_base(home, snapshot), {each.text: each for each in questions}
+    reward = SearchReward(base, open_corpus(home, snapshot), [*by_text.values()], measure, Level(chosen.level))
+    usable = [each for each in by_text.values() if reward.rewards(each)]
+    asked = [(each.id, reward.documents(each)) for each in usable]
+    groups = document_groups([documents for _, documents in asked])
+    frozen = frozen_rewriter(base)
+
+    def values(rewriter: "Rewriter") -> list[float]:
+        return [reward.value(base.variant(base.options, rewriter), each, REWRITE_MODE) for each in usable]
+
+    def look(place: str) -> _Look | None:
+        try:
+            model = TrainedModel.load(whole(home.path, place), home.settings.embedding.threads)
+        except StoreError:
+            return None
+        after = values(TrainedRewriter(model, frozen))
+
+        def proved(positions: Sequence[int]) -> Proof:
+            then, now = ([side[at] for at in positions] for side in (before, after))
+            return prove(f"{reward.name} of mode {REWRITE_MODE}", then, now, {}, [groups[at] for at in positions])
+
+        return _look(basis_of(home.path, place), asked, [proved])
+
+    try:
+        before = values(frozen)
+        return _settled_places(snapshot, REWRITER_MODEL, look)
+    except ModelError as error:  # as where the budget is spent
+        return snapshot, f"{REWRITER_MODEL}: cannot be told: {error}"
