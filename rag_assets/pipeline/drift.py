@@ -230,19 +230,17 @@ def _places(
 ) -> Sequence[str]:
     """Places of what was adopted, the last with these weights; they are stored where no place before holds the same."""
     *before, last = snapshot.learned[WEIGHTS_ASSET]
-    if not used:
+    if chosen == SHIPPED:
         return ()
     while before and learned.get(before[-1]) != chosen and before[-1] not in used:
         before.pop()
     if before and learned.get(before[-1]) == chosen:
         return before
-    bases = [basis_of(home.path, each) or Basis() for each in used]
-    questions, documents = (
-        frozenset[str]().union(*parts)
-        for parts in ([each.questions for each in bases], [each.documents for each in bases])
-    )
+    bases = [each for each in (basis_of(home.path, place) for place in used) if each is not None]
+    questions = frozenset[str]().union(*(each.questions for each in bases))
+    documents = frozenset[str]().union(*(each.documents for each in bases))
+    basis = Basis(questions, documents, snapshot.number, last) if len(bases) == len(used) else None
     files = weights_files(chosen, reranker_name(home))
-    basis = Basis(questions, documents, snapshot.number, last)
     return *before, store_candidate(home.path, WEIGHTS_ASSET, files, found, basis)
 
 

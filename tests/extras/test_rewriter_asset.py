@@ -14,6 +14,7 @@ from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.rewriter import REWRITER_JOB
 from rag_assets.evaluation.questions import Evidence, Question, question_line
+from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot, trained_model
 from rag_assets.pipeline.settings import load_settings
@@ -72,9 +73,13 @@ def test_the_job_trains_and_proves_a_rewriter_that_can_be_adopted_and_undone(ask
     assert str(metadata["curve"].value).startswith("![curve](data:image/svg+xml;base64,")
     assert trained_model(asked, published_snapshot(asked)) is None
     before = rewrites(asked)
-    adopt(asked.snapshots, REWRITER_MODEL, str(metadata["place"].value))
+    adopted = adopt(asked.snapshots, REWRITER_MODEL, str(metadata["place"].value))
     assert trained_model(asked, published_snapshot(asked)) is not None
     assert rewrites(asked) != before
+    gate = Gate(asked)
+    gate.check(adopted, None)
+    assert "document MRR@10 of mode rewrite" in str(gate.verdict)
+    assert "on 27 questions that it was not learned from" in str(gate.verdict), "three of ten parts were held out"
     result = CliRunner().invoke(main, ["--home", str(asked.path), "train", "undo", "rewriter"])
     assert result.exit_code == 0, result.output
     assert trained_model(asked, published_snapshot(asked)) is None
