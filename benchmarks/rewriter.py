@@ -10,8 +10,8 @@ policy had in all, and the reinforced policy.
 measures questions held out before and after, with 95 % bootstrap intervals.
 
 `speed` compares torch with the exported model, both forms of a rewrite at once: milliseconds by the clock and of
-processors, and how often both write the same. Without `--model` it is of the size of T5-small, its weights drawn at
-random.
+processors, and how often both write the same; `--alone` measures the exported model without torch in the process.
+Without `--model` it is of the size of T5-small, its weights drawn at random.
 
 Run with `python -m benchmarks.rewriter small --work FOLDER`, `hotpotqa --data FOLDER --model FOLDER --work FOLDER`, or
 `speed --work FOLDER [--model FOLDER]`.
@@ -20,6 +20,7 @@ Run with `python -m benchmarks.rewriter small --work FOLDER`, `hotpotqa --data F
 import argparse
 import importlib
 import json
+import os
 import random
 import shutil
 import sys
@@ -178,6 +179,26 @@ def write_t5_small(folder: Path) -> None:
     module.save_pretrained(folder)
 
 
+def speed_alone(folder: Path, questions: Sequence[str], runs: int) -> None:
+    """Print what a rewrite takes by an exported model, without torch in the process."""
+    for threads in (1, 2):
+        exported = ExportedTextToText(folder, threads)
+        for length in LENGTHS:
+            rows = []
+            for number in range(runs + 1):
+                question = questions[number % len(questions)]
+                prompts = [prompt_for(form, question, is_causal=exported.is_causal) for form in Form]
+                began, processor = time.perf_counter(), time.process_time()
+                exported.likeliest(prompts, length)
+                rows.append((time.perf_counter() - began, time.process_time() - processor))
+            clock, processor_time = (sorted(1000 * row[of] for row in rows[1:]) for of in (0, 1))
+            ends = [quantiles(each, n=20, method="inclusive")[9::9] for each in (clock, processor_time)]
+            print(
+                f"{threads} threads, {length} tokens, load {os.getloadavg()[0]:.1f}: clock {ends[0][0]:.0f}, p95 "
+                f"{ends[0][1]:.0f}, least {clock[0]:.0f} ms; processor {ends[1][0]:.0f}, p95 {ends[1][1]:.0f} ms"
+            )
+
+
 def speed(work: Path, model: Path | None, questions: Sequence[str], runs: int) -> None:
     """Print what a rewrite takes in torch and exported, and the agreement of both."""
     folder = work / "model"
@@ -240,12 +261,16 @@ def main() -> None:
     on_speed.add_argument("--model", type=Path)
     on_speed.add_argument("--queries", type=Path, help="as in BEIR; words of the random model without")
     on_speed.add_argument("--runs", type=int, default=40)
+    on_speed.add_argument("--alone", action="store_true", help="only the model that an earlier run exported to --work")
     options = parser.parse_args()
     sys.path.append(str(Path(__file__).parents[1] / "tests/extras"))
     if options.what == "speed":
         chance = random.Random(SEED)
         drawn = [" ".join(f"w{chance.randrange(32_097)}" for _ in range(12)) for _ in range(options.runs)]
         questions = drawn if options.queries is None else [text for _, text in read_queries(options.queries)]
+        if options.alone:
+            speed_alone(options.work / "model", questions, options.runs)
+            return
         speed(options.work, options.model, questions, options.runs)
         return
     if options.what == "small":
