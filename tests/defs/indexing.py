@@ -2,6 +2,7 @@
 
 import atexit
 from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,9 @@ def run_tags(home: Home, tags: Mapping[str, str], *, succeeds: bool = True) -> N
 @cache
 def _instance() -> dg.DagsterInstance:
     """One for all runs of this process: to make its databases takes a tenth of a run."""
-    instance = dg.DagsterInstance.ephemeral()
-    atexit.register(instance.__exit__, None, None, None)
-    return instance
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(dg.DagsterInstance.ephemeral())
 
 
 def rebuilt(home: Home, folder: Path) -> Home:
