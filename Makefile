@@ -43,7 +43,8 @@ ui: setup
 	$(BIN)/rag-assets ui
 
 # Everything that needs no GPU and no key.
-test: lint types unit
+test: lint
+	$(MAKE) -j 2 types unit
 
 # The whole chain and the graph with a real language model: hours on two cores.
 test-slow: setup-dev
@@ -86,24 +87,25 @@ lint: setup-dev
 types: setup-dev
 	$(BIN)/mypy
 
-# Tests of a file run in one process, the long ones first. Real processes, servers and browsers share two processors: what
-# fails is run again by itself, up to twice, and the second summary names it. pytest-rerunfailures takes no part in the first
-# run: between processes it costs each test 40 ms on a socket.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder -p no:rerunfailures
+# Tests of a file run in one process, the long ones first. Three processes keep two processors busy: what starts a server,
+# a browser or a command waits for it. Real processes share these processors: what fails is run again by itself, up to twice,
+# and the second summary names it. pytest-rerunfailures takes no part in the first run: between processes it costs each
+# test 40 ms on a socket.
+PARALLEL := --dist loadfile --no-loadscope-reorder -p no:rerunfailures
 AGAIN := -rA --last-failed --last-failed-no-failures none --reruns 1 --reruns-delay 2
 unit: setup-dev
-	$(BIN)/python -m pytest $(PARALLEL) || { test $$? -eq 1 && $(BIN)/python -m pytest $(AGAIN); }
+	$(BIN)/python -m pytest -n 3 $(PARALLEL) || { test $$? -eq 1 && $(BIN)/python -m pytest $(AGAIN); }
 
 # While you work, in a minute: what needs no Dagster run, no browser, no language model and little time.
 quick: lint
 	$(MAKE) -j 2 types quick-tests
 quick-tests: setup-dev
-	$(BIN)/python -m pytest $(PARALLEL) --quick
+	$(BIN)/python -m pytest -n 2 $(PARALLEL) --quick
 
 # Record in tests/long_tests.txt which of these tests take more than 0.2 s of processor time or 0.5 s by the clock, on a
 # machine that does nothing else: `make quick` leaves them out. Empty the file first to measure all anew.
 long-tests: setup-dev
-	$(BIN)/python -m pytest $(PARALLEL) --quick --record-long
+	$(BIN)/python -m pytest -n 2 $(PARALLEL) --quick --record-long
 
 # Write the reference pages that follow from the code.
 docs: setup-dev

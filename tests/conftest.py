@@ -1,5 +1,6 @@
 """Fixtures that several test modules share."""
 
+import gc
 import os
 import shutil
 import signal
@@ -17,6 +18,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:  # every run of pytest loads this module: the fixtures import what they take
     from rag_assets.evaluation.evidence import Corpus
     from rag_assets.pipeline.home import Home
+
+gc.set_threshold(20_000)  # as the commands do; see also `pytest_collection_finish`
 
 pytest_plugins = ["query_fixtures", "api_fixtures", "llama"]
 
@@ -61,6 +64,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if _is_whole(item) or _function(item.nodeid) in long]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def pytest_collection_finish() -> None:
+    """What has been loaded by now stays: it is not looked through for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _is_whole(item: pytest.Item) -> bool:

@@ -5,12 +5,9 @@ from dataclasses import replace
 import dagster as dg
 
 from rag_assets.defs.assets import STEP_ASSETS, snapshot
-from rag_assets.defs.evaluation import EVALUATION_JOB, evaluation
 from rag_assets.defs.jobs import INDEX_JOB, build_reindex_job
 from rag_assets.defs.resources import HomeResource, LogProgress, Progress, resources
-from rag_assets.defs.rewriter import REWRITER_JOB, rewriter_model
 from rag_assets.defs.sensors import build_full_check, build_schedule, build_sensor
-from rag_assets.defs.training import TRAINING_JOB, query_map, ranking_weights
 from rag_assets.pipeline.steps import STEPS, graph_in_use
 
 
@@ -26,9 +23,14 @@ def build_definitions(home: HomeResource | None = None, progress: Progress | Non
     base = replace(chosen).look()
     graph = graph_in_use(base)
     steps = [*(STEP_ASSETS[step.name] for step in STEPS if graph or not step.graph), snapshot]
-    measured = base.settings.evaluation.questions is not None
-    if measured:
+    jobs = [INDEX_JOB]
+    if base.settings.evaluation.questions is not None:
+        from rag_assets.defs.evaluation import EVALUATION_JOB, evaluation
+        from rag_assets.defs.rewriter import REWRITER_JOB, rewriter_model
+        from rag_assets.defs.training import TRAINING_JOB, query_map, ranking_weights
+
         steps += [evaluation, ranking_weights, query_map, rewriter_model]
+        jobs += [EVALUATION_JOB, TRAINING_JOB, REWRITER_JOB]
     keys = {key for each in steps for key in each.keys}
     assets = dg.map_asset_specs(
         lambda spec: spec.replace_attributes(deps=[each for each in spec.deps if each.asset_key in keys]), steps
@@ -37,7 +39,7 @@ def build_definitions(home: HomeResource | None = None, progress: Progress | Non
     reindex_job = build_reindex_job(lambda opened: build_definitions(opened).resolve_job_def(INDEX_JOB.name))
     return dg.Definitions(
         assets=assets,
-        jobs=[INDEX_JOB, *([EVALUATION_JOB, TRAINING_JOB, REWRITER_JOB] if measured else []), reindex_job],
+        jobs=[*jobs, reindex_job],
         sensors=[build_sensor(operation.sensor_seconds)],
         schedules=[build_schedule(operation.schedule_cron), build_full_check(operation.full_check_cron)],
         resources=resources(chosen, progress or LogProgress()),

@@ -20,6 +20,7 @@ from sqlalchemy.exc import DatabaseError
 from rag_assets.contracts import errors
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import ENTITY_MENTIONS
+from rag_assets.defs import run_storages
 from rag_assets.defs.active_runs import IN_PROCESS_TAG, active_runs
 from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.jobs import INDEX_JOB
@@ -126,7 +127,7 @@ def _instance(run_id: str) -> Iterator[dg.DagsterInstance]:
     """The Dagster instance, as it serves one run in this process; what its `dagster.yaml` states stays.
 
     Compute logs would send standard output and error to files; what a library prints is for the one who runs the
-    command. Events are stored over connections that stay open.
+    command. Runs and events are stored over connections that stay open.
 
     Args:
         run_id: The run.
@@ -140,16 +141,19 @@ def _instance(run_id: str) -> Iterator[dg.DagsterInstance]:
             "class": "NoOpComputeLogManager",
         }
     if not _states(stated, *_STORAGES):
-        added["event_log_storage"] = {
-            "module": "rag_assets.defs.event_storage",
-            "class": "RunEventStorage",
-            "config": {"base_dir": str(folder / "history" / "runs"), "run_id": run_id},
-        }
+        runs, events, schedules = folder / "history", folder / "history" / "runs", folder / "schedules"
+        added["run_storage"] = _storage("RunTableStorage", base_dir=str(runs))
+        added["event_log_storage"] = _storage("RunEventStorage", base_dir=str(events), run_id=run_id)
+        added["schedule_storage"] = _storage("RunScheduleStorage", base_dir=str(schedules))
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml") as file:
         file.write(stated + "".join(f"\n{name}: {json.dumps(value)}\n" for name, value in added.items()))
         file.flush()
         with _told(folder), dg.DagsterInstance.from_config(str(folder), file.name) as instance:
             yield instance
+
+
+def _storage(name: str, **place: str) -> dict[str, object]:
+    return {"module": run_storages.__name__, "class": name, "config": place}
 
 
 def _states(configuration: str, *entries: str) -> bool:

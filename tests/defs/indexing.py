@@ -1,6 +1,9 @@
 """Runs the index job as the sensor, the schedule and the command line do, on an instance in memory."""
 
+import atexit
 from collections.abc import Mapping
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +34,22 @@ def run_index(home: Home, *, succeeds: bool = True) -> Changes:
 def run_tags(home: Home, tags: Mapping[str, str], *, succeeds: bool = True) -> None:
     """Run the job with the tags of a request."""
     job = build_definitions(home=HomeResource(home.settings)).resolve_job_def(INDEX_JOB.name)
-    with dg.DagsterInstance.ephemeral() as instance:
-        result = job.execute_in_process(
-            instance=instance,
-            tags=dict(tags),
-            raise_on_error=False,
-            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
-        )
+    result = job.execute_in_process(
+        instance=_instance(),
+        tags=dict(tags),
+        raise_on_error=False,
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+    )
     errors = [str(event.event_specific_data) for event in result.all_events if event.is_failure]
     assert result.success is succeeds, errors
+
+
+@cache
+def _instance() -> dg.DagsterInstance:
+    """One for all runs of this process: to make its databases takes a tenth of a run."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(dg.DagsterInstance.ephemeral())
 
 
 def rebuilt(home: Home, folder: Path) -> Home:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -64,23 +65,37 @@ def run(home: Home, *arguments: object) -> Result:
     return result
 
 
-@pytest.fixture
-def asked(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A small knowledge base with a question on each of its documents, whose names mislead."""
-    folder, path = Path(home.settings.sources[0]), tmp_path / "questions.jsonl"
-    questions = []
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Path:
+    """A folder with a small knowledge base and a question on each of its documents, whose names mislead."""
+    folder, questions = tmp_path_factory.mktemp("training"), []
+    (folder / "specs").mkdir()
+    (folder / "home").mkdir()
+    (folder / "home" / "models").symlink_to(models_folder)
     for number, word in enumerate(WORDS):
         for kind in ("rule", "exception"):
             document, other = f"{word} {kind}.md", WORDS[(number + 1) % len(WORDS)]
             text = f"The {word} {kind} is number {number}."
-            (folder / f"{other} notes {kind}.md").write_text(f"# Notes\n\n{text}\n", encoding="utf-8")
+            (folder / "specs" / f"{other} notes {kind}.md").write_text(f"# Notes\n\n{text}\n", encoding="utf-8")
             evidence = (Evidence(f"{other} notes {kind}.md", quote=text),)
             questions.append(Question(document, f"What is the {word} {kind}?", "en", kind, True, evidence))
-    path.write_text("".join(f"{question_line(each)}\n" for each in questions), encoding="utf-8")
-    monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
+    lines = "".join(f"{question_line(each)}\n" for each in questions)
+    (folder / "questions.jsonl").write_text(lines, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAG_EVALUATION__QUESTIONS", str(folder / "questions.jsonl"))
+        patch.setenv("RAG_SEARCH__ASK_MODE", "fulltext")
+        result = CliRunner().invoke(main, ["--home", str(folder / "home"), "index", str(folder / "specs")])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.fixture
+def asked(indexed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A copy of it, whose sources and questions are those of the first."""
+    monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(indexed / "questions.jsonl"))
     monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "fulltext")
-    run(home, "index", folder)
-    return Home(load_settings(home=home.path, sources=home.settings.sources))
+    shutil.copytree(indexed / "home", tmp_path / "home", symlinks=True)
+    return Home(load_settings(home=tmp_path / "home", sources=(str(indexed / "specs"),)))
 
 
 def signals_of(home: Home) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Successive halving, with figures and a clock made up; and the command on a real knowledge base."""
 
 import json
+import shutil
 import subprocess
 import time
 from dataclasses import replace
@@ -168,9 +169,9 @@ def test_questions_of_one_document_are_never_parted() -> None:
         parted(documents[:8])
 
 
-def indexed(home: Home) -> Path:
+def index(home: Path, folder: Path) -> Path:
     """Six documents with a question each; the question set."""
-    folder, lines = Path(home.settings.sources[0]), []
+    lines = []
     for at, name in enumerate(("token", "backup", "invoice", "holiday", "printer", "parking")):
         text = f"The {name} rule is number {at}."
         (folder / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
@@ -179,12 +180,33 @@ def indexed(home: Home) -> Path:
         )
     path = folder.parent / "set.jsonl"
     path.write_text("".join(f"{question_line(each)}\n" for each in lines), "utf-8")
-    CliRunner().invoke(main, ["--home", str(home.path), "index", str(folder)])
+    assert CliRunner().invoke(main, ["--home", str(home), "index", str(folder)]).exit_code == 0
     return path
 
 
-def test_the_command_tries_modes_and_passages_and_changes_nothing(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = indexed(home)
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Path:
+    """A folder with such a knowledge base."""
+    folder = tmp_path_factory.mktemp("tuning")
+    (folder / "specs").mkdir()
+    (folder / "home").mkdir()
+    (folder / "home" / "models").symlink_to(models_folder)
+    index(folder / "home", folder / "specs")
+    return folder
+
+
+@pytest.fixture
+def indexed(intact: Path, tmp_path: Path) -> tuple[Home, Path]:
+    """A copy of it, whose sources are those of the first, and its question set."""
+    shutil.copytree(intact / "home", tmp_path / "home", symlinks=True)
+    path = Path(shutil.copy2(intact / "set.jsonl", tmp_path))
+    return Home(load_settings(home=tmp_path / "home", sources=(str(intact / "specs"),))), path
+
+
+def test_the_command_tries_modes_and_passages_and_changes_nothing(
+    indexed: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, path = indexed
     monkeypatch.setattr(tuning, "_TRIED", (*tuning._TRIED, "graph_local"))
     before = {each: each.stat().st_mtime_ns for each in home.path.rglob("*") if each.is_file()}
     arguments = ["--home", str(home.path), "tune", str(path), "--budget", "5m", "--passage-tokens", "48", "--json"]
@@ -201,8 +223,8 @@ def test_the_command_tries_modes_and_passages_and_changes_nothing(home: Home, mo
     assert {each: each.stat().st_mtime_ns for each in home.path.rglob("*") if each.is_file()} == before
 
 
-def test_where_evidence_names_documents_alone_documents_are_searched_for(home: Home) -> None:
-    path = indexed(home)
+def test_where_evidence_names_documents_alone_documents_are_searched_for(indexed: tuple[Home, Path]) -> None:
+    home, path = indexed
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     for line in lines:
         line["evidence"] = [{"document": each["document"]} for each in line["evidence"]]
@@ -215,7 +237,7 @@ def test_where_evidence_names_documents_alone_documents_are_searched_for(home: H
 def test_other_passages_differ_in_their_size_alone(home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAG_CHUNKING__OVERLAP_SHARE", "0.25")
     monkeypatch.setenv("RAG_ENRICHMENT__TAXONOMY", "papers")
-    path = indexed(home)
+    path = index(home.path, Path(home.settings.sources[0]))
     monkeypatch.delenv("RAG_CHUNKING__OVERLAP_SHARE")
     monkeypatch.delenv("RAG_ENRICHMENT__TAXONOMY")
     monkeypatch.setenv("RAG_LANGUAGE_MODEL__PROVIDER", "anthropic")
@@ -241,8 +263,8 @@ def test_other_passages_differ_in_their_size_alone(home: Home, monkeypatch: pyte
     assert read_stored(other.settings_path) == {**stored, "chunking": {**stored["chunking"], "size_tokens": 64}}
 
 
-def test_what_was_learned_is_part_of_the_default_and_nothing_to_try(home: Home, tmp_path: Path) -> None:
-    path = indexed(home)
+def test_what_was_learned_is_part_of_the_default_and_nothing_to_try(indexed: tuple[Home, Path], tmp_path: Path) -> None:
+    home, path = indexed
     current = home.snapshots.current()
     assert current is not None
     learned = {"ranking_weights": ("learned/ranking_weights/0123",)}

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count, islice
@@ -92,16 +92,25 @@ class EndlessModel:
             text = "とても長い文"
 
 
-@pytest.fixture
-def model() -> Iterator[EndlessModel]:
+@pytest.fixture(scope="module")
+def endless() -> Iterator[EndlessModel]:
     found = EndlessModel()
     yield found
     found.close()
 
 
 @pytest.fixture
-def server(sample_home: Path, tmp_path: Path, model: EndlessModel) -> Iterator[RunningServer]:
-    shutil.copytree(sample_home, tmp_path / "home", symlinks=True)
+def model(endless: EndlessModel) -> EndlessModel:
+    """The model of all servers here, which nobody has called yet."""
+    endless.begun = 0
+    endless.silent = endless.limited = False
+    return endless
+
+
+@contextmanager
+def serving(sample_home: Path, folder: Path, model: EndlessModel) -> Iterator[RunningServer]:
+    """A server on a copy of the sample."""
+    shutil.copytree(sample_home, folder / "home", symlinks=True)
     environment = {
         "RAG_LANGUAGE_MODEL__PROVIDER": "openai",
         "RAG_LANGUAGE_MODEL__MODEL": "m",
@@ -111,7 +120,23 @@ def server(sample_home: Path, tmp_path: Path, model: EndlessModel) -> Iterator[R
         "RAG_SERVE__REQUESTS_PER_MINUTE": "0",
         "RAG_SERVE__ASK_WORKERS": str(WORKERS),
     }
-    with running(tmp_path / "home", tmp_path / "log.jsonl", **environment) as found:
+    with running(folder / "home", folder / "log.jsonl", **environment) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def server(
+    sample_home: Path, tmp_path_factory: pytest.TempPathFactory, endless: EndlessModel
+) -> Iterator[RunningServer]:
+    """A server of several tests, none of which ends it."""
+    with serving(sample_home, tmp_path_factory.mktemp("server"), endless) as found:
+        yield found
+
+
+@pytest.fixture
+def own_server(sample_home: Path, tmp_path: Path, model: EndlessModel) -> Iterator[RunningServer]:
+    """A server that the test may end."""
+    with serving(sample_home, tmp_path, model) as found:
         yield found
 
 
@@ -188,19 +213,19 @@ def test_a_search_that_waits_for_the_model_ends_with_its_caller(server: RunningS
 
 @pytest.mark.parametrize("stays", [True, False], ids=["waits", "left"])
 def test_a_server_with_a_stuck_model_ends_when_it_is_asked_to(
-    server: RunningServer, model: EndlessModel, *, stays: bool
+    own_server: RunningServer, model: EndlessModel, *, stays: bool
 ) -> None:
     model.silent = True
     with ExitStack() as stack:
         response = stack.enter_context(
-            httpx.stream("POST", f"{server.url}/api/v1/ask", json=QUESTION, headers=EVENTS, timeout=60)
+            httpx.stream("POST", f"{own_server.url}/api/v1/ask", json=QUESTION, headers=EVENTS, timeout=60)
         )
         assert response.status_code == 200
         assert until(lambda: model.open == 1)
         if not stays:
             stack.close()
-        server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(timeout=25) == 0
+        own_server.process.send_signal(signal.SIGTERM)
+        assert own_server.process.wait(timeout=25) == 0
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "rewrite+hybrid", "hyde", "text_map_reduce"])
