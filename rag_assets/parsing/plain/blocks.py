@@ -1,12 +1,15 @@
 """Headings, paragraphs and list items of text without markup."""
 
 import re
+import sys
+import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
-from rag_assets.parsing.flow import Sections, clean
+from rag_assets.parsing.flow import Sections, clean, is_cjk, join_lines
 
 _NUMERAL = "[0-9０-９一二三四五六七八九十百]+"
 _UNDERLINE = re.compile(r"^(={3,}|-{3,}|~{3,}|＝{3,})$")
@@ -28,6 +31,12 @@ _BULLET = re.compile(r"^(?:[-*+•‣▪◦○] |・(?!・))\s*(?=\S)")
 _DIGITS = re.compile(r"[0-9０-９]+")
 _HEADING_CHARS = 60
 _SENTENCE_END = ("。", ".", "、", ",", "，", "．", "!", "?", "！", "？", ";", ":", "：")
+_FULL = 0.9  # of the width that a text is wrapped at, from which a line is broken for its length
+_WRAPPED_COLUMNS = range(40, 141)  # widths that texts are wrapped at, an ideograph taking two columns
+_LEAST_FULL_LINES = 3
+_LEAST_FULL_SHARE = 0.2  # of the lines of paragraphs that have
+_LEAST_COLUMNS = 20
+_BEGINS = re.compile(r"^(?:[\W_]|[0-9０-９]+[\s.．:：/)）-]|[（(]?[0-9０-９a-zA-Zｱ-ﾝア-ン一二三四五六七八九十]{1,2}[)）.．]|\S{1,20}[:：] ?\S)")
 _LAST_SIGNS = ("。", ".", "．", "！", "？", "!", "?")
 
 
@@ -41,9 +50,12 @@ def text_blocks(text: str, sections: Sections) -> Iterator[Block]:
     Yields:
         Headings: a line alone that is numbered or marked as one, a line with another of `=` or `-` below, and the
         lines `第1章`, `第1節`, `第1条（…）`, `■…` and `【…】` above the first line of their body; a line as `1. 概要`
-        only where sentences follow it. List items where every line of a paragraph has the mark of one; else paragraphs.
+        only where sentences follow it. List items where every line of a paragraph has the mark of one; else paragraphs,
+        whose lines are joined where the text is wrapped at a width.
     """
-    for paragraph in _paragraphs(text):
+    paragraphs = list(_paragraphs(text))
+    full = _full_columns(paragraphs)
+    for paragraph in paragraphs:
         for level, part in _parts(paragraph):
             lines = [line for line in part if not _RULE.match(line)]
             if level and lines:
@@ -52,7 +64,7 @@ def text_blocks(text: str, sections: Sections) -> Iterator[Block]:
             elif lines and all(map(_BULLET.match, lines)):
                 yield from (Block(BlockKind.LIST_ITEM, _BULLET.sub("", line), sections.path) for line in lines)
             elif lines:
-                yield Block(BlockKind.PARAGRAPH, "\n".join(lines), sections.path)
+                yield Block(BlockKind.PARAGRAPH, "\n".join(_unwrapped(lines, full)), sections.path)
 
 
 def _paragraphs(text: str) -> Iterator[list[str]]:
@@ -69,6 +81,38 @@ def _paragraphs(text: str) -> Iterator[list[str]]:
             lines = []
     if lines:
         yield lines
+
+
+def _columns(line: str) -> int:
+    return len(line) if line.isascii() else sum(1 + (unicodedata.east_asian_width(each) in "WFA") for each in line)
+
+
+def _full_columns(paragraphs: Sequence[Sequence[str]]) -> int:
+    """Columns from which a line of a text is broken for its length; more than any line has where the text is not wrapped."""
+    widths = [width for lines in paragraphs if len(lines) > 1 for line in lines if (width := _columns(line)) >= _LEAST_COLUMNS]
+    counts = Counter(widths)
+    near = {width: sum(counts[each] for each in range(int(_FULL * width), width + 1)) for width in _WRAPPED_COLUMNS}
+    width = max(near, key=lambda each: (near[each], -each))
+    is_wrapped = near[width] >= max(_LEAST_FULL_LINES, _LEAST_FULL_SHARE * len(widths))
+    return int(_FULL * width) if is_wrapped else sys.maxsize
+
+
+def _unwrapped(lines: Sequence[str], full: int) -> Iterator[str]:
+    """Lines of a paragraph, those that were broken for their length with what goes on in the next."""
+    parts: list[str] = []
+    for line in lines:
+        if parts and not (_columns(parts[-1]) >= full and _goes_on(parts[-1], line)):
+            yield join_lines(parts)
+            parts = []
+        parts.append(line)
+    yield join_lines(parts)
+
+
+def _goes_on(line: str, after: str) -> bool:
+    """Whether a sentence goes on from a full line to the next one."""
+    if line.endswith(("。", "！", "？", "!", "?", ":", "：")) or (_BEGINS.match(after) and after[0] not in "「『（("):
+        return False
+    return is_cjk(line[-1]) or is_cjk(after[0]) or line[-1].isalnum() or line[-1] in ",-;'\")"
 
 
 def _parts(lines: list[str]) -> Iterator[tuple[int, list[str]]]:

@@ -220,7 +220,9 @@ class Asking:
         parts = [(part, *self.find(part.searched)) for part in parts_of(retrieval.question)]
         began = time.perf_counter()
         context = " ".join(referred(retrieval.question, retrieval.parameters.history))
-        asks = [Ask(part.text, f"{part.context} {context}".strip(), similarity) for part, _, similarity in parts]
+        asks = [
+            Ask(part.text, f"{part.context} {context}".strip(), similarity, part.name) for part, _, similarity in parts
+        ]
         hits = _in_turn(retrieval.hits, *(found for _, found, _ in parts))
         if asks_for_several(retrieval.question):
             hits += self._beside(retrieval, hits, trace)

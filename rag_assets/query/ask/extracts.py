@@ -53,13 +53,13 @@ _ROW_CHARS = 200
 _NEARLY = 0.75  # of the best score, from which another statement is said, too
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
 _COMPARED = 12  # statements that are compared by meaning
-_MEANING = 0.5  # weight of a nearness by meaning that is `_NEARNESS` above that of the farthest compared
-_NEARNESS = 0.12  # of cosines
-_OWN = 0.5  # weight of terms that the title and place do not hold already, beyond that of all
-_LISTED = 0.4  # weight of a term that stands in a list, and not in its beginning
+_MEANING = 4.5  # weight of a cosine
+_COVERED = 0.8  # weight of the question's words that the passage holds
+_OWN = 1.3  # weight of terms that the title and place do not hold already, beyond that of all
+_LISTED = 1.0  # weight of a term that stands in a list, and not in its beginning
 _LEAD_CHARS = 40
 _NEIGHBOUR = 0.25  # of the score of the statement beside it
-_OFF = 0.7  # of a score, for a list where none is asked for, and what only repeats the question
+_OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
 _NO_FIGURE = 0.6  # of a score, for a statement without a figure or a date where one is asked for
 _LACKING_FIGURE = 1.0  # taken off where the best statement has none
 _RANK_DISCOUNT = 0.03  # of a score, for each place of the passage
@@ -75,6 +75,7 @@ _SIBLING = 0.9  # of the best score, from which the like statement of another do
 _ALIKE = 0.6  # Jaccard coefficient of the terms of statements that are like each other
 _CONTEXT = 1.0  # weight of all terms of the context beside those of the question
 _COMMON = 0.5  # weight that a term has in all statements, beside its rarity
+_KEYED = 0.2  # added where a whole cell of a row is named in the question
 _LABELLED = 0.2  # added where a statement has a value under the very label that is asked for
 _SURE_LABELLED = (
     0.1  # of that, to how sure it is; both chosen on 75 drafted look-ups of rows, and no worse on 600 others
@@ -82,6 +83,7 @@ _SURE_LABELLED = (
 _HEADER = 1.5  # weight of a header beside its value, where cells of a wide row are chosen
 _STEM_WEIGHT = 0.5  # of a single ideograph, mostly the stem of a verb
 _SAME_QUESTION = 0.6  # Dice coefficient of terms from which two questions ask the same
+_SURE_OWN = 0.5  # of what a statement says itself, beyond what its document is named
 _SURE = 0.72  # from which a statement is taken for an answer, see `_sureness`
 _STANDS = 0.2  # added where an identifier or quoted words of the question stand in the statement
 _QUOTED_SHARE = 0.7  # of the terms of quoted words that the passage must hold
@@ -95,15 +97,20 @@ _QUANTITY = (
 )
 _PAGE_OF = re.compile(r"\bpage \d+ of \d+\b|\d+ ?/ ?\d+ ?ページ", re.IGNORECASE)
 _FIGURE_ASKED = re.compile(
-    "いくつ|いくら|何[件桁行個人回円%％日年月時分秒文字台]|桁数|どのくらい|どれくらい"
-    "|(?:コード|ID|番号|番|日付|金額|温度|売上)(?:は|って)(?:何|なん|いつ|どれ|[?？]|$)"
+    "桁数|(?:コード|ID|番号|番|日付|金額|温度|売上)(?:は|って)(?:何|なん|いつ|どれ|[?？]|$)"
     rf"|\bhow (?:many|much|long|old|far|often)\b|\bwhat (?:is|are|was|were) the (?:\w+ ){{0,3}}{_QUANTITY}\b"
     rf"|\bwhat (?:\w+ ){{0,2}}{_QUANTITY} (?:did|does|do|has|have|is|are|was|were|must|should|can|will)\b",
     re.IGNORECASE,
 )
-_UNIT_ASKED = re.compile(r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ)")
+_AMOUNT_ASKED = re.compile(
+    "いくつ|いくら|何(?:[件桁行個人名回円%％日年月時分秒文台匹社店本枚冊歳点倍割度]|バイト|メートル|パーセント|キロ|[kKMG]?[bBm]|か月|ヶ月|カ月)"
+    "|どのくらい|どれくらい|(?:額|料金|費用|価格|人数|件数|回数|割合|上限|下限)(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)"
+)
+_UNIT_ASKED = re.compile(
+    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前)|時間|分(?=間|以|後|前)|秒)"
+)
 _DATE_ASKED = re.compile(
-    r"いつ.{0,30}(?:した|れた|った|ました)|何[年月](?!間)|日付は"
+    r"いつ.{0,30}(?:した|れた|った|ました)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
     r"|\bwhen (?:and where |exactly )?(?:did|was|were)\b|\b(?:what|which) (?:date|day|month|year)\b",
     re.IGNORECASE,
 )
@@ -119,12 +126,14 @@ _SPELLED_FIGURE = re.compile(
     re.IGNORECASE,
 )
 _SEVERAL_ASKED = re.compile(
-    r"どれとどれ|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あります|含まれ)|どの.{0,8}(?:ですか|対応)"
-    r"|\b(?:which|what) (?!is\b|was\b|does\b|has\b)\w*[^\Wsiu]s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
+    r"どれとどれ|何と何|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あります|含まれ)|どの.{0,8}(?:ですか|対応)"
+    r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b)\w*[^\Wsiu]s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
     re.IGNORECASE,
 )
+_CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
+_EACH = re.compile(r"それぞれ|\b(?:both|compare)\b", re.IGNORECASE)  # of parts, which are asked one by one
 _LINK_ASKED = re.compile(
-    r"(?<![「\"])次(?:に|は|の(?!通り|とおり|よう))|直[前後]|[前後]の(?:処理|画面|工程|ステップ)|矢印|遷移[元先]|(?:つなが|繋が|接続)|行き先|どこ(?:に|へ)(?:進|行|移)"
+    r"(?<![「\"])次(?:に|は|の(?!通り|とおり|よう))|直[前後]|[前後]の(?:処理|画面|工程|ステップ)|矢印|遷移[元先]|押し?(?:た先|すと|たら)|(?:つなが|繋が|接続)|行き先|どこ(?:に|へ)(?:進|行|移)"
     r"|\b(?:next|arrows?|leads? to|goes to|flows?|connect\w*|points? (?:to|at)|comes? (?:after|before))\b",
     re.IGNORECASE,
 )
@@ -150,6 +159,11 @@ _ATTRIBUTE = re.compile(
 _JOINED_ATTRIBUTES = re.compile(r"(?:および|及び|[とや・])(?!き)|\s+and\s+")
 _LEAST_LABEL = 2  # characters
 _NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
+_AMOUNT = re.compile(r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9_][-./])\d+(?:[.,]\d+)*")
+_NO_AMOUNT = re.compile(  # numbers of items, years and dates
+    r"^\W*\d+\s*[.)）](?!\d)|\d{4}\s?年度?(?:\s?\d+\s?月)?(?:\s?\d+\s?日)?|(?<!\d)\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\bNo\.: \d+"
+)
+_WORD_SIGN = re.compile(r"[^\W\u3041-\u309f]")
 _QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _CELL = " | "
 _NOTHING = re.compile(r"[-－‐ー―—\s]*")
@@ -174,6 +188,7 @@ class _Asked:
     weights: Mapping[str, float]
     several: bool
     figure: bool
+    amount: bool
     units: tuple[str, ...]
     date: bool
     link: bool
@@ -225,8 +240,17 @@ class _Asked:
             return True
         if is_japanese(text) and any(not _counts(statement, unit) for unit in self.units):
             return True
-        numbered = any(word not in self.numbered for word in _NUMBERED.findall(_PAGE_OF.sub("", text)))
-        return self.figure and not numbered and not _SPELLED_FIGURE.search(text)
+        if _SPELLED_FIGURE.search(text):
+            return False
+        text = unicodedata.normalize("NFKC", _PAGE_OF.sub("", text))
+        if self.amount and not any(each not in self.numbered for each in _AMOUNT.findall(_NO_AMOUNT.sub(" ", text))):
+            return True
+        return self.figure and not any(word not in self.numbered for word in _NUMBERED.findall(text))
+
+    def keyed(self, statement: Statement) -> bool:
+        """Whether the question names a whole cell of a row, as a word of its own."""
+        folded = fold_name(self.text)
+        return statement.kind is Kind.ROW and any(_names(folded, fold_name(value)) for _, value in statement.cells)
 
 
 @dataclass(frozen=True)
@@ -237,11 +261,13 @@ class Ask:
         text: The question.
         context: Keywords of what stands before it and may be referred to.
         similarity: How near texts are to it by meaning; None where that is not known.
+        name: Of things that are compared, the one that it asks of.
     """
 
     text: str
     context: str = ""
     similarity: Similarity | None = None
+    name: str = ""
 
 
 def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sentence, ...], bool]:
@@ -260,8 +286,8 @@ def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sent
     stored: list[Sentence] = []
     sureness = []
     for ask in asks:
-        asked = _asked(ask, candidates)
-        ranked = _ranked(asked, candidates, ask.similarity)
+        asked = _asked(ask, candidates, is_part=len(asks) > 1)
+        ranked = _ranked(asked, _named_in(ask.name, candidates), ask.similarity)
         answers = _stored_answers(frozenset(asked.weights), sources)
         sureness.append(1.0 if answers else _sureness(asked, ranked[0][1], candidates) if ranked else 0.0)
         nearest = [each for each in candidates if each.source is candidates[0].source]
@@ -303,6 +329,17 @@ def listed(sentences: Sequence[Sentence], language: str, *, answered: bool, open
     return "\n".join([opening or openings.get(language, openings["en"]), *lines])
 
 
+def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidate]:
+    """The candidates of documents that are called by a name; all where none is."""
+    terms = _terms(name)
+    called = {
+        each.source.document_id: len(terms & _terms(f"{each.source.title} {PurePath(each.source.document_id).stem}"))
+        for each in candidates
+    }
+    named = [each for each in candidates if called[each.source.document_id] >= _CALLED * len(terms) > 0]
+    return named or candidates
+
+
 def _candidates(source: Source) -> list[_Candidate]:
     named = _terms(f"{source.title} {source.citation}")
     return [
@@ -311,7 +348,7 @@ def _candidates(source: Source) -> list[_Candidate]:
     ]
 
 
-def _asked(ask: Ask, candidates: Sequence[_Candidate]) -> _Asked:
+def _asked(ask: Ask, candidates: Sequence[_Candidate], *, is_part: bool = False) -> _Asked:
     own, question = _terms(keywords(ask.text)), ask.text
     terms = own | _terms(ask.context)
     held = Counter(term for each in candidates for term in (each.own | each.above) & terms)
@@ -326,8 +363,9 @@ def _asked(ask: Ask, candidates: Sequence[_Candidate]) -> _Asked:
     return _Asked(
         f"{question} {ask.context}".strip(),
         {term: weight / total for term, weight in weights.items()},
-        asks_for_several(question),
+        asks_for_several(_EACH.sub("", question) if is_part else question),
         bool(_FIGURE_ASKED.search(question)),
+        bool(_AMOUNT_ASKED.search(question)),
         tuple(_UNIT_ASKED.findall(question)),
         bool(_DATE_ASKED.search(question)),
         bool(_LINK_ASKED.search(question)),
@@ -352,6 +390,15 @@ def _begins_word(text: str, place: int) -> bool:
     return place == 0 or not re.match(r"[^\W\u3041-\u309f]", text[place - 1])
 
 
+def _names(folded: str, name: str) -> bool:
+    """Whether a folded text holds a folded name as a word of its own."""
+    if len(name) < _LEAST_LABEL or not re.search(r"[^\W\d_]", name):
+        return False
+    place = folded.find(name)
+    end = place + len(name)
+    return place >= 0 and _begins_word(folded, place) and not _WORD_SIGN.match(folded, end)
+
+
 def _labels(statement: Statement) -> list[tuple[str, str]]:
     """Labels of a statement with their values: headers of its row; of a row without them, each cell with the next."""
     if any(header for header, _ in statement.cells):
@@ -374,8 +421,9 @@ def _ranked(
 ) -> list[tuple[float, _Candidate]]:
     """The candidates that share with the question, best first, with their scores; first by words, then by meaning."""
     by_words = [_words_score(asked, each) for each in candidates]
+    covered = {source.number: _covered(asked.text, source) for source in {id(each.source): each.source for each in candidates}.values()}
     scored = [
-        (_beside(asked, candidates, by_words, place), each)
+        (_beside(asked, candidates, by_words, place, _COVERED * covered[each.source.number]), each)
         for place, each in enumerate(candidates)
         if each.statement.kind is not Kind.HEADING and asked.share(each.own | each.above) > 0
     ]
@@ -383,9 +431,9 @@ def _ranked(
     if similarity is None or len(best) < 2:
         return best
     nearness = similarity([_compared(each.statement) for _, each in best])
-    least = min(nearness)
+    most = max(nearness)
     rescored = [
-        (score + _MEANING * (near - least) / _NEARNESS, each)
+        (score - _MEANING * (most - near), each)
         for (score, each), near in zip(best, nearness, strict=True)
     ]
     return sorted(rescored, key=lambda pair: -pair[0])
@@ -400,11 +448,11 @@ def _words_score(asked: _Asked, candidate: _Candidate) -> float:
     share = asked.share(own | candidate.above | candidate.named)
     share += _LISTED * asked.share(listed_only - candidate.above - candidate.named)
     share += _OWN * asked.share(candidate.own - candidate.named)
-    share += _LABELLED * asked.labelled(statement)
+    share += _LABELLED * asked.labelled(statement) + _KEYED * asked.keyed(statement)
     return share * (1 - _RANK_DISCOUNT * min(10, candidate.source.rank - 1))
 
 
-def _beside(asked: _Asked, candidates: Sequence[_Candidate], by_words: Sequence[float], place: int) -> float:
+def _beside(asked: _Asked, candidates: Sequence[_Candidate], by_words: Sequence[float], place: int, covered: float) -> float:
     """The score of a candidate by words, with that of its neighbours, as far as it can answer at all."""
     candidate, score = candidates[place], by_words[place]
     if candidate.statement.kind is not Kind.ROW:
@@ -414,15 +462,14 @@ def _beside(asked: _Asked, candidates: Sequence[_Candidate], by_words: Sequence[
             if 0 <= other < len(candidates) and candidates[other].source is candidate.source
         ]
         score = max(score, (1 - _NEIGHBOUR) * score + _NEIGHBOUR * max(near, default=0.0))
-    if asked.lacks_figure(candidate.statement):
-        score *= _NO_FIGURE
     if asked.repeats(candidate):
         score *= _OFF
     if asked.reason and _REASON.search(candidate.statement.text):
         score *= _REASONED
     if candidate.statement.kind is Kind.LIST:
         score *= _LIST_ASKED if asked.several else _OFF
-    return score + _LINKED * asked.leads(candidate.statement)
+    score += covered + _LINKED * asked.leads(candidate.statement)
+    return _NO_FIGURE * score if asked.lacks_figure(candidate.statement) else score
 
 
 def _compared(statement: Statement) -> str:
@@ -498,7 +545,7 @@ def _sureness(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate])
     lacks = any(term not in held for term in identifiers)
     lacks_quoted = any(len(terms & held) < _QUOTED_SHARE * len(terms) for terms in quoted)
     covered = _covered(asked.text, best.source)
-    said = _OWN * asked.share(best.own - best.named)
+    said = _SURE_OWN * asked.share(best.own - best.named)
     led = asked.leads(best.statement)
     lacks_figure = asked.lacks_figure(best.statement)
     return (

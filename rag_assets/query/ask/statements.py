@@ -37,7 +37,7 @@ _ANNOUNCES = re.compile(
     r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|[:：]$|(?:follows|following|below)\s*[:.]$",
     re.IGNORECASE,
 )
-_POINTS = re.compile(r"(?:以下|下記|次)の\w|\b(?:the following|these) \w", re.IGNORECASE)  # to items, where they follow
+_POINTS = re.compile(r"(?:以下の|下記の?|次の)\w|\b(?:the following|these) \w", re.IGNORECASE)  # to items, where they follow
 _ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _NUMBERED = re.compile(r"\d+\.")
@@ -119,11 +119,12 @@ class _Reader:
     record: list[tuple[str, str]] = field(default_factory=list)
     lead: str = ""  # what announces or heads the lines gathered
     gathered: list[str] = field(default_factory=list)
-    following: str = ""  # the line after the one that is read
+    following: tuple[str, str] = ("", "")  # the lines after the one that is read
 
     def read(self, text: str) -> Iterator[Statement]:
         lines = [line for line in map(one_line, text.splitlines()) if _WORD.search(line)]
-        for line, self.following in zip_longest(lines, lines[1:], fillvalue=""):
+        for line, *following in zip_longest(lines, lines[1:], lines[2:], fillvalue=""):
+            self.following = (following[0], following[1])
             pair = _PAIR.match(line) if _CELL not in line else None
             if pair is None or any(label == pair["label"] for label, _ in self.record):
                 yield from self._closed_record()
@@ -146,8 +147,8 @@ class _Reader:
     def _context(self) -> str:
         return " ".join(self.headings[-_HEADINGS:])
 
-    def _announces(self, sentence: str) -> bool:
-        points = _POINTS.search(sentence) and _ITEM.match(self.following)
+    def _announced(self, sentence: str) -> bool:
+        points = _POINTS.search(sentence) and any(map(_ITEM.match, self.following))
         return bool(points or _ANNOUNCES.search(sentence))
 
     def _gather(self, line: str) -> None:
@@ -179,7 +180,7 @@ class _Reader:
             yield Statement(line, Kind.ROW, self._context, tuple(cells))
             return
         headed = _heads(self.header, values)
-        cells = list(zip(self.header, values, strict=True)) if headed else [("", value) for value in values]
+        cells = list(zip(self.header, values, strict=False)) if headed else [("", value) for value in values]
         is_header = False
         if len(values) > self.widest:
             self.header, self.widest = _header(line, values), len(values)
@@ -204,8 +205,9 @@ class _Reader:
         if self.lead and not self.gathered and _ENDED.search(self.lead) and not _ANNOUNCES.search(self.lead):
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
         parts = _parts(line)
-        announces = bool(parts) and self._announces(parts[-1])
-        if self.lead and _ITEM.match(line):
+        announces = bool(parts) and self._announced(parts[-1])
+        leads_on = not self.gathered and _announces(self.lead) and _ITEM.match(self.following[0]) is not None
+        if self.lead and (_ITEM.match(line) or leads_on):
             self._gather(line)
         else:
             if not self.gathered and not announces:
@@ -219,6 +221,11 @@ class _Reader:
             if _QUESTION.search(part):
                 self.headings.append(part)
             yield Statement(part, Kind.HEADING if _QUESTION.search(part) else Kind.SENTENCE, self._context)
+
+
+def _announces(sentence: str) -> bool:
+    """Whether a sentence points to what follows it."""
+    return bool(_ANNOUNCES.search(sentence) or _POINTS.search(sentence))
 
 
 def _is_heading(line: str) -> bool:
@@ -244,5 +251,10 @@ def _header(row: str, cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _heads(header: Sequence[str], row: Sequence[str]) -> bool:
-    """Whether a row has the columns of a header; one that repeats a cell is one more line of labels and values."""
-    return len(header) == len(row) and not any(a.strip() == b.strip() != "" for a, b in zip(header, row, strict=True))
+    """Whether a row has the columns of a header; one that repeats a cell is one more line of labels and values.
+
+    A row with a number before it may lack the last columns, which are empty.
+    """
+    lacks_last = len(row) < len(header) and len(row) >= max(_LEAST_HEADER_CELLS, len(header) / 2) and row[0].isdecimal()
+    is_row = len(header) == len(row) or lacks_last
+    return is_row and not any(a.strip() == b.strip() != "" for a, b in zip(header, row, strict=False))

@@ -16,6 +16,7 @@ _MOST = 3  # parts
 _READ_CHARS = 500  # longer texts are no such questions
 _LEAST_WORDS = 2  # content words of a part
 _NAME = r"[^\s、。，,？?！!「」とはがをもに]"
+_AMOUNT = re.compile(r"[0-9][0-9,.]*\D{0,2}(?:の|$)")
 _COMPARED = re.compile(
     r"それぞれ|各々|違|異な|差異|食い違|不一致|一致|合って|比べ|比較|同じ|どちら|両方|双方"
     r"|\b(?:compare\w*|differ\w*|both|each|respectively|between|versus|vs\.?|same|match\w*)\b",
@@ -45,10 +46,12 @@ class Part:
     Attributes:
         text: The part, as a question.
         context: What the clauses before it name, which it may refer to.
+        name: Of things that are compared, the one that it asks of.
     """
 
     text: str
     context: str = ""
+    name: str = ""
 
     @property
     def searched(self) -> str:
@@ -63,9 +66,10 @@ def parts_of(question: str) -> tuple[Part, ...]:
     if _COMPARED.search(question):
         for pattern in _PAIRS:
             *_, pair = (None, *pattern.finditer(question))
-            if pair is not None:
+            if pair is not None and not all(map(_AMOUNT.match, pair.group("first", "second"))):
                 start, end = pair.span()
-                return tuple(Part(f"{question[:start]}{pair[name]}{question[end:]}") for name in ("first", "second"))
+                names = pair.group("first", "second")
+                return tuple(Part(f"{question[:start]}{name}{question[end:]}", name=name) for name in names)
     clauses = [each.strip() for each in _CLAUSE_END.split(question) if content_words(keywords(each))]
     if len(clauses) < 2 or len(content_words(keywords(clauses[0]))) < _LEAST_WORDS:
         return ()

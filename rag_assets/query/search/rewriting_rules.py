@@ -80,6 +80,8 @@ _ELLIPTIC = re.compile(
     # a topic alone: 「期限は？」「エラーのときは？」「PDFでは？」
     r"^(?:では|じゃあ|それでは|それなら|あと|また)?、?"
     r"(?:[^\s。、の]{1,8}|[^。、]{1,12}(?:とき|時|場合|際|ほう|方|で|に|から|まで))(?:は|って|なら|だと)$"
+    # a value in its place: 「0だとどういう意味」
+    r"|^[^\s。、の]{1,8}(?:だと|なら|だったら)、?(?:どう|何|なに|いく)[^。、]{0,12}$"
     # question words alone: 「なぜですか」「いつまで？」
     r"|^(?:では|じゃあ|それでは)?、?(?:なぜ|どうして|いつ|どこ|誰|だれ|いくら|いくつ|どう|どうやって|どのように|どれ|何|具体的には|例えば|たとえば"
     r"|ほかには?|他には?)(?:から|まで|が|で|に|を|は|すれば)?(?:いい|よい)?(?:です|なの|でしょう|なのでしょう)?か?$"
@@ -129,7 +131,7 @@ _LAST_CLAUSE = re.compile(
     rf"(?:(?<=[、。,;.?!])|\b{_JOINING}\b|^)(?:(?!\b{_JOINING}\b)[^、。,;.?!])*$",
     re.IGNORECASE,
 )
-_OPENING = re.compile(r"(?:では|じゃあ|それでは|それなら|(?:and|but|or|so|then)\b)", re.IGNORECASE)
+_OPENING = re.compile(r"(?:では|じゃあ|それでは|それなら|(?:and|but|or|so|then)\b(?P<counts>\s+how\s+(?:many|much)\b)?)", re.IGNORECASE)
 # words of compounds as one, 「取り消し」「戻り値」 among them
 _CONTENT = re.compile(
     r"(?:[一-龠々ァ-ヶーA-Za-z0-9]|['’._-](?=[A-Za-z0-9])|(?<=[一-龠])[いえきけげしせちみりれ](?=[一-龠]))+"
@@ -140,6 +142,7 @@ _TOPIC = re.compile(
     r"[A-Za-z0-9「『]|[ァ-ヶー]{2,}|[一-龠々)）]\s?(?:[はがをもとやの]|について|における|において|に関)"
 )
 _OWN_WORDS = 2  # of its own, from which a question names what it is about
+_LINKED_WORDS = 5  # the same, where it begins with "and how many"
 
 
 class RuleRewriter:
@@ -174,7 +177,7 @@ def refers_back(question: str) -> bool:
     text = unicodedata.normalize("NFKC", question[:_LONGEST]).strip()
     if _ELLIPTIC.match(text.rstrip(" ?.!。、")):
         return True
-    if _OPENING.match(text) and _own_words(text) < _OWN_WORDS:
+    if (opening := _OPENING.match(text)) and _own_words(text) < (_LINKED_WORDS if opening["counts"] else _OWN_WORDS):
         return True
     if any(_stands_for_earlier(text, found) for found in _PRONOUN.finditer(text)):
         return True
