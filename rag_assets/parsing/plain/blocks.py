@@ -26,7 +26,7 @@ _ABOVE_BODY = re.compile(
 _NUMBER_ABOVE_BODY = re.compile(
     r"^(?P<number>[0-9０-９]{1,2}(?:[.．][0-9０-９]{1,2})+[.．]?|[0-9０-９]{1,2}[.．]) ?(?=[^\W\d])[^、，,：:]{1,30}$"
 )
-_LEADER = re.compile(r"…|‥|\.{3}|・{3}|(?:^| )\d+ ?(?:頁|ページ)?$")
+_LEADER = re.compile(r"…|‥|\.{3}|・{3}|_{4}|(?:^| )\d+ ?(?:頁|ページ)?$")
 _BULLET = re.compile(r"^(?:[-*+•‣▪◦○] |・(?!・))\s*(?=\S)")
 _DIGITS = re.compile(r"[0-9０-９]+")
 _HEADING_CHARS = 60
@@ -110,7 +110,7 @@ def _unwrapped(lines: Sequence[str], full: int) -> Iterator[str]:
 
 def _goes_on(line: str, after: str) -> bool:
     """Whether a sentence goes on from a full line to the next one."""
-    if line.endswith(("。", "！", "？", "!", "?", ":", "：")) or (_BEGINS.match(after) and after[0] not in "「『（("):
+    if line.endswith(("。", "！", "？", "!", "?", ":", "：")) or _LEADER.search(line) or _LEADER.search(after) or (_BEGINS.match(after) and after[0] not in "「『（("):
         return False
     return is_cjk(line[-1]) or is_cjk(after[0]) or line[-1].isalnum() or line[-1] in ",-;'\")"
 

@@ -160,9 +160,12 @@ _JOINED_ATTRIBUTES = re.compile(r"(?:および|及び|[とや・])(?!き)|\s+and
 _LEAST_LABEL = 2  # characters
 _NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
 _AMOUNT = re.compile(r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9_][-./])\d+(?:[.,]\d+)*")
-_NO_AMOUNT = re.compile(  # numbers of items, years and dates
-    r"^\W*\d+\s*[.)）](?!\d)|\d{4}\s?年度?(?:\s?\d+\s?月)?(?:\s?\d+\s?日)?|(?<!\d)\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\bNo\.: \d+"
+_NO_AMOUNT = re.compile(  # numbers of items and references, years and dates
+    r"^\W*(?:\d+\s*[.)）](?!\d)|\d+(?:\.\d+)+\.?\s)|\d+(?:\.\d+)*\.?\(\d+\)|第\s?\d+|\d+\s?(?:条|章|節|項|号)|問\s?\d+|※\s?\d+"
+    r"|\d{4}\s?年度?(?:\s?\d+\s?月)?(?:\s?\d+\s?日)?|(?<!\d)\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\bNo\.: \d+"
 )
+_MONEY_ASKED = re.compile(r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$")
+_MONEY = re.compile(r"円|[$¥€￥£]|ドル|ユーロ|元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b", re.IGNORECASE)
 _WORD_SIGN = re.compile(r"[^\W\u3041-\u309f]")
 _QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _CELL = " | "
@@ -189,6 +192,7 @@ class _Asked:
     several: bool
     figure: bool
     amount: bool
+    money: bool
     units: tuple[str, ...]
     date: bool
     link: bool
@@ -237,6 +241,8 @@ class _Asked:
         """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
         text = statement.text
         if self.date and not _DATE.search(text):
+            return True
+        if self.money and not _MONEY.search(text):
             return True
         if is_japanese(text) and any(not _counts(statement, unit) for unit in self.units):
             return True
@@ -366,6 +372,7 @@ def _asked(ask: Ask, candidates: Sequence[_Candidate], *, is_part: bool = False)
         asks_for_several(_EACH.sub("", question) if is_part else question),
         bool(_FIGURE_ASKED.search(question)),
         bool(_AMOUNT_ASKED.search(question)),
+        bool(_MONEY_ASKED.search(question)),
         tuple(_UNIT_ASKED.findall(question)),
         bool(_DATE_ASKED.search(question)),
         bool(_LINK_ASKED.search(question)),

@@ -38,6 +38,7 @@ _ANNOUNCES = re.compile(
     re.IGNORECASE,
 )
 _POINTS = re.compile(r"(?:以下の|下記の?|次の)\w|\b(?:the following|these) \w", re.IGNORECASE)  # to items, where they follow
+_LEADER = re.compile(r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)")  # of a table of contents
 _ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _NUMBERED = re.compile(r"\d+\.")
@@ -122,7 +123,7 @@ class _Reader:
     following: tuple[str, str] = ("", "")  # the lines after the one that is read
 
     def read(self, text: str) -> Iterator[Statement]:
-        lines = [line for line in map(one_line, text.splitlines()) if _WORD.search(line)]
+        lines = [line for line in map(one_line, text.splitlines()) if _WORD.search(line) and not _LEADER.search(line)]
         for line, *following in zip_longest(lines, lines[1:], lines[2:], fillvalue=""):
             self.following = (following[0], following[1])
             pair = _PAIR.match(line) if _CELL not in line else None
@@ -202,7 +203,7 @@ class _Reader:
 
     def _prose(self, line: str) -> Iterator[Statement]:
         self.header, self.widest, self.item = (), 0, ""
-        if self.lead and not self.gathered and _ENDED.search(self.lead) and not _ANNOUNCES.search(self.lead):
+        if self.lead and not self.gathered and _ENDED.search(self.lead) and not _announces(self.lead):
             line, self.lead = f"{self.lead} {line}", ""  # a fragment, as "Table 6."
         parts = _parts(line)
         announces = bool(parts) and self._announced(parts[-1])
