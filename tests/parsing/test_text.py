@@ -52,6 +52,52 @@ def test_text_is_parted_into_headings_and_paragraphs() -> None:
     ]
 
 
+_WRAPPED = [
+    "11 「休業店」とは、小売販売業者が病気療養中である場合又は営業所を改築中である場合の正",
+    "当な理由がなく１月を超えて引き続きその営業を休止している営業所をいう。",
+    "12 「既設営業所」とは、既存の小売販売業者の営業所であり、仮移転前の営業所及び移転中の営",
+    "業所を含む。",
+    "⑴ 予定営業所と最寄りの既設営業所との距離が、告示に定められた次に掲げる地域の区分ごと",
+    "の距離に達していない場合",
+    "第二 適用範囲",
+    "地域区分 繁華街 市街地",
+]
+
+
+def test_lines_that_were_broken_for_their_length_are_joined() -> None:
+    (block,) = parse_text("\n".join(_WRAPPED).encode()).pages[0].blocks
+    joined = ["".join(_WRAPPED[place : place + 2]) for place in (0, 2, 4)]
+    assert block.text.split("\n") == [*joined, *_WRAPPED[6:]]
+
+
+def test_words_of_broken_lines_are_parted_by_a_space() -> None:
+    text = (
+        "The quick brown fox jumps over the lazy dog and then goes on to the next\n"
+        "line because the mailer wraps text at a column, as most of the mailers do\n"
+        "where a text is long. It ends here.\n"
+        "What follows is wrapped as well, at about the very same width of a\n"
+        "column.\n"
+    )
+    (block,) = parse_text(text.encode()).pages[0].blocks
+    assert "to the next line because" in block.text
+    assert block.text.endswith("\nWhat follows is wrapped as well, at about the very same width of a column.")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["2026-11-25 10:00:01 INFO a line of a log that is as long as the others"] * 4,
+        ["- an item of a list that is as long as the other items of this list"] * 4,
+        ["はじめに ........................................................ 1"] * 4,
+        ["短い行です", "次の行です", "三行目です"],
+        ["氏名: 山田太郎、住所: 東京都千代田区丸の内一丁目一番一号の建物の三階"] * 4,
+    ],
+)
+def test_lines_of_their_own_are_left_apart(lines: list[str]) -> None:
+    (block,) = parse_text("\n".join(lines).encode()).pages[0].blocks
+    assert block.text.split("\n") == lines
+
+
 def test_characters_of_windows_in_iso_2022_jp() -> None:
     marked = b"\x1b$B-!-j\x1b(B " + JAPANESE.encode("iso2022_jp")
     assert decode_text(marked) == f"①㈱ {JAPANESE}"

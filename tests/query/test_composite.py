@@ -30,6 +30,10 @@ def test_a_question_for_several_things_has_parts(question: str, parts: list[str]
     assert [part.text for part in parts_of(question)] == parts
 
 
+def test_parts_of_a_comparison_tell_what_they_ask_of() -> None:
+    assert [part.name for part in parts_of("保存期間は規程と手引でそれぞれ何年ですか？")] == ["規程", "手引"]
+
+
 def test_later_clauses_are_searched_with_what_the_first_names() -> None:
     first, second = parts_of("How long is a session token valid, and who may renew it?")
     assert (first.context, first.searched) == ("", "How long is a session token valid")
@@ -42,6 +46,7 @@ def test_later_clauses_are_searched_with_what_the_first_names() -> None:
         "トークンの有効期限は？",
         "What is the return policy?",
         "顧客名と住所の桁数は？",
+        "9,000円と8,000円の品を一度に買うとどちらの特例になりますか",
         "Research and development costs of 2023?",
         "エラーとは何ですか。教えてください。",
         "x" * 600 + "とyの違い",

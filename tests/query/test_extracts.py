@@ -116,6 +116,16 @@ def test_of_a_wide_row_the_cells_asked_for_are_said() -> None:
             "Screens\nThe supported browsers are the following:\n- Edge\n- Firefox",
             "Firefox",
         ),
+        (
+            "暗号化は何通りで、それぞれ何？",
+            "暗号化は下記2通りとする。\n暗号化する場合は、どちらかを欄に書く。\n・通信暗号化：経路\n・項目暗号化：一部",
+            "通信暗号化：経路 ・項目暗号化：一部",
+        ),
+        (
+            "Which two browsers does the screen support?",
+            "Supported by the screen\nThe browsers are the following:\n- Edge\n- Firefox",
+            "Firefox",
+        ),
     ],
 )
 def test_a_list_is_said_with_what_announces_it(question: str, text: str, answer: str) -> None:
@@ -126,6 +136,34 @@ def test_a_list_is_said_with_what_announces_it(question: str, text: str, answer:
 def test_headings_and_headers_are_no_answer_while_something_stands_under_them() -> None:
     table = "メッセージ設計\nNo. | メッセージID | 文言\n1 | errors.nothing | データは存在しません。"
     assert all("errors.nothing" in each.text for each in quoted("メッセージ設計のメッセージIDと文言", table))
+
+
+def test_tables_of_contents_state_nothing() -> None:
+    text = "少額特例の対象 ________________ 9\n少額特例の対象 ........ 10\n少額特例の対象は1万円未満の取引とする。"
+    assert [each.text for each in quoted("少額特例の対象は？", text)] == ["少額特例の対象は1万円未満の取引とする。"]
+
+
+def test_a_row_that_lacks_its_last_cells_has_the_header_of_its_table() -> None:
+    table = "No. | 項目名 | 項目ID | データ型 | 桁数 | 備考\n1 | 振込金額 | payment | 数値\n2 | 振込日 | paid_on | 日付"
+    (first, *_) = quoted("振込金額の項目IDは何ですか", table)
+    assert {"項目名: 振込金額", "項目ID: payment"} <= set(first.text.split(" | "))
+
+
+def test_the_row_with_a_cell_that_is_asked_for_comes_first() -> None:
+    table = (
+        "No. | 項目 | 説明\n"
+        "1 | オプション名称 | 略称以外の名称を書く欄で、略称欄の次に置く。\n"
+        "2 | 略称 | 短い名称を書く。"
+    )
+    assert "2" in quoted("「略称」の欄は何のためにありますか", table)[0].text.split(" | ")[0]
+
+
+def test_of_things_compared_each_is_asked_of_the_document_of_its_name() -> None:
+    texts = {"メール一覧.xlsx": "メールID | ML41 | メール形式 | HTML", "メール設計書.xlsx": "メール形式 | TEXT"}
+    sources = [source(text, number, name) for number, (name, text) in enumerate(texts.items(), start=1)]
+    asks = [Ask(f"ML41のメール形式は{name}で違いますか", name=name) for name in ("メール一覧", "メール設計書")]
+    said = [each.text for each in extracts(asks, sources)[0]]
+    assert said == ["メール一覧: メールID | ML41 | メール形式 | HTML", "メール設計書: メール形式 | TEXT"]
 
 
 def test_the_nearest_by_meaning_comes_first_of_those_that_share_words() -> None:
@@ -165,6 +203,19 @@ def test_a_figure_or_a_date_asked_for_is_in_the_answer(question: str, answer: st
     assert answer in sentences[0].text
     _, answers = extracts([Ask(question)], [source(vague)])
     assert not answers
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("振込依頼A42で1回に振り込める上限はいくら？", "振込依頼A42の上限は別紙A43S2で定める。"),
+        ("更新要求は登録から何分後に処理されますか", "更新要求は登録から3回まで処理される。"),
+        ("指定の申請手数料はいくらですか", "3 指定の申請手数料は申請書に添えて第12条により納める。"),
+        ("対象の事業者に科される罰金の額は？", "2030年度から対象の事業者に罰金の額が科される。"),
+    ],
+)
+def test_a_code_or_a_number_of_another_thing_is_no_amount(question: str, text: str) -> None:
+    assert not extracts([Ask(question)], [source(text)])[1]
 
 
 def test_quoted_words_of_the_question_must_stand_in_the_evidence() -> None:

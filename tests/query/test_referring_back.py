@@ -39,6 +39,7 @@ PDFの場合は？
 それ以外の方法はありますか
 同じことを英語の資料で確認できますか
 では、取り消すときは？
+0だとどういう意味？
 """.strip().splitlines()
 WHOLE_JA = """
 有給休暇の申請方法を教えてください
@@ -91,6 +92,7 @@ What happens in that case?
 Does the same apply to contractors?
 Who works there?
 And in Japanese?
+And how many are starting their own business?
 Tell me more.
 Which one?
 Who approves that request?

@@ -36,7 +36,10 @@ _WRAPPED_COLUMNS = range(40, 141)  # widths that texts are wrapped at, an ideogr
 _LEAST_FULL_LINES = 3
 _LEAST_FULL_SHARE = 0.2  # of the lines of paragraphs that have
 _LEAST_COLUMNS = 20
-_BEGINS = re.compile(r"^(?:[\W_]|[0-9０-９]+[\s.．:：/)）-]|[（(]?[0-9０-９a-zA-Zｱ-ﾝア-ン一二三四五六七八九十]{1,2}[)）.．]|\S{1,20}[:：] ?\S)")
+_BEGINS = re.compile(  # a line of its own: an item, a number, a label
+    r"^(?:[\W_]|[0-9０-９]+[\s.．:：/)）-]|[（(]?[0-9０-９a-zA-Zｱ-ﾝア-ン一二三四五六七八九十]{1,2}[)）.．]"
+    r"|\S{1,20}[:：] ?\S)"
+)
 _LAST_SIGNS = ("。", ".", "．", "！", "？", "!", "?")
 
 
@@ -88,8 +91,10 @@ def _columns(line: str) -> int:
 
 
 def _full_columns(paragraphs: Sequence[Sequence[str]]) -> int:
-    """Columns from which a line of a text is broken for its length; more than any line has where the text is not wrapped."""
-    widths = [width for lines in paragraphs if len(lines) > 1 for line in lines if (width := _columns(line)) >= _LEAST_COLUMNS]
+    """Columns from which a line of a text is broken for its length; more than any has where no width is wrapped at."""
+    widths = [
+        width for lines in paragraphs if len(lines) > 1 for line in lines if (width := _columns(line)) >= _LEAST_COLUMNS
+    ]
     counts = Counter(widths)
     near = {width: sum(counts[each] for each in range(int(_FULL * width), width + 1)) for width in _WRAPPED_COLUMNS}
     width = max(near, key=lambda each: (near[each], -each))
@@ -110,7 +115,12 @@ def _unwrapped(lines: Sequence[str], full: int) -> Iterator[str]:
 
 def _goes_on(line: str, after: str) -> bool:
     """Whether a sentence goes on from a full line to the next one."""
-    if line.endswith(("。", "！", "？", "!", "?", ":", "：")) or _LEADER.search(line) or _LEADER.search(after) or (_BEGINS.match(after) and after[0] not in "「『（("):
+    if (
+        line.endswith(("。", "！", "？", "!", "?", ":", "："))
+        or _LEADER.search(line)
+        or _LEADER.search(after)
+        or (_BEGINS.match(after) and after[0] not in "「『（(")
+    ):
         return False
     return is_cjk(line[-1]) or is_cjk(after[0]) or line[-1].isalnum() or line[-1] in ",-;'\")"
 

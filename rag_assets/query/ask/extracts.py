@@ -127,7 +127,8 @@ _SPELLED_FIGURE = re.compile(
 )
 _SEVERAL_ASKED = re.compile(
     r"どれとどれ|何と何|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あります|含まれ)|どの.{0,8}(?:ですか|対応)"
-    r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b)\w*[^\Wsiu]s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
+    r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b)"
+    r"\w*[^\Wsiu]s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
     re.IGNORECASE,
 )
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
@@ -164,8 +165,12 @@ _NO_AMOUNT = re.compile(  # numbers of items and references, years and dates
     r"^\W*(?:\d+\s*[.)）](?!\d)|\d+(?:\.\d+)+\.?\s)|\d+(?:\.\d+)*\.?\(\d+\)|第\s?\d+|\d+\s?(?:条|章|節|項|号)|問\s?\d+|※\s?\d+"
     r"|\d{4}\s?年度?(?:\s?\d+\s?月)?(?:\s?\d+\s?日)?|(?<!\d)\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\bNo\.: \d+"
 )
-_MONEY_ASKED = re.compile(r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$")
-_MONEY = re.compile(r"円|[$¥€￥£]|ドル|ユーロ|元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b", re.IGNORECASE)
+_MONEY_ASKED = re.compile(
+    r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$"
+)
+_MONEY = re.compile(
+    r"円|[$¥€￥£]|ドル|ユーロ|元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b", re.IGNORECASE
+)
 _WORD_SIGN = re.compile(r"[^\W\u3041-\u309f]")
 _QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _CELL = " | "
@@ -428,7 +433,8 @@ def _ranked(
 ) -> list[tuple[float, _Candidate]]:
     """The candidates that share with the question, best first, with their scores; first by words, then by meaning."""
     by_words = [_words_score(asked, each) for each in candidates]
-    covered = {source.number: _covered(asked.text, source) for source in {id(each.source): each.source for each in candidates}.values()}
+    sources = {each.source.number: each.source for each in candidates}
+    covered = {number: _covered(asked.text, source) for number, source in sources.items()}
     scored = [
         (_beside(asked, candidates, by_words, place, _COVERED * covered[each.source.number]), each)
         for place, each in enumerate(candidates)
@@ -439,10 +445,7 @@ def _ranked(
         return best
     nearness = similarity([_compared(each.statement) for _, each in best])
     most = max(nearness)
-    rescored = [
-        (score - _MEANING * (most - near), each)
-        for (score, each), near in zip(best, nearness, strict=True)
-    ]
+    rescored = [(score - _MEANING * (most - near), each) for (score, each), near in zip(best, nearness, strict=True)]
     return sorted(rescored, key=lambda pair: -pair[0])
 
 
@@ -459,7 +462,9 @@ def _words_score(asked: _Asked, candidate: _Candidate) -> float:
     return share * (1 - _RANK_DISCOUNT * min(10, candidate.source.rank - 1))
 
 
-def _beside(asked: _Asked, candidates: Sequence[_Candidate], by_words: Sequence[float], place: int, covered: float) -> float:
+def _beside(
+    asked: _Asked, candidates: Sequence[_Candidate], by_words: Sequence[float], place: int, covered: float
+) -> float:
     """The score of a candidate by words, with that of its neighbours, as far as it can answer at all."""
     candidate, score = candidates[place], by_words[place]
     if candidate.statement.kind is not Kind.ROW:

@@ -37,7 +37,9 @@ _ANNOUNCES = re.compile(
     r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|[:：]$|(?:follows|following|below)\s*[:.]$",
     re.IGNORECASE,
 )
-_POINTS = re.compile(r"(?:以下の|下記の?|次の)\w|\b(?:the following|these) \w", re.IGNORECASE)  # to items, where they follow
+_POINTS = re.compile(
+    r"(?:以下の|下記の?|次の)\w|\b(?:the following|these) \w", re.IGNORECASE
+)  # to items, where they follow
 _LEADER = re.compile(r"(?:_{5,}|\.{5,}|(?:\. ){4,}|…{3,}|‥{3,}|・{5,})\s*(?:\d|[ivx]+\b)")  # of a table of contents
 _ITEM = re.compile(r"^(?:[・•●○■◆▪‣*-]|\(?\d{1,2}[.)）]|[①-⑳])\s*")
 _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")

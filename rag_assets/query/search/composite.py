@@ -24,7 +24,7 @@ _COMPARED = re.compile(
 )
 _PAIRS = (
     re.compile(
-        rf"(?P<first>{_NAME}{{2,30}})と(?P<second>{_NAME}(?:[^\s、。，,？?]{{0,28}}?{_NAME})?)"
+        rf"(?P<first>{_NAME}{{2,30}})と(?P<second>(?!どちら|どれ|どう|何|なに){_NAME}(?:[^\s、。，,？?]{{0,28}}?{_NAME})?)"
         r"(?=[でのはをが](?!す)|には|では|とで|について|に(?:おい|つい))"
     ),
     re.compile(

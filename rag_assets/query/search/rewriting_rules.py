@@ -131,7 +131,9 @@ _LAST_CLAUSE = re.compile(
     rf"(?:(?<=[、。,;.?!])|\b{_JOINING}\b|^)(?:(?!\b{_JOINING}\b)[^、。,;.?!])*$",
     re.IGNORECASE,
 )
-_OPENING = re.compile(r"(?:では|じゃあ|それでは|それなら|(?:and|but|or|so|then)\b(?P<counts>\s+how\s+(?:many|much)\b)?)", re.IGNORECASE)
+_OPENING = re.compile(
+    r"(?:では|じゃあ|それでは|それなら|(?:and|but|or|so|then)\b(?P<counts>\s+how\s+(?:many|much)\b)?)", re.IGNORECASE
+)
 # words of compounds as one, 「取り消し」「戻り値」 among them
 _CONTENT = re.compile(
     r"(?:[一-龠々ァ-ヶーA-Za-z0-9]|['’._-](?=[A-Za-z0-9])|(?<=[一-龠])[いえきけげしせちみりれ](?=[一-龠]))+"
@@ -142,7 +144,7 @@ _TOPIC = re.compile(
     r"[A-Za-z0-9「『]|[ァ-ヶー]{2,}|[一-龠々)）]\s?(?:[はがをもとやの]|について|における|において|に関)"
 )
 _OWN_WORDS = 2  # of its own, from which a question names what it is about
-_LINKED_WORDS = 5  # the same, where it begins with "and how many"
+_LINKED_WORDS = 7  # the same, where it begins with "and how many"
 
 
 class RuleRewriter:
