@@ -87,7 +87,6 @@ def test_words_of_broken_lines_are_parted_by_a_space() -> None:
     "lines",
     [
         ["2026-11-25 10:00:01 INFO a line of a log that is as long as the others"] * 4,
-        ["- an item of a list that is as long as the other items of this list"] * 4,
         ["はじめに ........................................................ 1"] * 4,
         ["短い行です", "次の行です", "三行目です"],
         ["氏名: 山田太郎、住所: 東京都千代田区丸の内一丁目一番一号の建物の三階"] * 4,
