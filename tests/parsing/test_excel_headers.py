@@ -89,6 +89,16 @@ def test_years_below_names_of_groups_are_header_rows_too(corner: str | None) -> 
     assert (table.header_row_count, table.rows[1].cells) == (2, (corner or "", "2022", "2023", "2022", "2023"))
 
 
+def test_a_name_that_is_written_in_each_row_of_its_room_is_read_once() -> None:
+    def build(sheet: Worksheet) -> None:
+        for area in ("A1:A2", "B1:B2", "A3", "B3", "A4", "B4"):
+            draw_box(sheet, area)
+        write(sheet, [("コード", "対処方法"), ("コード", "対処方法"), ("E01", "再送する"), ("E02", "待つ")])
+
+    (table,) = blocks_of(build)
+    assert [row.cells for row in table.rows] == [("コード", "対処方法"), ("E01", "再送する"), ("E02", "待つ")]
+
+
 @pytest.mark.parametrize("merged", ["A1:A2", "A1:A3"])
 def test_name_of_a_group_of_rows_makes_no_header_of_them(merged: str) -> None:
     rows: Values = [

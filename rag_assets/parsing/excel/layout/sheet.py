@@ -1,5 +1,6 @@
 """Blocks of a sheet's cells: which cells make tables, and which are texts around them."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ _LARGE_ROWS = 2_000
 _SAMPLE_ROWS = 500
 _DEFAULT_WIDTH_CHARS = 8.4
 _TITLE_POINTS = 14
+_NAME = re.compile(r"[^\W\d_]{2}")
 
 
 def cell_blocks(cells: SheetCells) -> list[Block]:
@@ -192,7 +194,10 @@ def _room_box(cells: SheetCells, room: Room) -> Box:
         lines.setdefault(row, []).append(cells.texts[row][column])
     corner = (room.area.top, room.area.left)
     look = cells.look(*(room.texts[0] if room.texts else corner))
-    text = "\n".join(" ".join(line) for line in lines.values())
+    texts = [" ".join(line) for line in lines.values()]
+    if len(set(texts)) == 1 and _NAME.search(texts[0]):  # a name that is written in each row of its room
+        texts = texts[:1]
+    text = "\n".join(texts)
     behind = cells.look(*corner).fill if room.rectangular else None
     return Box(room.area, text, look.fill or behind, _stands_out(look))
 
