@@ -219,7 +219,9 @@ class Asking:
         """What the passages state that answers the question, part by part where it asks for several things."""
         parts = [(part, *self.find(part.searched)) for part in parts_of(retrieval.question)]
         began = time.perf_counter()
-        context = " ".join(referred(retrieval.question, retrieval.parameters.history))
+        history = retrieval.parameters.history
+        context = " ".join(referred(retrieval.question, history))
+        earlier = history[-1].question if context else ""
         asks = [
             Ask(part.text, f"{part.context} {context}".strip(), similarity, part.name) for part, _, similarity in parts
         ]
@@ -227,7 +229,9 @@ class Asking:
         if asks_for_several(retrieval.question):
             hits += self._beside(retrieval, hits, trace)
         sources = pack(hits, self.reader.context_tokens, by_page=False)
-        sentences, answers = extracts(asks or [Ask(retrieval.question, context, self.similarity)], sources)
+        sentences, answers = extracts(
+            asks or [Ask(retrieval.question, context, self.similarity, earlier=earlier)], sources
+        )
         trace.add("quote", began, len(sentences))
         return _AnswerParts(plain_sentences(sentences, sources), sources, near=not answers)
 

@@ -107,10 +107,10 @@ _AMOUNT_ASKED = re.compile(
     "|どのくらい|どれくらい|(?:額|料金|費用|価格|人数|件数|回数|割合|上限|下限)(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)"
 )
 _UNIT_ASKED = re.compile(
-    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前)|時間|分(?=間|以|後|前)|秒)"
+    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前|くらい|ぐらい|程度|かか)|時間|分(?=間|以|後|前)|秒)"
 )
 _DATE_ASKED = re.compile(
-    r"いつ.{0,30}(?:した|れた|った|ました)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
+    r"いつ.{0,30}(?:した|れた|った|ました)|いつの(?:改|版|変更|更新|時点|こと)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
     r"|\bwhen (?:and where |exactly )?(?:did|was|were)\b|\b(?:what|which) (?:date|day|month|year)\b",
     re.IGNORECASE,
 )
@@ -171,6 +171,17 @@ _MONEY_ASKED = re.compile(
 _MONEY = re.compile(
     r"円|[$¥€￥£]|ドル|ユーロ|元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b", re.IGNORECASE
 )
+_TIME_ASKED = re.compile(
+    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|is|until|before)\b", re.IGNORECASE
+)
+_TIME = re.compile(
+    r"[0-9０-９一二三四五六七八九十]\s?(?:営業日|日|時間|時|分|秒|週|か月|ヶ月|カ月|月|年)|即時|直ちに|随時"
+    r"|\b(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|immediately|ms)\b",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
+)
 _WORD_SIGN = re.compile(r"[^\W\u3041-\u309f]")
 _QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _CELL = " | "
@@ -198,6 +209,7 @@ class _Asked:
     figure: bool
     amount: bool
     money: bool
+    time: bool
     units: tuple[str, ...]
     date: bool
     link: bool
@@ -247,7 +259,7 @@ class _Asked:
         text = statement.text
         if self.date and not _DATE.search(text):
             return True
-        if self.money and not _MONEY.search(text):
+        if (self.money and not _MONEY.search(text)) or (self.time and not _TIME.search(text)):
             return True
         if is_japanese(text) and any(not _counts(statement, unit) for unit in self.units):
             return True
@@ -273,12 +285,14 @@ class Ask:
         context: Keywords of what stands before it and may be referred to.
         similarity: How near texts are to it by meaning; None where that is not known.
         name: Of things that are compared, the one that it asks of.
+        earlier: The question before it, where it refers to that.
     """
 
     text: str
     context: str = ""
     similarity: Similarity | None = None
     name: str = ""
+    earlier: str = ""
 
 
 def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sentence, ...], bool]:
@@ -371,17 +385,19 @@ def _asked(ask: Ask, candidates: Sequence[_Candidate], *, is_part: bool = False)
     scale = min(1.0, _CONTEXT * of_own / (of_context or 1.0)) if own else 1.0
     weights.update({term: weights[term] * scale for term in terms - own})
     total = sum(weights.values()) or 1.0
+    wanted = question if _ASKING.search(question) else f"{question} {ask.earlier}".strip()
     return _Asked(
         f"{question} {ask.context}".strip(),
         {term: weight / total for term, weight in weights.items()},
-        asks_for_several(_EACH.sub("", question) if is_part else question),
-        bool(_FIGURE_ASKED.search(question)),
-        bool(_AMOUNT_ASKED.search(question)),
-        bool(_MONEY_ASKED.search(question)),
-        tuple(_UNIT_ASKED.findall(question)),
-        bool(_DATE_ASKED.search(question)),
-        bool(_LINK_ASKED.search(question)),
-        bool(_REASON_ASKED.search(question)),
+        asks_for_several(_EACH.sub("", wanted) if is_part else wanted),
+        bool(_FIGURE_ASKED.search(wanted)),
+        bool(_AMOUNT_ASKED.search(wanted)),
+        bool(_MONEY_ASKED.search(wanted)),
+        bool(_TIME_ASKED.search(wanted)),
+        tuple(_UNIT_ASKED.findall(wanted)),
+        bool(_DATE_ASKED.search(wanted)),
+        bool(_LINK_ASKED.search(wanted)),
+        bool(_REASON_ASKED.search(wanted)),
         frozenset(_NUMBERED.findall(question)),
         _attributes(question),
     )

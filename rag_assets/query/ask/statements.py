@@ -34,7 +34,7 @@ _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 _QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
 _ENDED = re.compile(r"[。！？.!?]$")
 _ANNOUNCES = re.compile(
-    r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|[:：]$|(?:follows|following|below)\s*[:.]$",
+    r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|(?:以下|次|下記)の?(?:\d+|[一二三四五六七八九十])つ[^。]*。?$|[:：]$|(?:follows|following|below)\s*[:.]$",
     re.IGNORECASE,
 )
 _POINTS = re.compile(
