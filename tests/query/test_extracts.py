@@ -122,6 +122,11 @@ def test_of_a_wide_row_the_cells_asked_for_are_said() -> None:
             "通信暗号化：経路 ・項目暗号化：一部",
         ),
         (
+            "住所はいくつのどんな要素に分けますか。全部教えて",
+            "住所は以下の3つの要素に分ける。\n都道府県\n市区町村\n町字",
+            "都道府県 市区町村 町字",
+        ),
+        (
             "Which two browsers does the screen support?",
             "Supported by the screen\nThe browsers are the following:\n- Edge\n- Firefox",
             "Firefox",
@@ -212,10 +217,20 @@ def test_a_figure_or_a_date_asked_for_is_in_the_answer(question: str, answer: st
         ("更新要求は登録から何分後に処理されますか", "更新要求は登録から3回まで処理される。"),
         ("指定の申請手数料はいくらですか", "3 指定の申請手数料は申請書に添えて第12条により納める。"),
         ("対象の事業者に科される罰金の額は？", "2030年度から対象の事業者に罰金の額が科される。"),
+        ("問い合わせを送るとどれくらいで返事が来ますか", "問い合わせの返事は500文字までで来ます。"),
+        ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定は P10D です。"),
     ],
 )
 def test_a_code_or_a_number_of_another_thing_is_no_amount(question: str, text: str) -> None:
     assert not extracts([Ask(question)], [source(text)])[1]
+
+
+def test_a_follow_up_asks_what_the_question_before_asked() -> None:
+    text = "確認用の環境は受領の後に用意する。確認用の環境は標準10営業日で用意する。"
+    asked = Ask("確認用の環境だと", "本番の環境 用意", earlier="本番の環境は用意まで何日くらいかかりますか")
+    sentences, answers = extracts([asked], [source(text)])
+    assert answers
+    assert "10営業日" in sentences[0].text
 
 
 def test_quoted_words_of_the_question_must_stand_in_the_evidence() -> None:

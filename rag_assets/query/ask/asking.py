@@ -34,7 +34,7 @@ from rag_assets.contracts.ports import LanguageModel
 from rag_assets.query.ask.answers import Answer, Answered, AnswerEvent, EvidenceFound, Sentence, Source, TextPiece
 from rag_assets.query.ask.checking import NOT_FOUND, Draft, checked, drafts_of, foreign_language, marked, rendered
 from rag_assets.query.ask.evidence import pack, position
-from rag_assets.query.ask.extracts import Ask, Similarity, asks_for_several, extracts, listed
+from rag_assets.query.ask.extracts import Ask, Similarity, extracts, listed
 from rag_assets.query.ask.graph_global import GlobalAnswer, GlobalOptions, global_answer
 from rag_assets.query.ask.local_context import PASSAGE_SHARE, local_context
 from rag_assets.query.ask.markup import plain_sentences
@@ -51,6 +51,7 @@ from rag_assets.query.ask.reader import (
 from rag_assets.query.ask.report_levels import reports_to_read
 from rag_assets.query.ask.report_references import cited_sentences, passages_of, statements
 from rag_assets.query.ask.text_map_reduce import chosen_passages, read_all, reduce_request
+from rag_assets.query.ask.wanted import asks_for_several
 from rag_assets.query.results import Hit, TraceRecorder
 from rag_assets.query.search.auto import is_on_the_whole
 from rag_assets.query.search.composite import parts_of

@@ -15,21 +15,20 @@ What stays out: how passages are found, and what a passage states (`rag_assets.q
 
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import PurePath
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
 from rag_assets.query.ask.statements import STATEMENT_CHARS, Kind, Statement, cut, statements
+from rag_assets.query.ask.wanted import NOTHING, NUMBERED, Wanted, is_named
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
 from rag_assets.text.content_words import content_terms, content_words, held_share
 from rag_assets.text.folding import fold_name
-from rag_assets.text.language import is_japanese
 from rag_assets.text.plain import one_line
 from rag_assets.text.terms import TermKind, kind_of, query_terms
 
@@ -91,101 +90,13 @@ _LACKING_QUOTED = 0.3  # taken off where quoted words of the question stand nowh
 _LEADS = 0.4  # added where what leads where is asked, and the statement is a connection that starts there
 _LACKING = 0.5  # taken off where an identifier of the question stands nowhere in the passage
 _HOW = re.compile(r"\bhow (?:many|much|long|old|far|often)\b", re.IGNORECASE)  # whose second word no answer repeats
-_QUANTITY = (
-    "(?:amount|capacity|code|cost|date|fee|id|length|limit|number|percentage|price|range|rate|revenue|size|sum|temperature"
-    "|total|year)"
-)
-_PAGE_OF = re.compile(r"\bpage \d+ of \d+\b|\d+ ?/ ?\d+ ?ページ", re.IGNORECASE)
-_FIGURE_ASKED = re.compile(
-    "桁数|(?:コード|ID|番号|番|日付|金額|温度|売上)(?:は|って)(?:何|なん|いつ|どれ|[?？]|$)"
-    rf"|\bhow (?:many|much|long|old|far|often)\b|\bwhat (?:is|are|was|were) the (?:\w+ ){{0,3}}{_QUANTITY}\b"
-    rf"|\bwhat (?:\w+ ){{0,2}}{_QUANTITY} (?:did|does|do|has|have|is|are|was|were|must|should|can|will)\b",
-    re.IGNORECASE,
-)
-_AMOUNT_ASKED = re.compile(
-    "いくつ|いくら|何(?:[件桁行個人名回円%％日年月時分秒文台匹社店本枚冊歳点倍割度]|バイト|メートル|パーセント|キロ|[kKMG]?[bBm]|か月|ヶ月|カ月)"
-    "|どのくらい|どれくらい|(?:額|料金|費用|価格|人数|件数|回数|割合|上限|下限)(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)"
-)
-_UNIT_ASKED = re.compile(
-    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前|くらい|ぐらい|程度|かか)|時間|分(?=間|以|後|前)|秒)"
-)
-_DATE_ASKED = re.compile(
-    r"いつ.{0,30}(?:した|れた|った|ました)|いつの(?:改|版|変更|更新|時点|こと)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
-    r"|\bwhen (?:and where |exactly )?(?:did|was|were)\b|\b(?:what|which) (?:date|day|month|year)\b",
-    re.IGNORECASE,
-)
-_DATE = re.compile(
-    r"(?<!\d)(?:19|20)\d\d(?!\d)|\d[年月日]|\d{1,2}[/.-]\d{1,2}[/.-]\d"
-    r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{3,6})?\.? \d",
-    re.IGNORECASE,
-)
-_SPELLED_FIGURE = re.compile(
-    r"[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限"
-    r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred"
-    r"|thousand|million|half|once|twice|double|every|daily|weekly|monthly|yearly|unlimited)\b",
-    re.IGNORECASE,
-)
-_SEVERAL_ASKED = re.compile(
-    r"どれとどれ|何と何|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あります|含まれ)|どの.{0,8}(?:ですか|対応)"
-    r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b)"
-    r"\w*[^\Wsiu]s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
-    re.IGNORECASE,
-)
 _CALLED = 0.8  # of the terms of a name that a document's name must hold to be called by it
-_EACH = re.compile(r"それぞれ|\b(?:both|compare)\b", re.IGNORECASE)  # of parts, which are asked one by one
-_LINK_ASKED = re.compile(
-    r"(?<![「\"])次(?:に|は|の(?!通り|とおり|よう))|直[前後]|[前後]の(?:処理|画面|工程|ステップ)|矢印|遷移[元先]|押し?(?:た先|すと|たら)|(?:つなが|繋が|接続)|行き先|どこ(?:に|へ)(?:進|行|移)"
-    r"|\b(?:next|arrows?|leads? to|goes to|flows?|connect\w*|points? (?:to|at)|comes? (?:after|before))\b",
-    re.IGNORECASE,
-)
-_REASON_ASKED = re.compile(
-    r"何のため|何を目的|目的は|なぜ|何故|どうして|理由|\b(?:why|what for|purpose)\b", re.IGNORECASE
-)
-_REASON = re.compile(
-    r"ため[、。]|ために|防[ぐげ]|目的|理由|よう(?:に|と)する|から[、。]"
-    r"|\b(?:because|since|so that|in order to|due to|as a result)\b",
-    re.IGNORECASE,
-)
 _WHICH_ASKED = re.compile(
     r"どの(?!よう|くらい|程度)|どれ|どこ|いつ|何版|\b(?:which|where|when|what (?:version|file|document))\b",
     re.IGNORECASE,
 )
-_ATTRIBUTE = re.compile(
-    r"(?P<ja>[^、。？?\s]{2,60}?)(?:(?:は|って|とは)、?(?:[一-龠]{2})?(?:[何なに]+(?!を[表意し]|のため|をする)|なん(?!ら)|いくつ|いくら|どう|どれ|どこ|いつ|誰|だれ|[？?。]|$)"
-    r"|[はをが](?:教えて|知りたい|答えて|示して))"
-    r"|\b(?:what|which)\s+(?:(?:is|are|was|were)\s+)?(?:(?:the|a|an)\s+)?(?P<en>[\w' /-]{2,60}?)"
-    r"(?=\s+(?:of|for|in|on|at|to|does|do|did|is|are|was|were|has|have|must|should|can|that|when|with|from|by)\b|[?,.]|$)",
-    re.IGNORECASE,
-)
-_JOINED_ATTRIBUTES = re.compile(r"(?:および|及び|[とや・])(?!き)|\s+and\s+")
-_LEAST_LABEL = 2  # characters
-_NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
-_AMOUNT = re.compile(r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9_][-./])\d+(?:[.,]\d+)*")
-_NO_AMOUNT = re.compile(  # numbers of items and references, years and dates
-    r"^\W*(?:\d+\s*[.)）](?!\d)|\d+(?:\.\d+)+\.?\s)|\d+(?:\.\d+)*\.?\(\d+\)|第\s?\d+|\d+\s?(?:条|章|節|項|号)|問\s?\d+|※\s?\d+"
-    r"|\d{4}\s?年度?(?:\s?\d+\s?月)?(?:\s?\d+\s?日)?|(?<!\d)\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\bNo\.: \d+"
-)
-_MONEY_ASKED = re.compile(
-    r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$"
-)
-_MONEY = re.compile(
-    r"円|[$¥€￥£]|ドル|ユーロ|元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b", re.IGNORECASE
-)
-_TIME_ASKED = re.compile(
-    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|is|until|before)\b", re.IGNORECASE
-)
-_TIME = re.compile(
-    r"[0-9０-９一二三四五六七八九十]\s?(?:営業日|日|時間|時|分|秒|週|か月|ヶ月|カ月|月|年)|即時|直ちに|随時"
-    r"|\b(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|immediately|ms)\b",
-    re.IGNORECASE,
-)
-_ASKING = re.compile(
-    r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
-)
-_WORD_SIGN = re.compile(r"[^\W\u3041-\u309f]")
 _QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
 _CELL = " | "
-_NOTHING = re.compile(r"[-－‐ー―—\s]*")
 
 
 @dataclass(frozen=True)
@@ -205,31 +116,7 @@ class _Asked:
 
     text: str
     weights: Mapping[str, float]
-    several: bool
-    figure: bool
-    amount: bool
-    money: bool
-    time: bool
-    units: tuple[str, ...]
-    date: bool
-    link: bool
-    reason: bool
-    numbered: frozenset[str]
-    attributes: tuple[str, ...]  # what is asked for, folded
-
-    def labelled(self, statement: Statement) -> bool:
-        """Whether a statement has a value under the very label that is asked for."""
-        return any(
-            value.strip() and not _NOTHING.fullmatch(value) and self.is_asked(label)
-            for label, value in _labels(statement)
-        )
-
-    def is_asked(self, label: str) -> bool:
-        """Whether what is asked for ends with a label, as a word of its own."""
-        name = fold_name(label.rpartition(" > ")[2])
-        return len(name) >= _LEAST_LABEL and any(
-            each.endswith(name) and _begins_word(each, len(each) - len(name)) for each in self.attributes
-        )
+    wanted: Wanted
 
     def share(self, terms: Set[str]) -> float:
         """Share of the terms, by weight, that are among others."""
@@ -238,11 +125,16 @@ class _Asked:
     def repeats(self, candidate: "_Candidate") -> bool:
         """Whether a statement says hardly anything but what was asked."""
         new = candidate.own - self.weights.keys()
-        return len(new) < _LEAST_NEW and not any(map(_NUMBERED.fullmatch, new))
+        return len(new) < _LEAST_NEW and not any(map(NUMBERED.fullmatch, new))
+
+    def keyed(self, statement: Statement) -> bool:
+        """Whether the question names a whole cell of a row, as a word of its own."""
+        folded = fold_name(self.text)
+        return statement.kind is Kind.ROW and any(is_named(folded, fold_name(value)) for _, value in statement.cells)
 
     def leads(self, statement: Statement) -> float:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
-        if statement.kind is not Kind.CONNECTION or not self.link:
+        if statement.kind is not Kind.CONNECTION or not self.wanted.link:
             return 0.0
         start, end = map(self._names, statement.cells[0])
         return max(start, _BACKWARD * end)
@@ -253,27 +145,6 @@ class _Asked:
             return 1.0
         terms = _terms(end)
         return _BY_TERMS if len(terms & self.weights.keys()) >= _NAMED_END * len(terms) > 0 else 0.0
-
-    def lacks_figure(self, statement: Statement) -> bool:
-        """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
-        text = statement.text
-        if self.date and not _DATE.search(text):
-            return True
-        if (self.money and not _MONEY.search(text)) or (self.time and not _TIME.search(text)):
-            return True
-        if is_japanese(text) and any(not _counts(statement, unit) for unit in self.units):
-            return True
-        if _SPELLED_FIGURE.search(text):
-            return False
-        text = unicodedata.normalize("NFKC", _PAGE_OF.sub("", text))
-        if self.amount and not any(each not in self.numbered for each in _AMOUNT.findall(_NO_AMOUNT.sub(" ", text))):
-            return True
-        return self.figure and not any(word not in self.numbered for word in _NUMBERED.findall(text))
-
-    def keyed(self, statement: Statement) -> bool:
-        """Whether the question names a whole cell of a row, as a word of its own."""
-        folded = fold_name(self.text)
-        return statement.kind is Kind.ROW and any(_names(folded, fold_name(value)) for _, value in statement.cells)
 
 
 @dataclass(frozen=True)
@@ -329,11 +200,6 @@ def extracts(asks: Sequence[Ask], sources: Sequence[Source]) -> tuple[tuple[Sent
     return (*stored, *sentences), min(sureness, default=0.0) >= _SURE
 
 
-def asks_for_several(question: str) -> bool:
-    """Whether a question asks for several things or a list."""
-    return bool(_SEVERAL_ASKED.search(question))
-
-
 def quote_for(text: str, source: Source) -> str:
     """The statement of a source that shares most with a text; empty where none shares a term.
 
@@ -385,62 +251,9 @@ def _asked(ask: Ask, candidates: Sequence[_Candidate], *, is_part: bool = False)
     scale = min(1.0, _CONTEXT * of_own / (of_context or 1.0)) if own else 1.0
     weights.update({term: weights[term] * scale for term in terms - own})
     total = sum(weights.values()) or 1.0
-    wanted = question if _ASKING.search(question) else f"{question} {ask.earlier}".strip()
+    wanted = Wanted.of(question, ask.earlier, is_part=is_part)
     return _Asked(
-        f"{question} {ask.context}".strip(),
-        {term: weight / total for term, weight in weights.items()},
-        asks_for_several(_EACH.sub("", wanted) if is_part else wanted),
-        bool(_FIGURE_ASKED.search(wanted)),
-        bool(_AMOUNT_ASKED.search(wanted)),
-        bool(_MONEY_ASKED.search(wanted)),
-        bool(_TIME_ASKED.search(wanted)),
-        tuple(_UNIT_ASKED.findall(wanted)),
-        bool(_DATE_ASKED.search(wanted)),
-        bool(_LINK_ASKED.search(wanted)),
-        bool(_REASON_ASKED.search(wanted)),
-        frozenset(_NUMBERED.findall(question)),
-        _attributes(question),
-    )
-
-
-def _attributes(question: str) -> tuple[str, ...]:
-    """What is asked for, folded: "the output form of the report" of "What is …?", each of several."""
-    found = []
-    for matched in _ATTRIBUTE.finditer(question):
-        text = matched["ja"] or matched["en"]
-        ends = [*(part.start() for part in _JOINED_ATTRIBUTES.finditer(text)), len(text)]
-        found += [fold_name(text[:end]) for end in ends]
-    return tuple(filter(None, found))
-
-
-def _begins_word(text: str, place: int) -> bool:
-    """Whether a name may begin at a place of a folded text: not within a word."""
-    return place == 0 or not re.match(r"[^\W\u3041-\u309f]", text[place - 1])
-
-
-def _names(folded: str, name: str) -> bool:
-    """Whether a folded text holds a folded name as a word of its own."""
-    if len(name) < _LEAST_LABEL or not re.search(r"[^\W\d_]", name):
-        return False
-    place = folded.find(name)
-    end = place + len(name)
-    return place >= 0 and _begins_word(folded, place) and not _WORD_SIGN.match(folded, end)
-
-
-def _labels(statement: Statement) -> list[tuple[str, str]]:
-    """Labels of a statement with their values: headers of its row; of a row without them, each cell with the next."""
-    if any(header for header, _ in statement.cells):
-        return [cell for cell in statement.cells if cell[0]]
-    values = [value for _, value in statement.cells]
-    return list(pairwise(values)) if statement.kind is Kind.ROW else []
-
-
-def _counts(statement: Statement, unit: str) -> bool:
-    """Whether a statement gives a number of a unit, as `10桁` or, in a cell or a pair, `桁数: 10`."""
-    return bool(
-        re.search(rf"[0-9〇一二三四五六七八九十百千万億]\s*{unit}", unicodedata.normalize("NFKC", statement.text))
-        or any(unit in header and _NUMBERED.search(value) for header, value in statement.cells)
-        or re.search(rf"{unit}[^\s。]{{0,6}}[:：はが]\s*[0-9]", statement.text)
+        f"{question} {ask.context}".strip(), {term: weight / total for term, weight in weights.items()}, wanted
     )
 
 
@@ -474,7 +287,7 @@ def _words_score(asked: _Asked, candidate: _Candidate) -> float:
     share = asked.share(own | candidate.above | candidate.named)
     share += _LISTED * asked.share(listed_only - candidate.above - candidate.named)
     share += _OWN * asked.share(candidate.own - candidate.named)
-    share += _LABELLED * asked.labelled(statement) + _KEYED * asked.keyed(statement)
+    share += _LABELLED * asked.wanted.labelled(statement) + _KEYED * asked.keyed(statement)
     return share * (1 - _RANK_DISCOUNT * min(10, candidate.source.rank - 1))
 
 
@@ -492,12 +305,12 @@ def _beside(
         score = max(score, (1 - _NEIGHBOUR) * score + _NEIGHBOUR * max(near, default=0.0))
     if asked.repeats(candidate):
         score *= _OFF
-    if asked.reason and _REASON.search(candidate.statement.text):
+    if asked.wanted.gives_reason(candidate.statement):
         score *= _REASONED
     if candidate.statement.kind is Kind.LIST:
-        score *= _LIST_ASKED if asked.several else _OFF
+        score *= _LIST_ASKED if asked.wanted.several else _OFF
     score += covered + _LINKED * asked.leads(candidate.statement)
-    return _NO_FIGURE * score if asked.lacks_figure(candidate.statement) else score
+    return _NO_FIGURE * score if asked.wanted.lacks_figure(candidate.statement) else score
 
 
 def _compared(statement: Statement) -> str:
@@ -510,7 +323,7 @@ def _said(asked: _Asked, ranked: Sequence[tuple[float, _Candidate]], parts: int)
     What another document says in nearly the same words is new where it differs in a figure, or where is asked which.
     """
     said: list[_Candidate] = []
-    room = _MANY_CHARS // parts if asked.several or parts > 1 else _CHARS
+    room = _MANY_CHARS // parts if asked.wanted.several or parts > 1 else _CHARS
     for score, each in ranked:
         if score < _NEARLY * ranked[0][0]:
             break
@@ -518,7 +331,7 @@ def _said(asked: _Asked, ranked: Sequence[tuple[float, _Candidate]], parts: int)
         length = len(_text(each.statement, asked))
         new = sibling or not any(
             len(each.own & other.own) >= _SAME * len(each.own)
-            or (not asked.several and other.statement.text in each.statement.text)
+            or (not asked.wanted.several and other.statement.text in each.statement.text)
             for other in said
         )
         if not said or (new and length <= (_MANY_CHARS if sibling else room)):
@@ -531,7 +344,7 @@ def _rows_listed(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidat
     """Where several things are asked for, the rows of the page with the code of the best, and what tells them apart."""
     codes = {term for term in asked.weights if kind_of(term) == TermKind.IDENTIFIER} & best.own
     headers = [header for header, _ in best.statement.cells]
-    if not asked.several or not codes or not any(headers):
+    if not asked.wanted.several or not codes or not any(headers):
         return []
     rows = [
         each
@@ -558,7 +371,7 @@ def _is_sibling(asked: _Asked, candidate: _Candidate, said: Sequence[_Candidate]
     alike = [each for each in said if len(each.own & candidate.own) >= _ALIKE * len(each.own | candidate.own)]
     if not alike or any(each.source.document_id == candidate.source.document_id for each in said):
         return False
-    figures = {each.statement.text: _NUMBERED.findall(each.statement.text) for each in (*alike, candidate)}
+    figures = {each.statement.text: NUMBERED.findall(each.statement.text) for each in (*alike, candidate)}
     differs = any(figures[each.statement.text] != figures[candidate.statement.text] for each in alike)
     return differs or bool(_WHICH_ASKED.search(asked.text))
 
@@ -575,11 +388,11 @@ def _sureness(asked: _Asked, best: _Candidate, candidates: Sequence[_Candidate])
     covered = _covered(asked.text, best.source)
     said = _SURE_OWN * asked.share(best.own - best.named)
     led = asked.leads(best.statement)
-    lacks_figure = asked.lacks_figure(best.statement)
+    lacks_figure = asked.wanted.lacks_figure(best.statement)
     return (
         covered
         + said
-        + _SURE_LABELLED * asked.labelled(best.statement)
+        + _SURE_LABELLED * asked.wanted.labelled(best.statement)
         + max(_STANDS * stands, _LEADS * led)
         - _LACKING * lacks
         - _LACKING_QUOTED * lacks_quoted
@@ -615,7 +428,7 @@ def _row(statement: Statement, asked: _Asked) -> str:
     """The cells of a row with their headers; of a wide one those that share most with the question."""
     if not any(header for header, _ in statement.cells):
         return statement.text
-    cells = [(header, value) for header, value in statement.cells if not _NOTHING.fullmatch(value)]
+    cells = [(header, value) for header, value in statement.cells if not NOTHING.fullmatch(value)]
     said = [one_line(f"{header.rpartition(' > ')[2]}: {value}" if header else value) for header, value in cells]
     order = sorted(range(len(cells)), key=lambda place: (-_cell_share(asked, *cells[place]), len(said[place])))
     chosen: set[int] = set()

@@ -1,0 +1,239 @@
+"""What a question asks for, as far as its words tell: a figure, a date, money, several things, the value of a label.
+
+A statement without a figure, a date or an amount of the kind that is asked for is no answer, whatever words it shares.
+
+What stays out: which statement answers best (`rag_assets.query.ask.extracts`).
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rag_assets.query.ask.statements import Kind, Statement
+from rag_assets.text.folding import fold_name
+from rag_assets.text.language import is_japanese
+
+_QUANTITY = (
+    "(?:amount|capacity|code|cost|date|fee|id|length|limit|number|percentage|price|range|rate|revenue|size|sum|temperature"
+    "|total|year)"
+)
+_PAGE_OF = re.compile(r"\bpage \d+ of \d+\b|\d+ ?/ ?\d+ ?ページ", re.IGNORECASE)
+_FIGURE_ASKED = re.compile(
+    "桁数|(?:コード|ID|番号|番|日付|金額|温度|売上)(?:は|って)(?:何|なん|いつ|どれ|[?？]|$)"
+    rf"|\bhow (?:many|much|long|old|far|often)\b|\bwhat (?:is|are|was|were) the (?:\w+ ){{0,3}}{_QUANTITY}\b"
+    rf"|\bwhat (?:\w+ ){{0,2}}{_QUANTITY} (?:did|does|do|has|have|is|are|was|were|must|should|can|will)\b",
+    re.IGNORECASE,
+)
+_AMOUNT_ASKED = re.compile(
+    "いくつ|いくら|何(?:[件桁行個人名回円%％日年月時分秒文台匹社店本枚冊歳点倍割度]|バイト|メートル|パーセント|キロ|[kKMG]?[bBm]|か月|ヶ月|カ月)"
+    "|どのくらい|どれくらい|(?:額|料金|費用|価格|人数|件数|回数|割合|上限|下限)(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)"
+)
+_UNIT_ASKED = re.compile(
+    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前|くらい|ぐらい|程度|かか)|時間|分(?=間|以|後|前)|秒)"
+)
+_DATE_ASKED = re.compile(
+    r"いつ.{0,30}(?:した|れた|った|ました)|いつの(?:改|版|変更|更新|時点|こと)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
+    r"|\bwhen (?:and where |exactly )?(?:did|was|were)\b|\b(?:what|which) (?:date|day|month|year)\b",
+    re.IGNORECASE,
+)
+_DATE = re.compile(
+    r"(?<!\d)(?:19|20)\d\d(?!\d)|\d[年月日]|\d{1,2}[/.-]\d{1,2}[/.-]\d"
+    r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{3,6})?\.? \d",
+    re.IGNORECASE,
+)
+_SPELLED_FIGURE = re.compile(
+    r"[〇一二三四五六七八九十百千万億兆半]+(?:つ|件|桁|行|個|人|名|回|円|割|倍|点|箇|か|年|月|日|時|分|秒|文字|台|％|%)|ゼロ|なし|無制限"
+    r"|\b(?:zero|no|none|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred"
+    r"|thousand|million|half|once|twice|double|every|daily|weekly|monthly|yearly|unlimited)\b",
+    re.IGNORECASE,
+)
+_SEVERAL_ASKED = re.compile(
+    r"どれとどれ|何と何|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あります|含まれ)|どの.{0,8}(?:ですか|対応)"
+    r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b)"
+    r"\w*[^\Wsiu]s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
+    re.IGNORECASE,
+)
+_EACH = re.compile(r"それぞれ|\b(?:both|compare)\b", re.IGNORECASE)  # of parts, which are asked one by one
+_LINK_ASKED = re.compile(
+    r"(?<![「\"])次(?:に|は|の(?!通り|とおり|よう))|直[前後]|[前後]の(?:処理|画面|工程|ステップ)|矢印|遷移[元先]|押し?(?:た先|すと|たら)|(?:つなが|繋が|接続)|行き先|どこ(?:に|へ)(?:進|行|移)"
+    r"|\b(?:next|arrows?|leads? to|goes to|flows?|connect\w*|points? (?:to|at)|comes? (?:after|before))\b",
+    re.IGNORECASE,
+)
+_REASON_ASKED = re.compile(
+    r"何のため|何を目的|目的は|なぜ|何故|どうして|理由|\b(?:why|what for|purpose)\b", re.IGNORECASE
+)
+_REASON = re.compile(
+    r"ため[、。]|ために|防[ぐげ]|目的|理由|よう(?:に|と)する|から[、。]"
+    r"|\b(?:because|since|so that|in order to|due to|as a result)\b",
+    re.IGNORECASE,
+)
+_ATTRIBUTE = re.compile(
+    r"(?P<ja>[^、。？?\s]{2,60}?)(?:(?:は|って|とは)、?(?:[一-龠]{2})?(?:[何なに]+(?!を[表意し]|のため|をする)|なん(?!ら)|いくつ|いくら|どう|どれ|どこ|いつ|誰|だれ|[？?。]|$)"
+    r"|[はをが](?:教えて|知りたい|答えて|示して))"
+    r"|\b(?:what|which)\s+(?:(?:is|are|was|were)\s+)?(?:(?:the|a|an)\s+)?(?P<en>[\w' /-]{2,60}?)"
+    r"(?=\s+(?:of|for|in|on|at|to|does|do|did|is|are|was|were|has|have|must|should|can|that|when|with|from|by)\b|[?,.]|$)",
+    re.IGNORECASE,
+)
+_JOINED_ATTRIBUTES = re.compile(r"(?:および|及び|[とや・])(?!き)|\s+and\s+")
+_LEAST_LABEL = 2  # characters
+NUMBERED = re.compile(r"(?<!\w)(?:(?!\d)\w)*\d\w*")
+_AMOUNT = re.compile(r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9_][-./])\d+(?:[.,]\d+)*")
+_NO_AMOUNT = re.compile(  # numbers of items and references, years and dates
+    r"^\W*(?:\d+\s*[.)）](?!\d)|\d+(?:\.\d+)+\.?\s)|\d+(?:\.\d+)*\.?\(\d+\)|第\s?\d+|\d+\s?(?:条|章|節|項|号)|問\s?\d+|※\s?\d+"
+    r"|\d{4}\s?年度?(?:\s?\d+\s?月)?(?:\s?\d+\s?日)?|(?<!\d)\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\bNo\.: \d+"
+)
+_MONEY_ASKED = re.compile(
+    r"(?:料|代|金|額|費|価格|値段|売上|予算)[^。]{0,8}(?:いくら|何円|どのくらい|どれくらい)|(?:料金?|額|費用?|価格|値段)は[?？]?$"
+)
+_MONEY = re.compile(
+    r"円|[$¥€￥£]|ドル|ユーロ|元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b", re.IGNORECASE
+)
+_TIME_ASKED = re.compile(
+    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|is|until|before)\b", re.IGNORECASE
+)
+_TIME = re.compile(
+    r"[0-9０-９一二三四五六七八九十]\s?(?:営業日|日|時間|時|分|秒|週|か月|ヶ月|カ月|月|年)|即時|直ちに|随時"
+    r"|\b(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|immediately|ms)\b",
+    re.IGNORECASE,
+)
+_ASKING = re.compile(
+    r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
+)
+_WORD_SIGN = re.compile(r"[^\W\u3041-\u309f]")
+NOTHING = re.compile(r"[-－‐ー―—\s]*")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a question asks for.
+
+    Attributes:
+        several: Whether it asks for several things, or a list.
+        figure: Whether for something with a figure, such as a code.
+        amount: Whether for a number that counts or measures.
+        money: Whether for an amount of money.
+        time: Whether for how long something takes.
+        units: Of what it asks how many.
+        date: Whether for a date.
+        link: Whether for what comes before or after something.
+        reason: Whether for a reason or a purpose.
+        numbered: Words with figures that stand in the question itself.
+        attributes: Names of what is asked for, folded.
+    """
+
+    several: bool
+    figure: bool
+    amount: bool
+    money: bool
+    time: bool
+    units: tuple[str, ...]
+    date: bool
+    link: bool
+    reason: bool
+    numbered: frozenset[str]
+    attributes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, question: str, earlier: str = "", *, is_part: bool = False) -> "Wanted":
+        """What a question asks for.
+
+        Args:
+            question: The question.
+            earlier: The one before it, where it refers to that: what it asks for holds where this asks for nothing.
+            is_part: Whether it is one of several parts of a question.
+        """
+        text = question if _ASKING.search(question) else f"{question} {earlier}".strip()
+        return cls(
+            asks_for_several(_EACH.sub("", text) if is_part else text),
+            bool(_FIGURE_ASKED.search(text)),
+            bool(_AMOUNT_ASKED.search(text)),
+            bool(_MONEY_ASKED.search(text)),
+            bool(_TIME_ASKED.search(text)),
+            tuple(_UNIT_ASKED.findall(text)),
+            bool(_DATE_ASKED.search(text)),
+            bool(_LINK_ASKED.search(text)),
+            bool(_REASON_ASKED.search(text)),
+            frozenset(NUMBERED.findall(question)),
+            _attributes(question),
+        )
+
+    def labelled(self, statement: Statement) -> bool:
+        """Whether a statement has a value under the very label that is asked for."""
+        return any(
+            value.strip() and not NOTHING.fullmatch(value) and self.is_asked(label)
+            for label, value in _labels(statement)
+        )
+
+    def is_asked(self, label: str) -> bool:
+        """Whether what is asked for ends with a label, as a word of its own."""
+        name = fold_name(label.rpartition(" > ")[2])
+        return len(name) >= _LEAST_LABEL and any(
+            each.endswith(name) and _begins_word(each, len(each) - len(name)) for each in self.attributes
+        )
+
+    def lacks_figure(self, statement: Statement) -> bool:
+        """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
+        text = statement.text
+        if self.date and not _DATE.search(text):
+            return True
+        if (self.money and not _MONEY.search(text)) or (self.time and not _TIME.search(text)):
+            return True
+        if is_japanese(text) and any(not _counts(statement, unit) for unit in self.units):
+            return True
+        if _SPELLED_FIGURE.search(text):
+            return False
+        text = unicodedata.normalize("NFKC", _PAGE_OF.sub("", text))
+        if self.amount and not any(each not in self.numbered for each in _AMOUNT.findall(_NO_AMOUNT.sub(" ", text))):
+            return True
+        return self.figure and not any(word not in self.numbered for word in NUMBERED.findall(text))
+
+    def gives_reason(self, statement: Statement) -> bool:
+        """Whether a reason is asked for, and a statement gives one."""
+        return self.reason and _REASON.search(statement.text) is not None
+
+
+def asks_for_several(question: str) -> bool:
+    """Whether a question asks for several things or a list."""
+    return bool(_SEVERAL_ASKED.search(question))
+
+
+def _attributes(question: str) -> tuple[str, ...]:
+    """What is asked for, folded: "the output form of the report" of "What is …?", each of several."""
+    found = []
+    for matched in _ATTRIBUTE.finditer(question):
+        text = matched["ja"] or matched["en"]
+        ends = [*(part.start() for part in _JOINED_ATTRIBUTES.finditer(text)), len(text)]
+        found += [fold_name(text[:end]) for end in ends]
+    return tuple(filter(None, found))
+
+
+def _begins_word(text: str, place: int) -> bool:
+    """Whether a name may begin at a place of a folded text: not within a word."""
+    return place == 0 or not re.match(r"[^\W\u3041-\u309f]", text[place - 1])
+
+
+def is_named(folded: str, name: str) -> bool:
+    """Whether a folded text holds a folded name as a word of its own."""
+    if len(name) < _LEAST_LABEL or not re.search(r"[^\W\d_]", name):
+        return False
+    place = folded.find(name)
+    end = place + len(name)
+    return place >= 0 and _begins_word(folded, place) and not _WORD_SIGN.match(folded, end)
+
+
+def _labels(statement: Statement) -> list[tuple[str, str]]:
+    """Labels of a statement with their values: headers of its row; of a row without them, each cell with the next."""
+    if any(header for header, _ in statement.cells):
+        return [cell for cell in statement.cells if cell[0]]
+    values = [value for _, value in statement.cells]
+    return list(pairwise(values)) if statement.kind is Kind.ROW else []
+
+
+def _counts(statement: Statement, unit: str) -> bool:
+    """Whether a statement gives a number of a unit, as `10桁` or, in a cell or a pair, `桁数: 10`."""
+    return bool(
+        re.search(rf"[0-9〇一二三四五六七八九十百千万億]\s*(?:営業)?{unit}", unicodedata.normalize("NFKC", statement.text))
+        or any(unit in header and NUMBERED.search(value) for header, value in statement.cells)
+        or re.search(rf"{unit}[^\s。]{{0,6}}[:：はが]\s*[0-9]", statement.text)
+    )
