@@ -31,6 +31,7 @@ from rag_assets.query.search.ranking_weights import (
 )
 from rag_assets.text.plain import counted
 from rag_assets.training.adoption import (
+    LEAST_GROUPS,
     REWRITER_MODEL,
     Basis,
     Proof,
@@ -63,10 +64,12 @@ class _Look:
     Attributes:
         proofs: One a level; empty where nothing can be measured.
         unseen: Questions that it was not learned from.
+        groups: Of documents that these share.
     """
 
     proofs: tuple[Proof, ...]
     unseen: int
+    groups: int
 
     @property
     def is_worse(self) -> bool:
@@ -75,10 +78,11 @@ class _Look:
 
     def __str__(self) -> str:
         changes = ", ".join(f"{each.measure} {shown(each.difference)}" for each in self.proofs)
-        if self.unseen >= FEW:
+        if _tell(self.unseen, self.groups):
             return f"{changes} on {counted(self.unseen, 'question')} that it was not learned from"
         if not self.is_worse:
-            return f"too few questions to tell: {self.unseen} that it was not learned from, {FEW} are needed"
+            asked = f"{self.unseen} that it was not learned from, on {counted(self.groups, 'document')}"
+            return f"too few questions to tell: {asked}; {FEW} on {LEAST_GROUPS} are needed"
         count = max(each.difference.count for each in self.proofs)
         return f"{changes} on {counted(count, 'question')}, {self.unseen} of which it was not learned from"
 
@@ -113,10 +117,26 @@ def _look(basis: Basis | None, asked: Asked, proved: Sequence[Callable[[Sequence
         asked: The questions.
         proved: For each level, the proof by questions at some positions.
     """
-    unseen = [] if basis is None else [at for at, each in enumerate(asked) if not basis.knows(*each)]
-    proofs = _proofs(unseen, proved)
-    count = max((each.difference.count for each in proofs), default=0)
-    return _Look(proofs if count >= FEW else _proofs(range(len(asked)), proved), count)
+    from rag_assets.training.pairs import document_groups
+
+    groups = document_groups([documents for _, documents in asked])
+
+    def measured(positions: Sequence[int]) -> tuple[tuple[Proof, ...], int, int]:
+        proofs = _proofs(positions, proved)
+        return proofs, max((each.difference.count for each in proofs), default=0), len({groups[at] for at in positions})
+
+    proofs, count, of = measured(
+        [] if basis is None else [at for at, each in enumerate(asked) if not basis.knows(*each)]
+    )
+    if not _tell(count, of):
+        proofs, *all_asked = measured(range(len(asked)))
+        proofs = proofs if _tell(*all_asked) else ()
+    return _Look(proofs, count, of)
+
+
+def _tell(questions: int, groups: int) -> bool:
+    """Whether so many questions, on so many groups of documents, tell anything."""
+    return questions >= FEW and groups >= LEAST_GROUPS
 
 
 def _proofs(positions: Sequence[int], proved: Sequence[Callable[[Sequence[int]], Proof]]) -> tuple[Proof, ...]:

@@ -134,8 +134,9 @@ class Gate:
         """
         drift = ""
         try:
+            learned = candidate.learned
             candidate, drift = self._settled(candidate)
-            self.verdict = self._compared(candidate, current)
+            self.verdict = self._compared(candidate, current, has_dropped=candidate.learned != learned)
         except RagAssetsError as error:
             if self.overridden_by is None:
                 raise
@@ -202,12 +203,23 @@ class Gate:
 
         return [each for each in read_questions(self._settings.questions) if not each.draft]
 
-    def _compared(self, candidate: "Snapshot", current: "Snapshot | None") -> Verdict | None:
+    def _compared(self, candidate: "Snapshot", current: "Snapshot | None", *, has_dropped: bool) -> Verdict | None:
+        """How a version compares with the one that readers see.
+
+        Args:
+            candidate: The version.
+            current: The one that readers see.
+            has_dropped: Whether something learned is out of force in the version. It may have flattered the questions
+                that it was learned from: then both are measured without it, and nothing is recorded of the old one.
+        """
         questions = self._questions()
         if not questions:
             return None
         after = self._measured(candidate, questions)
-        before = self._before(current, questions) if current is not None else _Measurement({})
+        if current is not None and has_dropped:
+            before = replace(self._before(replace(current, learned=candidate.learned), questions), run=None)
+        else:
+            before = self._before(current, questions) if current is not None else _Measurement({})
         told = ((before.run, current.number if current else None), (after.run, None))
         self._runs = [(run, number) for run, number in told if run is not None]
         return _verdict(questions, before, after)

@@ -23,7 +23,7 @@ from rag_assets.store.snapshots import Snapshot, Snapshots
 
 REWRITER_MODEL = "rewriter_model"
 _FOLDER, _PROOF = "learned", "proof.json"
-_LEAST_GROUPS = 6  # of documents: of five, all are better by chance more often than an interval of 95 % allows
+LEAST_GROUPS = 6  # of documents: of five, all are better by chance more often than an interval of 95 % allows
 _MOST_ADOPTED = 5  # one after the other that can be gone back to
 _MOST_READ = 64 << 20  # bytes of files whose contents are compared when they are opened; of larger ones only the sizes
 _log = logging.getLogger(__name__)
@@ -110,10 +110,10 @@ def prove(
     ]
     if difference.count < FEW:
         reason = f"{difference.count} questions prove nothing: at least {FEW} are needed"
-    elif group_count < _LEAST_GROUPS:
+    elif group_count < LEAST_GROUPS:
         reason = (
             f"questions on {group_count} documents, or groups of them that share questions, prove nothing: at least "
-            f"{_LEAST_GROUPS} are needed"
+            f"{LEAST_GROUPS} are needed"
         )
     elif difference.low <= 0:
         reason = f"not better beyond the interval: {shown(difference)}"
@@ -121,7 +121,7 @@ def prove(
         reason = f"better by {shown(difference)}, but worse: {'; '.join(worse)}"
     else:
         reason = f"better by {shown(difference)}, and nothing is worse beyond its interval"
-    is_better = difference.count >= FEW and group_count >= _LEAST_GROUPS and difference.low > 0 and not worse
+    is_better = difference.count >= FEW and group_count >= LEAST_GROUPS and difference.low > 0 and not worse
     own = [each.group for each in pairs]
     reached_before = bootstrap_interval([each.before for each in pairs], groups=own)
     reached_after = bootstrap_interval([each.after for each in pairs], groups=own)

@@ -48,9 +48,7 @@ output_tokens = 4096
 input_usd = 2.5
 output_usd = 10.0
 """
-TOKEN_WORSE = (
-    "token (passage R@5 1.00 before, 0.00 now, answer correct 1.00 before, 0.00 now): How long is a token valid?"
-)
+TOKEN_WORSE = "token (passage R@5 1.00 before, 0.00 now): How long is a token valid?"
 COPIES = 6  # more than the first 5 results, by which questions are judged
 
 

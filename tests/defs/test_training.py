@@ -108,7 +108,7 @@ def signals_of(home: Home) -> tuple[str, ...]:
 def test_what_is_learned_is_proven_adopted_undone_and_given_up_where_it_no_longer_helps(
     asked: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shipped = ("words", "meaning", "page")
+    shipped = ("words", "meaning", "page", "names", "summary")
     assert signals_of(asked) == shipped
     said = run(asked, "train", "ranking").output
     assert "learned from 20 questions" in said
@@ -168,10 +168,14 @@ def test_what_got_worse_goes_and_what_was_adopted_before_comes_back(asked: Home)
     version, newer = adopted_weights(asked, worse, learned_from)
     checked, note = gated(asked, version)
     assert checked.learned == {WEIGHTS_ASSET: (older,)}, "the older one is what is left of the newer one"
+    search = asked.settings.search.model_copy(update={"ask_mode": "weighted"})
+    gate = Gate(Home(asked.settings.model_copy(update={"search": search})))
+    gate.check(version, version)
+    assert str(gate.verdict).startswith("no change"), "both are measured without what is dropped"
     assert (
         f"20 questions, 0 of which it was not learned from: those of {older} are in force again, for pages too" in note
     )
-    assert "for pages too few questions to tell: 0 that it was not learned from, 20 are needed" in note
+    assert "for pages too few questions to tell: 0 that it was not learned from, on 0 documents; 20 on 6 are needed" in note
 
     better = {**worse, documents: replace(SHIPPED[documents], words=1.2)}
     version, newer = adopted_weights(asked, better, Basis({"of old"}, {"gone/b.md"}))

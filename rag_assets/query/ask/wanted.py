@@ -233,7 +233,9 @@ def _labels(statement: Statement) -> list[tuple[str, str]]:
 def _counts(statement: Statement, unit: str) -> bool:
     """Whether a statement gives a number of a unit, as `10桁` or, in a cell or a pair, `桁数: 10`."""
     return bool(
-        re.search(rf"[0-9〇一二三四五六七八九十百千万億]\s*(?:営業)?{unit}", unicodedata.normalize("NFKC", statement.text))
+        re.search(
+            rf"[0-9〇一二三四五六七八九十百千万億]\s*(?:営業)?{unit}", unicodedata.normalize("NFKC", statement.text)
+        )
         or any(unit in header and NUMBERED.search(value) for header, value in statement.cells)
         or re.search(rf"{unit}[^\s。]{{0,6}}[:：はが]\s*[0-9]", statement.text)
     )

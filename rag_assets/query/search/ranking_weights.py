@@ -159,7 +159,7 @@ class BoostedWeights:
 
 Scorer: TypeAlias = Weights | BoostedWeights
 SHIPPED: Mapping[str, Weights] = {
-    Granularity.CHUNK: Weights(page=0.2, graph=2.0),
+    Granularity.CHUNK: Weights(page=0.1, names=0.1, summary=0.3, graph=1.5),
     Granularity.PAGE: Weights(page=0.3, graph=2.0),
     Granularity.DOCUMENT: Weights(names=0.5, summary=0.3, graph=2.7),
 }
