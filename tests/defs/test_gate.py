@@ -108,6 +108,7 @@ def test_a_worse_version_is_held_back_until_a_person_publishes_it(measured: Home
     assert refused.exit_code == 1
     assert "nothing is published, readers keep version 1: worse on every question: passage R@5 -1.000" in refused.stderr
     assert TOKEN_WORSE in refused.stderr
+    assert "answer correct 1.00 before, 0.00 now" in refused.stderr, refused.stderr
     assert "`rag-assets publish --anyway`" in refused.stderr
     assert current(measured) == 1
     assert len(knowledge_base(measured).search("token", "hybrid", 50).hits) == len(FACTS)

@@ -21,9 +21,10 @@ from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.training import TRAINING_JOB
 from rag_assets.evaluation.clicks import Click, add_click
-from rag_assets.evaluation.questions import Evidence, Question, question_line
+from rag_assets.evaluation.questions import Evidence, Question, question_line, read_questions
 from rag_assets.evaluation.statistics import Interval
 from rag_assets.pipeline import opening
+from rag_assets.pipeline.drift import settled
 from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.measuring import clicks_file
@@ -152,6 +153,19 @@ def adopted_weights(home: Home, weights: Mapping[str, Scorer], basis: Basis) -> 
     """A version with these weights in force, and their place."""
     place = store_candidate(home.path, WEIGHTS_ASSET, weights_files(weights), BETTER, basis)
     return adopt(home.snapshots, WEIGHTS_ASSET, place), place
+
+
+def test_questions_on_one_document_tell_nothing_of_what_was_learned(asked: Home) -> None:
+    passages, *_ = SHIPPED
+    version, _ = adopted_weights(asked, {**SHIPPED, passages: MISLEADING[passages]}, Basis({"of old"}, {"gone/a.md"}))
+    assert asked.settings.evaluation.questions is not None
+    questions = read_questions(asked.settings.evaluation.questions)
+    checked, _ = settled(asked, version, questions)
+    assert WEIGHTS_ASSET not in checked.learned, "on twenty documents they are worse"
+    for question in questions[:4]:
+        checked, note = settled(asked, version, [replace(question, id=f"q{number}") for number in range(20)])
+        assert checked == version
+        assert "too few questions to tell: 20 that it was not learned from, on 1 document; 20 on 6 are needed" in note
 
 
 def test_what_got_worse_goes_and_what_was_adopted_before_comes_back(asked: Home) -> None:

@@ -10,7 +10,8 @@ A statement is taken for an answer where it comes near enough, and the identifie
 it; of a question in parts, where that holds for each. Where a question was found that documents answer and that asks
 the same, its stored answer comes first.
 
-What stays out: how passages are found, and what a passage states (`rag_assets.query.ask.statements`).
+What stays out: how passages are found, what a passage states (`rag_assets.query.ask.statements`), and what a question
+asks for (`rag_assets.query.ask.wanted`).
 """
 
 import math
