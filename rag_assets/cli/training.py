@@ -11,6 +11,8 @@ import click
 from rag_assets.cli.console import complain, open_home, print_json, print_table, say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rag_assets.evaluation.statistics import Interval
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -92,6 +94,7 @@ def ranking(
 @click.option("--model", help="Folder or hub name of the model [setting rewriter_training.model].")
 @click.option("--steps", type=click.IntRange(0), help="Steps of reinforcement [setting rewriter_training.steps].")
 @click.option("--adopt/--no-adopt", default=True, help="Whether it comes into force where it proves better [--adopt].")
+@click.option("--anew", is_flag=True, help="Remove training of other questions, model or settings that was stopped.")
 @click.pass_context
 def rewriter(
     context: click.Context,
@@ -102,6 +105,7 @@ def rewriter(
     steps: int | None,
     *,
     adopt: bool,
+    anew: bool,
 ) -> None:
     """Train a model to rewrite questions for this collection, by the questions of SET; a stopped training goes on.
 
@@ -118,7 +122,8 @@ def rewriter(
     home = Home(home.stated.model_copy(update={"rewriter_training": chosen}))
     questions = measuring.accepted_questions(named_set or measuring.question_set(home), qrels)
     with progress_display() as display:
-        found = train_candidate(home, questions, drafts, adopts=adopt, progress=display.phase("training the rewriter"))
+        progress = display.phase("training the rewriter")
+        found = train_candidate(home, questions, drafts, adopts=adopt, anew=anew, progress=progress)
     if found is None:
         return
     weights, proof = found.weights, found.proof
@@ -131,7 +136,7 @@ def rewriter(
     say(
         f"{proof.measure}: {proof.before.mean:.3f} in force, {proof.after.mean:.3f} trained: {proof.reason}", lines=True
     )
-    state = f"in force since version {found.version}" if found.version else "not in force"
+    state = f"in force since version {found.version}" if found.version else f"not in force {found.problem}".rstrip()
     say(f"{found.place}: {state}", bold=True)
 
 
@@ -141,13 +146,14 @@ def rewriter(
 @click.pass_context
 def adopt(context: click.Context, what: str, *, force: bool) -> None:
     """Bring the last candidate into force, as one kept by --no-adopt, if it proved better than what is in force."""
+    from rag_assets.pipeline.drift import bring_into_force
     from rag_assets.training import adoption
 
     home, name = open_home(context), _NAMES[what]
     for place, record in adoption.candidates(home.path, name)[:1]:
-        say(f"{place}, {record.get('made_at')}: {record.get('measure')} {record.get('reason')}")
+        say(f"last candidate: {_described(place, record)}", lines=True)
     with home.lock():
-        published, problem = adoption.adopt_candidate(home.path, home.snapshots, name, is_forced=force)
+        published, problem = bring_into_force(home, name, is_forced=force)
     if problem:
         complain(f"adopted by --force, although {problem}")
     say(f"version {published.number}: {published.learned[name][-1]} is in force", bold=True)
@@ -188,7 +194,14 @@ def status(context: click.Context) -> None:
             if place in places[-1:] and record.get("forced"):
                 say(f"  {record['forced']}")
         for place, record in stored[:1]:
-            say(f"  last candidate {place}, {record.get('made_at')}: {record.get('measure')} {record.get('reason')}")
+            say(f"  last candidate: {_described(place, record)}", lines=True)
+
+
+def _described(place: str, record: "Mapping[str, Any]") -> str:
+    """A stored candidate, for people: what it is, and what it reached, a line each level."""
+    made = f"{record.get('made_at', '')}"[:16].replace("T", " ")
+    reasons = f"{record.get('reason')}".replace("; ", "\n    ")
+    return f"{place}, learned {made} UTC\n    {reasons}"
 
 
 class Duration(click.ParamType[float]):

@@ -26,6 +26,13 @@ _WIDTH, _HEIGHT, _MARGIN = 640.0, 200.0, 32.0
     owners=["team:rag_assets"],
     code_version=__version__,
     description="A model trained to rewrite questions for this collection; in force only where it proves better.",
+    config_schema={
+        "anew": dg.Field(
+            bool,
+            default_value=False,
+            description="Whether training of other questions, model or settings that was stopped is removed.",
+        )
+    },
 )
 def rewriter_model(
     context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
@@ -43,7 +50,8 @@ def rewriter_model(
             context.log_event(dg.AssetObservation(REWRITER_MODEL, metadata=figures))
 
     questions = measuring.accepted_questions(measuring.question_set(base))
-    found = train_candidate(base, questions, progress=observe)
+    anew = bool(context.op_execution_context.op_config["anew"])
+    found = train_candidate(base, questions, anew=anew, progress=observe)
     if found is None:
         raise dg.Failure("the asset trains in one process; for several, `accelerate launch` the command")
     return dg.MaterializeResult(
@@ -53,7 +61,7 @@ def rewriter_model(
             "before": found.proof.before.mean,
             "after": found.proof.after.mean,
             "adopted": found.version is not None,
-            "reason": found.proof.reason,
+            "reason": found.problem or found.proof.reason,
             "steps": found.weights.steps,
             "curve": dg.MetadataValue.md(curve_picture(read_curves(base.path / found.place))),
         }

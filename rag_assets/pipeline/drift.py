@@ -1,4 +1,7 @@
-"""Whether what was learned on a collection still helps, before a version with other rows is published.
+"""Whether what was learned on a collection still helps, where its rows have changed since.
+
+It is looked at before a version with other rows is published, and before a candidate that was proved on other rows
+comes into force.
 
 What is in force is measured against what would be used without it, by accepted questions that it was not learned from
 and whose documents it was not learned from. Where these are too few to tell, all accepted questions are asked: they
@@ -16,9 +19,14 @@ from typing import TYPE_CHECKING
 from rag_assets.contracts.errors import ModelError, QueryError, StoreError
 from rag_assets.contracts.modes import REWRITE_MODE
 from rag_assets.evaluation.statistics import FEW
-from rag_assets.pipeline.measuring import open_corpus
-from rag_assets.pipeline.opening import knowledge_base, reranker_name, trained_model, usable_ranking
-from rag_assets.pipeline.rewriter_training import frozen_rewriter
+from rag_assets.pipeline.measuring import accepted_questions, open_corpus, question_set
+from rag_assets.pipeline.opening import (
+    frozen_rewriter,
+    knowledge_base,
+    reranker_name,
+    trained_model,
+    usable_ranking,
+)
 from rag_assets.query.search.ranking_weights import (
     MAP_ASSET,
     SHIPPED,
@@ -35,6 +43,7 @@ from rag_assets.training.adoption import (
     REWRITER_MODEL,
     Basis,
     Proof,
+    adopt_candidate,
     basis_of,
     having,
     prove,
@@ -87,13 +96,51 @@ class _Look:
         return f"{changes} on {counted(count, 'question')}, {self.unseen} of which it was not learned from"
 
 
-def settled(home: "Home", candidate: "Snapshot", questions: "Sequence[Question]") -> "tuple[Snapshot, str]":
+LEARNED = (WEIGHTS_ASSET, MAP_ASSET, REWRITER_MODEL)
+
+
+def bring_into_force(
+    home: "Home",
+    name: str,
+    questions: "Sequence[Question] | None" = None,
+    place: str = "",
+    *,
+    is_forced: bool = False,
+) -> "tuple[Snapshot, str]":
+    """Bring a stored candidate into force where it proved better than what is; to be done under the lock of the home.
+
+    Where rows have changed since its proof, what it reaches on them is looked at first.
+
+    Args:
+        home: The knowledge base.
+        name: What was learned.
+        questions: Accepted questions of this look; None for those of the settings.
+        place: As for `adopt_candidate`, like the rest.
+        is_forced: Whether it comes into force whatever was proved.
+    """
+
+    def look(version: "Snapshot") -> str:
+        before = f"the rows of version {version.number} are others than those that it was proved on"
+        try:
+            asked = accepted_questions(question_set(home)) if questions is None else questions
+        except QueryError as error:
+            return f"{before}, and there are no questions to look again: {error}"
+        checked, note = settled(home, version, asked, (name,))
+        return "" if checked == version else f"{before}: {note}"
+
+    return adopt_candidate(home.path, home.snapshots, name, look, place=place, is_forced=is_forced)
+
+
+def settled(
+    home: "Home", candidate: "Snapshot", questions: "Sequence[Question]", names: Collection[str] = LEARNED
+) -> "tuple[Snapshot, str]":
     """A version before it is published, without what was learned and is now worse than doing without.
 
     Args:
         home: The knowledge base.
         candidate: The version.
         questions: Accepted questions.
+        names: What is looked at.
 
     Returns:
         The version, and how what was learned does in it; empty where nothing is in force.
@@ -103,10 +150,16 @@ def settled(home: "Home", candidate: "Snapshot", questions: "Sequence[Question]"
         StoreError: A file of the version is damaged.
     """
     plain = cache(partial(_judged, home, candidate, questions, None))
-    candidate, weights = _settled_weights(home, candidate, plain)
-    candidate, query_map = _settled_map(home, candidate, questions, plain)
-    candidate, rewriter = _settled_rewriter(home, candidate, questions)
-    return candidate, "; ".join(filter(None, (weights, query_map, rewriter)))
+    looks = {
+        WEIGHTS_ASSET: partial(_settled_weights, plain=plain),
+        MAP_ASSET: partial(_settled_map, questions=questions, plain=plain),
+        REWRITER_MODEL: partial(_settled_rewriter, questions=questions),
+    }
+    notes = []
+    for name in names:
+        candidate, note = looks[name](home, candidate)
+        notes.append(note)
+    return candidate, "; ".join(filter(None, notes))
 
 
 def _look(basis: Basis | None, asked: Asked, proved: Sequence[Callable[[Sequence[int]], Proof]]) -> _Look:

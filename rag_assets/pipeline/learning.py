@@ -5,15 +5,16 @@ what was learned still helps (`rag_assets.pipeline.drift`).
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.evaluation.clicks import read_clicks
+from rag_assets.pipeline.drift import bring_into_force
 from rag_assets.pipeline.measuring import accepted_questions, clicks_file, feedback_file, open_corpus, question_set
-from rag_assets.pipeline.opening import knowledge_base, learned_ranking, published_snapshot
+from rag_assets.pipeline.opening import knowledge_base, learned_ranking, published_snapshot, usable_place
 from rag_assets.query.search.ranking_weights import (
     MAP_ASSET,
     SHIPPED,
@@ -26,7 +27,7 @@ from rag_assets.query.search.ranking_weights import (
     map_files,
     weights_files,
 )
-from rag_assets.training.adoption import Basis, Proof, adopt, prune, shown, store_candidate
+from rag_assets.training.adoption import Basis, Proof, prune, shown, store_candidate
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.questions import Question
@@ -112,7 +113,8 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
         progress: Told the number of questions that were asked.
 
     Raises:
-        QueryError: There are no questions, nothing is published, or there is no reranker to learn from.
+        QueryError: There are no questions, nothing is published, there is no reranker to learn from, or what is in
+            force cannot be used here.
         ModelError: The embedder or the reranker failed, or the library of the trees is not installed.
         StoreError: Another run is writing.
     """
@@ -123,6 +125,7 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
     if options.trees:
         lightgbm_module()
     snapshot = published_snapshot(home)
+    against = usable_place(home, snapshot, WEIGHTS_ASSET)
     clicks = clicks_file(home) if options.clicks else None
     if options.clicks and clicks is None:
         raise QueryError("there are no clicks to learn from: evaluation.feedback is off")
@@ -140,19 +143,31 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
         judged = distilled([*judged, *unjudged_questions(base, accepted)])
     candidate = learn_ranking(judged, learned_trees if options.trees else learned_weights, in_force)
     chosen = candidate.weights if candidate.proof.is_better else candidate.proposed
-    facts = {name: fact for key in chosen for name, fact in _facts(key, chosen[key]).items()}
+    weighed = {name for each in judged for name, column in zip(SIGNALS, each.signals.T, strict=True) if column.any()}
+    facts = {name: fact for key in chosen for name, fact in _facts(key, chosen[key], weighed).items()}
     if options.clicks:
         facts["questions with clicks"] = str(len(clicked))
     proofs = {str(level): proof for level, proof in candidate.proofs.items()}
     files = weights_files(chosen, base.reranker)
-    basis = _basis(snapshot, WEIGHTS_ASSET, judged)
-    return _kept(home, WEIGHTS_ASSET, files, candidate.proof, proofs, facts, basis, options)
+    basis = _basis(snapshot, against, judged)
+    trained = Trained(WEIGHTS_ASSET, None, proofs, "", None, facts, len(judged))
+    return _kept(home, trained, files, candidate.proof, basis, accepted, options)
 
 
-def _facts(granularity: str, learned: Scorer) -> dict[str, str]:
-    """What was learned, for people: each weight that is or was above 0, and which signals the trees rest on."""
+def _facts(granularity: str, learned: Scorer, weighed: Collection[str]) -> dict[str, str]:
+    """What was learned, for people: each weight that is or was above 0, and which signals the trees rest on.
+
+    Args:
+        granularity: What is ranked.
+        learned: Its weights.
+        weighed: Signals that some passage has.
+    """
     changes = zip(SIGNALS, SHIPPED[granularity].vector(), learned.weights.vector(), strict=True)
-    facts = {f"{granularity} {name}": f"{shipped:g} → {now:g}" for name, shipped, now in changes if shipped or now}
+    facts = {
+        f"{granularity} {name}": f"{shipped:g} → {now:g}"
+        for name, shipped, now in changes
+        if name in weighed and (shipped or now)
+    }
     if isinstance(learned, BoostedWeights):
         gains = sorted(learned.gains.items(), key=lambda each: -each[1])
         facts[f"{granularity} trees"] = f"{learned.rounds}, of " + " ".join(
@@ -162,7 +177,7 @@ def _facts(granularity: str, learned: Scorer) -> dict[str, str]:
 
 
 def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) -> Trained:
-    """Learn a map of query vectors, and bring it into force where it proves better than none.
+    """Learn a map of query vectors, and bring it into force where it proves better than the one in force, or none.
 
     Args:
         home: The knowledge base.
@@ -177,12 +192,15 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
     from rag_assets.training.ranking import FOLDS, LEVELS, proof_of
 
     snapshot = published_snapshot(home)
+    against = usable_place(home, snapshot, MAP_ASSET)
     accepted, further = _questions(home, snapshot, options)
     asked, measured = [*accepted, *further], {each.id for each in accepted}
-    weights = learned_ranking(home, snapshot).weights
+    in_force = learned_ranking(home, snapshot)
+    weights = in_force.weights
     base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
     plain = base.variant(replace(base.options, ranking=Ranking(weights)))
     judged = judged_questions(plain, corpus, asked, progress, vectors=True, measured_ids=measured)
+    before = judged if in_force.query_map is None else judged_questions(base, corpus, asked, measured_ids=measured)
     by_id = {each.id: each for each in asked}
     mapped = list(judged)
     for held_out in document_folds([each.documents for each in judged], FOLDS):
@@ -197,7 +215,7 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
     proofs: dict[str, Proof] = {}
     for level, granularity in LEVELS.items():
         own = [weights[granularity]] * len(judged)
-        proofs[str(level)] = proof_of(judged, level, own, mapped, own)
+        proofs[str(level)] = proof_of(before, level, own, mapped, own)
     found, ridge = learned_map(judged)
     main = next(iter(proofs.values()))
     worse = [each.measure for each in proofs.values() if each.difference.high < 0]
@@ -207,7 +225,8 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
         main = replace(main, is_better=False, reason=f"{main.reason}; worse: {', '.join(worse)}")
     files = map_files(found, snapshot.embedder) if found is not None else {}
     facts = {} if math.isinf(ridge) else {"ridge": f"{ridge:g}", "rank": str(found.left.shape[1] if found else 0)}
-    return _kept(home, MAP_ASSET, files, main, proofs, facts, _basis(snapshot, MAP_ASSET, judged), options)
+    trained = Trained(MAP_ASSET, None, proofs, "", None, facts, len(judged))
+    return _kept(home, trained, files, main, _basis(snapshot, against, judged), accepted, options)
 
 
 def _questions(
@@ -221,35 +240,38 @@ def _questions(
     return accepted, further_questions(open_corpus(home, snapshot), accepted, options.drafts, feedback)
 
 
-def _basis(snapshot: "Snapshot", name: str, judged: "Sequence[Judged]") -> Basis:
+def _basis(snapshot: "Snapshot", against: str, judged: "Sequence[Judged]") -> Basis:
     """What is learned from questions on a version rests on."""
     documents = frozenset[str]().union(*(each.documents for each in judged))
-    return Basis([each.id for each in judged], documents, snapshot.number, "".join(snapshot.learned.get(name, ())[-1:]))
+    return Basis([each.id for each in judged], documents, snapshot.number, against)
 
 
 def _kept(
     home: "Home",
-    name: str,
+    trained: Trained,
     files: Mapping[str, bytes],
     proof: Proof,
-    proofs: Mapping[str, Proof],
-    facts: Mapping[str, str],
     basis: Basis,
+    accepted: "Sequence[Question]",
     options: TrainingOptions,
 ) -> Trained:
     """Keep what was learned, and bring it into force where it may."""
     if not files:
-        return Trained(name, None, proofs, f"nothing changes: {proof.reason}", None, facts, len(basis.questions))
+        return replace(trained, reason=f"nothing changes: {proof.reason}")
+    name, version, problem = trained.name, None, ""
     with home.lock():
         place = store_candidate(home.path, name, files, proof, basis)
         current = home.snapshots.current()
         is_in_force = current is not None and current.learned.get(name, ())[-1:] == (place,)
-        adopts = options.adopts and proof.is_better and not is_in_force
-        version = adopt(home.snapshots, name, place).number if adopts else None
+        if options.adopts and proof.is_better and not is_in_force:
+            try:
+                version = bring_into_force(home, name, accepted, place)[0].number
+            except QueryError as error:
+                problem = f" ({error})"
         prune(home.path, home.snapshots, name)
-    became = f"in force in version {version}" if adopts else f"kept in {place}, not in force"
+    became = f"kept in {place}, not in force{problem}" if version is None else f"in force in version {version}"
     if is_in_force:
         became = f"{place} is in force already"
     elif proof.is_better and not options.adopts:
         became += " (--no-adopt)"
-    return Trained(name, place, proofs, f"{became}: {proof.reason}", version, facts, len(basis.questions))
+    return replace(trained, place=place, reason=f"{became}: {proof.reason}", version=version)

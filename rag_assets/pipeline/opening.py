@@ -218,6 +218,14 @@ def trained_model(home: "Home", snapshot: "Snapshot") -> "TrainedModel | None":
         return None
 
 
+def frozen_rewriter(base: "KnowledgeBase") -> "Rewriter":
+    """What rewrites without training: the language model, or rules without one."""
+    from rag_assets.query.search.rewriting import ModelRewriter
+    from rag_assets.query.search.rewriting_rules import RuleRewriter
+
+    return ModelRewriter(base.writer) if base.writer is not None else RuleRewriter()
+
+
 def _read_trained_model(home: "Home", snapshot: "Snapshot") -> "TrainedModel | None":
     from rag_assets.query.search.trained_rewriting import TrainedModel
     from rag_assets.training.adoption import REWRITER_MODEL, in_force
@@ -237,6 +245,22 @@ def learning_problems(home: "Home", snapshot: "Snapshot") -> dict[str, str]:
     except StoreError as error:
         problems[REWRITER_MODEL] = str(error)
     return problems
+
+
+def usable_place(home: "Home", snapshot: "Snapshot", name: str) -> str:
+    """Place of what is in force in a version under a name, for a candidate to be compared with; empty for none.
+
+    Raises:
+        QueryError: It cannot be used here, so that nothing can be compared with it.
+    """
+    from rag_assets.contracts.errors import QueryError
+
+    if (problem := learning_problems(home, snapshot).get(name)) is not None:
+        raise QueryError(
+            f"{name}: nothing can be compared with what is in force, which cannot be used: {problem}; "
+            "mend that, or go back by `rag-assets train undo`"
+        )
+    return "".join(snapshot.learned.get(name, ())[-1:])
 
 
 def _calls(home: "Home", columns: "Sequence[str]") -> "pa.Table":

@@ -6,21 +6,24 @@ of adoption (`rag_assets.training.adoption`).
 
 import json
 import logging
+import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_assets.contracts.errors import ModelError
+from filelock import FileLock, Timeout
+
+from rag_assets.contracts.errors import ModelError, QueryError, StoreError
+from rag_assets.pipeline.drift import bring_into_force
 from rag_assets.pipeline.measuring import open_corpus
-from rag_assets.pipeline.opening import knowledge_base, published_snapshot
+from rag_assets.pipeline.opening import frozen_rewriter, knowledge_base, published_snapshot, usable_place
 
 if TYPE_CHECKING:
-    from rag_assets.contracts.ports import Rewriter
     from rag_assets.evaluation.questions import Question
     from rag_assets.pipeline.home import Home
-    from rag_assets.query.knowledge_base import KnowledgeBase
     from rag_assets.training.adoption import Proof
     from rag_assets.training.rewriter import RewriterOptions, TrainedWeights
 
@@ -35,6 +38,7 @@ class RewriterCandidate:
         place: Its folder below the home.
         proof: What it reaches on questions held out, and whether it is better than what is in force.
         version: The version in which it came into force; None where it did not.
+        problem: Why it did not although it is better; empty where nothing was in the way.
         weights: How training ended.
         labels: Pseudo-labels of the warm-up.
         questions: Questions trained on.
@@ -43,6 +47,7 @@ class RewriterCandidate:
     place: str
     proof: "Proof"
     version: int | None
+    problem: str
     weights: "TrainedWeights"
     labels: int
     questions: int
@@ -53,31 +58,69 @@ def training_folder(home: "Home") -> Path:
     return home.path / "learned" / "rewriter_model.training"
 
 
+@contextmanager
+def _alone(home: "Home") -> Iterator[None]:
+    """Held by who trains a rewriter on a home; of several processes that train together, by the first.
+
+    Raises:
+        StoreError: Another training is under way.
+    """
+    if int(os.environ.get("RANK", "0")):
+        yield
+        return
+    path = training_folder(home).with_name(f"{training_folder(home).name}.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = FileLock(path).acquire(timeout=0)
+    except Timeout as error:
+        raise StoreError(f"a rewriter is being trained on {home.path} already") from error
+    with lock:
+        yield
+
+
 def train_candidate(
     home: "Home",
     accepted: "Sequence[Question]",
     drafts: int = 0,
     *,
     adopts: bool = True,
+    anew: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> RewriterCandidate | None:
     """Train a rewriter by the settings, or go on with training that was stopped; prove it; adopt it if it is better.
+
+    One process at a time does so on a home, and the processes that it trains together with.
 
     Args:
         home: The knowledge base.
         accepted: Questions that people accepted; some of them are held out for the proof.
         drafts: Further questions drafted from the documents, at most, to train on only.
         adopts: Whether it comes into force where it proves better.
+        anew: Whether training of other questions, model or settings that was stopped is removed.
         progress: Told steps done and steps in all.
 
     Returns:
         None in all but the first of several processes that train together.
 
     Raises:
-        QueryError: Nothing is published, or the questions are too few.
+        QueryError: Nothing is published, the questions are too few, or what is in force cannot be read.
         ModelError: The extra `train` is not installed, there is no such model, or a model failed.
-        StoreError: A file is missing or damaged, or there is nothing to learn from.
+        StoreError: A file is missing or damaged, there is nothing to learn from, another training is under way, or one
+            of other questions, model or settings was stopped.
     """
+    with _alone(home):
+        return _train_candidate(home, accepted, drafts, progress, adopts=adopts, anew=anew)
+
+
+def _train_candidate(
+    home: "Home",
+    accepted: "Sequence[Question]",
+    drafts: int,
+    progress: Callable[[int, int], None],
+    *,
+    adopts: bool,
+    anew: bool,
+) -> RewriterCandidate | None:
     from rag_assets.evaluation.drafts import draft_questions
     from rag_assets.evaluation.evidence import Level
     from rag_assets.models.text_to_text_export import export
@@ -88,6 +131,7 @@ def train_candidate(
     from rag_assets.training.rewriter_data import proved, split
 
     chosen, snapshot = home.settings.rewriter_training, published_snapshot(home)
+    against = usable_place(home, snapshot, adoption.REWRITER_MODEL)
     base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
     further = draft_questions(corpus, drafts, accepted) if drafts else []
     by_text = {each.text: each for each in (*further, *accepted)}
@@ -98,7 +142,7 @@ def train_candidate(
         usable, {each.id for each in accepted}, reward, [Form(each) for each in chosen.forms], frozen
     )
     folder = training_folder(home)
-    weights = train_rewriter(data, reward.gain, rewriter_options(home), folder, progress)
+    weights = train_rewriter(data, reward.gain, rewriter_options(home), folder, progress, anew=anew)
     if not weights.is_main_process:
         return None
     made = folder.with_name("rewriter_model.candidate")
@@ -114,25 +158,19 @@ def train_candidate(
     trained = TrainedRewriter(TrainedModel.load(made, home.settings.embedding.threads), frozen)
     proof = proved(reward, base, base.variant(base.options, trained), held_out)
     known = [by_text[each.question] for each in (*data.training, *data.validation)]
-    against = "".join(snapshot.learned.get(adoption.REWRITER_MODEL, ())[-1:])
     documents = frozenset[str]().union(*map(reward.documents, known))
     basis = adoption.Basis({each.id for each in known}, documents, snapshot.number, against)
     place = adoption.store_candidate(home.path, adoption.REWRITER_MODEL, made, proof, basis)
-    version = None
+    version, problem = None, ""
     if adopts and proof.is_better:
         with home.lock():
-            version = adoption.adopt(home.snapshots, adoption.REWRITER_MODEL, place).number
+            try:
+                version = bring_into_force(home, adoption.REWRITER_MODEL, accepted, place)[0].number
+            except QueryError as error:
+                problem = str(error)
             adoption.prune(home.path, home.snapshots, adoption.REWRITER_MODEL)
     shutil.rmtree(folder, ignore_errors=True)
-    return RewriterCandidate(place, proof, version, weights, len(data.labels), len(data.training))
-
-
-def frozen_rewriter(base: "KnowledgeBase") -> "Rewriter":
-    """What rewrites without training: the language model, or rules without one."""
-    from rag_assets.query.search.rewriting import ModelRewriter
-    from rag_assets.query.search.rewriting_rules import RuleRewriter
-
-    return ModelRewriter(base.writer) if base.writer is not None else RuleRewriter()
+    return RewriterCandidate(place, proof, version, problem, weights, len(data.labels), len(data.training))
 
 
 def rewriter_options(home: "Home") -> "RewriterOptions":

@@ -1,8 +1,9 @@
 """Adoption by proof: what was learned on a collection comes into force only where it is better on questions not seen.
 
 `<home>/learned/<name>/<digest>/` holds what was learned and, written last, `proof.json`: what it reached on held-out
-questions. A version names what is in force for it (`Snapshot.learned`); adopting publishes the rows of the current
-version again with another name in it, and so does going back. What stays out: how things are learned and measured.
+questions, and what it reached before where the same was learned again. A version names what is in force for it
+(`Snapshot.learned`); adopting publishes the rows of the current version again with another name in it, and so does
+going back. What stays out: how things are learned and measured.
 """
 
 import hashlib
@@ -10,7 +11,8 @@ import json
 import logging
 import math
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +27,7 @@ REWRITER_MODEL = "rewriter_model"
 _FOLDER, _PROOF = "learned", "proof.json"
 LEAST_GROUPS = 6  # of documents: of five, all are better by chance more often than an interval of 95 % allows
 _MOST_ADOPTED = 5  # one after the other that can be gone back to
+_MOST_PROOFS = 10  # of one thing, the earlier ones
 _MOST_READ = 64 << 20  # bytes of files whose contents are compared when they are opened; of larger ones only the sizes
 _log = logging.getLogger(__name__)
 
@@ -166,7 +169,7 @@ def store_candidate(
     """
     contents = files if isinstance(files, Mapping) else _files(files)
     place = f"{_FOLDER}/{name}/{_digest(contents)}"
-    folder = root / place
+    folder, stored = root / place, dict(candidates(root, name)).get(place)
     if isinstance(files, Path):
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +182,12 @@ def store_candidate(
     rests_on: dict[str, object] = {}
     if basis is not None:
         rests_on = {**asdict(basis), "questions": sorted(basis.questions), "documents": sorted(basis.documents)}
-    _write_record(folder, {"sizes": sizes, "made_at": _now(), **asdict(proof), **rests_on})
+    record: dict[str, object] = {"sizes": sizes, "made_at": datetime.now(UTC).isoformat(), **asdict(proof), **rests_on}
+    if stored is not None:  # the same was learned before
+        earlier = {key: value for key, value in stored.items() if key not in {"sizes", "earlier", "forced"}}
+        record["earlier"] = [earlier, *stored.get("earlier", ())][:_MOST_PROOFS]
+        record |= {key: value for key, value in stored.items() if key == "forced"}
+    _write_record(folder, record)
     return place
 
 
@@ -250,17 +258,27 @@ def adopt(snapshots: Snapshots, name: str, place: str) -> Snapshot:
         QueryError: Nothing is published, or readers were moved back to an earlier version.
     """
     current = _current(snapshots)
-    places = (*(each for each in current.learned.get(name, ()) if each != place), place)
-    return _publish(snapshots, current, name, places[-_MOST_ADOPTED:])
+    return _publish(snapshots, current, name, _added(current.learned.get(name, ()), place))
 
 
-def adopt_candidate(root: Path, snapshots: Snapshots, name: str, *, is_forced: bool = False) -> tuple[Snapshot, str]:
-    """Bring the newest stored candidate into force where it was proved better than what is; under the lock of the home.
+def adopt_candidate(
+    root: Path,
+    snapshots: Snapshots,
+    name: str,
+    look: Callable[[Snapshot], str],
+    *,
+    place: str = "",
+    is_forced: bool = False,
+) -> tuple[Snapshot, str]:
+    """Bring a stored candidate into force where it proved better than what is; to be done under the lock of the home.
 
     Args:
         root: The home.
         snapshots: Where versions are published.
         name: What was learned.
+        look: Says what speaks against a version with the candidate in force, whose rows are others than those of the
+            proof; empty where nothing does.
+        place: Where it is stored; empty for the newest candidate.
         is_forced: Whether it comes into force whatever was proved, which is recorded with it.
 
     Returns:
@@ -269,23 +287,45 @@ def adopt_candidate(root: Path, snapshots: Snapshots, name: str, *, is_forced: b
     Raises:
         QueryError: There is none, it is in force already, or it is not proved better; or as for `adopt`.
         StoreError: Its files are not those that were stored.
+        ModelError: A model failed in the look.
     """
-    places = _current(snapshots).learned.get(name, ())
-    (place, record) = next(iter(candidates(root, name)), ("", {}))
+    current = _current(snapshots)
+    places, stored = current.learned.get(name, ()), candidates(root, name)
+    (place, record) = next((each for each in stored if not place or each[0] == place), ("", {}))
     if not place:
         raise QueryError(f"{name}: there is no candidate to adopt; `rag-assets train` learns one")
     if place in places[-1:]:
         raise QueryError(f"{place} is in force already")
     whole(root, place)
-    against, now = record.get("against", ""), "".join(places[-1:])
-    problem = "" if record.get("is_better") else f"it is not proved better: {record.get('reason')}"
-    if not problem and against != now:
+    now = "".join(places[-1:])
+    proof = _proof_against(record, now)
+    problem = "" if proof.get("is_better") else f"it is not proved better: {proof.get('reason')}"
+    if not problem and (against := proof.get("against", "")) != now:
         problem = f"it was proved against {against or 'what is shipped'}, and {now or 'what is shipped'} is in force"
+    if not problem and not is_forced and not _is_of(proof, snapshots, current):
+        problem = look(having(current, name, _added(places, place)))
     if problem and not is_forced:
         raise QueryError(f"{place} is not adopted: {problem}; learn again, or adopt it unproved by --force")
     if problem:
         _write_record(root / place, {**record, "forced": f"adopted by --force on {_now()}, although {problem}"})
     return adopt(snapshots, name, place), problem
+
+
+def _proof_against(record: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """The newest proof of a candidate against what is in force; the newest of all where there is none against that."""
+    proofs = (record, *record.get("earlier", ()))
+    return next((each for each in proofs if each.get("against", "") == place), record)
+
+
+def _is_of(proof: Mapping[str, Any], snapshots: Snapshots, current: Snapshot) -> bool:
+    """Whether a proof is of the rows of a version."""
+    with suppress(StoreError):  # its own version is kept no more
+        return snapshots.load(int(proof.get("version", 0))).same_rows(current)
+    return False
+
+
+def _added(places: Sequence[str], place: str) -> Sequence[str]:
+    return (*(each for each in places if each != place), place)[-_MOST_ADOPTED:]
 
 
 def undo(snapshots: Snapshots, name: str) -> Snapshot:

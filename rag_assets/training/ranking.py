@@ -330,7 +330,8 @@ def learn_ranking(
     """
     folds = document_folds([each.documents for each in judged], FOLDS)
     if len(folds) == 1:
-        raise QueryError(f"all {len(judged)} questions share documents: none can be held out, so nothing is learned")
+        shared = "all questions share documents" if len(judged) > 1 else "there is one question"
+        raise QueryError(f"{shared}: none can be held out, so nothing is learned")
     weights: dict[str, Scorer] = {}
     proposed: dict[str, Scorer] = {}
     proofs: dict[Level, Proof] = {}

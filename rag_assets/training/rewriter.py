@@ -150,6 +150,8 @@ def train_rewriter(
     options: RewriterOptions,
     folder: Path,
     progress: Progress = lambda _done, _total: None,
+    *,
+    anew: bool = False,
 ) -> TrainedWeights:
     """Train a rewriter, or go on where training in this folder stopped.
 
@@ -159,16 +161,17 @@ def train_rewriter(
         data: What it learns from.
         gain: How much better a search by a rewrite does than one by the question; the same for the same arguments.
         options: How it is trained.
-        folder: What training leaves; what stands there of other data or options is removed.
+        folder: What training leaves.
         progress: Told steps done and steps in all, those of the warm-up included.
+        anew: Whether what stands there of other data or options is removed.
 
     Raises:
         ModelError: The extra is not installed, there is no such model, or a search failed.
-        StoreError: There is nothing to learn from.
+        StoreError: There is nothing to learn from, or training of other data or options was stopped in this folder.
     """
     if not data.training:
         raise StoreError("train rewriter: there is no question to learn from")
-    return _Training(data, gain, options, folder, progress).run()
+    return _Training(data, gain, options, folder, progress, anew=anew).run()
 
 
 def read_curves(folder: Path) -> list[dict[str, Any]]:
@@ -182,7 +185,14 @@ class _Training:
     """One run of `train_rewriter`."""
 
     def __init__(
-        self, data: RewriterData, gain: Gain, options: RewriterOptions, folder: Path, progress: Progress
+        self,
+        data: RewriterData,
+        gain: Gain,
+        options: RewriterOptions,
+        folder: Path,
+        progress: Progress,
+        *,
+        anew: bool,
     ) -> None:
         self._torch, accelerate = training_library("torch"), training_library("accelerate")
         self._adafactor = training_library("transformers.optimization").Adafactor
@@ -190,7 +200,7 @@ class _Training:
         self._accelerator = accelerate.Accelerator(mixed_precision=options.precision, cpu=options.device == "cpu")
         self._folder, self._digest = folder, _digest(data, options)
         self._state = _State()
-        self._checkpoint = self._read_checkpoint()
+        self._checkpoint = self._read_checkpoint(anew=anew)
         if self._checkpoint is None and self._accelerator.is_main_process:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -398,13 +408,21 @@ class _Training:
             self._torch.save(content, aside)
             aside.replace(self._folder / "checkpoint.pt")
 
-    def _read_checkpoint(self) -> Mapping[str, Any] | None:
+    def _read_checkpoint(self, *, anew: bool) -> Mapping[str, Any] | None:
         """The last checkpoint, where it is of the same data and options."""
         path = self._folder / "checkpoint.pt"
         if not path.exists():
             return None
         found: Mapping[str, Any] = self._torch.load(path, map_location="cpu", weights_only=True)
-        return found if found["digest"] == self._digest else None
+        if found["digest"] == self._digest:
+            return found
+        if anew:
+            return None
+        stage, step = found["state"]["stage"], found["state"]["step"]
+        raise StoreError(
+            f"{self._folder}: training with other questions, model or settings stopped after step {step} of {stage}: "
+            "go on with those, or remove it by --anew"
+        )
 
     def _write_curve(self, figures: Mapping[str, Any]) -> None:
         if self._accelerator.is_main_process:

@@ -59,6 +59,7 @@ class Candidate:
         results: By position of the question, what it came to.
         rung: The last rung that it went through, from 1; 0 for none.
         spent: Seconds that asking took, with all that is not the search.
+        first: The part of these that the first question took, which may load a model.
         failure: Why it cannot search, and so was left out; empty where it can.
     """
 
@@ -68,6 +69,7 @@ class Candidate:
     results: dict[int, Asked] = field(default_factory=dict)
     rung: int = 0
     spent: float = 0.0
+    first: float = 0.0
     failure: str = ""
 
     def values(self, measure: str, positions: Sequence[int]) -> list[float]:
@@ -254,7 +256,8 @@ def _ask(
                 raise
             except (QueryError, ModelError, StoreError) as error:
                 each.failure = str(error)
-            each.spent += clock() - began
+            took = clock() - began
+            each.spent, each.first = each.spent + took, each.first or took
             done += 1
             progress(done, total)
 
@@ -291,7 +294,8 @@ def _ranked(alive: Sequence[Candidate], positions: Sequence[int], default: Candi
 
 
 def _seconds(candidates: Sequence[Candidate], questions: int) -> float:
-    return sum(each.spent / len(each.results) * questions for each in candidates)
+    """Seconds that so many further questions take; what the first took, which may load a model, tells nothing."""
+    return sum((each.spent - each.first) / max(len(each.results) - 1, 1) * questions for each in candidates)
 
 
 def _final(alive: Sequence[Candidate], held_out: Sequence[int]) -> float:

@@ -13,10 +13,11 @@ import lightgbm
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from rag_assets.cli import main
-from rag_assets.contracts.errors import ModelError
+from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.defs.code_location import build_definitions
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.training import TRAINING_JOB
@@ -29,6 +30,7 @@ from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.measuring import clicks_file
 from rag_assets.pipeline.opening import knowledge_base
+from rag_assets.pipeline.rewriter_training import train_candidate, training_folder
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.query.search.ranking_weights import (
     MAP_ASSET,
@@ -240,12 +242,14 @@ def test_a_rewriter_that_finds_less_than_the_one_without_training_goes(
     assert "it is out of force" in note
 
 
-def test_a_candidate_that_was_kept_is_adopted_by_command_or_by_force(asked: Home) -> None:
+def test_a_candidate_that_was_kept_is_adopted_by_command_or_by_force(
+    asked: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = store_candidate(asked.path, WEIGHTS_ASSET, weights_files(MISLEADING), replace(BETTER, is_better=False))
     command = ["--home", str(asked.path), "train", "adopt", "ranking"]
     refused = CliRunner().invoke(main, command)
     assert refused.exit_code == 1
-    assert f"{place}, 20" in refused.stdout
+    assert f"last candidate: {place}, learned 20" in refused.stdout
     assert "is not adopted: it is not proved better" in refused.stderr
     result = CliRunner().invoke(main, [*command, "--force"])
     assert result.exit_code == 0, result.output
@@ -254,7 +258,59 @@ def test_a_candidate_that_was_kept_is_adopted_by_command_or_by_force(asked: Home
     assert "adopted by --force on 20" in run(asked, "train", "status").stdout
     run(asked, "train", "undo", "ranking")
     store_candidate(asked.path, WEIGHTS_ASSET, weights_files(MISLEADING), BETTER)
+    refused = CliRunner().invoke(main, command)
+    assert refused.exit_code == 1
+    said = " ".join(refused.stderr.split())
+    assert "are others than those that it was proved on: ranking_weights: for passages worse than those shipped" in said
+    harmless = {each: replace(weights, words=1.2) for each, weights in SHIPPED.items()}
+    place = store_candidate(asked.path, WEIGHTS_ASSET, weights_files(harmless), BETTER)
     assert f"{place} is in force" in run(asked, *command[2:]).stdout
+    monkeypatch.delenv("RAG_EVALUATION__QUESTIONS")
+    store_candidate(asked.path, WEIGHTS_ASSET, weights_files(MISLEADING), BETTER, Basis(against=place))
+    refused = CliRunner().invoke(main, command)
+    assert "and there are no questions to look again" in " ".join(refused.stderr.split())
+
+
+def test_what_is_in_force_and_cannot_be_used_here_is_not_replaced_by_what_was_compared_with_less(asked: Home) -> None:
+    weights = {each: Weights(reranker=2.0) for each in SHIPPED}
+    for name, files in ((WEIGHTS_ASSET, weights_files(weights, "gone")), (MAP_ASSET, {"map.npz": b"damaged"})):
+        adopt(asked.snapshots, name, store_candidate(asked.path, name, files, BETTER))
+    problems = {(): "with the reranker gone, the settings name none", ("--query-map",): "what was learned is damaged"}
+    for arguments, problem in problems.items():
+        failed = CliRunner().invoke(main, ["--home", str(asked.path), "train", "ranking", *arguments])
+        assert failed.exit_code == 1
+        said = " ".join(failed.stderr.split())
+        assert "nothing can be compared with what is in force, which cannot be used:" in said
+        assert problem in said
+    run(asked, "train", "undo", "ranking")
+    run(asked, "train", "ranking")
+
+
+def test_a_query_map_is_proved_against_the_one_in_force(asked: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The map in force leads astray, so that what is learned is better than it, though no better than none."""
+    dimension, random = asked.embedder.dimension, np.random.default_rng(0)
+    noise = QueryMap(*(random.normal(size=size).astype(np.float32) for size in ((dimension, 32), (32, dimension))))
+    place = store_candidate(asked.path, MAP_ASSET, map_files(noise, asked.embedder.name), BETTER)
+    adopt(asked.snapshots, MAP_ASSET, place)
+    adopted_weights(asked, {each: Weights(words=0.1, meaning=1) for each in SHIPPED}, Basis())
+    harmless = QueryMap(np.zeros((dimension, 1), np.float32), np.zeros((1, dimension), np.float32))
+    monkeypatch.setattr("rag_assets.training.query_map.learned_map", lambda _: (harmless, 1.0))
+    said = " ".join(run(asked, "train", "ranking", "--query-map").output.split())
+    assert "query_map: in force in version" in said
+    assert basis_of(asked.path, candidates(asked.path, MAP_ASSET)[0][0]) is not None
+    assert f'"against": "{place}"' in (asked.path / candidates(asked.path, MAP_ASSET)[0][0] / "proof.json").read_text()
+
+
+def test_one_rewriter_is_trained_at_a_time(asked: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = training_folder(asked)
+    folder.parent.mkdir(exist_ok=True)
+    with FileLock(folder.with_name(f"{folder.name}.lock")):
+        with pytest.raises(StoreError, match="a rewriter is being trained on .* already"):
+            train_candidate(asked, [])
+        monkeypatch.setenv("RANK", "1")
+        with pytest.raises(Exception) as raised:  # of processes that train together, only the first holds the lock
+            train_candidate(asked, [])
+    assert "already" not in str(raised.value)
 
 
 class ScriptedReranker:

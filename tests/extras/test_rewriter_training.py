@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from small_models import gain, toy, toy_options
 
+from rag_assets.contracts.errors import StoreError
 from rag_assets.models.text_to_text import TextToText, training_library
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.trained_rewriting import Form, TrainedModel, TrainedRewriter, prompt_for
@@ -89,6 +90,20 @@ def test_training_that_was_killed_comes_to_the_same_weights(tmp_path: Path) -> N
     curves = [[{**each, "seconds": 0} for each in read_curves(folder)] for folder in (killed, whole)]
     assert curves[0] == curves[1]
     assert (killed / "best/model.safetensors").read_bytes() == (whole / "best/model.safetensors").read_bytes()
+
+
+def test_training_that_was_stopped_is_removed_only_where_that_is_said(tmp_path: Path) -> None:
+    data, _ = toy(tmp_path)
+    options, folder = replace(toy_options(tmp_path, steps=2), checkpoint_steps=1), tmp_path / "run"
+    train_rewriter(data, gain, options, folder)
+    curves, other = read_curves(folder), replace(options, seed=options.seed + 1)
+    with pytest.raises(
+        StoreError, match=r"stopped after step 2 of reinforce: go on with those, or remove it by --anew"
+    ):
+        train_rewriter(data, gain, other, folder)
+    assert read_curves(folder) == curves
+    train_rewriter(data, gain, other, folder, anew=True)
+    assert read_curves(folder) != curves
 
 
 def test_parts_of_a_batch_add_up_to_the_batch(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from stores import Base
 
 from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.query.search.ranking_weights import SHIPPED, WEIGHTS_ASSET, Weights, read_ranking, weights_files
+from rag_assets.store.snapshots import Snapshot
 from rag_assets.training.adoption import (
     Basis,
     Proof,
@@ -123,12 +124,12 @@ def test_a_candidate_that_was_kept_is_adopted_where_it_proved_better_than_what_i
     base.publish()
     root = base.lake.root.parent
     with pytest.raises(QueryError, match="there is no candidate to adopt"):
-        adopt_candidate(root, base.snapshots, WEIGHTS_ASSET)
+        adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing)
     first = candidate(root, 0.5)
-    version, problem = adopt_candidate(root, base.snapshots, WEIGHTS_ASSET)
+    version, problem = adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing)
     assert (version.learned, problem) == ({WEIGHTS_ASSET: (first,)}, "")
     with pytest.raises(QueryError, match="is in force already"):
-        adopt_candidate(root, base.snapshots, WEIGHTS_ASSET)
+        adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing)
     unproved = prove("passage R@5", WORSE, WORSE, {})
     for proof, basis, reason in (
         (unproved, Basis(against=first), "it is not proved better: not better beyond the interval"),
@@ -137,11 +138,63 @@ def test_a_candidate_that_was_kept_is_adopted_where_it_proved_better_than_what_i
         shutil.rmtree(root / "learned" / WEIGHTS_ASSET)
         candidate(root, 0.7, proof, basis)
         with pytest.raises(QueryError, match=f"is not adopted: {reason}"):
-            adopt_candidate(root, base.snapshots, WEIGHTS_ASSET)
-    forced, problem = adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, is_forced=True)
+            adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing)
+    forced, problem = adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing, is_forced=True)
     [(place, record)] = candidates(root, WEIGHTS_ASSET)
     assert forced.learned == {WEIGHTS_ASSET: (first, place)}
     assert problem in record["forced"]
+
+
+def said_nothing(_: Snapshot) -> str:
+    return ""
+
+
+def test_a_candidate_proved_on_other_rows_is_looked_at_again(tmp_path: Path) -> None:
+    base = Base(tmp_path)
+    base.write("00", a="abc")
+    base.sync("00")
+    version, root = base.publish(), base.lake.root.parent
+    looked: list[Snapshot] = []
+
+    def look(version: Snapshot) -> str:
+        looked.append(version)
+        return "it is worse" if len(looked) == 1 else ""
+
+    place = candidate(root, 0.5, basis=Basis(version=version.number))
+    base.write("00", a="abcd")
+    base.sync("00")
+    changed = base.publish()
+    with pytest.raises(QueryError, match="is not adopted: it is worse; learn again"):
+        adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, look)
+    assert base.snapshots.current() == changed
+    adopted, problem = adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, look)
+    assert (adopted.learned, problem) == ({WEIGHTS_ASSET: (place,)}, "")
+    assert [(each.learned, each.tables) for each in looked] == [({WEIGHTS_ASSET: (place,)}, changed.tables)] * 2
+    undo(base.snapshots, WEIGHTS_ASSET)
+    candidate(root, 0.5, basis=Basis(version=changed.number))
+    adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, look)
+    assert len(looked) == 2, "it was proved on these rows"
+
+
+def test_proofs_stay_where_the_same_is_learned_again(tmp_path: Path) -> None:
+    base = Base(tmp_path)
+    base.write("00", a="abc")
+    base.sync("00")
+    base.publish()
+    root = base.lake.root.parent
+    place = candidate(root, 0.5, prove("passage R@5", WORSE, WORSE, {}))
+    adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing, is_forced=True)
+    candidate(root, 0.5, basis=Basis(against=place))
+    [(_, record)] = candidates(root, WEIGHTS_ASSET)
+    assert "adopted by --force" in record["forced"]
+    [first] = record["earlier"]
+    assert not first["is_better"]
+    assert first["reason"].startswith("not better beyond the interval")
+    undo(base.snapshots, WEIGHTS_ASSET)
+    with pytest.raises(QueryError, match="is not adopted: it is not proved better: not better beyond"):
+        adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing)
+    candidate(root, 0.5)
+    adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing)
 
 
 def test_a_candidate_knows_what_it_was_learned_from(tmp_path: Path) -> None:
