@@ -16,10 +16,10 @@ from rag_assets.contracts.causes import BlockKind, PageKind
 from rag_assets.contracts.content import Block, Page, ParsedDocument
 
 
-def parse_toy(data: bytes) -> ParsedDocument:
+def parse_x(data: bytes) -> ParsedDocument:
     """Parse a file."""
     blocks = tuple(Block(BlockKind.PARAGRAPH, line) for line in data.decode().splitlines())
-    return ParsedDocument("toy", pages=(Page(1, PageKind.BODY, blocks),))
+    return ParsedDocument("recipelines", pages=(Page(1, PageKind.BODY, blocks),))
 '''
 TABLE = """PAGE_COUNTS = Table(
     "page_counts",
@@ -81,15 +81,15 @@ STEP_ENTRY = """    Step(
         wanted=_wanted_page_counts,
     ),
 """
-MODE = '''"""Mode `shortest`: passages by words, the shortest first."""
+MODE = '''"""Mode `recipe_mode`: passages by words, the worst first."""
 
 from dataclasses import replace
 
 from rag_assets.query.search.passages import search_fulltext
 
 
-def search_shortest(request, indexes, trace):
-    """Passages by rising length, with scores that fall from 0."""
+def search_x(request, indexes, trace):
+    """What full text finds, turned around, with scores that fall from 0."""
     found = search_fulltext(request, indexes, trace)[::-1]
     return [replace(each, score=-place) for place, each in enumerate(found)]
 '''
@@ -109,14 +109,15 @@ def package(tmp_path: Path) -> Path:
     for name in ("sql", "dagster_home"):
         shutil.copytree(PROJECT / name, tmp_path / name)
 
-    edit(folder / "parsing/detect.py", '    TXT = "txt"\n', '    TXT = "txt"\n    TOY = "toy"\n')
-    edit(folder / "parsing/detect.py", "_TEXT_FORMATS = {", "_TEXT_FORMATS = {DocumentFormat.TOY, ")
-    (folder / "parsing/plain/toy.py").write_text(PARSER)
-    case = "        case DocumentFormat.TOY:\n            from rag_assets.parsing.plain.toy import parse_toy\n\n"
+    edit(folder / "parsing/detect.py", '    TXT = "txt"\n', '    TXT = "txt"\n    RECIPE_LINES = "recipelines"\n')
+    edit(folder / "parsing/detect.py", "_TEXT_FORMATS = {", "_TEXT_FORMATS = {DocumentFormat.RECIPE_LINES, ")
+    (folder / "parsing/plain/recipe_lines.py").write_text(PARSER)
+    case = "        case DocumentFormat.RECIPE_LINES:\n"
+    case += "            from rag_assets.parsing.plain.recipe_lines import parse_x\n\n"
     edit(
         folder / "parsing/parse.py",
         "        case DocumentFormat.TXT:\n",
-        f"{case}            return parse_toy(data)\n        case DocumentFormat.TXT:\n",
+        f"{case}            return parse_x(data)\n        case DocumentFormat.TXT:\n",
     )
 
     edit(folder / "contracts/tables.py", "DOCUMENT_FACETS = Table(", f"{TABLE}DOCUMENT_FACETS = Table(")
@@ -126,13 +127,13 @@ def package(tmp_path: Path) -> Path:
     before = '    Step(\n        "summarize_files",'
     edit(folder / "pipeline/steps.py", before, STEP_ENTRY + before)
 
-    (folder / "query/search/shortest.py").write_text(MODE)
-    edit(folder / "contracts/modes.py", "RETRIEVERS = (", 'RETRIEVERS = (\n    "shortest",')
+    (folder / "query/search/recipe_mode.py").write_text(MODE)
+    edit(folder / "contracts/modes.py", "RETRIEVERS = (", 'RETRIEVERS = (\n    "recipe_mode",')
     importing = "from rag_assets.query.search.sub_queries import"
-    line = "from rag_assets.query.search.shortest import search_shortest\n"
+    line = "from rag_assets.query.search.recipe_mode import search_x\n"
     edit(folder / "query/search/modes.py", importing, line + importing)
     entry = "_MODES: Mapping[str, Mode] = {\n"
-    edit(folder / "query/search/modes.py", entry, f'{entry}    "shortest": search_shortest,\n')
+    edit(folder / "query/search/modes.py", entry, f'{entry}    "recipe_mode": search_x,\n')
     return folder
 
 
@@ -143,7 +144,7 @@ def test_a_format_a_step_and_a_mode_are_added_by_the_recipes(
     source.mkdir()
     home.mkdir()
     (home / "models").symlink_to(models_folder)
-    (source / "a.toy").write_text("The harbour master signs the form.\n")
+    (source / "a.recipelines").write_text("The harbour master signs the form.\n")
     (source / "b.md").write_text("The form of the harbour master has two pages, and nobody has read the second one.\n")
 
     def command(*arguments: str) -> str:
@@ -156,11 +157,11 @@ def test_a_format_a_step_and_a_mode_are_added_by_the_recipes(
     command("index", f"specs={source}")
     counted = command("sql", "--json", "SELECT document_id, page_count FROM page_counts ORDER BY 1").splitlines()
     assert list(map(json.loads, counted)) == [
-        {"document_id": "specs/a.toy", "page_count": 1},
+        {"document_id": "specs/a.recipelines", "page_count": 1},
         {"document_id": "specs/b.md", "page_count": 1},
     ]
-    hits = json.loads(command("search", "harbour master form", "--mode", "shortest", "--json"))["hits"]
-    assert [hit["document_id"] for hit in hits] == ["specs/b.md", "specs/a.toy"]
+    hits = json.loads(command("search", "harbour master form", "--mode", "recipe_mode", "--json"))["hits"]
+    assert [hit["document_id"] for hit in hits] == ["specs/b.md", "specs/a.recipelines"]
 
 
 def test_what_the_recipes_add_breaks_no_limit_of_the_linter(package: Path) -> None:

@@ -133,7 +133,8 @@ def table_result(
         show_partition(context, table.name, shard, figures)
     totals = {"partitions": len(work.shards), **_figures(report.total()), **run}
     metadata["run_totals"] = dg.MetadataValue.json(totals)
-    metadata["preview"] = dg.MetadataValue.md(preview(lake, table, work.shards, list(shown.columns)))
+    if shown.columns:
+        metadata["preview"] = dg.MetadataValue.md(preview(lake, table, work.shards, list(shown.columns)))
     if shown.lineage:
         metadata["dagster/column_lineage"] = lineage(shown.lineage)
     return dg.MaterializeResult(asset_key=table.name, metadata=metadata)
