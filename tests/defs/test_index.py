@@ -94,11 +94,11 @@ def test_only_rows_of_the_changed_document_change(home: Home) -> None:
         kept = [row for row in before[name] if row["document_id"] != "specs/3.md"]
         assert [row for row in rows if row["document_id"] != "specs/3.md"] == kept, name
         if name in {PAGES.name, BLOCKS.name, CHUNKS.name}:  # of its text; others may be the same of other words
-            changed, old = (
+            changed, earlier = (
                 [row for row in each if row["document_id"] == "specs/3.md"] for each in (rows, before[name])
             )
             assert changed, name
-            assert changed != old, name
+            assert changed != earlier, name
     touched = shard_of("specs/3.md")
     for table, old in versions.items():
         assert {s for s, v in home.lake.latest(table).items() if old.get(s) != v} == {touched}
