@@ -11,9 +11,9 @@ For a document `d` and a value `v` of a facet with values `V`:
   what it is for, not what the document is: a word that stands in such names alone weighs as in the body. A word that
   stands in the body alone, and in one line of many, is none.
 - `logit(v) = s(v) / _TEMPERATURE + _WORD_WEIGHT * w(v)`; "none of them" has the logit `_NONE_LOGIT`.
-- The confidence is the softmax over `V` and "none of them". Values from `_THRESHOLD` on are kept; those with a
-  word in the title, and the best of a required facet with a word, also from `_LEAST` on. A value that no line of the
-  document speaks for is left out: such a line holds a word of it, or several of its description.
+- The confidence is the softmax over `V` and "none of them". Values from `_THRESHOLDS` on are kept, by the best place
+  of their words; the best of a required facet with a word in title or heading is kept from that of titles on. A value
+  that no line of the document speaks for is left out: such a line holds a word of it, or several of its description.
 
 Constants were set by eye on office documents. A row depends on its document, the taxonomy and the embedder alone.
 """
@@ -40,8 +40,7 @@ METHOD = "extractive"
 _TEMPERATURE = 0.015
 _WORD_WEIGHT = 4.0
 _NONE_LOGIT = 1.5
-_THRESHOLD = 0.25
-_LEAST = 0.2
+_THRESHOLDS = {"title": 0.2, "heading": 0.25, "body": 0.35}  # of what the body alone says, a third was wrong below .35
 _PLACE_WEIGHTS = {"title": 0.9, "heading": 0.5, "body": 0.2}
 _BODY_CHARS = 6000
 _VECTOR_CHARS = 400  # of headings, and of the beginning of the text
@@ -180,10 +179,15 @@ def _facet_assignments(
         for match, value in zip(matches, facet.values, strict=True)
     ]
     order = sorted((i for i in range(len(sure)) if evidence[i]), key=lambda index: (-sure[index], index))
-    titled = [any(weight == _PLACE_WEIGHTS["title"] for weight, _ in match.values()) for match in matches]
-    kept = [i for i in order if sure[i] >= (_LEAST if titled[i] else _THRESHOLD)][: facet.most_values]
+    best = [max((weight for weight, _ in match.values()), default=0.0) for match in matches]
+    least = [
+        next((_THRESHOLDS[place] for place, own in _PLACE_WEIGHTS.items() if weight >= own), _THRESHOLDS["body"])
+        for weight in best
+    ]
+    kept = [i for i in order if sure[i] >= least[i]][: facet.most_values]
     if facet.required and not kept:
-        kept = [index for index in order[:1] if sure[index] >= _LEAST and matches[index]]
+        named = (i for i in order[:1] if best[i] >= _PLACE_WEIGHTS["heading"])
+        kept = [i for i in named if sure[i] >= _THRESHOLDS["title"]]
     for index in kept:
         yield Assignment(facet.name, facet.values[index].name, round(sure[index], 4), evidence[index])
 
