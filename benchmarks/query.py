@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -150,14 +151,18 @@ def questions(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, object]]:
             yield {**row, **places, "qa_id": f"{row['chunk_id']}#q", "text": text, "answer": text, EMBEDDED_TEXT: text}
 
 
-def timed(action: Callable[[str], object], queries: Sequence[str]) -> list[float]:
-    """Milliseconds of each query, after a first one that warms up."""
-    action(queries[0])
-    found = []
-    for query in queries:
-        began = time.perf_counter()
-        action(query)
-        found.append((time.perf_counter() - began) * 1000)
+def timed(actions: Mapping[str, Callable[[str], object]], queries: Sequence[str]) -> dict[str, list[float]]:
+    """Milliseconds of each query by each action, after a first one that warms up.
+
+    All actions take their turns at a query, so that what else the machine does slows all of them alike.
+    """
+    found: dict[str, list[float]] = {name: [] for name in actions}
+    for number, query in enumerate([queries[0], *queries]):
+        for name, action in actions.items():
+            began = time.perf_counter()
+            action(query)
+            if number:
+                found[name].append((time.perf_counter() - began) * 1000)
     return found
 
 
@@ -197,15 +202,16 @@ def measure(data: Path, queries: Sequence[str], count: int, k: int) -> None:
             search = table.search(search_terms(query), query_type="fts").select(["chunk_id", "_score"])
             return search.limit(k).to_arrow()
 
-        parts = {
-            "embedding the query": timed(lambda query: embedder.embed([query], EmbeddingKind.QUERY), queries),
-            "bare LanceDB vector": timed(bare_vector, queries),
-            "bare LanceDB full text": timed(bare_fulltext, queries),
+        parts: dict[str, Callable[[str], object]] = {
+            "embedding the query": lambda query: embedder.embed([query], EmbeddingKind.QUERY),
+            "bare LanceDB vector": bare_vector,
+            "bare LanceDB full text": bare_fulltext,
         }
-        modes = {mode: timed(lambda query, mode=mode: base.search(query, mode=mode, k=k), queries) for mode in MODES}  # type: ignore[misc]
-        embed, bare_v, bare_f = (median(times) for times in parts.values())
+        modes = {mode: partial(base.search, mode=mode, k=k) for mode in MODES}
+        measured = timed({**parts, **modes}, queries)
+        embed, bare_v, bare_f = (median(measured[name]) for name in parts)
         limits = {**dict.fromkeys(MODES, embed + bare_v), "fulltext": bare_f}
-        for name, times in {**parts, **modes}.items():
+        for name, times in measured.items():
             ratio = f"   {median(times) / limits[name]:.2f} x embedding and bare search" if name in limits else ""
             p99 = quantiles(times, n=100)[98]
             print(f"{name:<24} median {median(times):7.1f} ms   99th percentile {p99:7.1f} ms{ratio}")

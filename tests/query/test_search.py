@@ -19,6 +19,7 @@ from rag_assets.contracts.tables import CHUNK_INDEX, SUMMARY_INDEX
 from rag_assets.query import MODES, Citation, Filters, KnowledgeBase, LevelChoice
 from rag_assets.query.results import to_json
 from rag_assets.query.search.modes import NEEDS_NO_VECTOR
+from rag_assets.store.vectors.lance import MatchQuery
 from rag_assets.store.vectors.store import VectorStore
 
 HOSTILE = [
@@ -85,6 +86,26 @@ def test_full_text_finds_identifiers_short_words_and_words_that_look_like_operat
     base: KnowledgeBase, query: str, chunk_id: str
 ) -> None:
     assert base.search(query, "fulltext", 1).hits[0].chunk_id == chunk_id
+
+
+def test_full_text_adds_up_its_terms_by_the_weight_of_their_kind(
+    store: VectorStore, embedder: BagOfWordsEmbedder
+) -> None:
+    """A word weighs 1, an identifier 5, a pair of characters 1/2, one of them 1/3."""
+    rows = [*CHUNKS, chunk("specs/api.xlsx", 1, 0, "顧客の client_id と client")]
+    store.sync(CHUNK_INDEX, {"00": table(CHUNK_INDEX, rows)}, embedder)
+    version = store.optimize(CHUNK_INDEX)
+    base, passages = make_base(store, embedder, {"chunks": version}), store.open_at(CHUNK_INDEX.name, version)
+    shares = {"client_id": 5, "client": 1, "id": 1, "顧客": 1 / 2, "顧": 1 / 3, "客": 1 / 3}
+    expected: dict[str, float] = {}
+    for term, share in shares.items():
+        asked = MatchQuery(term, "search_text")  # type: ignore[call-arg]
+        found = passages.search(asked, query_type="fts").limit(1000).to_arrow()
+        assert len(found), term
+        for row in found.to_pylist():
+            expected[row["chunk_id"]] = expected.get(row["chunk_id"], 0.0) + share * row["_score"]
+    scores = {hit.chunk_id: hit.score for hit in base.search("顧客 client_id", "fulltext", 1000).hits}
+    assert scores == pytest.approx(expected, rel=1e-5)
 
 
 def test_full_text_leaves_out_what_shares_no_term(base: KnowledgeBase) -> None:

@@ -36,7 +36,7 @@ os.environ.setdefault("LANCEDB_LOG", "error")  # what it warns of is said by who
 
 import lancedb  # noqa: E402 - after the client is deferred
 from lancedb.index import FTS, Bitmap, BTree, IvfFlat  # noqa: E402
-from lancedb.query import BooleanQuery, LanceVectorQueryBuilder, MatchQuery, Occur  # noqa: E402
+from lancedb.query import LanceVectorQueryBuilder, MatchQuery  # noqa: E402
 from lancedb.table import LanceTable as LocalTable  # noqa: E402
 from lancedb.table import Table as LanceTable  # noqa: E402
 
@@ -44,12 +44,10 @@ __all__ = [
     "FTS",
     "BTree",
     "Bitmap",
-    "BooleanQuery",
     "IvfFlat",
     "LanceTable",
     "LanceVectorQueryBuilder",
     "LocalTable",
     "MatchQuery",
-    "Occur",
     "lancedb",
 ]
