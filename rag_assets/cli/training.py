@@ -9,20 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_assets.cli.console import complain, open_home, print_json, print_table, say
+from rag_assets.contracts.modes import LEARNED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rag_assets.evaluation.statistics import Interval
+    from rag_assets.pipeline.home import Home
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-_NAMES = {  # what a command learns, and its asset
-    "ranking": "ranking_weights",
-    "query-map": "query_map",
-    "rewriter": "rewriter_model",
-}
-
-
 _INSTEAD = {  # what is used where that cannot be
     "ranking_weights": "the shipped weights are used",
     "query_map": "vectors of questions are used as they are",
@@ -78,13 +73,16 @@ def ranking(
         raise click.UsageError("--distill goes with --model linear: trees do not learn from soft targets")
     options = learning.TrainingOptions(questions, drafts, feedback, adopt, clicks, distill, trees)
     learn = learning.train_query_map if query_map else learning.train_ranking
+    home = open_home(context)
     with progress_display() as display:
-        trained = learn(open_home(context), options, display.phase("asking questions"))
+        trained = learn(home, options, display.phase("asking questions"))
     say(f"learned from {trained.question_count} questions; measured on documents that were not learned from:")
     print_table(learning.TABLE_COLUMNS, trained.table())
     if trained.facts:
         say(", ".join(f"{name} {value}" for name, value in trained.facts.items()))
     say(f"{trained.name}: {trained.reason}", bold=True)
+    if trained.version is not None:
+        _warn_of_drift(home)
 
 
 @train.command("rewriter")
@@ -141,26 +139,35 @@ def rewriter(
 
 
 @train.command("adopt")
-@click.argument("what", type=click.Choice(tuple(_NAMES)))
+@click.argument("what", type=click.Choice(tuple(LEARNED)))
+@click.argument("questions", metavar="[QUESTIONS]", type=click.Path(path_type=Path, exists=True), required=False)
 @click.option("--force", is_flag=True, help="Adopt it although it is not proved better; its record says so.")
 @click.pass_context
-def adopt(context: click.Context, what: str, *, force: bool) -> None:
-    """Bring the last candidate into force, as one kept by --no-adopt, if it proved better than what is in force."""
+def adopt(context: click.Context, what: str, questions: Path | None, *, force: bool) -> None:
+    """Bring the last candidate into force, as one kept by --no-adopt, if it proved better than what is in force.
+
+    Where documents have changed since, the accepted questions of QUESTIONS [setting evaluation.questions] are asked.
+    """
     from rag_assets.pipeline.drift import bring_into_force
+    from rag_assets.pipeline.measuring import accepted_questions
     from rag_assets.training import adoption
 
-    home, name = open_home(context), _NAMES[what]
-    for place, record in adoption.candidates(home.path, name)[:1]:
-        say(f"last candidate: {_described(place, record)}", lines=True)
+    home, name = open_home(context), LEARNED[what]
+    current = home.snapshots.current()
+    now = "".join(current.learned.get(name, ())[-1:]) if current is not None else ""
+    for place, record in adoption.learned_candidates(home.path, name)[:1]:
+        say(f"last candidate: {_described(place, adoption.proof_against(record, now))}", lines=True)
+    asked = accepted_questions(questions) if questions is not None else None
     with home.lock():
-        published, problem = bring_into_force(home, name, is_forced=force)
+        published, problem = bring_into_force(home, name, asked, is_forced=force)
     if problem:
         complain(f"adopted by --force, although {problem}")
     say(f"version {published.number}: {published.learned[name][-1]} is in force", bold=True)
+    _warn_of_drift(home)
 
 
 @train.command("undo")
-@click.argument("what", type=click.Choice(tuple(_NAMES)))
+@click.argument("what", type=click.Choice(tuple(LEARNED)))
 @click.pass_context
 def undo(context: click.Context, what: str) -> None:
     """Go back to what was in force before the last adoption."""
@@ -168,8 +175,8 @@ def undo(context: click.Context, what: str) -> None:
 
     home = open_home(context)
     with home.lock():
-        published = adoption.undo(home.snapshots, _NAMES[what])
-    places = published.learned.get(_NAMES[what], ())
+        published = adoption.undo(home.snapshots, LEARNED[what])
+    places = published.learned.get(LEARNED[what], ())
     now = f"{places[-1]} is in force again" if places else "the shipped one is in force"
     say(f"version {published.number}: {now}")
 
@@ -184,17 +191,29 @@ def status(context: click.Context) -> None:
     home = open_home(context)
     current = home.snapshots.current()
     problems = learning_problems(home, current) if current is not None else {}
-    for what, name in _NAMES.items():
+    for what, name in LEARNED.items():
         places = tuple(current.learned.get(name, ())) if current is not None else ()
         say(f"{what}: {places[-1] if places else 'as shipped'}", bold=True)
         if name in problems:
             say(f"  {problems[name]}; {_INSTEAD[name]} instead", lines=True)
-        stored = adoption.candidates(home.path, name)
-        for place, record in stored:
-            if place in places[-1:] and record.get("forced"):
-                say(f"  {record['forced']}")
-        for place, record in stored[:1]:
-            say(f"  last candidate: {_described(place, record)}", lines=True)
+        for place, record in adoption.candidates(home.path, name):
+            if place in places[-1:]:
+                proof = adoption.proof_against(record, "".join(places[-2:-1]))
+                say(f"  {_described('in force', proof)}", lines=True)
+                if record.get("forced"):
+                    say(f"  {record['forced']}")
+        for place, record in adoption.learned_candidates(home.path, name)[:1]:
+            if place not in places[-1:]:
+                proof = adoption.proof_against(record, "".join(places[-1:]))
+                say(f"  last candidate: {_described(place, proof)}", lines=True)
+    if current is not None and current.learned:
+        _warn_of_drift(home)
+
+
+def _warn_of_drift(home: "Home") -> None:
+    """Say where nobody looks again at what is in force."""
+    if home.settings.evaluation.questions is None:
+        complain("nothing looks again when documents change: no question set is named, setting evaluation.questions")
 
 
 def _described(place: str, record: "Mapping[str, Any]") -> str:
@@ -282,9 +301,11 @@ def tune(
         for each in tried
     ]
     winner = made.winner
+    is_worse = any(each.difference.high < 0 for each in made.differences.values())
     differences = {measure: _interval(each.difference) for measure, each in made.differences.items()}
     if as_json:
-        names = {"winner": winner and winner.name, "adoption": (winner and winner.adoption) or None}
+        names: dict[str, object] = {"winner": winner and winner.name, "is_worse": is_worse}
+        names["adoption"] = None if is_worse else (winner and winner.adoption) or None
         counts = {"level": plan.level, "choosing": len(choosing), "held_out": len(held_out)}
         print_json({**counts, "candidates": rows, **names, "differences": differences, "notes": notes})
         return
@@ -301,6 +322,9 @@ def tune(
     for measure, difference in made.differences.items():
         say(f"{measure} on questions held out, winner less default: {shown(difference.difference)}")
     if winner is default:
+        return
+    if is_worse:
+        say("it is worse beyond the interval: keep the default", bold=True)
         return
     if not any(each.difference.low > 0 for each in made.differences.values()):
         say("it is not better beyond the interval: the default may stay")

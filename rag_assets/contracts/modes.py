@@ -36,3 +36,9 @@ MODES = (*RETRIEVERS, *PREPARING_MODES, AUTO_MODE)
 # What the sources compare with, searched as they describe it: for measuring, not offered as a choice.
 BASELINE_RETRIEVERS = (QUESTIONS_MODE, SUMMARY_MODE, SUMMARY_TEXT_MODE)
 BASELINE_PREPARING = {AUGMENT_MODE: VECTOR_MODE, PLAN_MODE: QUESTIONS_MODE}
+
+LEARNED = {  # what a collection learns for its searches, by what `rag-assets train` calls it
+    "ranking": "ranking_weights",
+    "query-map": "query_map",
+    "rewriter": "rewriter_model",
+}

@@ -21,6 +21,7 @@ _WIDTH, _HEIGHT, _MARGIN = 640.0, 200.0, 32.0
 
 @dg.asset(
     name=REWRITER_MODEL,
+    deps=["snapshot"],
     group_name=TRAINING_GROUP,
     kinds={"torch"},
     owners=["team:rag_assets"],

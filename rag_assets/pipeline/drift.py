@@ -17,12 +17,13 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import ModelError, QueryError, StoreError
-from rag_assets.contracts.modes import REWRITE_MODE
+from rag_assets.contracts.modes import LEARNED, REWRITE_MODE
 from rag_assets.evaluation.statistics import FEW
 from rag_assets.pipeline.measuring import accepted_questions, open_corpus, question_set
 from rag_assets.pipeline.opening import (
     frozen_rewriter,
     knowledge_base,
+    learning_problems,
     reranker_name,
     trained_model,
     usable_ranking,
@@ -96,9 +97,6 @@ class _Look:
         return f"{changes} on {counted(count, 'question')}, {self.unseen} of which it was not learned from"
 
 
-LEARNED = (WEIGHTS_ASSET, MAP_ASSET, REWRITER_MODEL)
-
-
 def bring_into_force(
     home: "Home",
     name: str,
@@ -125,14 +123,19 @@ def bring_into_force(
             asked = accepted_questions(question_set(home)) if questions is None else questions
         except QueryError as error:
             return f"{before}, and there are no questions to look again: {error}"
-        checked, note = settled(home, version, asked, (name,))
+        checked, note = settled(home, version, asked, (name,), stores=False)
         return "" if checked == version else f"{before}: {note}"
 
     return adopt_candidate(home.path, home.snapshots, name, look, place=place, is_forced=is_forced)
 
 
 def settled(
-    home: "Home", candidate: "Snapshot", questions: "Sequence[Question]", names: Collection[str] = LEARNED
+    home: "Home",
+    candidate: "Snapshot",
+    questions: "Sequence[Question]",
+    names: Collection[str] = tuple(LEARNED.values()),
+    *,
+    stores: bool = True,
 ) -> "tuple[Snapshot, str]":
     """A version before it is published, without what was learned and is now worse than doing without.
 
@@ -141,6 +144,8 @@ def settled(
         candidate: The version.
         questions: Accepted questions.
         names: What is looked at.
+        stores: Whether weights that are put together from what was adopted are stored; else the version is that
+            without any of them.
 
     Returns:
         The version, and how what was learned does in it; empty where nothing is in force.
@@ -151,12 +156,15 @@ def settled(
     """
     plain = cache(partial(_judged, home, candidate, questions, None))
     looks = {
-        WEIGHTS_ASSET: partial(_settled_weights, plain=plain),
+        WEIGHTS_ASSET: partial(_settled_weights, plain=plain, stores=stores),
         MAP_ASSET: partial(_settled_map, questions=questions, plain=plain),
         REWRITER_MODEL: partial(_settled_rewriter, questions=questions),
     }
-    notes = []
+    notes, problems = [], learning_problems(home, candidate)
     for name in names:
+        if name in problems:
+            notes.append(f"{name} cannot be used here, and so was not looked at: {problems[name]}")
+            continue
         candidate, note = looks[name](home, candidate)
         notes.append(note)
     return candidate, "; ".join(filter(None, notes))
@@ -237,7 +245,7 @@ def _judged(
     )
 
 
-def _settled_weights(home: "Home", snapshot: "Snapshot", plain: "Plain") -> "tuple[Snapshot, str]":
+def _settled_weights(home: "Home", snapshot: "Snapshot", plain: "Plain", *, stores: bool) -> "tuple[Snapshot, str]":
     """A version with weights that are no worse than those shipped, for passages, pages and documents by themselves.
 
     They are measured without the query map, as they were learned.
@@ -280,7 +288,8 @@ def _settled_weights(home: "Home", snapshot: "Snapshot", plain: "Plain") -> "tup
     note = f"{WEIGHTS_ASSET}: {', '.join(notes)}"
     if worse:
         found = replace(worse[0].proofs[0], is_better=False, reason=note)
-        snapshot = having(snapshot, WEIGHTS_ASSET, _places(home, snapshot, chosen, used, learned, found))
+        places = _places(home, snapshot, chosen, used, learned, found) if stores else ()
+        snapshot = having(snapshot, WEIGHTS_ASSET, places)
     return snapshot, note
 
 
@@ -314,7 +323,7 @@ def _places(
     documents = frozenset[str]().union(*(each.documents for each in bases))
     basis = Basis(questions, documents, snapshot.number, last) if len(bases) == len(used) else None
     files = weights_files(chosen, reranker_name(home))
-    return *before, store_candidate(home.path, WEIGHTS_ASSET, files, found, basis)
+    return *before, store_candidate(home.path, WEIGHTS_ASSET, files, found, basis, is_mixed=True)
 
 
 def _settled_map(

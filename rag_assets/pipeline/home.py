@@ -229,4 +229,4 @@ class Home:
         try:
             return self._lock.acquire(timeout=0)
         except Timeout as error:
-            raise StoreError(f"another `rag-assets index` is running on {self.path}") from error
+            raise StoreError(f"another run is writing to {self.path}") from error

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.evaluation.clicks import read_clicks
 from rag_assets.pipeline.drift import bring_into_force
 from rag_assets.pipeline.measuring import accepted_questions, clicks_file, feedback_file, open_corpus, question_set
@@ -148,7 +148,7 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
     if options.clicks:
         facts["questions with clicks"] = str(len(clicked))
     proofs = {str(level): proof for level, proof in candidate.proofs.items()}
-    files = weights_files(chosen, base.reranker)
+    files = weights_files(chosen, base.reranker) if chosen != in_force else {}
     basis = _basis(snapshot, against, judged)
     trained = Trained(WEIGHTS_ASSET, None, proofs, "", None, facts, len(judged))
     return _kept(home, trained, files, candidate.proof, basis, accepted, options)
@@ -192,7 +192,7 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
     from rag_assets.training.ranking import FOLDS, LEVELS, proof_of
 
     snapshot = published_snapshot(home)
-    against = usable_place(home, snapshot, MAP_ASSET)
+    against, beside = (usable_place(home, snapshot, name) for name in (MAP_ASSET, WEIGHTS_ASSET))
     accepted, further = _questions(home, snapshot, options)
     asked, measured = [*accepted, *further], {each.id for each in accepted}
     in_force = learned_ranking(home, snapshot)
@@ -219,14 +219,16 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
     found, ridge = learned_map(judged)
     main = next(iter(proofs.values()))
     worse = [each.measure for each in proofs.values() if each.difference.high < 0]
+    worse += [each for proof in proofs.values() for each in proof.worse]
     if found is None:
         main = replace(main, is_better=False, reason="no map is surely better than none")
     elif worse:
         main = replace(main, is_better=False, reason=f"{main.reason}; worse: {', '.join(worse)}")
     files = map_files(found, snapshot.embedder) if found is not None else {}
     facts = {} if math.isinf(ridge) else {"ridge": f"{ridge:g}", "rank": str(found.left.shape[1] if found else 0)}
+    basis = replace(_basis(snapshot, against, judged), beside={WEIGHTS_ASSET: beside})
     trained = Trained(MAP_ASSET, None, proofs, "", None, facts, len(judged))
-    return _kept(home, trained, files, main, _basis(snapshot, against, judged), accepted, options)
+    return _kept(home, trained, files, main, basis, accepted, options)
 
 
 def _questions(
@@ -258,17 +260,17 @@ def _kept(
     """Keep what was learned, and bring it into force where it may."""
     if not files:
         return replace(trained, reason=f"nothing changes: {proof.reason}")
-    name, version, problem = trained.name, None, ""
-    with home.lock():
-        place = store_candidate(home.path, name, files, proof, basis)
-        current = home.snapshots.current()
-        is_in_force = current is not None and current.learned.get(name, ())[-1:] == (place,)
-        if options.adopts and proof.is_better and not is_in_force:
-            try:
+    name, version, problem, is_in_force = trained.name, None, "", False
+    place = store_candidate(home.path, name, files, proof, basis)
+    try:
+        with home.lock():
+            current = home.snapshots.current()
+            is_in_force = current is not None and place in current.learned.get(name, ())[-1:]
+            if options.adopts and proof.is_better and not is_in_force:
                 version = bring_into_force(home, name, accepted, place)[0].number
-            except QueryError as error:
-                problem = f" ({error})"
-        prune(home.path, home.snapshots, name)
+            prune(home.path, home.snapshots, name)
+    except (QueryError, StoreError) as error:
+        problem = f" ({error})"
     became = f"kept in {place}, not in force{problem}" if version is None else f"in force in version {version}"
     if is_in_force:
         became = f"{place} is in force already"

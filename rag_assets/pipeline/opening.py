@@ -241,7 +241,9 @@ def learning_problems(home: "Home", snapshot: "Snapshot") -> dict[str, str]:
 
     _, problems = usable_ranking(home, snapshot)
     try:
-        _read_trained_model(home, snapshot)
+        model = _read_trained_model(home, snapshot)
+        if model is not None and (problem := model.problem()):
+            problems[REWRITER_MODEL] = problem
     except StoreError as error:
         problems[REWRITER_MODEL] = str(error)
     return problems
@@ -254,11 +256,13 @@ def usable_place(home: "Home", snapshot: "Snapshot", name: str) -> str:
         QueryError: It cannot be used here, so that nothing can be compared with it.
     """
     from rag_assets.contracts.errors import QueryError
+    from rag_assets.contracts.modes import LEARNED
 
     if (problem := learning_problems(home, snapshot).get(name)) is not None:
+        what = next(what for what, learned in LEARNED.items() if learned == name)
         raise QueryError(
             f"{name}: nothing can be compared with what is in force, which cannot be used: {problem}; "
-            "mend that, or go back by `rag-assets train undo`"
+            f"mend that, or go back by `rag-assets train undo {what}`"
         )
     return "".join(snapshot.learned.get(name, ())[-1:])
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.modes import LEARNED
 from rag_assets.contracts.tables import MODEL_CALLS
 from rag_assets.pipeline.instance import dagster_folder
 from rag_assets.pipeline.stored_settings import settings_file
@@ -53,7 +54,7 @@ class Repair:
             remedy = "it is made anew from the lake"
             found.append(Damage(self._place(Path(folder)), "files are missing or other ones", remedy, Kind.PLACE))
         if thorough:
-            found += self._model_damage()
+            found += [*self._model_damage(), *self._learned_damage()]
         return found
 
     def mend(self, found: Sequence[Damage]) -> None:
@@ -89,6 +90,19 @@ class Repair:
                 checksums.renew([self._place(path)])
                 checksums.problem(self._place(path))
         checksums.save()
+
+    def _learned_damage(self) -> Iterator[Damage]:
+        """What was learned and is in force, but is not whole."""
+        from rag_assets.training import adoption
+
+        current = self._home.snapshots.current()
+        for what, name in LEARNED.items():
+            for place in current.learned.get(name, ())[-1:] if current is not None else ():
+                try:
+                    adoption.whole(self._home.path, place)
+                except StoreError as error:
+                    remedy = f"`rag-assets train undo {what}` goes back to what was in force before"
+                    yield Damage(place, str(error), remedy, Kind.PLACE)
 
     def _place(self, path: Path) -> str:
         return path.relative_to(self._home.path).as_posix()

@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -141,6 +141,7 @@ def _train_candidate(
     data, held_out = split(
         usable, {each.id for each in accepted}, reward, [Form(each) for each in chosen.forms], frozen
     )
+    data = replace(data, objective=reward.name)
     folder = training_folder(home)
     weights = train_rewriter(data, reward.gain, rewriter_options(home), folder, progress, anew=anew)
     if not weights.is_main_process:
@@ -162,13 +163,13 @@ def _train_candidate(
     basis = adoption.Basis({each.id for each in known}, documents, snapshot.number, against)
     place = adoption.store_candidate(home.path, adoption.REWRITER_MODEL, made, proof, basis)
     version, problem = None, ""
-    if adopts and proof.is_better:
+    try:
         with home.lock():
-            try:
+            if adopts and proof.is_better:
                 version = bring_into_force(home, adoption.REWRITER_MODEL, accepted, place)[0].number
-            except QueryError as error:
-                problem = str(error)
             adoption.prune(home.path, home.snapshots, adoption.REWRITER_MODEL)
+    except (QueryError, StoreError) as error:
+        problem = str(error)
     shutil.rmtree(folder, ignore_errors=True)
     return RewriterCandidate(place, proof, version, problem, weights, len(data.labels), len(data.training))
 

@@ -17,7 +17,7 @@ from rag_assets.contracts import modes
 from rag_assets.contracts.errors import ModelError, QueryError, StoreError
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.measuring import accepted_questions, open_corpus, question_set
-from rag_assets.pipeline.opening import knowledge_base, published_snapshot
+from rag_assets.pipeline.opening import knowledge_base, learning_problems, published_snapshot
 from rag_assets.pipeline.stored_settings import store_settings
 
 if TYPE_CHECKING:
@@ -102,9 +102,11 @@ def planned_tuning(home: Home, path: Path | None, budget: Budget, sizes: Sequenc
         plain = home.settings.reranking.model_copy(update={"model": ""})
         unranked = knowledge_base(Home(home.settings.model_copy(update={"reranking": plain})), snapshot)
         systems.append((System("no reranking", unranked, corpus, default), _WITHOUT_RERANKING))
-    if snapshot.learned:
+    problems = learning_problems(home, snapshot)
+    notes += [f"in force, but not used here: {name}: {problem}" for name, problem in problems.items()]
+    if in_force := sorted(snapshot.learned.keys() - problems.keys()):
         notes.append(
-            f"in force, and so part of the default: {', '.join(sorted(snapshot.learned))}; where that was learned from "
+            f"in force, and so part of the default: {', '.join(in_force)}; where that was learned from "
             "these questions, its figures are in sample: `rag-assets train status` tells its proof"
         )
     last = time.monotonic() + (budget.deadline - time.monotonic()) / 2

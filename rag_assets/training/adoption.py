@@ -46,6 +46,7 @@ class Proof:
         guards: The same of what must not become worse, by name, as in `type fact`.
         is_better: Whether it may come into force.
         reason: Why, or why not.
+        worse: What of the guards became worse, in words.
     """
 
     measure: str
@@ -55,6 +56,7 @@ class Proof:
     guards: Mapping[str, Interval] = field(default_factory=dict)
     is_better: bool = False
     reason: str = ""
+    worse: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,14 @@ class Basis:
         documents: Documents that hold their evidence.
         version: The version that it was learned and proved on.
         against: Place of what was in force then; empty for what is shipped.
+        beside: Place of what else was in force then and took part in the proof, by name.
     """
 
     questions: Collection[str] = ()
     documents: Collection[str] = ()
     version: int = 0
     against: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)
 
     def knows(self, question: str, documents: Collection[str]) -> bool:
         """Whether a question, or one on a document of its evidence, was learned from."""
@@ -128,7 +132,7 @@ def prove(
     own = [each.group for each in pairs]
     reached_before = bootstrap_interval([each.before for each in pairs], groups=own)
     reached_after = bootstrap_interval([each.after for each in pairs], groups=own)
-    return Proof(measure, reached_before, reached_after, difference, compared, is_better, reason)
+    return Proof(measure, reached_before, reached_after, difference, compared, is_better, reason, worse)
 
 
 def shown(change: Interval) -> str:
@@ -153,7 +157,13 @@ def _difference(pairs: Sequence[_Pair]) -> Interval:
 
 
 def store_candidate(
-    root: Path, name: str, files: Mapping[str, bytes] | Path, proof: Proof, basis: Basis | None = None
+    root: Path,
+    name: str,
+    files: Mapping[str, bytes] | Path,
+    proof: Proof,
+    basis: Basis | None = None,
+    *,
+    is_mixed: bool = False,
 ) -> str:
     """Keep what was learned, with its proof; it is not in force by that.
 
@@ -163,6 +173,7 @@ def store_candidate(
         files: Its files by name, or a folder below the home, which is moved.
         proof: What it reaches.
         basis: What it was learned from and proved against; None where that is not known.
+        is_mixed: Whether it is not learned but put together from what was adopted, so that it is no candidate.
 
     Returns:
         Its place below the home.
@@ -171,9 +182,12 @@ def store_candidate(
     place = f"{_FOLDER}/{name}/{_digest(contents)}"
     folder, stored = root / place, dict(candidates(root, name)).get(place)
     if isinstance(files, Path):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        files.rename(folder)
+        if _is_whole(root, place):  # it may be in force
+            shutil.rmtree(files, ignore_errors=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            files.rename(folder)
     else:
         folder.mkdir(parents=True, exist_ok=True)
         for path, content in files.items():
@@ -183,6 +197,8 @@ def store_candidate(
     if basis is not None:
         rests_on = {**asdict(basis), "questions": sorted(basis.questions), "documents": sorted(basis.documents)}
     record: dict[str, object] = {"sizes": sizes, "made_at": datetime.now(UTC).isoformat(), **asdict(proof), **rests_on}
+    if is_mixed and stored is None:
+        record["mixed"] = True
     if stored is not None:  # the same was learned before
         earlier = {key: value for key, value in stored.items() if key not in {"sizes", "earlier", "forced"}}
         record["earlier"] = [earlier, *stored.get("earlier", ())][:_MOST_PROOFS]
@@ -196,11 +212,17 @@ def _write_record(folder: Path, record: Mapping[str, object]) -> None:
 
 
 def basis_of(root: Path, place: str) -> Basis | None:
-    """What a stored candidate rests on; None where that is not known, as of an earlier release, or cannot be read."""
+    """What a stored candidate rests on; None where that is not known, as of an earlier release, or cannot be read.
+
+    Where the same was learned several times, all questions are those that it was learned from.
+    """
     try:
         record = json.loads((root / place / _PROOF).read_bytes())
-        questions, documents = (frozenset(map(str, record[name])) for name in ("questions", "documents"))
-        return Basis(questions, documents, int(record["version"]), str(record["against"]))
+        records = [record, *(each for each in record.get("earlier", ()) if "questions" in each)]
+        questions, documents = (
+            frozenset[str]().union(*(map(str, each[name]) for each in records)) for name in ("questions", "documents")
+        )
+        return Basis(questions, documents, int(record["version"]), str(record["against"]), record.get("beside", {}))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -251,6 +273,13 @@ def whole(root: Path, place: str) -> Path:
     raise StoreError(f"{place}: files of it have changed")
 
 
+def _is_whole(root: Path, place: str) -> bool:
+    with suppress(StoreError):
+        whole(root, place)
+        return True
+    return False
+
+
 def adopt(snapshots: Snapshots, name: str, place: str) -> Snapshot:
     """Bring a stored candidate into force: a new version of the same rows; to be done under the lock of the home.
 
@@ -290,7 +319,7 @@ def adopt_candidate(
         ModelError: A model failed in the look.
     """
     current = _current(snapshots)
-    places, stored = current.learned.get(name, ()), candidates(root, name)
+    places, stored = current.learned.get(name, ()), learned_candidates(root, name)
     (place, record) = next((each for each in stored if not place or each[0] == place), ("", {}))
     if not place:
         raise QueryError(f"{name}: there is no candidate to adopt; `rag-assets train` learns one")
@@ -298,20 +327,27 @@ def adopt_candidate(
         raise QueryError(f"{place} is in force already")
     whole(root, place)
     now = "".join(places[-1:])
-    proof = _proof_against(record, now)
+    proof = proof_against(record, now)
     problem = "" if proof.get("is_better") else f"it is not proved better: {proof.get('reason')}"
     if not problem and (against := proof.get("against", "")) != now:
         problem = f"it was proved against {against or 'what is shipped'}, and {now or 'what is shipped'} is in force"
+    for other, then in proof.get("beside", {}).items():
+        if not problem and then != (present := "".join(current.learned.get(other, ())[-1:])):
+            problem = (
+                f"it was proved beside {then or f'the shipped {other}'}, and {present or 'the shipped one'} is in force"
+            )
     if not problem and not is_forced and not _is_of(proof, snapshots, current):
         problem = look(having(current, name, _added(places, place)))
     if problem and not is_forced:
         raise QueryError(f"{place} is not adopted: {problem}; learn again, or adopt it unproved by --force")
     if problem:
         _write_record(root / place, {**record, "forced": f"adopted by --force on {_now()}, although {problem}"})
+    elif "forced" in record:
+        _write_record(root / place, {key: value for key, value in record.items() if key != "forced"})
     return adopt(snapshots, name, place), problem
 
 
-def _proof_against(record: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+def proof_against(record: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     """The newest proof of a candidate against what is in force; the newest of all where there is none against that."""
     proofs = (record, *record.get("earlier", ()))
     return next((each for each in proofs if each.get("against", "") == place), record)
@@ -378,9 +414,15 @@ def candidates(root: Path, name: str) -> list[tuple[str, dict[str, Any]]]:
     return sorted(found, key=lambda each: str(each[1].get("made_at", "")), reverse=True)
 
 
+def learned_candidates(root: Path, name: str) -> list[tuple[str, dict[str, Any]]]:
+    """Those of `candidates` that were learned, not put together."""
+    return [each for each in candidates(root, name) if not each[1].get("mixed")]
+
+
 def prune(root: Path, snapshots: Snapshots, name: str) -> None:
-    """Remove what no version that is kept names, but for the newest candidate."""
-    named = {place for each in snapshots.readable() for place in each.learned.get(name, ())}
-    for place, _ in candidates(root, name)[1:]:
-        if place not in named:
+    """Remove what no version that is kept names, but for the newest candidate that was learned."""
+    kept = {place for each in snapshots.readable() for place in each.learned.get(name, ())}
+    kept |= {place for place, _ in learned_candidates(root, name)[:1]}
+    for place, _ in candidates(root, name):
+        if place not in kept:
             shutil.rmtree(root / place, ignore_errors=True)

@@ -99,11 +99,13 @@ class RewriterData:
         training: Questions that rewrites are sampled for.
         validation: Questions of other documents, by which the best weights are chosen and training ends.
         labels: Pseudo-labels of training questions, for the warm-up.
+        objective: What gains are of; training for another one is another training.
     """
 
     training: Sequence[Item]
     validation: Sequence[Item]
     labels: Sequence[tuple[Item, str]]
+    objective: str = ""
 
 
 @dataclass(frozen=True)
@@ -420,8 +422,8 @@ class _Training:
             return None
         stage, step = found["state"]["stage"], found["state"]["step"]
         raise StoreError(
-            f"{self._folder}: training with other questions, model or settings stopped after step {step} of {stage}: "
-            "go on with those, or remove it by --anew"
+            f"{self._folder}: training with other questions, model, reward or settings stopped after step {step} of "
+            f"{stage}: go on with those, or remove it by --anew"
         )
 
     def _write_curve(self, figures: Mapping[str, Any]) -> None:
@@ -449,7 +451,8 @@ class _Training:
 def _digest(data: RewriterData, options: RewriterOptions) -> str:
     """Tells training apart that would come to other weights; more or fewer steps go on with the same."""
     same = replace(options, steps=0, checkpoint_steps=0, patience=0)
-    parts = [repr(astuple(same)), *map(repr, data.training), *map(repr, data.validation), *map(repr, data.labels)]
+    rows = map(repr, (*data.training, *data.validation, *data.labels))
+    parts = [repr(astuple(same)), data.objective, *rows]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

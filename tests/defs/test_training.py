@@ -230,6 +230,11 @@ def test_a_rewriter_that_finds_less_than_the_one_without_training_goes(
     facts = {FACTS_FILE: json.dumps({"forms": [*Form], "most_tokens": 8}).encode()}
     place = store_candidate(asked.path, REWRITER_MODEL, facts, BETTER, Basis())
     version = adopt(asked.snapshots, REWRITER_MODEL, place)
+    checked, note = gated(asked, version)
+    assert checked == version
+    assert "rewriter_model cannot be used here, and so was not looked at: " in note
+    assert "the rewriter without training is used instead" in run(asked, "train", "status").output
+    monkeypatch.setattr(TrainedModel, "problem", lambda _: "")
     monkeypatch.setattr(TrainedModel, "write", lambda _, question: dict.fromkeys(Form, question))
     checked, note = gated(asked, version)
     assert checked == version
@@ -260,6 +265,7 @@ def test_a_candidate_that_was_kept_is_adopted_by_command_or_by_force(
     store_candidate(asked.path, WEIGHTS_ASSET, weights_files(MISLEADING), BETTER)
     refused = CliRunner().invoke(main, command)
     assert refused.exit_code == 1
+    assert [each for each, _ in candidates(asked.path, WEIGHTS_ASSET)] == [place], "looking stores nothing"
     said = " ".join(refused.stderr.split())
     assert "are others than those that it was proved on: ranking_weights: for passages worse than those shipped" in said
     harmless = {each: replace(weights, words=1.2) for each, weights in SHIPPED.items()}
@@ -282,6 +288,11 @@ def test_what_is_in_force_and_cannot_be_used_here_is_not_replaced_by_what_was_co
         said = " ".join(failed.stderr.split())
         assert "nothing can be compared with what is in force, which cannot be used:" in said
         assert problem in said
+    damaged = CliRunner().invoke(main, ["--home", str(asked.path), "verify"])
+    assert damaged.exit_code == 0, "its files are those that were stored"
+    (asked.path / opening.published_snapshot(asked).learned[MAP_ASSET][-1] / "map.npz").unlink()
+    damaged = CliRunner().invoke(main, ["--home", str(asked.path), "verify"])
+    assert (damaged.exit_code, "train undo query-map" in damaged.output) == (1, True)
     run(asked, "train", "undo", "ranking")
     run(asked, "train", "ranking")
 
@@ -295,8 +306,12 @@ def test_a_query_map_is_proved_against_the_one_in_force(asked: Home, monkeypatch
     adopted_weights(asked, {each: Weights(words=0.1, meaning=1) for each in SHIPPED}, Basis())
     harmless = QueryMap(np.zeros((dimension, 1), np.float32), np.zeros((1, dimension), np.float32))
     monkeypatch.setattr("rag_assets.training.query_map.learned_map", lambda _: (harmless, 1.0))
+    with asked.lock():
+        said = " ".join(run(asked, "train", "ranking", "--query-map").output.split())
+    assert "not in force (another run is writing to" in said
     said = " ".join(run(asked, "train", "ranking", "--query-map").output.split())
     assert "query_map: in force in version" in said
+    assert "is in force already" in run(asked, "train", "ranking", "--query-map").output
     assert basis_of(asked.path, candidates(asked.path, MAP_ASSET)[0][0]) is not None
     assert f'"against": "{place}"' in (asked.path / candidates(asked.path, MAP_ASSET)[0][0] / "proof.json").read_text()
 

@@ -100,6 +100,8 @@ def test_training_that_was_stopped_is_removed_only_where_that_is_said(tmp_path: 
     with pytest.raises(StoreError, match="stopped after step 2 of reinforce: .* --anew"):
         train_rewriter(data, gain, other, folder)
     assert read_curves(folder) == curves
+    with pytest.raises(StoreError, match="stopped after step 2"):
+        train_rewriter(replace(data, objective="MRR@10"), gain, options, folder)
     train_rewriter(data, gain, other, folder, anew=True)
     assert read_curves(folder) != curves
 

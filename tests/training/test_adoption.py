@@ -3,15 +3,24 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from stores import Base
 
 from rag_assets.contracts.errors import QueryError, StoreError
-from rag_assets.query.search.ranking_weights import SHIPPED, WEIGHTS_ASSET, Weights, read_ranking, weights_files
+from rag_assets.query.search.ranking_weights import (
+    MAP_ASSET,
+    SHIPPED,
+    WEIGHTS_ASSET,
+    Weights,
+    read_ranking,
+    weights_files,
+)
 from rag_assets.store.snapshots import Snapshot
 from rag_assets.training.adoption import (
+    REWRITER_MODEL,
     Basis,
     Proof,
     adopt,
@@ -195,6 +204,60 @@ def test_proofs_stay_where_the_same_is_learned_again(tmp_path: Path) -> None:
         adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing)
     candidate(root, 0.5)
     adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing)
+    assert "forced" not in candidates(root, WEIGHTS_ASSET)[0][1], "now it is proved"
+
+
+def test_what_was_proved_beside_other_weights_is_not_adopted(tmp_path: Path) -> None:
+    base = Base(tmp_path)
+    base.write("00", a="abc")
+    base.sync("00")
+    base.publish()
+    root = base.lake.root.parent
+    basis = Basis(version=1, beside={WEIGHTS_ASSET: ""})
+    place = store_candidate(root, MAP_ASSET, {"map.npz": b"a map"}, PROVED, basis)
+    assert basis_of(root, place) == replace(basis, questions=frozenset(), documents=frozenset())
+    weights = candidate(root, 0.5)
+    adopt(base.snapshots, WEIGHTS_ASSET, weights)
+    reason = f"it was proved beside the shipped ranking_weights, and {weights} is in force"
+    with pytest.raises(QueryError, match=reason):
+        adopt_candidate(root, base.snapshots, MAP_ASSET, said_nothing)
+    undo(base.snapshots, WEIGHTS_ASSET)
+    adopted, _ = adopt_candidate(root, base.snapshots, MAP_ASSET, said_nothing)
+    assert adopted.learned == {MAP_ASSET: (place,)}
+
+
+def test_what_is_put_together_is_no_candidate(tmp_path: Path) -> None:
+    base = Base(tmp_path)
+    base.write("00", a="abc")
+    base.sync("00")
+    base.publish()
+    root = base.lake.root.parent
+    learned = candidate(root, 0.5)
+    files = weights_files({granularity: Weights(names=0.6) for granularity in SHIPPED})
+    mixed = store_candidate(root, WEIGHTS_ASSET, files, PROVED, is_mixed=True)
+    assert [place for place, _ in candidates(root, WEIGHTS_ASSET)] == [mixed, learned]
+    prune(root, base.snapshots, WEIGHTS_ASSET)
+    assert [place for place, _ in candidates(root, WEIGHTS_ASSET)] == [learned]
+    version, _ = adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing)
+    assert version.learned == {WEIGHTS_ASSET: (learned,)}
+
+
+def test_a_folder_that_is_in_force_stays_while_the_same_is_stored_again(tmp_path: Path) -> None:
+    def trained() -> Path:
+        folder = tmp_path / "made"
+        folder.mkdir()
+        (folder / "weights").write_bytes(b"weights")
+        return folder
+
+    place = store_candidate(tmp_path, REWRITER_MODEL, trained(), PROVED)
+    inode = (tmp_path / place / "weights").stat().st_ino
+    assert store_candidate(tmp_path, REWRITER_MODEL, trained(), PROVED) == place
+    assert (tmp_path / place / "weights").stat().st_ino == inode
+    assert not (tmp_path / "made").exists()
+    assert len(candidates(tmp_path, REWRITER_MODEL)[0][1]["earlier"]) == 1
+    (tmp_path / place / "weights").write_bytes(b"damaged")
+    assert store_candidate(tmp_path, REWRITER_MODEL, trained(), PROVED) == place
+    assert (tmp_path / place / "weights").read_bytes() == b"weights"
 
 
 def test_a_candidate_knows_what_it_was_learned_from(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from rag_assets.pipeline import tuning
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.pipeline.stored_settings import read_stored
+from rag_assets.query.search.ranking_weights import MAP_ASSET, SHIPPED, WEIGHTS_ASSET, weights_files
+from rag_assets.training.adoption import prove, store_candidate
 from rag_assets.training.tuning import Asked, Candidate, Tuning, parted, tuned
 
 EVERY = [*range(40)]
@@ -267,10 +269,13 @@ def test_what_was_learned_is_part_of_the_default_and_nothing_to_try(indexed: tup
     home, path = indexed
     current = home.snapshots.current()
     assert current is not None
-    learned = {"ranking_weights": ("learned/ranking_weights/0123",)}
+    proof = prove("passage R@5", [0.0, 1.0] * 20, [1.0] * 40, {})
+    place = store_candidate(home.path, WEIGHTS_ASSET, weights_files(SHIPPED), proof)
+    learned = {WEIGHTS_ASSET: (place,), MAP_ASSET: ("learned/query_map/0123",)}
     home.snapshots.publish(replace(current, number=home.snapshots.next_number(), learned=learned))
     plan = tuning.planned_tuning(home, path, tuning.Budget(time.monotonic() + 120), (), tmp_path)
-    assert plan.notes[0].startswith(
+    assert plan.notes[0].startswith("in force, but not used here: query_map: learned/query_map/0123 cannot be read")
+    assert plan.notes[1].startswith(
         "in force, and so part of the default: ranking_weights; where that was learned from"
     )
     adoptions = {each.name: each.adoption for each in plan.candidates}

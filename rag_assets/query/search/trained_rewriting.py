@@ -54,7 +54,7 @@ class TrainedModel:
         self._cached: OrderedDict[str, Mapping[Form, str]] = OrderedDict()
         self._lock = Lock()  # one model, which two threads would only slow down
         self._model: TextToText | ExportedTextToText | None = None
-        self._is_absent = False
+        self._problem = ""
 
     @classmethod
     def load(cls, folder: Path, threads: int = 0) -> "TrainedModel":
@@ -73,12 +73,7 @@ class TrainedModel:
     def write(self, question: str) -> Mapping[Form, str]:
         """A rewrite in each form that it was trained for; none where it cannot be loaded, which is logged once."""
         with self._lock:
-            if self._model is None and not self._is_absent:
-                try:
-                    self._model = open_text_to_text(self._folder, self._threads)
-                except ModelError as error:
-                    self._is_absent = True
-                    _log.warning("the trained rewriter is not used: %s", error)
+            self._open()
             if self._model is None:
                 return {}
             if question in self._cached:
@@ -90,6 +85,20 @@ class TrainedModel:
             if len(self._cached) > _MOST_CACHED:
                 self._cached.popitem(last=False)
             return texts
+
+    def problem(self) -> str:
+        """Why it cannot be loaded here; empty where it can."""
+        with self._lock:
+            self._open()
+            return self._problem
+
+    def _open(self) -> None:
+        if self._model is None and not self._problem:
+            try:
+                self._model = open_text_to_text(self._folder, self._threads)
+            except ModelError as error:
+                self._problem = str(error)
+                _log.warning("the trained rewriter is not used: %s", error)
 
 
 class TrainedRewriter:
