@@ -57,10 +57,10 @@ WEIRD = [
 
 
 @pytest.fixture(scope="session")
-def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder: Path = tmp_path_factory.mktemp("models")
-    ensure_files(folder, Precision.INT8)
-    return folder
+def cache_folder(models_folder: Path) -> Path:
+    """The folder that all tests share: what is in it is not to be changed."""
+    ensure_files(models_folder, Precision.INT8)
+    return models_folder
 
 
 @pytest.fixture(scope="session")
