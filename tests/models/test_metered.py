@@ -367,7 +367,7 @@ def test_what_other_processes_reserve_is_waited_for(tmp_path: Path) -> None:
 # Processes
 
 
-def run_and_kill(home: Path, chance: random.Random, times: int, **options: bool) -> int:
+def run_and_kill(home: Path, chance: random.Random, times: int, *, batches: bool = False, prunes: bool = False) -> int:
     """Have processes work that are killed at random calls of the operating system.
 
     Returns:
@@ -376,7 +376,8 @@ def run_and_kill(home: Path, chance: random.Random, times: int, **options: bool)
     kills = 0
     for _ in range(times):
         seed, moment = chance.randrange(1000), chance.randrange(1, 150)
-        status = Child(partial(work, killed_at=moment, **options), home, seed).wait()
+        asking = partial(work, batches=batches, prunes=prunes, killed_at=moment)
+        status = Child(asking, home, seed).wait()
         assert status in {0, -signal.SIGKILL}
         kills += status != 0
     return kills
