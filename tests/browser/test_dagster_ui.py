@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
+from rag_assets.cli import main
 from rag_assets.contracts.tables import CHUNKS, DOCUMENTS, TABLES
 from rag_assets.defs.partitions import shards_of_tags
 from rag_assets.pipeline.steps import STEPS
@@ -87,17 +89,11 @@ class Served:
         rows = Lake(self.home / "lake").read(DOCUMENTS, columns=["document_id"], versions=versions)
         return set(rows["document_id"].to_pylist())
 
-    def command(self, *arguments: str) -> str:
-        """Standard output of a `rag-assets` command."""
-        done = subprocess.run(
-            [rag_assets(), *arguments], env=self.environment, cwd=self.home, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
     def search(self, text: str) -> dict[str, str]:
-        """Text of the hits by document."""
-        hits = json.loads(self.command("search", text, "--json"))["hits"]
+        """Text of the hits of `rag-assets search` by document."""
+        done = CliRunner().invoke(main, ["--home", str(self.home), "search", text, "--json"], env=self.environment)
+        assert done.exit_code == 0, done.output
+        hits = json.loads(done.stdout)["hits"]
         return {hit["document_id"]: hit["text"] for hit in reversed(hits)}
 
     def diagnosis(self) -> str:

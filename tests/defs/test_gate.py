@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
+from indexing import copy_into, names_of_one_shard
 
 from rag_assets.cli import main
 from rag_assets.contracts.errors import QueryError
@@ -64,16 +65,28 @@ def write_facts(folder: Path, path: Path) -> None:
     path.write_text("".join(f"{question_line(each)}\n" for each in [*questions, *drafts]), encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Path:
+    """Home of a knowledge base whose first version was measured, its questions beside it; not to be changed."""
+    folder = tmp_path_factory.mktemp("gate")
+    (folder / "specs").mkdir()
+    (folder / "home").mkdir()
+    (folder / "home" / "models").symlink_to(models_folder)
+    write_facts(folder / "specs", folder / "questions.jsonl")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAG_EVALUATION__QUESTIONS", str(folder / "questions.jsonl"))
+        patch.setenv("RAG_SEARCH__ASK_MODE", "hybrid")
+        result = CliRunner().invoke(main, ["--home", str(folder / "home"), "index", str(folder / "specs")])
+        assert result.exit_code == 0, result.output
+    return folder / "home"
+
+
 @pytest.fixture
-def measured(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+def measured(home: Home, indexed: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A knowledge base with a gate, whose first version is published."""
-    folder, path = Path(home.settings.sources[0]), tmp_path / "questions.jsonl"
-    write_facts(folder, path)
-    monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
+    monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(indexed.parent / "questions.jsonl"))
     monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "hybrid")
-    indexed = run(home, "index", folder)
-    assert indexed.exit_code == 0, indexed.output
-    return home
+    return copy_into(home, indexed, indexed.parent / "specs")
 
 
 def run(home: Home, *arguments: object) -> Result:
@@ -101,10 +114,10 @@ def test_a_worse_version_is_held_back_until_a_person_publishes_it(measured: Home
     assert current(measured) == 1
     assert check_descriptions(measured) == [(True, "there are no figures of the version before")]
     for name, (asked, _, _) in FACTS.items():
-        for number in range(COPIES):
+        for number, copy in enumerate(names_of_one_shard(f"{name}-{{}}.md", COPIES)):
             text = f"# {name} {number}\n\n{asked} {asked} {number}\n"
-            (folder / f"{name}-{number}.md").write_text(text, encoding="utf-8")
-    refused = run(measured, "index")
+            (folder / copy).write_text(text, encoding="utf-8")
+    refused = run(measured, "index", folder)
     assert refused.exit_code == 1
     assert "nothing is published, readers keep version 1: worse on every question: passage R@5 -1.000" in refused.stderr
     assert TOKEN_WORSE in refused.stderr
@@ -139,8 +152,8 @@ def test_what_is_worse_within_the_interval_is_said_and_stands_beside_the_version
     monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
     monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "fulltext")
     asked = FACTS["token"][0]
-    for number in range(COPIES):
-        (folder / f"token-{number}.md").write_text(f"# {number}\n\n{asked} {asked} {number}\n", encoding="utf-8")
+    for number, copy in enumerate(names_of_one_shard("token-{}.md", COPIES)):
+        (folder / copy).write_text(f"# {number}\n\n{asked} {asked} {number}\n", encoding="utf-8")
     indexed = run(home, "index", folder)
     assert indexed.exit_code == 0, indexed.output
     assert current(home) == 2
@@ -160,7 +173,7 @@ def test_a_question_whose_document_is_gone_holds_nothing_back(measured: Home) ->
     folder = Path(measured.settings.sources[0])
     for name in list(FACTS)[1:]:
         (folder / f"{name}.md").unlink()
-    indexed = run(measured, "index")
+    indexed = run(measured, "index", folder)
     assert indexed.exit_code == 0, indexed.output
     assert current(measured) == 2
     passed, description = check_descriptions(measured)[0]
@@ -192,10 +205,8 @@ def test_a_version_of_an_embedder_of_noise_is_not_published(
 ) -> None:
     folder, path = Path(home.settings.sources[0]), tmp_path / "questions.jsonl"
     write_facts(folder, path)
-    for number in range(40):
-        (folder / f"other-{number}.md").write_text(
-            f"The {number}th lamp hangs in corridor {number}.\n", encoding="utf-8"
-        )
+    for number, other in enumerate(names_of_one_shard("other-{}.md", 40)):
+        (folder / other).write_text(f"The {number}th lamp hangs in corridor {number}.\n", encoding="utf-8")
     monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
     monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "vector")
     indexed = run(home, "index", folder)
@@ -216,13 +227,14 @@ def test_a_version_of_passages_that_are_too_short_is_not_published(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, path, questions = Path(home.settings.sources[0]), tmp_path / "questions.jsonl", []
-    for number, name in enumerate(("vault", "crane", "chapel", "quarry", "lagoon")):
+    subjects = ("vault", "crane", "chapel", "quarry", "lagoon")
+    for number, (name, file) in enumerate(zip(subjects, names_of_one_shard("{}.md", 5), strict=True)):
         praise = (
             f"The {name} is old, and people like the {name} for the view that the {name} has over the bay and hills.\n"
         )
         fact = f"On all days but holidays it opens at {number + 5}:40 in the morning and is closed again at nightfall."
-        (folder / f"{number}.md").write_text(f"# Notes\n\n{praise * 8}{fact}\n", encoding="utf-8")
-        questions.append(Question(name, f"When is the {name} open?", evidence=(Evidence(f"{number}.md", quote=fact),)))
+        (folder / file).write_text(f"# Notes\n\n{praise * 8}{fact}\n", encoding="utf-8")
+        questions.append(Question(name, f"When is the {name} open?", evidence=(Evidence(file, quote=fact),)))
     path.write_text("".join(f"{question_line(each)}\n" for each in questions), encoding="utf-8")
     monkeypatch.setenv("RAG_EVALUATION__QUESTIONS", str(path))
     monkeypatch.setenv("RAG_SEARCH__ASK_MODE", "fulltext")
@@ -234,22 +246,6 @@ def test_a_version_of_passages_that_are_too_short_is_not_published(
     assert "nothing is published, readers keep version 1: worse on every question: passage R@5 -" in refused.stderr
     assert "vault (passage R@5 1.00 before, " in refused.stderr
     assert current(home) == 1
-
-
-@pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Path:
-    """Home of a knowledge base whose first version was measured, its questions beside it; not to be changed."""
-    folder = tmp_path_factory.mktemp("gate")
-    (folder / "specs").mkdir()
-    (folder / "home").mkdir()
-    (folder / "home" / "models").symlink_to(models_folder)
-    write_facts(folder / "specs", folder / "questions.jsonl")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAG_EVALUATION__QUESTIONS", str(folder / "questions.jsonl"))
-        patch.setenv("RAG_SEARCH__ASK_MODE", "hybrid")
-        result = CliRunner().invoke(main, ["--home", str(folder / "home"), "index", str(folder / "specs")])
-        assert result.exit_code == 0, result.output
-    return folder / "home"
 
 
 def opened(path: Path, **settings: object) -> tuple[Home, Snapshot]:

@@ -13,7 +13,7 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.store.lake import shard_of
 
-KEPT_RUNS = 3
+KEPT_RUNS = 1
 OPERATION = {"kept_runs": KEPT_RUNS, "kept_snapshots": 2, "version_grace_seconds": 0}
 
 
@@ -28,7 +28,7 @@ def index(home: Home) -> None:
     index_in_process(home, changes.shards, ProgressDisplay(lambda _line: None, announce=False))
 
 
-@pytest.mark.parametrize("count", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [7, pytest.param(100, marks=pytest.mark.slow)])
 def test_many_runs_leave_a_home_of_bounded_size(home: Home, count: int) -> None:
     bounded = Home(load_settings(home=home.path, sources=home.settings.sources, operation=OPERATION))
     folder = Path(home.settings.sources[0])

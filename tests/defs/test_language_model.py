@@ -235,6 +235,7 @@ def completion(text: str, **more: str) -> Reply:
 
 
 def test_a_real_model_summarizes_and_the_ledger_is_complete(folder: Path, small_llama_server: LlamaServer) -> None:
+    (folder / "specs" / "keys.md").unlink()  # a document takes the model 20 seconds
     (folder / "taxonomy.toml").write_text(TAXONOMY)
     environment = settings(
         small_llama_server.openai_url,
@@ -251,7 +252,7 @@ def test_a_real_model_summarizes_and_the_ledger_is_complete(folder: Path, small_
     assert "spent" in output
     calls = rows(folder, "SELECT * FROM model_calls")
     written = rows(folder, "SELECT * FROM page_summaries") + rows(folder, "SELECT * FROM file_summaries")
-    assert len(written) == 4
+    assert len(written) == 2
     assert {row["asset"] for row in calls} >= {"page_summaries", "file_summaries", "document_facets", "synthetic_qa"}
     calls = [row for row in calls if row["outcome"] not in {"invalid", "repeated"}]
     assert all(row["input_tokens"] > 0 and row["output_tokens"] > 0 and row["seconds"] > 0 for row in calls)

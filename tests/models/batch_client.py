@@ -5,7 +5,6 @@ What is kept is written at once and outlives the process, as stored answers do.
 
 import json
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -24,8 +23,8 @@ def no_calls(keep: Keep, budget: CallBudget) -> AbstractContextManager[Session]:
     raise AssertionError("no single calls are expected")
 
 
-def main() -> None:
-    base_url, folder, count, batch_requests = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+def ask(base_url: str, folder: Path, count: int, batch_requests: int) -> None:
+    """Ask for what is not kept yet of so many answers."""
     facts = model_facts("anthropic", "claude-haiku-4-5")
     assert facts
     kept_path, failed_path = folder / "kept.jsonl", folder / "failed.jsonl"
@@ -60,7 +59,3 @@ def main() -> None:
             assert answer.request.tag.document_id == "d" + answer.request.messages[-1].text.split()[1]
             taken[answer.request.messages[-1].text] = answer.outcome
     failed_path.write_text(json.dumps({text: outcome for text, outcome in taken.items() if outcome == "failed"}))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,15 +1,10 @@
-"""A provider of the tests' own that answers by a script and bills to a file, which outlasts a process that is killed.
+"""A provider of the tests' own that answers by a script and bills to a file, which outlasts a killed process."""
 
-Run as a program, it asks a metered model for random work, and kills itself at a given moment.
-"""
-
-import argparse
 import fcntl
 import json
 import os
 import random
 import signal
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -172,7 +167,10 @@ def make_ledger(home: Path, run_id: str | None = None) -> Ledger:
     return Ledger(Lake(home / "lake"), state_of(home), run_id)
 
 
-def _work(home: Path, seed: int, *, batches: bool, prunes: bool) -> dict[str, str]:
+def work(home: Path, seed: int, *, batches: bool = False, prunes: bool = False, killed_at: int = 0) -> None:
+    """Ask a metered model for random work, and write down what it says; or die at a given moment."""
+    if killed_at:
+        kill_at(killed_at)
     chance = random.Random(seed)
     ledger = make_ledger(home, f"run {seed}")
     budget = Budget(ledger, 1000.0, 1000.0)
@@ -186,10 +184,15 @@ def _work(home: Path, seed: int, *, batches: bool, prunes: bool) -> dict[str, st
             ledger.compact()
         if prunes and chance.random() < 0.5:
             ledger.answers.prune(2000, None)
-    return texts
+    said_by(home, seed).write_text(json.dumps(texts), "utf-8")
 
 
-def _kill_at(count: int) -> None:
+def said_by(home: Path, seed: int) -> Path:
+    """File of what was said to the process that worked with a seed."""
+    return home / f"said-{seed}.json"
+
+
+def kill_at(count: int) -> None:
     """Have this process killed at the given moment: before a statement of the database or a commit, or after one."""
     left = [count]
 
@@ -206,16 +209,3 @@ def _kill_at(count: int) -> None:
     committed = Connection.commit
     Connection.commit = commit  # type: ignore[method-assign]
     event.listen(Engine, "before_cursor_execute", strike)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("home", type=Path)
-    parser.add_argument("seed", type=int)
-    parser.add_argument("--kill-at", type=int, default=0)
-    parser.add_argument("--batches", action="store_true")
-    parser.add_argument("--prunes", action="store_true")
-    chosen = parser.parse_args()
-    if chosen.kill_at:
-        _kill_at(chosen.kill_at)
-    json.dump(_work(chosen.home, chosen.seed, batches=chosen.batches, prunes=chosen.prunes), sys.stdout)

@@ -9,8 +9,6 @@ import logging
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -20,8 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import batch_client
 import pytest
 import sqlalchemy as sa
+from forked import Child
 from scripted_batches import EVENTS, ScriptedBatches, answer_to, error_body, no_fault, nothing_happens
 from scripted_provider import state_of
 
@@ -573,24 +573,20 @@ def test_a_client_killed_at_five_moments_pays_each_answer_once(tmp_path: Path) -
         ("results", chance.randint(11, 25)),
     ]
     assert {event for event, _ in moments} < set(EVENTS)
-    command = [sys.executable, str(Path(__file__).with_name("batch_client.py"))]
     killed = []
     with ScriptedBatches(outcome, seconds=0.2) as server:
         for moment in [*moments, None]:
             server.counts.clear()
-            process = subprocess.Popen([*command, server.url, str(tmp_path), str(count), str(batch_requests)])
+            process = Child(batch_client.ask, server.url, tmp_path, count, batch_requests)
 
-            def strike(
-                event: str, number: int, moment: Any = moment, process: subprocess.Popen[bytes] = process
-            ) -> None:
+            def strike(event: str, number: int, moment: Any = moment, process: Child = process) -> None:
                 if (event, number) == moment:
                     killed.append(moment)
                     process.kill()
                     process.wait()
 
             server.on = strike
-            process.wait(60)
-            assert (process.returncode == 0) is (moment is None)
+            assert (process.wait(60) == 0) is (moment is None)
     assert killed == moments, "every kill struck"
 
     invalid = {text for text, kind in bad.items() if kind == "invalid"}

@@ -3,8 +3,6 @@
 The server is the tests' own (`scripted_batches`).
 """
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from forked import Child
 from scripted_batches import ScriptedBatches, nothing_happens
 from scripted_provider import make_ledger, state_of
 
@@ -32,10 +31,6 @@ from rag_assets.models.providers import CallBudget, Keep
 NAME, KEY = "claude-haiku-4-5", "sk-ant-secret"
 FACTS = ModelFacts(200_000, 64_000, Prices(1.0, 5.0, 0.1, 1.25, 0.5), 4096)
 PAID = (10 * 1.0 + 5 * 5.0) / 1e6 * 0.5  # what the server's answers cost
-CHILD = (
-    "import sys; from pathlib import Path; from test_batch_budget import *;"
-    "answered(metered(Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])), int(sys.argv[4]))"
-)
 
 
 def ask(number: int) -> Request:
@@ -78,10 +73,13 @@ def answered(model: MeteredModel, count: int) -> list[Completion]:
     return list(model.generate(ask(number) for number in range(count)))
 
 
+def ask_for_answers(home: Path, url: str, limit_usd: float, count: int) -> None:
+    answered(metered(home, url, limit_usd), count)
+
+
 def kill_at(server: ScriptedBatches, moment: str, home: Path, limit_usd: float, count: int) -> None:
     """Have a process ask for answers in a batch, and kill it at the first such moment of the server."""
-    command = [sys.executable, "-c", CHILD, str(home), server.url, str(limit_usd), str(count)]
-    process = subprocess.Popen(command, cwd=Path(__file__).parent)
+    process = Child(ask_for_answers, home, server.url, limit_usd, count)
 
     def strike(event: str, number: int) -> None:
         if event == moment:

@@ -57,10 +57,10 @@ WEIRD = [
 
 
 @pytest.fixture(scope="session")
-def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder: Path = tmp_path_factory.mktemp("models")
-    ensure_files(folder, Precision.INT8)
-    return folder
+def cache_folder(models_folder: Path) -> Path:
+    """The folder that all tests share: what is in it is not to be changed."""
+    ensure_files(models_folder, Precision.INT8)
+    return models_folder
 
 
 @pytest.fixture(scope="session")
@@ -129,8 +129,8 @@ def test_vectors_are_near_those_of_the_engine(kind: EmbeddingKind, embedder: E5E
     assert np.median(cosines) >= 0.99
 
 
-def test_float32_vectors_are_nearer(cache_folder: Path, embedder: E5Embedder, engine: Any) -> None:
-    exact = E5Embedder(cache_folder, precision=Precision.FLOAT32)
+def test_float32_vectors_are_nearer(tmp_path: Path, embedder: E5Embedder, engine: Any) -> None:
+    exact = E5Embedder(tmp_path, precision=Precision.FLOAT32)
     expected = engine.passage(PASSAGES)
     cosines = np.sum(exact.embed(PASSAGES, EmbeddingKind.PASSAGE) * expected, axis=1)
     assert cosines.min() >= 0.9995

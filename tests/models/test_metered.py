@@ -6,18 +6,18 @@ import gc
 import json
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 import weakref
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from forked import Child
 from scripted_provider import (
     COST_USD,
     SECRET,
@@ -27,6 +27,8 @@ from scripted_provider import (
     billed,
     make_ledger,
     request,
+    said_by,
+    work,
 )
 
 from rag_assets.contracts.errors import BudgetError, ModelError, StoreError
@@ -39,8 +41,6 @@ from rag_assets.models.accounts.schema import OWNERS, RESERVATIONS
 from rag_assets.models.catalogue import upper_price_usd
 from rag_assets.models.extractive import ExtractiveModel
 from rag_assets.models.metered import MeteredModel
-
-WORKER = Path(__file__).with_name("scripted_provider.py")
 
 
 @pytest.fixture
@@ -367,18 +367,7 @@ def test_what_other_processes_reserve_is_waited_for(tmp_path: Path) -> None:
 # Processes
 
 
-def start(home: Path, seed: int, *options: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, str(WORKER), str(home), str(seed), *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def finish(child: "subprocess.Popen[str]") -> str:
-    output, errors = child.communicate(timeout=300)
-    assert child.returncode == 0, errors
-    return output
-
-
-def run_and_kill(home: Path, chance: random.Random, times: int, *options: str) -> int:
+def run_and_kill(home: Path, chance: random.Random, times: int, *, batches: bool = False, prunes: bool = False) -> int:
     """Have processes work that are killed at random calls of the operating system.
 
     Returns:
@@ -386,10 +375,11 @@ def run_and_kill(home: Path, chance: random.Random, times: int, *options: str) -
     """
     kills = 0
     for _ in range(times):
-        child = start(home, chance.randrange(1000), *options, "--kill-at", str(chance.randrange(1, 150)))
-        _, errors = child.communicate(timeout=300)
-        assert child.returncode in {0, -signal.SIGKILL}, errors
-        kills += child.returncode != 0
+        seed, moment = chance.randrange(1000), chance.randrange(1, 150)
+        asking = partial(work, batches=batches, prunes=prunes, killed_at=moment)
+        status = Child(asking, home, seed).wait()
+        assert status in {0, -signal.SIGKILL}
+        kills += status != 0
     return kills
 
 
@@ -415,7 +405,7 @@ def assert_tidy(home: Path) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_kills_lose_no_paid_answer(tmp_path: Path, seed: int) -> None:
-    assert run_and_kill(tmp_path, random.Random(seed), 6, "--batches", "--prunes") >= 3
+    assert run_and_kill(tmp_path, random.Random(seed), 6, batches=True, prunes=True) >= 3
     ledger = make_ledger(tmp_path)
     model = MeteredModel(BilledProvider(tmp_path / "provider", batches=True), ledger)
     ask(model, *range(12))
@@ -438,8 +428,9 @@ def test_kills_lose_at_most_what_was_not_on_the_disk(tmp_path: Path) -> None:
 
 
 def test_processes_that_ask_the_same_at_once_agree(tmp_path: Path) -> None:
-    children = [start(tmp_path, seed) for seed in range(4)]
-    texts = [json.loads(finish(child)) for child in children]
+    children = [Child(work, tmp_path, seed) for seed in range(4)]
+    assert [child.wait() for child in children] == [0] * 4
+    texts = [json.loads(said_by(tmp_path, seed).read_text("utf-8")) for seed in range(4)]
     ledger = make_ledger(tmp_path)
     assert paid_keys(ledger) == Counter(billed(tmp_path / "provider"))
     assert ledger.spent_usd() == pytest.approx(COST_USD * len(billed(tmp_path / "provider")))

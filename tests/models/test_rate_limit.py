@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from forked import FORKED
 from scripted_provider import state_of
 
 from rag_assets.contracts.errors import ModelError
@@ -23,7 +24,6 @@ from rag_assets.models.providers import CallError, CallProblem
 from rag_assets.models.rate_limit import RateLimit
 
 NAME = "anthropic:claude-haiku-4-5"
-SPAWN = multiprocessing.get_context("spawn")
 
 
 class Clock:
@@ -222,9 +222,9 @@ def _die_holding(folder: str, name: str) -> None:
 
 def test_processes_together_stay_within_a_limit_and_use_it(tmp_path: Path) -> None:
     per_minute, seconds, workers = 6000, 3.0, 4
-    times: multiprocessing.Queue[float] = SPAWN.Queue()
+    times: multiprocessing.Queue[float] = FORKED.Queue()
     arguments = (str(tmp_path), NAME, per_minute, seconds, times)
-    processes = [SPAWN.Process(target=_take_many, args=arguments) for _ in range(workers)]
+    processes = [FORKED.Process(target=_take_many, args=arguments) for _ in range(workers)]
     for process in processes:
         process.start()
     began: list[float] = []
@@ -245,7 +245,7 @@ def test_processes_together_stay_within_a_limit_and_use_it(tmp_path: Path) -> No
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
 def test_a_killed_holder_leaves_the_limit_usable(tmp_path: Path) -> None:
-    process = SPAWN.Process(target=_die_holding, args=(str(tmp_path), NAME))
+    process = FORKED.Process(target=_die_holding, args=(str(tmp_path), NAME))
     process.start()
     process.join(30)
     assert process.exitcode == -signal.SIGKILL

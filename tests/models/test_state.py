@@ -6,8 +6,6 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import tarfile
 import threading
 import time
@@ -22,8 +20,9 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from forked import Child
 from scripted import Reply, ScriptedServer
-from scripted_provider import ScriptedProvider, answered, make_ledger, request, state_of
+from scripted_provider import ScriptedProvider, answered, kill_at, make_ledger, request, state_of
 
 from rag_assets.contracts.errors import BudgetError, SettingsError, StoreError
 from rag_assets.contracts.generation import Message, Request, Tag, request_key
@@ -118,13 +117,8 @@ def work(home: Path, url: str, seed: int, count: int) -> list[str]:
     return sorted(each.text for each in found)
 
 
-def start(home: Path, url: str, seed: int, count: int) -> "subprocess.Popen[bytes]":
-    code = (
-        "import sys; from pathlib import Path; from test_state import work;"
-        "work(Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))"
-    )
-    command = [sys.executable, "-c", code, str(home), url, str(seed), str(count)]
-    return subprocess.Popen(command, cwd=Path(__file__).parent)
+def start(home: Path, url: str, seed: int, count: int) -> Child:
+    return Child(work, home, url, seed, count)
 
 
 def settled(home: Path) -> list[dict[str, object]]:
@@ -142,10 +136,10 @@ def test_the_ledger_and_the_budget_have_every_call_that_a_server_served(tmp_path
         for kill in range(4):
             child, left = start(tmp_path, server.url, kill, count), [chance.randrange(3, 14)]
 
-            def strike(child: "subprocess.Popen[bytes]" = child, left: list[int] = left) -> None:
+            def strike(child: Child = child, left: list[int] = left) -> None:
                 left[0] -= 1
                 if left[0] == 0:
-                    child.send_signal(signal.SIGKILL)
+                    child.kill()
 
             server.on_call = strike
             assert child.wait(120) == -signal.SIGKILL
@@ -219,13 +213,13 @@ def test_threads_that_have_ended_hold_no_connections(tmp_path: Path) -> None:
             assert thread.submit(ledger.answers.find, request_key(MODEL, request(0))).result(10) is not None
 
 
+def die_with_a_lease(home: Path) -> None:
+    with state_of(home).lease("x"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def test_a_lease_of_a_process_that_died_is_taken_over(tmp_path: Path) -> None:
-    code = (
-        "import os, sys, signal; from pathlib import Path; from scripted_provider import state_of\n"
-        "with state_of(Path(sys.argv[1])).lease('x'): os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    assert subprocess.run(command, cwd=Path(__file__).parent, check=False).returncode == -signal.SIGKILL
+    assert Child(die_with_a_lease, tmp_path).wait() == -signal.SIGKILL
     order = []
 
     def hold() -> None:
@@ -473,15 +467,15 @@ def test_a_home_of_the_release_before_is_taken_over_once(tmp_path: Path) -> None
     assert_whole(tmp_path, taken_over(tmp_path), facts)
 
 
+def killed_takeover(home: Path, moment: int) -> None:
+    kill_at(moment)
+    taken_over(home).answers.stats()
+
+
 @pytest.mark.parametrize("moment", range(1, 14, 3))
 def test_an_interrupted_takeover_goes_on(tmp_path: Path, moment: int) -> None:
     facts = earlier_home(tmp_path)
-    code = (
-        "import sys; from pathlib import Path; from scripted_provider import _kill_at; from test_state import *\n"
-        "_kill_at(int(sys.argv[2])); taken_over(Path(sys.argv[1])).answers.stats()"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path), str(8 * moment)]
-    subprocess.run(command, cwd=Path(__file__).parent, check=False, capture_output=True)
+    Child(killed_takeover, tmp_path, 8 * moment).wait()
     assert_whole(tmp_path, taken_over(tmp_path), facts)
 
 
