@@ -144,7 +144,8 @@ def make_plan(home: "Home") -> Plan:
 
     model, unknown = _planning_model(home)
     with _copy_of(home.lake, home.path) as lake:
-        work = Work(home, lake, changes.shards, _asking(home, model), _ignore, _NoRecognizer(), listing)
+        asking, unwatched = _asking(home, model), lambda _done, _total: None
+        work = Work(home, lake, changes.shards, asking, unwatched, _NoRecognizer(), listing)
         for step in STEPS[:2] + model_steps(home):  # files are parsed and cut first
             step.update(work)
     notes = _notes(home, _calibrated(home, model) or unknown)
@@ -374,8 +375,3 @@ def _copy_of(lake: Lake, home: Path) -> Iterator[Lake]:
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(path)
         yield copy
-
-
-def _ignore(done: int, total: int) -> None:
-    """Progress that nobody watches."""
-    del done, total

@@ -65,7 +65,7 @@ class Repair:
             path = self._home.path / each.place
             if path == self._home.state_file:
                 self._begin_state_anew(each.place)
-            elif each.kind is Kind.OTHER and each.mends:
+            elif each.kind is Kind.OTHER:
                 whole = path.is_relative_to(history) and path.relative_to(history).as_posix() in _HISTORY
                 self._aside.take(str(history.relative_to(self._home.path)) if whole else each.place)
         if any(each.place.startswith(_ANSWER) for each in found):

@@ -51,14 +51,12 @@ class Damage:
         cause: What is wrong with it.
         remedy: What becomes of it, or what to do.
         kind: What it is.
-        mends: Whether `rag-assets index` mends it.
     """
 
     place: str
     cause: str
     remedy: str
     kind: Kind = Kind.OTHER
-    mends: bool = True
 
     def __str__(self) -> str:
         return f"{self.place}: {self.cause}; {self.remedy}"

@@ -305,7 +305,7 @@ def test_another_schema_starts_anew_and_leaves_pinned_readers_alone(tmp_path: Pa
 def test_quotes_in_keys_are_only_text(tmp_path: Path, text: str) -> None:
     store, embedder = VectorStore(tmp_path), HashEmbedder()
     store.sync(TABLE, {"00": rows("00", {text: "one", "other": "two"})}, embedder)
-    assert store.count("notes", f"note_id = {sql_literal(text)}") == 1
+    assert store.open(TABLE, DIMENSION).count_rows(f"note_id = {sql_literal(text)}") == 1
     store.sync(TABLE, {"00": rows("00", {"other": "two"})}, embedder)
     assert store.column("notes", "note_id").to_pylist() == ["other"]
 

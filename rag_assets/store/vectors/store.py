@@ -183,23 +183,23 @@ class VectorStore:
         """Names of the tables, sorted; vectors kept by content are among them as `embeddings_<dimension>`."""
         return sorted(self._database.list_tables().tables)
 
-    def count(self, name: str, where: str | None = None) -> int:
-        """Rows of a table, or of those that satisfy an SQL condition.
+    def count(self, name: str) -> int:
+        """Rows of a table.
 
         Raises:
             StoreError: There is no such table.
         """
         opened = self._existing(name)
         with readable(name):
-            return int(opened.count_rows(where))
+            return int(opened.count_rows())
 
-    def column(self, name: str, column: str, version: int | None = None) -> pa.ChunkedArray:
+    def column(self, name: str, column: str) -> pa.ChunkedArray:
         """One column of a table, for checks; rows in no particular order.
 
         Raises:
-            StoreError: There is no such table or version.
+            StoreError: There is no such table.
         """
-        opened = self._existing(name) if version is None else self.open_at(name, version)
+        opened = self._existing(name)
         with readable(name):
             return opened.search().select([column]).limit(None).to_arrow()[column]
 
