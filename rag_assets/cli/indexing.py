@@ -96,10 +96,7 @@ class _Indexing:
     """What a run of `index` had to do.
 
     Attributes:
-        listing: What the sources hold.
-        changes: What had changed in the sources.
         planned: Calls of the language model, tokens and price that were expected; None without a language model.
-        seconds: How long it took.
     """
 
     listing: "Listing"

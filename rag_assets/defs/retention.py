@@ -31,10 +31,6 @@ def drop_old_runs(instance: dg.DagsterInstance, kept_runs: int) -> int:
     A run that materialized something last, as a shard that has not changed since, stays: without it the UI would show
     that as missing. There are at most as many of these as there are shards and assets.
 
-    Args:
-        instance: Where runs are recorded.
-        kept_runs: How many stay.
-
     Returns:
         Number of runs deleted.
     """

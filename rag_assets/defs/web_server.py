@@ -80,12 +80,7 @@ class UiOptions:
 
 
 class UiGuard:
-    """The outermost layer of the UI, for pages, queries and WebSockets alike.
-
-    Args:
-        app: What is inside.
-        options: Who may open it.
-    """
+    """The outermost layer of the UI, for pages, queries and WebSockets alike."""
 
     def __init__(self, app: ASGIApp, options: UiOptions) -> None:
         self._app = app

@@ -52,17 +52,7 @@ def report_page(
     judged: Sequence[TextTable] = (),
     tables: Sequence[TextTable] = (),
 ) -> Iterator[str]:
-    """The page, in pieces.
-
-    Args:
-        title: What was measured, as the file of the set and the knowledge base.
-        evaluation: The run.
-        figures: Its figures, by all dimensions.
-        comparisons: Systems compared.
-        warnings: What a reader has to know.
-        judged: What a judge said of the whole, after the figures.
-        tables: What stands before all others.
-    """
+    """The page, in pieces."""
     yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'

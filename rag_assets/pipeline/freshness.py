@@ -26,9 +26,7 @@ class Stale:
     """What a step has to make anew.
 
     Attributes:
-        step: The step.
         reason: Why, as in `code changed` or `chunking.size_tokens changed`.
-        shards: Shards of it.
     """
 
     step: str

@@ -37,8 +37,6 @@ class Regression:
     """A question that the new version does worse on.
 
     Attributes:
-        question_id: Its id.
-        text: The question.
         changes: By measure, as in `answer correct`, what the version that readers see reaches and what the new one
             does.
     """

@@ -126,13 +126,7 @@ def accepted_questions(path: Path, qrels: Path | None = None, *, drafts: bool = 
 
 
 def run_warnings(home: "Home", evaluation: "Evaluation", path: Path) -> list[str]:
-    """What a reader of the figures has to know, in one line each.
-
-    Args:
-        home: The knowledge base.
-        evaluation: The run.
-        path: The question set.
-    """
+    """What a reader of the figures has to know, in one line each."""
     from rag_assets.evaluation.records import recorded_runs
     from rag_assets.evaluation.scores import warnings
 
@@ -170,15 +164,6 @@ def record(
     warnings: Sequence[str] = (),
 ) -> str:
     """Record a run, and show it to other programs as well.
-
-    Args:
-        home: The knowledge base.
-        evaluation: The run.
-        figures: Its figures, by all dimensions.
-        versions: By system, the version that was asked; None of one that was held back.
-        path: The question set.
-        made_by: `JOB`, `COMMAND` or `GATE`.
-        warnings: What a reader of the figures has to know.
 
     Returns:
         Id of the run.

@@ -30,11 +30,7 @@ _HISTORY = ("runs.db", "runs/index.db")  # databases of a Dagster instance that 
 
 
 class Repair:
-    """Finds damage in a home and mends it; to be used under the lock of the home.
-
-    Args:
-        home: The knowledge base.
-    """
+    """Finds damage in a home and mends it; to be used under the lock of the home."""
 
     def __init__(self, home: "Home") -> None:
         self._home = home

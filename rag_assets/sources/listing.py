@@ -45,10 +45,8 @@ class SourceFile:
 
     Attributes:
         document_id: Source name and path below its root: POSIX separators, NFC.
-        source_name: Name of the source.
         path: Local path, or path within the file system of the URI.
         uri: The location as shown to people.
-        size_bytes: Size in bytes.
         modified_at: Time of the last change, UTC; None where the file system does not tell.
         fingerprint: Changes whenever the file's size, times of change, inode or entity tag does; see `same_state`.
         local: Whether `path` is a path of this machine.

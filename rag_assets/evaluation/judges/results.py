@@ -59,8 +59,6 @@ class Judgements:
     """What a judge said of a run.
 
     Attributes:
-        model: Name of the judge.
-        options: What it was asked for.
         checks: Whether it is to be believed, one for each thing that it was asked for.
         answers: By what it was asked for, judgements of answers by system and question.
         preferences: Of each system over the base, by system and question; among `answers` as well.
@@ -78,9 +76,7 @@ class PreferenceFigure:
     """How often a system is preferred to the base by a criterion.
 
     Attributes:
-        system: The system.
         base: What it is compared with.
-        criterion: What by.
         points: Its points a question, of 100.
         p_wilcoxon: Of no preference, by the signed-rank test.
         p_holm: The same, by Holm for all systems and criteria together.

@@ -35,13 +35,6 @@ _COUNTING_RETRIES = 5
 class AnthropicCaller:
     """Calls a model once a request; see `Caller`.
 
-    Args:
-        model: Name of the model at the provider.
-        facts: Its limits and prices.
-        api_key: See `open_client`, as of the others.
-        base_url: Address of the server.
-        timeout_seconds: Seconds that one attempt may take.
-
     Raises:
         SettingsError: There is no key.
     """

@@ -71,12 +71,7 @@ class Diagram:
 
 
 def diagram_blocks(drawing: Drawing, texts: Texts) -> list[Block]:
-    """Blocks of a drawing, without sections: a diagram for shapes that belong together, a caption for each picture.
-
-    Args:
-        drawing: The drawing.
-        texts: Texts of the sheet's cells.
-    """
+    """Blocks of a drawing, without sections: a diagram for shapes that belong together, a caption for each picture."""
     shapes, blocks = drawing.shapes, []
     for diagram in find_diagrams(drawing, texts):
         named = [index for index in diagram.members if shapes[index].text] or diagram.members

@@ -231,9 +231,6 @@ class GraphContents:
 
     Every method raises `StoreError` where a file is missing or damaged, those of lists `QueryError` where the cursor is
     none that they gave.
-
-    Args:
-        stored: The stored tables.
     """
 
     def __init__(self, stored: StoredTables) -> None:

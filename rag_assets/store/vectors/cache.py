@@ -39,12 +39,7 @@ def vector_matrix(column: pa.ChunkedArray, dimension: int) -> NDArray[np.float32
 
 
 class VectorCache:
-    """The table `embeddings_<dimension>` of a vector store.
-
-    Args:
-        database: The LanceDB database.
-        dimension: Length of the vectors.
-    """
+    """The table `embeddings_<dimension>` of a vector store."""
 
     def __init__(self, database: lancedb.DBConnection, dimension: int) -> None:
         self._dimension = dimension

@@ -50,9 +50,6 @@ class SyncResult:
     """What bringing shards in step did.
 
     Attributes:
-        upserted: Rows inserted or replaced.
-        deleted: Rows deleted.
-        unchanged: Rows left as they were.
         embedded: Texts that the embedder was asked for; the other vectors were at hand.
         version: Version of the table afterwards.
     """
@@ -92,10 +89,6 @@ class VectorStore:
 
         A table of another schema (columns changed, or vectors of another length) is replaced by an empty one in a new
         version: it is derived data, and readers of earlier versions still see those.
-
-        Args:
-            table: Declaration of the table.
-            dimension: Length of its vectors.
         """
         schema = table.schema(dimension)
         try:
@@ -502,7 +495,6 @@ class CachedEmbedder:
         return self._embedder.count_tokens(texts)
 
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
-        """Embed texts; see `Embedder.embed`."""
         if kind is EmbeddingKind.PASSAGE:
             return self._vectors.embed(texts, self._embedder)
         return self._embedder.embed(texts, kind)
