@@ -130,13 +130,6 @@ def parse_source(text: str) -> Source:
     return Source(name, location)
 
 
-def list_source(
-    source: Source, include: Sequence[str], exclude: Sequence[str], excluded_paths: Collection[str] = ()
-) -> list[SourceFile]:
-    """Files of a source in order of `document_id`, without those that `scan_source` could not look at."""
-    return scan_source(source, include, exclude, excluded_paths).files
-
-
 def scan_source(
     source: Source,
     include: Sequence[str],

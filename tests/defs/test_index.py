@@ -59,7 +59,7 @@ def files(folder: Path) -> dict[str, int]:
 
 
 def cached_vectors(home: Home) -> int:
-    return sum(home.vectors.count(name) for name in home.vectors.names() if name.startswith("embeddings_"))
+    return home.vectors.cached(home.embedder.dimension)
 
 
 def test_nothing_changed_costs_nothing(home: Home) -> None:

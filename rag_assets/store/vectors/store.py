@@ -172,10 +172,6 @@ class VectorStore:
         """
         return needs_file(Path(self._database.uri) / f"{name}.lance", version, path)
 
-    def names(self) -> list[str]:
-        """Names of the tables, sorted; vectors kept by content are among them as `embeddings_<dimension>`."""
-        return sorted(self._database.list_tables().tables)
-
     def count(self, name: str) -> int:
         """Rows of a table.
 
