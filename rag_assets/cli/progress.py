@@ -113,11 +113,7 @@ class _Run:
     asks_model: bool = False
 
     def fraction(self, share_of_step: float) -> float:
-        """Share of the run that is done, each step weighed by the time that it takes.
-
-        Args:
-            share_of_step: Share of the current step that is done.
-        """
+        """Share of the run that is done, each step weighed by the time that it takes."""
         done: float = sum(map(self._share, self.finished))
         if self.step and self.step not in self.finished:
             done += self._share(self.step) * share_of_step

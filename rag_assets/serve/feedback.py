@@ -89,10 +89,6 @@ def _written(what: str) -> Iterator[None]:
 def add_feedback(path: Path, asked: FeedbackRequest) -> str:
     """Add a draft question; one on the same question takes its place.
 
-    Args:
-        path: The question set.
-        asked: What the person thinks.
-
     Returns:
         Id of the question.
 

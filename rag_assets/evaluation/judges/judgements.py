@@ -487,17 +487,7 @@ def _request(
     seed: int | None,
     **values: str,
 ) -> Request:
-    """A call of a judge.
-
-    Args:
-        step: Its prompt.
-        question: What was asked of the one who is judged; its language is that of the prompt.
-        parts: Texts to judge by placeholder, each put between tags.
-        properties: JSON schemas of what is wanted.
-        max_tokens: Tokens of the judgement at most.
-        seed: Number of the repetition; None for the first.
-        values: What is put into the prompt as it is.
-    """
+    """A call of a judge."""
     prompt = load_prompt(step, prompt_language(question))
     texts = {name: fenced(text, name) for name, text in parts.items()}
     asked = {"query": fenced(cut_to_tokens(question, _QUESTION_TOKENS), "query"), **texts, **values}

@@ -19,11 +19,7 @@ _KEPT_BYTES = 32 << 20
 
 
 class PageImages:
-    """Draws pages. Safe to use from several threads.
-
-    Args:
-        roots: Gives the local folder of each source, by name, as it is now.
-    """
+    """Draws pages. Safe to use from several threads."""
 
     def __init__(self, roots: Callable[[], Mapping[str, str]]) -> None:
         self._roots = roots
