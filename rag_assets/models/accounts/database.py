@@ -165,11 +165,7 @@ class StateDatabase:
                 raise
 
     def sync(self, seconds: float = 0.0) -> bool:
-        """Have what was written outlast a power cut, unless the last time was less than so many seconds ago.
-
-        Returns:
-            Whether it does.
-        """
+        """Have what was written outlast a power cut, unless that was done in the last seconds; whether it does."""
         opened, now = _opened.get(self._key), time.monotonic()
         if self.path is None or opened is None:  # a server syncs with each transaction, SQLite when it is closed
             return True

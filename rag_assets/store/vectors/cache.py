@@ -108,14 +108,7 @@ class VectorCache:
         return found
 
     def prune(self, keep: Collection[str]) -> int:
-        """Drop vectors that no text needs any longer.
-
-        Args:
-            keep: Keys (`embedding_key`) to keep.
-
-        Returns:
-            Number of keys dropped.
-        """
+        """Drop vectors but those of keys (`embedding_key`) to keep, and give their number."""
         stored = self._table.search().select(["key"]).limit(None).to_arrow()["key"].to_pylist()
         kept = set(keep)
         gone = sorted({key for key in stored if key not in kept})

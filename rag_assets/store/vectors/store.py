@@ -306,15 +306,7 @@ class VectorStore:
             retried(partial(kept.optimize, cleanup_older_than=age), kept)
 
     def prune(self, dimension: int, keep: Collection[str]) -> int:
-        """Drop vectors kept by content that are not wanted any longer.
-
-        Args:
-            dimension: Length of the vectors.
-            keep: Keys (`store.vector_cache.embedding_key`) to keep.
-
-        Returns:
-            Number of vectors dropped.
-        """
+        """Drop vectors kept by content but those of keys (`cache.embedding_key`) to keep, and give their number."""
         return VectorCache(self._database, dimension).prune(keep)
 
     def _existing(self, name: str) -> LanceTable:
