@@ -163,7 +163,7 @@ def documents_to_try_again(lake: Lake, limits: ParsingLimits) -> dict[str, str]:
     Returns:
         The setting that was raised, as in `parsing.timeout_seconds`, by document.
     """
-    failed = _failed_by(lake, _PATIENCE_CAUSES)
+    failed = _failed_by(lake, _PATIENCE_CAUSES, None)
     stored = {name: key for shard in {*map(shard_of, failed)} for name, key in lake.inputs(BLOCKS, shard).items()}
     return {name: raised[0] for name in failed if (raised := _raised(stored.get(name, ""), limits))}
 
@@ -173,7 +173,7 @@ def encrypted_documents(lake: Lake, shards: Iterable[str] | None = None) -> set[
     return _failed_by(lake, {FailureCause.ENCRYPTED}, shards)
 
 
-def _failed_by(lake: Lake, causes: Collection[FailureCause], shards: Iterable[str] | None = None) -> set[str]:
+def _failed_by(lake: Lake, causes: Collection[FailureCause], shards: Iterable[str] | None) -> set[str]:
     failures = lake.read(PARSE_FAILURES, shards, ["document_id", "cause"]).to_pylist()
     return {row["document_id"] for row in failures if row["cause"] in causes}
 
