@@ -56,7 +56,6 @@ class Figure:
         measure: As in `R@5`, `right` or `milliseconds`.
         dimension: What questions are told apart by, as in `type`; `all` for all questions.
         group: Which of them, as in `list`.
-        interval: The mean with its interval.
     """
 
     system: str

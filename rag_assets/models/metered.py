@@ -105,7 +105,6 @@ class _Call:
         is_claimed: Whether something was ever reserved for it, so that it is ours to ask.
         followers: Tags of further requests of the same content.
         stored: The answer that is stored now, once it is kept.
-        kept: Whether it is written down.
     """
 
     reservation: str | None = None

@@ -57,7 +57,6 @@ class Verdict:
     """What was measured of a version.
 
     Attributes:
-        scores: What it reached.
         held: Whether it is worse beyond the interval by one of the measures.
         regressions: The questions that it does worse on, the largest loss first.
         note: How it compares by each measure, and what there is to know besides, in words.

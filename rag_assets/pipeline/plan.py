@@ -79,7 +79,6 @@ class Plan:
     Attributes:
         changes: Digest of what has changed, which tells whether a later run did what was planned.
         documents: Documents that are new or changed.
-        steps: What each step would cost.
         cost_usd: Price with the settings in force.
         plain_usd: Price without batches and prompt cache.
         prompt_cache_usd: Price with the prompt cache alone.

@@ -223,7 +223,6 @@ class _Walk:
     """A walk through a local source: one bad entry does not end it.
 
     Attributes:
-        source: The source.
         root: Real path of its root.
         taken: Whether the file of a relative path is wanted.
         excludes_folder: Whether all that a folder can hold is excluded; takes its relative path with a `/` at the end.

@@ -48,7 +48,6 @@ class Damage:
 
     Attributes:
         place: The file or folder, by its path below the home.
-        cause: What is wrong with it.
         remedy: What becomes of it, or what to do.
     """
 

@@ -42,7 +42,6 @@ class JudgeOptions:
     """What a run is judged by.
 
     Attributes:
-        judges: What the judge is asked for.
         labelled: Pairs by which it is checked.
         base: System that the others are compared with.
         repetitions: How often each order of two answers is shown.

@@ -62,7 +62,6 @@ class SheetEntry:
     """A sheet as the workbook lists it.
 
     Attributes:
-        hidden: Whether the workbook hides it.
         part: Name of its part, or None where the workbook has none for it.
         kind: `worksheet`, `chartsheet`, `dialogsheet` or another kind of part.
     """

@@ -58,7 +58,6 @@ class _Shape:
     """A shape with its place on the slide.
 
     Attributes:
-        element: The shape.
         placeholder: Type of the placeholder that it fills, `body` where the type is not stated, None for other shapes.
         box: Place on the slide in points; None where neither slide nor layout tells.
     """

@@ -66,8 +66,6 @@ class Run:
         left: Left edge in points from the left of the page.
         top: Top edge in points from the top of the page.
         size: Height of the type in points.
-        is_bold: Whether it is set in bold type.
-        is_vertical: Whether it runs from top to bottom.
     """
 
     characters: list[str]

@@ -19,7 +19,6 @@ class Box:
     Attributes:
         text: Its text; empty where it holds none.
         fill: Colour behind it, or None.
-        bold: Whether its text is bold or large.
     """
 
     area: Area
