@@ -96,10 +96,7 @@ class _Indexing:
     """What a run of `index` had to do.
 
     Attributes:
-        listing: What the sources hold.
-        changes: What had changed in the sources.
         planned: Calls of the language model, tokens and price that were expected; None without a language model.
-        seconds: How long it took.
     """
 
     listing: "Listing"
@@ -290,12 +287,7 @@ def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, 
 
 
 def _model_steps(home: "Home", begun: datetime | None) -> dict[str, dict[str, object]]:
-    """What became of the answers of the language model, by the table that they go into; empty without a model.
-
-    Args:
-        home: The knowledge base.
-        begun: When the run began whose calls are counted; None for none.
-    """
+    """What became of the answers of the language model, by the table that they go into; empty without a model."""
     from rag_assets.pipeline.freshness import all_stand_ins
 
     made = home.ledger().answer_counts(begun) if begun is not None else {}
@@ -529,10 +521,7 @@ def status(context: click.Context, *, as_json: bool) -> None:
     )
     named = (("new", changes.new), ("changed", changes.changed), ("touched", changes.touched), ("gone", changes.gone))
     for label, names in named:
-        for name in names[:NAMES_SHOWN]:
-            say(f"  {label}: {name}")
-        if len(names) > NAMES_SHOWN:
-            say(f"  and {len(names) - NAMES_SHOWN} more {label}")
+        _print_lines([f"{label}: {name}" for name in names], f"more {label}")
     for reason in dict.fromkeys(each.reason for each in stale):
         say(f"  {reason}: {', '.join(dict.fromkeys(each.step for each in stale if each.reason == reason))}")
     _print_failures(failed, lost)

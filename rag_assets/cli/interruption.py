@@ -93,7 +93,7 @@ def interruptible(kept: str) -> Iterator[None]:
     sys.unraisablehook, threading.excepthook = map(unless_interrupted, hooks)
     for number in _SIGNALS:
         if handlers[number] is not signal.SIG_IGN:
-            signal.signal(number, _interrupt)
+            signal.signal(number, signal.default_int_handler)
     try:
         yield
     except BaseException as error:
@@ -110,10 +110,6 @@ def interruptible(kept: str) -> Iterator[None]:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             sys.unraisablehook, threading.excepthook = hooks
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _disregard(_number: int, _frame: FrameType | None) -> None:

@@ -61,9 +61,7 @@ class _Work:
     """One piece of work that is under way.
 
     Attributes:
-        name: What it is called.
         begun: When it began, by `time.monotonic`.
-        done: Units that are done.
         total: Units in all; 0 where nobody knows.
         first: Units that were done when it was first heard of, which say nothing of the rate.
         heard: Whether it ever reported.
@@ -106,7 +104,6 @@ class _Run:
         begun: When it began, by `time.monotonic`.
         finished: Keys of the steps that ended.
         step: Key of the step that began last.
-        asks_model: Whether a language model writes.
     """
 
     steps: Sequence[str]
@@ -116,11 +113,7 @@ class _Run:
     asks_model: bool = False
 
     def fraction(self, share_of_step: float) -> float:
-        """Share of the run that is done, each step weighed by the time that it takes.
-
-        Args:
-            share_of_step: Share of the current step that is done.
-        """
+        """Share of the run that is done, each step weighed by the time that it takes."""
         done: float = sum(map(self._share, self.finished))
         if self.step and self.step not in self.finished:
             done += self._share(self.step) * share_of_step

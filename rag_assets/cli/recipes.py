@@ -23,13 +23,8 @@ class RecipeRequest:
     """What was asked on the command line.
 
     Attributes:
-        name: The recipe.
-        path: The question set.
-        questions: Its questions.
-        html: Where a page goes, if any.
         answers: Whether questions are answered in any case.
         plan: Whether to stop after what calls would cost was said.
-        as_json: Whether JSON is wanted.
     """
 
     name: str
@@ -77,16 +72,7 @@ def show(
     tables: "Sequence[TextTable]" = (),
     record: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the source's table, or JSON, and write the page.
-
-    Args:
-        home: The knowledge base.
-        asked: What was asked for.
-        done: What came of it; None for nothing.
-        notes: What a reader of judged figures has to know.
-        tables: What a judge said of the whole.
-        record: The same for JSON.
-    """
+    """Print the source's table, or JSON, and write the page."""
     from rag_assets.evaluation.recipes.running import recipe_notes, recipe_record, recipe_tables
     from rag_assets.evaluation.report import report_page
     from rag_assets.evaluation.tables import as_record

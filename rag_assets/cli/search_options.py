@@ -17,12 +17,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class ModeNames(click.ParamType[str]):
-    """One mode, or several with commas between them, and for some of them a plus sign before.
-
-    Args:
-        names: The modes.
-        preparing: Modes that may stand before a plus sign.
-    """
+    """One mode, or several with commas between them, and for some of them a plus sign before."""
 
     name = "mode"
 

@@ -145,9 +145,6 @@ class SourceTree:
     def reached(self, functions: Iterable[str]) -> "dict[tuple[str, str], Definition | None]":
         """What functions reach by name, they themselves included.
 
-        Args:
-            functions: Their modules and names.
-
         Returns:
             Definitions by module and name; None for a library whose version counts.
 

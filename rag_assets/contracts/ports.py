@@ -80,9 +80,6 @@ class Session(Protocol):
 
         A request that fails by itself is a completion that says so.
 
-        Args:
-            wait: Whether to wait for one.
-
         Returns:
             None where none has come (without waiting), or nothing is under way (waiting).
 

@@ -30,12 +30,7 @@ _ACTIVE = [
 
 
 def active_runs(instance: dg.DagsterInstance, home: Home) -> list[dg.DagsterRun]:
-    """Runs of the index job that are alive; those of this home whose process died are ended first.
-
-    Args:
-        instance: Where runs are recorded.
-        home: The knowledge base.
-    """
+    """Runs of the index job that are alive; those of this home whose process died are ended first."""
     try:
         with home.lock():
             _end_dead_runs(instance, home)

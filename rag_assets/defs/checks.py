@@ -35,7 +35,6 @@ class _Check:
 
     Attributes:
         asset: Asset that it is shown with.
-        name: Its name.
         description: What holds where it passes.
         find: Looks at what its step worked on.
     """
@@ -97,12 +96,7 @@ def structure_result(problems: str | None) -> dg.AssetCheckResult:
 
 
 def accepted_result(gate: Gate, problem: str | None = None) -> dg.AssetCheckResult:
-    """Whether a version is as good as the one before, by accepted questions.
-
-    Args:
-        gate: What measured it.
-        problem: Why it is not published, where it is not.
-    """
+    """Whether a version is as good as the one before, by accepted questions."""
     verdict = gate.verdict
     if verdict is None:
         return dg.AssetCheckResult(check_name=ACCEPTED.name, passed=True, description=gate.told)
@@ -186,10 +180,6 @@ def report_sources(instance: dg.DagsterInstance, unreachable: Mapping[str, str])
     """Record the result of `sources_reachable` outside a run, where it is another than the one recorded last.
 
     A source that disappears, or comes back as it was, gives no run anything to do.
-
-    Args:
-        instance: Where it is recorded.
-        unreachable: Why a source cannot be listed, by its name.
     """
     key = dg.AssetCheckKey(dg.AssetKey(DOCUMENTS.name), "sources_reachable")
     last = instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)

@@ -106,14 +106,6 @@ def table_result(
 
     Each partition is told its own figures, so that they can be summed; `run_totals` are those of the run, and the same
     for all its partitions.
-
-    Args:
-        context: Of the step.
-        step: The step.
-        table: The table.
-        work: What it worked on.
-        outcome: What it did.
-        facts: What else to show.
     """
     lake, report = work.lake, outcome.report
     metadata: dict[str, dg.RawMetadataValue] = {
@@ -159,14 +151,7 @@ def _figures(report: ShardReport) -> Figures:
 
 @contextmanager
 def model_facts(base: Home, step: Step, run_id: str, shards: Sequence[str]) -> Iterator[StepFacts]:
-    """What to show of the calls of a step, as the ledger says when it has ended; nothing where none are made.
-
-    Args:
-        base: The knowledge base.
-        step: The step.
-        run_id: The run.
-        shards: Shards of the step.
-    """
+    """What to show of the calls of a step, as the ledger says when it has ended; nothing where none are made."""
     facts = StepFacts({"language_model": step.writer(base)} if step.asks_model else {})
     yield facts
     if step.writer(base) == "extractive":

@@ -85,10 +85,6 @@ def resources(home: HomeResource, progress: "Progress") -> dict[str, dg.Resource
 
     Run config sets nothing of them: whoever may launch a run could otherwise have it read any folder as a source, send
     its text and the keys of the environment to any address, or write what ops return into any folder.
-
-    Args:
-        home: The knowledge base.
-        progress: Where steps report how far they are.
     """
     return {
         "home": dg.ResourceDefinition(lambda _: replace(home), config_schema={}),

@@ -26,17 +26,10 @@ _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.Dagste
 
 
 def drop_old_runs(instance: dg.DagsterInstance, kept_runs: int) -> int:
-    """Delete finished runs of this project but the newest ones.
+    """Delete finished runs of this project but the newest ones, and give their number.
 
     A run that materialized something last, as a shard that has not changed since, stays: without it the UI would show
     that as missing. There are at most as many of these as there are shards and assets.
-
-    Args:
-        instance: Where runs are recorded.
-        kept_runs: How many stay.
-
-    Returns:
-        Number of runs deleted.
     """
     try:
         finished = instance.get_runs(dg.RunsFilter(statuses=_FINISHED))

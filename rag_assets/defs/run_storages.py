@@ -64,13 +64,7 @@ class RunScheduleStorage(SqliteScheduleStorage):
 
 
 class RunEventStorage(SqliteEventLogStorage):
-    """Keeps one connection to the index of events and one to the events of one run.
-
-    Args:
-        base_dir: Folder of the databases.
-        run_id: The run.
-        inst_data: How the instance is configured.
-    """
+    """Keeps one connection to the index of events and one to the events of one run."""
 
     def __init__(self, base_dir: str, run_id: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._run_id = run_id

@@ -128,9 +128,6 @@ def _instance(run_id: str) -> Iterator[dg.DagsterInstance]:
 
     Compute logs would send standard output and error to files; what a library prints is for the one who runs the
     command. Runs and events are stored over connections that stay open.
-
-    Args:
-        run_id: The run.
     """
     folder = Path(os.environ["DAGSTER_HOME"])
     stated = (folder / "dagster.yaml").read_text(encoding="utf-8")
@@ -164,9 +161,6 @@ def _states(configuration: str, *entries: str) -> bool:
 @contextmanager
 def _told(folder: Path) -> Iterator[None]:
     """Say in one line that an instance cannot be used.
-
-    Args:
-        folder: Its folder.
 
     Raises:
         StoreError: Its configuration does not fit, or its databases cannot be read or written.

@@ -41,11 +41,7 @@ _CURSOR = TypeAdapter(_Attempt)
 
 
 def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
-    """The sensor `changed_files`.
-
-    Args:
-        interval_seconds: Seconds between two looks at the sources.
-    """
+    """The sensor `changed_files`."""
 
     @dg.sensor(
         job=INDEX_JOB,
@@ -90,11 +86,7 @@ def _last_attempt(cursor: str | None) -> _Attempt:
 
 
 def build_schedule(cron: str) -> dg.ScheduleDefinition:
-    """The schedule `look_for_changes`.
-
-    Args:
-        cron: When to look.
-    """
+    """The schedule `look_for_changes`."""
 
     @dg.schedule(
         job=INDEX_JOB,
@@ -117,11 +109,7 @@ def build_schedule(cron: str) -> dg.ScheduleDefinition:
 
 
 def build_full_check(cron: str) -> dg.ScheduleDefinition:
-    """The schedule `compare_all_files`.
-
-    Args:
-        cron: When to compare.
-    """
+    """The schedule `compare_all_files`."""
 
     @dg.schedule(
         job=INDEX_JOB,

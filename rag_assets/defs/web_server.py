@@ -42,6 +42,7 @@ _FORMS = 16  # that are read at once: nobody who sends one is known yet
 _POLL_MILLISECONDS = 2000  # between two looks of the UI for new runs, as in `dagster-webserver`
 _STATEMENT_MILLISECONDS, _RECYCLE_SECONDS, _OVERFLOW = 15_000, 3600, 20  # of database connections, as there
 _GRACE_SECONDS = 5
+_CLOSE = {"Connection": "close"}  # of who is refused
 _SECURITY = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "SAMEORIGIN",
@@ -55,12 +56,6 @@ input,button{font:inherit;padding:.4em;width:100%;box-sizing:border-box;margin-t
 <main><h1>Dagster UI</h1><form method="post"><label for="token">Token (<code>RAG_API_TOKEN</code>)</label>
 <input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
 <button>Open</button></form><p role="alert">PROBLEM</p></main></html>"""
-
-
-class _Refusal(Exception):  # noqa: N818 - an answer, not a fault
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 @dataclass(frozen=True)
@@ -80,12 +75,7 @@ class UiOptions:
 
 
 class UiGuard:
-    """The outermost layer of the UI, for pages, queries and WebSockets alike.
-
-    Args:
-        app: What is inside.
-        options: Who may open it.
-    """
+    """The outermost layer of the UI, for pages, queries and WebSockets alike."""
 
     def __init__(self, app: ASGIApp, options: UiOptions) -> None:
         self._app = app
@@ -102,8 +92,6 @@ class UiGuard:
         try:
             self._check(scope)
             response = await self._admitted(scope, receive)
-        except _Refusal as refusal:
-            response = PlainTextResponse(f"{refusal}\n", refusal.status, {"Connection": "close"})
         except Problem as problem:
             response = PlainTextResponse(f"{problem.detail}\n", problem.status, problem.headers)
         if scope["type"] == "websocket":
@@ -118,19 +106,19 @@ class UiGuard:
         """Refuse what other names and pages of other sites lead here.
 
         Raises:
-            _Refusal: It is such a request.
+            Problem: It is such a request.
         """
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if not is_plain_path(scope["path"]):
-            raise _Refusal(400, "The path holds control characters.")
+            raise Problem(400, "The path holds control characters.", _CLOSE)
         if not is_own_name(host, self._options.hosts, loopback=self._options.loopback):
-            raise _Refusal(403, "The UI is not called by this name; see the setting serve.hosts.")
+            raise Problem(403, "The UI is not called by this name; see the setting serve.hosts.", _CLOSE)
         site = None if _is_link(scope, headers) else headers.get("sec-fetch-site")
         if not is_own_page(host, headers.get("origin"), site):
-            raise _Refusal(403, "Pages of other sites may not ask here.")
+            raise Problem(403, "Pages of other sites may not ask here.", _CLOSE)
         if scope["type"] == "http" and scope["path"] == _GRAPHQL and _is_simple_query(scope, headers):
-            raise _Refusal(415, f"Send queries by POST as {_QUERY_TYPES[0]}.")
+            raise Problem(415, f"Send queries by POST as {_QUERY_TYPES[0]}.", _CLOSE)
 
     async def _admitted(self, scope: Scope, receive: Receive) -> Response | None:
         """None for who may go on; what they are answered for others.
@@ -159,13 +147,13 @@ class UiGuard:
 
     async def _token_of_form(self, receive: Receive) -> str:
         if self._forms >= _FORMS:
-            raise _Refusal(503, "Too many log in at once; try again.")
+            raise Problem(503, "Too many log in at once; try again.", _CLOSE)
         self._forms += 1
         try:
             async with asyncio.timeout(_FORM_SECONDS):
                 form = await _read(receive)
         except TimeoutError as error:
-            raise _Refusal(408, f"Expected the form in {_FORM_SECONDS:g} seconds.") from error
+            raise Problem(408, f"Expected the form in {_FORM_SECONDS:g} seconds.", _CLOSE) from error
         finally:
             self._forms -= 1
         return parse_qs(form.decode("utf-8", "replace")).get("token", [""])[0]
@@ -224,7 +212,7 @@ async def _read(receive: Receive) -> bytes:
     """The body of a form.
 
     Raises:
-        _Refusal: It is larger than one with a token.
+        Problem: It is larger than one with a token.
     """
     body, more = b"", True
     while more:
@@ -232,7 +220,7 @@ async def _read(receive: Receive) -> bytes:
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > _FORM_BYTES:
-            raise _Refusal(413, f"Expected at most {_FORM_BYTES} bytes.")
+            raise Problem(413, f"Expected at most {_FORM_BYTES} bytes.", _CLOSE)
     return body
 
 

@@ -22,7 +22,6 @@ class Click:
     """A result that was opened.
 
     Attributes:
-        question: As asked.
         result: Passage that the result showed.
         above: Passages of the results above it, the first first.
         time: When, ISO 8601 in UTC.

@@ -238,11 +238,6 @@ def question_details(lake: Lake, run_id: str, question_id: str) -> QuestionDetai
 def compare_recorded(lake: Lake, first: tuple[str, str], second: tuple[str, str]) -> RecordedComparison:
     """Compare two systems on the questions that both were asked.
 
-    Args:
-        lake: Where the tables are.
-        first: Run and system.
-        second: Another, of the same run or another.
-
     Raises:
         QueryError: One of them was not recorded, or they share no question.
         StoreError: A file is damaged.

@@ -27,6 +27,7 @@ from rag_assets.text.plain import printable
 QUESTIONS_SHOWN = 500  # those that fail first; more make a page that browsers show slowly
 PLACES_SHOWN = 5  # results of each system
 
+_CLASSES = {1.0: "good", 0.0: "bad"}  # of values; others are dim
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: #1a7f37; --bad: #cf222e; }
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem; }
@@ -52,17 +53,7 @@ def report_page(
     judged: Sequence[TextTable] = (),
     tables: Sequence[TextTable] = (),
 ) -> Iterator[str]:
-    """The page, in pieces.
-
-    Args:
-        title: What was measured, as the file of the set and the knowledge base.
-        evaluation: The run.
-        figures: Its figures, by all dimensions.
-        comparisons: Systems compared.
-        warnings: What a reader has to know.
-        judged: What a judge said of the whole, after the figures.
-        tables: What stands before all others.
-    """
+    """The page, in pieces."""
     yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -95,7 +86,7 @@ def _questions(evaluation: Evaluation, level: Level | str, measure: str) -> Iter
     yield f"<h2>Questions</h2><p>{len(shown)} of {len(evaluation.questions)}, those that fail first</p>"
     for question in shown:
         marks = "".join(
-            f" <span class={_mark(value)}>{_text(system)} {value:.2f}</span>"
+            f" <span class={_CLASSES.get(value, 'dim')}>{_text(system)} {value:.2f}</span>"
             for system in evaluation.systems
             if not math.isnan(value := _standing(evaluation.results[system][question.id], level, measure))
         )
@@ -200,10 +191,6 @@ def _table(table: TextTable) -> str:
     heads = "".join(f"<th>{_text(each)}</th>" for each in table.columns)
     rows = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in table.rows)
     return f"<h3>{_text(table.title)}</h3><div class=wide><table><tr>{heads}</tr>{rows}</table></div>"
-
-
-def _mark(value: float) -> str:
-    return "good" if value == 1 else "bad" if value == 0 else "dim"
 
 
 def _text(text: str) -> str:

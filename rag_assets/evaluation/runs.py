@@ -34,8 +34,6 @@ class System:
         name: What it is called, as in `two_step:file` or `hybrid@3`.
         base: The version, for searching.
         corpus: The documents of the same version.
-        mode: How it is searched.
-        summaries: Which summaries choose in `two_step`.
         version: Number of the version; 0 where it does not matter.
         levels: What it can be searched for.
         answer_k: Passages that an answer may rest on; None for the number of the settings.
@@ -97,9 +95,6 @@ class Reply:
     """What a question was answered.
 
     Attributes:
-        text: The answer.
-        answered: Whether it says that it is one.
-        cited: The places that it cites.
         model: Who wrote it; None where passages are quoted.
         failure: Why the language model did not write it, where it was to; else None.
     """
@@ -123,9 +118,6 @@ class QuestionResult:
         reply: The answer, where one was asked for.
         material: The same as judges read it, where it is kept for them.
         reasons: By judge, why it said so, in lines for people.
-        input_tokens: Of calls of language models.
-        output_tokens: Written by them.
-        cost_usd: US dollars.
         failed_calls: Calls of language models that gave no answer; what they were to write was left out.
     """
 
@@ -148,7 +140,6 @@ class Evaluation:
 
     Attributes:
         questions: The questions, in the order of the set.
-        options: What was measured.
         targets: By system and question, what was to be found.
         results: By system and question, what came.
         passages: The beginning of the passages found, by system and id.

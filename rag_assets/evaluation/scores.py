@@ -52,12 +52,10 @@ class Figure:
     """A mean over questions.
 
     Attributes:
-        system: Whose it is.
         level: A level, `answer`, what a judge was asked for, or `cost`.
         measure: As in `R@5`, `right` or `milliseconds`.
         dimension: What questions are told apart by, as in `type`; `all` for all questions.
         group: Which of them, as in `list`.
-        interval: The mean with its interval.
     """
 
     system: str

@@ -22,14 +22,7 @@ Labels = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its interval.
-
-    Attributes:
-        mean: Mean of the values.
-        low: Lower end.
-        high: Upper end.
-        count: Number of values.
-    """
+    """A mean with its interval."""
 
     mean: float
     low: float
@@ -78,14 +71,7 @@ class Comparison:
 def bootstrap_interval(
     values: Sequence[float], resamples: int = RESAMPLES, seed: int = 0, groups: Sequence[int] | None = None
 ) -> Interval:
-    """Mean of shares with a percentile bootstrap interval over questions, see `bootstrap_intervals`.
-
-    Args:
-        values: As for `bootstrap_intervals`, like the rest.
-        resamples: Number of resamples.
-        seed: Seed of the resampling.
-        groups: As for `paired_bootstrap`.
-    """
+    """Mean of shares with a percentile bootstrap interval over questions, see `bootstrap_intervals`."""
     if groups is None:
         return bootstrap_intervals([values], resamples, seed)[0]
     present, labels = _grouped(np.asarray(values, dtype=np.float64), groups)

@@ -12,6 +12,7 @@ from rag_assets.evaluation.runs import ANSWER, MEASURES, Evaluation, QuestionRes
 from rag_assets.evaluation.scores import ALL, COST, ComparedSystems, Figure
 from rag_assets.evaluation.statistics import FEW, Interval
 
+_SPENT = ("input_tokens", "output_tokens", "cost_usd")
 HEADLINE = ("R@5", "All@5", "MRR@10", "nDCG@10")
 ANSWER_HEADLINE = ("correct", "right", "wrong", "refused", "invented", "cited passage")
 MEANINGS: Mapping[str, str] = {
@@ -70,7 +71,8 @@ def overview_tables(evaluation: Evaluation, figures: Sequence[Figure]) -> Iterat
         if not present:
             continue
         form = shown_amount if level in {Judge.GRADING, Judge.CLAIMS} else shown
-        extra = [name for name in _amounts(level) if any((each, COST, name) in overall for each in evaluation.systems)]
+        amounts = (f"milliseconds {level}", *(_SPENT if level == ANSWER else ()))
+        extra = [name for name in amounts if any((each, COST, name) in overall for each in evaluation.systems)]
         rows = tuple(
             (
                 system,
@@ -200,7 +202,7 @@ def _result_record(result: QuestionResult) -> dict[str, Any]:
     if result.reasons:
         record["reasons"] = {judge: list(lines) for judge, lines in result.reasons.items()}
     if result.input_tokens or result.output_tokens:
-        record |= {name: getattr(result, name) for name in ("input_tokens", "output_tokens", "cost_usd")}
+        record |= {name: getattr(result, name) for name in _SPENT}
     return record
 
 
@@ -212,11 +214,6 @@ def _headline(evaluation: Evaluation, level: Level | str) -> tuple[str, ...]:
     measures = evaluation.options.measures
     asked = (name for name in measures if name not in MEASURES)
     return tuple(dict.fromkeys((measures[0], *asked, *(name for name in HEADLINE if name in measures))))
-
-
-def _amounts(level: str) -> tuple[str, ...]:
-    spent = ("input_tokens", "output_tokens", "cost_usd") if level == ANSWER else ()
-    return (f"milliseconds {level}", *spent)
 
 
 def cell(interval: Interval | None, form: Callable[[Interval], str]) -> str:

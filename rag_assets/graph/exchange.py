@@ -91,15 +91,12 @@ def load_graph(lake: Lake, versions: Mapping[str, Versions] | None = None) -> "n
 def export_graph(
     lake: Lake, path: Path, graph_format: GraphFormat, versions: Mapping[str, Versions] | None = None
 ) -> tuple[int, int]:
-    """Write the entity graph to a file, as a whole or not at all.
+    """Write the entity graph to a file, as a whole or not at all, and give the numbers of its nodes and edges.
 
     GraphML holds the communities as attributes of the nodes, and what they are as a JSON text of the graph; characters
     that XML cannot hold become blanks.
 
     JSON is the node-link form of NetworkX, its edges under `edges`.
-
-    Returns:
-        Number of nodes and of edges.
     """
     import networkx as nx
 

@@ -129,16 +129,7 @@ class Attempts:
     Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015 (full jitter); M. Nygard, "Release
     It!", 2007, chapter 5 (circuit breaker; deviation: half open is one attempt a backoff).
 
-    Args:
-        caller: Makes them.
-        note: Writes down that a request is being sent; part of the attempt.
-        name: Provider and model, for messages.
-        concurrency: Attempts at once, at most.
-        attempts: Attempts at a request, at most; those not counted that were told of too many requests.
-        timeout_seconds: Seconds that an attempt may take.
-        rate_limit: Limits that processes share, or None.
-        prime_prefixes: Whether the first request of each prefix is answered before others of it go out.
-        pacing: How long is waited.
+    Arguments are those of `ConcurrentSession`; `note` writes down that a request is being sent, as part of the attempt.
     """
 
     def __init__(  # noqa: PLR0913 - functions take values

@@ -14,9 +14,6 @@ class CongestionWindow:
     networks", 1989 (additive increase, multiplicative decrease); RFC 5681, section 3.1 (slow start up to a threshold,
     one decrease a round trip). Deviations: it starts wide open, since the user has stated a number; an outage closes it
     to one attempt, but leaves the threshold, since it tells nothing of what the provider bears.
-
-    Args:
-        most: Attempts at once, at most.
     """
 
     def __init__(self, most: int) -> None:

@@ -10,11 +10,7 @@ from rag_assets.models.dispatch import answers
 
 
 class DelegatingModel(ABC):
-    """See `LanguageModel`; everything is that of the inner model, except what `_around` does.
-
-    Args:
-        inner: The model.
-    """
+    """See `LanguageModel`; everything is that of the inner model, except what `_around` does."""
 
     def __init__(self, inner: LanguageModel) -> None:
         self._inner = inner
@@ -45,15 +41,12 @@ class DelegatingModel(ABC):
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """Open a session, see `LanguageModel`."""
         with self._inner.session() as session:
             yield self._around(session)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """Answer requests, see `LanguageModel`."""
         with self.session() as session:
             yield from answers(session, requests)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        """Tokens of each request, see `LanguageModel`."""
         return self._inner.count_tokens(requests)

@@ -126,7 +126,6 @@ class ConcurrentSession:
         self._sender.shutdown(wait=True)
 
     def submit(self, request: Request) -> None:
-        """Hand over a request, see `Session`."""
         self._budget.reserve(request)
         with self._changed:
             while self._failure is None and not self._closed and self._is_full():
@@ -145,7 +144,6 @@ class ConcurrentSession:
                 self._loop.call_soon_threadsafe(self._fill)
 
     def take(self, *, wait: bool) -> Completion | None:
-        """The next answer, see `Session`."""
         with self._changed:
             while True:
                 if self._arrived:
@@ -159,7 +157,6 @@ class ConcurrentSession:
                 self._changed.wait(_INTERRUPT_SECONDS)
 
     def cancel(self) -> None:
-        """Give up what is under way, see `Session`."""
         with self._changed:
             self._closed = True
             thread = self._thread

@@ -93,7 +93,6 @@ class MeteredModel:
         return hit_of(request, found) if found else None
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
-        """Tokens of each request, see `LanguageModel`."""
         return self._provider.count_tokens(requests)
 
 
@@ -106,7 +105,6 @@ class _Call:
         is_claimed: Whether something was ever reserved for it, so that it is ours to ask.
         followers: Tags of further requests of the same content.
         stored: The answer that is stored now, once it is kept.
-        kept: Whether it is written down.
     """
 
     reservation: str | None = None
@@ -166,7 +164,6 @@ class _MeteredSession:
         return self._ready.popleft()
 
     def cancel(self) -> None:
-        """Give up what is under way, see `Session`."""
         with self._guard:
             self._cancelled.set()
             session = self._session
@@ -291,7 +288,6 @@ class _MeteredSession:
                 return
 
     def reserve(self, request: Request, *, batch: bool = False) -> None:
-        """Reserve the price of a call, see `CallBudget`."""
         key = request_key(self._provider.name, request)
         call = self._calls[key]
         price = upper_price_usd(request, self._provider.facts, batch=batch)
@@ -302,11 +298,9 @@ class _MeteredSession:
         call.is_claimed = True
 
     def send(self, requests: Iterable[Request]) -> None:
-        """Note that calls are being sent, see `CallBudget`."""
         self._budget.send(self._reservations(requests))
 
     def release(self, requests: Iterable[Request]) -> None:
-        """Give back what was reserved for calls, see `CallBudget`."""
         chosen = list(requests)
         with self._stating("calls cannot be settled"):
             self._budget.release(self._reservations(chosen))

@@ -32,8 +32,6 @@ class StepPlan:
 
     Attributes:
         asset: Table that the answers go into.
-        step: What is done.
-        calls: Calls that have to be made.
         stored: Answers that are there already.
         input_tokens: Tokens read, those of system texts included.
         prefix_tokens: Of these: tokens of the system texts that a prompt cache could serve.
@@ -144,11 +142,9 @@ class PlanningModel:
 
     @contextmanager
     def session(self) -> Iterator[Session]:
-        """Open a session, see `LanguageModel`."""
         yield _PlanningSession(self._answer)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """Answer requests, see `LanguageModel`."""
         with self.session() as session:
             yield from answers(session, requests)
 

@@ -67,8 +67,6 @@ class TextToText:
         threads: Of torch, in the whole process; 0 leaves it to torch.
 
     Attributes:
-        module: The model.
-        tokenizer: Its tokenizer.
         is_causal: Whether it continues the prompt, rather than decoding an encoded one.
 
     Raises:

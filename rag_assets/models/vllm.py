@@ -84,7 +84,6 @@ class VllmModel:
 
     @contextmanager
     def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> Iterator[Session]:
-        """Open a session, see `Provider`."""
         yield _BatchSession(self._engine, keep, budget, self.facts.prices, self._batch_requests)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:

@@ -31,17 +31,7 @@ def update_chunks(
     overlap_share: float,
     progress: Callable[[int, int], None],
 ) -> StepReport:
-    """Cut the pages of some shards that changed into passages.
-
-    Args:
-        lake: Where the tables are.
-        shards: Shards to look at.
-        tokenizer: Measures lengths.
-        fingerprint: Digest of the code and settings, see `chunking_fingerprint`.
-        size_tokens: Tokens of a passage at most.
-        overlap_share: Share of a passage that the next one repeats.
-        progress: Told shards done and shards in all.
-    """
+    """Cut the pages of some shards that changed into passages."""
     report = StepReport()
     for done, shard in enumerate(shards, start=1):
 

@@ -67,10 +67,6 @@ def find_program(name: str) -> tuple[str, str | None]:
 def convert(data: bytes, name: str) -> bytes:
     """A file in a format that can be read: HTML by pandoc, else as `OFFICE_TARGETS` says.
 
-    Args:
-        data: The bytes of the file.
-        name: Its format.
-
     Raises:
         ParseError: UNSUPPORTED_FORMAT where the program is not installed; MALFORMED, MEMORY or CRASHED where it fails.
     """

@@ -157,13 +157,13 @@ def content_key(content: _Content, file: SourceFile, limits: ParsingLimits) -> s
     return digest(content.sha256, _extension(file.document_id), code, *sizes)
 
 
-def documents_to_try_again(lake: Lake, limits: ParsingLimits, shards: Iterable[str] | None = None) -> dict[str, str]:
-    """Stored documents of some shards, or of all, that failed by a limit of time or memory which is higher now.
+def documents_to_try_again(lake: Lake, limits: ParsingLimits) -> dict[str, str]:
+    """Stored documents that failed by a limit of time or memory which is higher now.
 
     Returns:
         The setting that was raised, as in `parsing.timeout_seconds`, by document.
     """
-    failed = _failed_by(lake, _PATIENCE_CAUSES, shards)
+    failed = _failed_by(lake, _PATIENCE_CAUSES, None)
     stored = {name: key for shard in {*map(shard_of, failed)} for name, key in lake.inputs(BLOCKS, shard).items()}
     return {name: raised[0] for name in failed if (raised := _raised(stored.get(name, ""), limits))}
 

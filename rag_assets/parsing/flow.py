@@ -86,10 +86,6 @@ def sensible_title(title: str | None) -> str | None:
 def link_suffix(text: str, target: str) -> str:
     """What to write behind the text of a link: its target, as in ` <https://example.org>`.
 
-    Args:
-        text: Text of the link.
-        target: What it leads to.
-
     Returns:
         Nothing where the target is neither a file to read nor an address outside, or where the text is the target.
     """

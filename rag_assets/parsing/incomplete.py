@@ -12,8 +12,6 @@ class IncompleteDocument:
     """A document of which pages, or parts of pages, were not read.
 
     Attributes:
-        document_id: The document.
-        page_count: Its pages.
         unread_page_count: Pages of which nothing was read.
         partly_read_page_count: Pages of which a part was not read.
         causes: Why, each cause once.

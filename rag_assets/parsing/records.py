@@ -168,11 +168,6 @@ def page_text(page: Page) -> str:
 def load_pages(lake: Lake, shard: str, documents: Sequence[str]) -> dict[str, tuple[str, list[Page]]]:
     """Stored pages with their blocks.
 
-    Args:
-        lake: The stored tables.
-        shard: Shard of the documents.
-        documents: Ids of the documents.
-
     Returns:
         Title and pages in order, by `document_id`; a document that is not stored is left out.
     """

@@ -133,14 +133,7 @@ def _as_utf8_file(data: bytes) -> dict[str, Any]:
 def _partition(
     data: bytes, module: str, form: Callable[[bytes], dict[str, Any]] = _as_file, **options: Any
 ) -> Sequence[Any]:
-    """Elements of a file by the function `partition_x` of the module `x` of Unstructured.
-
-    Args:
-        data: The bytes of the file.
-        module: Name of the module.
-        form: What the function takes the file as.
-        options: Further arguments of the function.
-    """
+    """Elements of a file by the function `partition_x` of the module `x` of Unstructured."""
     partition = getattr(importlib.import_module(f"unstructured.partition.{module}"), f"partition_{module}")
     elements: Sequence[Any] = partition(**form(data), **options, **_NO_DETECTION)
     return elements

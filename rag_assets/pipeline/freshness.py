@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.contracts.tables import DOCUMENTS, Table
+from rag_assets.contracts.tables import DOCUMENTS
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.steps import FACTS, STEPS, Step, shards_to_weigh_again, steps_in_use
 from rag_assets.sources.changes import Changes, Listing, find_changes
@@ -26,9 +26,7 @@ class Stale:
     """What a step has to make anew.
 
     Attributes:
-        step: The step.
         reason: Why, as in `code changed` or `chunking.size_tokens changed`.
-        shards: Shards of it.
     """
 
     step: str
@@ -60,7 +58,7 @@ def stale_steps(home: Home) -> list[Stale]:
             shard
             for table in step.tables
             if table.published
-            for shard in _different(newest.tables.get(table.name, {}), home.lake.latest(table))
+            for shard, _ in newest.tables.get(table.name, {}).items() ^ home.lake.latest(table).items()
         }
         if others:
             found.append(Stale(step.name, "input changed", tuple(sorted(others))))
@@ -87,16 +85,12 @@ def changes_to_index(home: Home, listing: Listing, stale: Iterable[Stale] | None
     return replace(find_changes(home.lake, listing), unfinished_shards=tuple(sorted(shards)))
 
 
-def written_tables(home: Home) -> list[Table]:
-    """Tables that a language model writes."""
-    return [table for step in steps_in_use(home) if step.writer(home) != "extractive" for table in step.tables]
-
-
 def all_stand_ins(home: Home) -> dict[str, StandIns]:
     """What stands in for answers that the language model did not give, by table; nothing without a model."""
     if home.language_model_name == "extractive":
         return {}
-    return {table.name: stand_ins(home.lake, table) for table in written_tables(home)}
+    written = [step for step in steps_in_use(home) if step.writer(home) != "extractive"]
+    return {table.name: stand_ins(home.lake, table) for step in written for table in step.tables}
 
 
 def unfinished_steps(home: Home) -> list[str]:
@@ -163,10 +157,6 @@ def _differences(before: Mapping[str, str] | None, now: Mapping[str, str], *, ea
     if before is None:
         return ["new step"]
     return [f"{name} changed" for name in sorted(before.keys() | now.keys()) if before.get(name) != now.get(name)]
-
-
-def _different(published: Mapping[str, int], stored: Mapping[str, int]) -> set[str]:
-    return {shard for shard in published.keys() | stored.keys() if published.get(shard) != stored.get(shard)}
 
 
 def _asked_again(home: Home) -> Iterator[Stale]:

@@ -37,8 +37,6 @@ class Regression:
     """A question that the new version does worse on.
 
     Attributes:
-        question_id: Its id.
-        text: The question.
         changes: By measure, as in `answer correct`, what the version that readers see reaches and what the new one
             does.
     """
@@ -59,7 +57,6 @@ class Verdict:
     """What was measured of a version.
 
     Attributes:
-        scores: What it reached.
         held: Whether it is worse beyond the interval by one of the measures.
         regressions: The questions that it does worse on, the largest loss first.
         note: How it compares by each measure, and what there is to know besides, in words.

@@ -70,8 +70,6 @@ class Home:
         settings: The settings in force: what is not stated is as it was when the knowledge base was built.
         settings_path: File of the settings that it was built with.
         registered_sources: File of the sources that were named on the command line.
-        lake: The stored tables.
-        snapshots: The published versions.
 
     Raises:
         SettingsError: The stored settings are damaged.

@@ -72,7 +72,8 @@ def serve_ui(home: Home, host: str, port: int, interrupted: Callable[[], None]) 
         web = [sys.executable, "-m", "rag_assets.defs.web_server", str(opened.fileno())]
         daemon = [sys.executable, "-m", "dagster._daemon", "run", "-m", DEFINITIONS]
         _create_storage(environment)
-        previous = {number: signal.signal(number, _interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+        signals, interrupt = (signal.SIGTERM, signal.SIGHUP), signal.default_int_handler
+        previous = {number: signal.signal(number, interrupt) for number in signals}
         programs: list[subprocess.Popen[bytes]] = []
         try:
             for command, files in ((web, [opened.fileno()]), (daemon, [])):
@@ -110,10 +111,6 @@ def _create_storage(environment: dict[str, str]) -> None:
     if not (Path(environment["DAGSTER_HOME"]) / "history").exists():
         command = [sys.executable, "-m", "dagster", "instance", "info"]
         subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)  # noqa: S603 - fixed program
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _default_configuration() -> Path:

@@ -107,11 +107,6 @@ def feedback_file(home: "Home") -> Path | None:
 def accepted_questions(path: Path, qrels: Path | None = None, *, drafts: bool = False) -> "list[Question]":
     """The questions of a set that a person has accepted.
 
-    Args:
-        path: The set.
-        qrels: Judgements of TREC for it.
-        drafts: Take the others as well.
-
     Raises:
         QueryError: It cannot be read, or there are none.
     """
@@ -126,13 +121,7 @@ def accepted_questions(path: Path, qrels: Path | None = None, *, drafts: bool = 
 
 
 def run_warnings(home: "Home", evaluation: "Evaluation", path: Path) -> list[str]:
-    """What a reader of the figures has to know, in one line each.
-
-    Args:
-        home: The knowledge base.
-        evaluation: The run.
-        path: The question set.
-    """
+    """What a reader of the figures has to know, in one line each."""
     from rag_assets.evaluation.records import recorded_runs
     from rag_assets.evaluation.scores import warnings
 
@@ -169,20 +158,7 @@ def record(
     made_by: str,
     warnings: Sequence[str] = (),
 ) -> str:
-    """Record a run, and show it to other programs as well.
-
-    Args:
-        home: The knowledge base.
-        evaluation: The run.
-        figures: Its figures, by all dimensions.
-        versions: By system, the version that was asked; None of one that was held back.
-        path: The question set.
-        made_by: `JOB`, `COMMAND` or `GATE`.
-        warnings: What a reader of the figures has to know.
-
-    Returns:
-        Id of the run.
-    """
+    """Record a run, show it to other programs as well, and give its id."""
     from rag_assets.evaluation.records import RunFacts, record_run
 
     name, embedder = path.resolve().name, home.embedder.name
@@ -193,14 +169,8 @@ def record(
 
 
 def measure(home: "Home", progress: "Progress") -> str:
-    """Ask the accepted questions of the knowledge base's set in its modes, answers included, and record the run.
-
-    Args:
-        home: The knowledge base.
-        progress: Told the number of questions that were asked, all systems together.
-
-    Returns:
-        Id of the run.
+    """Ask the accepted questions of the knowledge base's set in its modes, answers included, and record the run;
+    its id.
 
     Raises:
         QueryError: There is no question set, or nothing is published.

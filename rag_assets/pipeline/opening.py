@@ -68,12 +68,6 @@ def open_knowledge_base(
 ) -> "KnowledgeBase":
     """Open the published version, for searching and asking.
 
-    Args:
-        home: As for `open_version`, like the settings.
-        hyde: As for `open_version`.
-        rewriter: As for `open_version`.
-        settings: Top-level settings.
-
     Raises:
         SettingsError: As for `open_version`, like the other errors.
     """

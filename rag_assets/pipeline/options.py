@@ -21,11 +21,7 @@ _REPORTED_ENTITIES = 4  # of a community; what is known of a smaller one stands 
 
 
 class StepOptions:
-    """Options of the steps.
-
-    Args:
-        settings: All settings.
-    """
+    """Options of the steps."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -44,12 +44,8 @@ class PlannedStep:
 
     Attributes:
         asset: Table that the answers go into.
-        step: What is done.
         documents: Documents that calls are made for.
-        calls: Calls to make.
         stored: Answers that are there already.
-        input_tokens: Tokens read.
-        output_tokens: Tokens written.
         cost_usd: Price with the settings in force.
     """
 
@@ -82,9 +78,7 @@ class Plan:
 
     Attributes:
         changes: Digest of what has changed, which tells whether a later run did what was planned.
-        model: Name of the language model.
         documents: Documents that are new or changed.
-        steps: What each step would cost.
         cost_usd: Price with the settings in force.
         plain_usd: Price without batches and prompt cache.
         prompt_cache_usd: Price with the prompt cache alone.
@@ -144,7 +138,8 @@ def make_plan(home: "Home") -> Plan:
 
     model, unknown = _planning_model(home)
     with _copy_of(home.lake, home.path) as lake:
-        work = Work(home, lake, changes.shards, _asking(home, model), _ignore, _NoRecognizer(), listing)
+        asking, unwatched = _asking(home, model), lambda _done, _total: None
+        work = Work(home, lake, changes.shards, asking, unwatched, _NoRecognizer(), listing)
         for step in STEPS[:2] + model_steps(home):  # files are parsed and cut first
             step.update(work)
     notes = _notes(home, _calibrated(home, model) or unknown)
@@ -170,10 +165,6 @@ def plan_calls(home: "Home", ask: Callable[[LanguageModel], object]) -> Plan:
 
 def plan_questions(home: "Home", ask: "Callable[[KnowledgeBase], object]") -> list[Plan]:
     """Find out what questions to the published version would cost: they are asked of models that only count.
-
-    Args:
-        home: The knowledge base.
-        ask: Searches and asks as it will.
 
     Returns:
         A plan a model that would be called.
@@ -344,12 +335,7 @@ def _marks(home: "Home", listing: "Listing", changes: "Changes") -> str:
 
 
 def _notes(home: "Home", problem: str | None) -> list[str]:
-    """What a person should know of the figures.
-
-    Args:
-        home: The knowledge base.
-        problem: Why the model has not counted tokens itself; None where it has.
-    """
+    """What a person should know of the figures."""
     notes = []
     if home.options.language_model.facts is None:
         notes.append("the price of the model is not known: state it in a file that language_model.catalogue names")
@@ -374,8 +360,3 @@ def _copy_of(lake: Lake, home: Path) -> Iterator[Lake]:
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(path)
         yield copy
-
-
-def _ignore(done: int, total: int) -> None:
-    """Progress that nobody watches."""
-    del done, total

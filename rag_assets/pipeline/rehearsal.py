@@ -27,13 +27,7 @@ _CONTEXT_TOKENS = ModelFacts().context_tokens * 16  # ample: whether a prompt fi
 def rehearsed_requests(
     options: StepOptions, taxonomy: "Taxonomy", entity_types: "EntityTypes | None"
 ) -> Iterator[Request]:
-    """What the steps of indexing ask, in both languages; each dialogue is held to its end with made-up answers.
-
-    Args:
-        options: Options of the steps.
-        taxonomy: Facets that documents are classified by.
-        entity_types: Types of entities; None without the entity graph.
-    """
+    """What the steps of indexing ask, in both languages; each dialogue is held to its end with made-up answers."""
     for language, text in _LANGUAGES.items():
         for dialogue in _enrichment(options, taxonomy, language, text):
             yield from _asked(dialogue)

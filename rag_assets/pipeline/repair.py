@@ -31,11 +31,7 @@ _HISTORY = ("runs.db", "runs/index.db")  # databases of a Dagster instance that 
 
 
 class Repair:
-    """Finds damage in a home and mends it; to be used under the lock of the home.
-
-    Args:
-        home: The knowledge base.
-    """
+    """Finds damage in a home and mends it; to be used under the lock of the home."""
 
     def __init__(self, home: "Home") -> None:
         self._home = home
@@ -66,7 +62,7 @@ class Repair:
             path = self._home.path / each.place
             if path == self._home.state_file:
                 self._begin_state_anew(each.place)
-            elif each.kind is Kind.OTHER and each.mends:
+            elif each.kind is Kind.OTHER:
                 whole = path.is_relative_to(history) and path.relative_to(history).as_posix() in _HISTORY
                 self._aside.take(str(history.relative_to(self._home.path)) if whole else each.place)
         if any(each.place.startswith(_ANSWER) for each in found):

@@ -63,7 +63,6 @@ class Work:
         home: The knowledge base: its settings and models.
         lake: Its stored tables, or a copy of them.
         shards: Shards to bring in step; a table that is made as a whole is brought in step as a whole.
-        model: The language model.
         progress: Told what is done and what there is in all.
         recognizer: What recognizes named entities; None for the one of the settings.
         listing: What the sources hold; for parsing alone.

@@ -75,9 +75,6 @@ def contradiction_error(contradictions: tuple[Contradiction, ...]) -> SettingsEr
 def read_stored(path: Path) -> Values | None:
     """The stored settings; None where there are none.
 
-    Args:
-        path: Their file.
-
     Raises:
         SettingsError: The file is damaged.
     """

@@ -60,14 +60,7 @@ _SUMMARIES = {"file": SummaryFormat.FILE, "page": SummaryFormat.PAGE}
 
 @dataclass(frozen=True)
 class SearchDefaults:
-    """What a search or a question is taken to ask where it does not say.
-
-    Attributes:
-        mode: Mode of a search.
-        ask_mode: Mode of a question.
-        k: Results.
-        levels: Which community reports are read.
-    """
+    """What a search or a question is taken to ask where it does not say."""
 
     mode: str
     ask_mode: str

@@ -87,14 +87,7 @@ def _written(what: str) -> Iterator[None]:
 
 
 def add_feedback(path: Path, asked: FeedbackRequest) -> str:
-    """Add a draft question; one on the same question takes its place.
-
-    Args:
-        path: The question set.
-        asked: What the person thinks.
-
-    Returns:
-        Id of the question.
+    """Add a draft question and give its id; one on the same question takes its place.
 
     Raises:
         Problem: The file cannot be written, is damaged, or holds too many drafts.

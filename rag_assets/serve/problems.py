@@ -47,14 +47,7 @@ class ProblemDetails(BaseModel):
 
 
 class Problem(Exception):  # noqa: N818 - RFC 9457 names it so
-    """An error to be told to the caller.
-
-    Args:
-        status: The HTTP status.
-        detail: What is wrong; told in one line, cut where it is long.
-        headers: Further headers of the response.
-        errors: What is wrong with parts of the request.
-    """
+    """An error to be told to the caller."""
 
     def __init__(
         self,

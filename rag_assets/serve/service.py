@@ -64,9 +64,6 @@ class Service:
 
     Attributes:
         published: The published version.
-        images: Draws pages.
-        options: Limits and defaults.
-        metrics: Figures.
         sql: Runs queries of strangers.
         searching: Threads that search; few, as embedding a query keeps a processor busy.
         asking: Threads in which answers are written; they wait for a model most of the time.
@@ -106,12 +103,7 @@ class Service:
 
     @contextmanager
     def timed(self, mode: str, kind: str) -> Iterator[None]:
-        """Time a search or an answer, if it succeeds.
-
-        Args:
-            mode: Its mode, as the caller named it.
-            kind: `search` or `ask`.
-        """
+        """Time a search or an answer, if it succeeds."""
         began = time.perf_counter()
         yield
         known = all(name in MODES for name in mode.replace("+", ",").split(","))

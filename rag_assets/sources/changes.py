@@ -269,12 +269,7 @@ def stored_counts(lake: Lake) -> dict[str, int]:
 
 
 def find_changes(lake: Lake, listing: Listing) -> Changes:
-    """Compare listing and store.
-
-    Args:
-        lake: The stored tables.
-        listing: What the sources hold.
-    """
+    """Compare listing and store."""
     stored = stored_documents(lake)
     new, failed, unchanged = [], [], 0
     changed: list[str] = []

@@ -45,10 +45,8 @@ class SourceFile:
 
     Attributes:
         document_id: Source name and path below its root: POSIX separators, NFC.
-        source_name: Name of the source.
         path: Local path, or path within the file system of the URI.
         uri: The location as shown to people.
-        size_bytes: Size in bytes.
         modified_at: Time of the last change, UTC; None where the file system does not tell.
         fingerprint: Changes whenever the file's size, times of change, inode or entity tag does; see `same_state`.
         local: Whether `path` is a path of this machine.
@@ -130,13 +128,6 @@ def parse_source(text: str) -> Source:
     if not name or "/" in name or "#" in name:
         raise SettingsError(f"source {text!r}: cannot be named after its location; write NAME={text}")
     return Source(name, location)
-
-
-def list_source(
-    source: Source, include: Sequence[str], exclude: Sequence[str], excluded_paths: Collection[str] = ()
-) -> list[SourceFile]:
-    """Files of a source in order of `document_id`, without those that `scan_source` could not look at."""
-    return scan_source(source, include, exclude, excluded_paths).files
 
 
 def scan_source(
@@ -232,7 +223,6 @@ class _Walk:
     """A walk through a local source: one bad entry does not end it.
 
     Attributes:
-        source: The source.
         root: Real path of its root.
         taken: Whether the file of a relative path is wanted.
         excludes_folder: Whether all that a folder can hold is excluded; takes its relative path with a `/` at the end.

@@ -48,28 +48,20 @@ class Damage:
 
     Attributes:
         place: The file or folder, by its path below the home.
-        cause: What is wrong with it.
         remedy: What becomes of it, or what to do.
-        kind: What it is.
-        mends: Whether `rag-assets index` mends it.
     """
 
     place: str
     cause: str
     remedy: str
     kind: Kind = Kind.OTHER
-    mends: bool = True
 
     def __str__(self) -> str:
         return f"{self.place}: {self.cause}; {self.remedy}"
 
 
 class Aside:
-    """Where damaged files go.
-
-    Args:
-        root: The home.
-    """
+    """Where damaged files go."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -87,13 +79,7 @@ class Aside:
 
 
 class StoreDamage:
-    """Finds damage in the stores of a home, and takes it away.
-
-    Args:
-        lake: The stored tables.
-        vectors: Opens the serving tables.
-        snapshots: The published versions.
-    """
+    """Finds damage in the stores of a home, and takes it away."""
 
     def __init__(self, lake: Lake, vectors: "Callable[[], VectorStore]", snapshots: Snapshots) -> None:
         self._lake, self._vectors, self._snapshots = lake, vectors, snapshots
@@ -352,11 +338,7 @@ def _remedy(table: Table) -> str:
 
 
 def serving_as_noted(root: Path) -> bool:
-    """Whether the serving tables of a home consist of the files that a run noted when it had published them.
-
-    Args:
-        root: Folder of the home.
-    """
+    """Whether the serving tables of a home consist of the files that a run noted when it had published them."""
     noted = set(Checksums(root).known("vectors/"))
     return bool(noted) and noted == set(_vector_files(root))
 

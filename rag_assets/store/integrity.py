@@ -195,12 +195,7 @@ def all_problems(lake: Lake, vectors: VectorStore) -> list[str]:
 
 
 def serving_problems(expected: Mapping[str, Collection[str]], found: Collection[str]) -> list[str]:
-    """Differences between the keys that a serving table should hold and those that it holds.
-
-    Args:
-        expected: Keys that should be there, by what they come from.
-        found: Keys that are there.
-    """
+    """Differences between the keys that a serving table should hold and those that it holds."""
     wanted = {key for keys in expected.values() for key in keys}
     there = set(found)
     problems = []

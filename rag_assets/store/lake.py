@@ -211,11 +211,7 @@ class Lake:
         write_atomically(path.with_suffix(".lost"), b"")
 
     def prune(self, table: Table, kept: Iterable[Versions]) -> int:
-        """Remove the files that are neither the latest of their shard nor among kept versions.
-
-        Returns:
-            Number of files removed.
-        """
+        """Remove the files that are neither the latest of their shard nor among kept versions; their number."""
         pinned = {(shard, version) for versions in kept for shard, version in versions.items()}
         removed = 0
         for shard, last in self.latest(table).items():

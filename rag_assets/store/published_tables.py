@@ -34,12 +34,7 @@ _STORAGE_VERSION = "v1.0.0"  # of DuckDB files: BI tools bring DuckDB versions o
 
 
 class PublishedTables:
-    """The folders of the published versions below one folder.
-
-    Args:
-        root: The folder; made with the first version.
-        lake: The stored tables.
-    """
+    """The folders of the published versions below one folder."""
 
     def __init__(self, root: Path, lake: Lake) -> None:
         self.root = root

@@ -41,11 +41,7 @@ _FACTS = ["document_id", "folder", "format", "modified_at", "title"]
 
 
 def serving_code(make_rows: Callable[[Lake, str], pa.Table]) -> str:
-    """Digest of the code that rows of a serving table depend on.
-
-    Args:
-        make_rows: What makes them.
-    """
+    """Digest of the code that rows of a serving table depend on."""
     return code_fingerprint(f"{__name__}:{make_rows.__name__}", SEARCH_TERMS)
 
 
@@ -163,11 +159,6 @@ def serving_states(lake: Lake, name: str, embedder_name: str) -> dict[str, str]:
     """For each shard, a digest of all that the rows of a serving table are made from: files, code and embedder.
 
     Ask before making the rows: if a file is written in between, the digest tells that they may be out of date.
-
-    Args:
-        lake: The stored tables.
-        name: The serving table.
-        embedder_name: Name of the embedder of its vectors.
     """
     tables, make_rows = SERVING[name]
     latest = {table.name: lake.latest(table) for table in tables}

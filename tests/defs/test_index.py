@@ -62,7 +62,7 @@ def files(folder: Path) -> dict[str, int]:
 
 
 def cached_vectors(home: Home) -> int:
-    return sum(home.vectors.count(name) for name in home.vectors.names() if name.startswith("embeddings_"))
+    return home.vectors.cached(home.embedder.dimension)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from golden import LIMITS
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.content import ParsedDocument
@@ -13,7 +14,6 @@ from rag_assets.parsing.parse import parse_bytes
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import ParsingSettings, Settings
 
-LIMITS = ParsingLimits(30.0, 1 << 30, 1 << 26, 1 << 28, 2000, 1_000_000, 1000)
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 

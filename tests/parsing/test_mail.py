@@ -4,24 +4,16 @@ from pathlib import Path
 
 import pytest
 from compressed_rtf import compress
+from golden import LIMITS
 from message_building import embedding_message, outlook_message, rich_text_message
 
 from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.content import ParsedDocument
 from rag_assets.parsing.detect import detect_format
 from rag_assets.parsing.mail.parts import decode_header
-from rag_assets.parsing.parse import ParsingLimits, parse_bytes
+from rag_assets.parsing.parse import parse_bytes
 from rag_assets.parsing.pool import ParseJob, parse_files
 
-LIMITS = ParsingLimits(
-    timeout_seconds=30.0,
-    memory_bytes=1 << 30,
-    file_bytes=1 << 26,
-    expanded_bytes=1 << 28,
-    archive_entries=2000,
-    cells=1_000_000,
-    pages=1000,
-)
 BODY = """佐藤様
 
 来週の会議は金曜日の10時からです。資料を添付します。

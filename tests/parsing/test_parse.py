@@ -6,25 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from golden import LIMITS
 
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument
 from rag_assets.parsing import parse
-from rag_assets.parsing.parse import ParsingLimits, nothing_read, parse_bytes
+from rag_assets.parsing.parse import nothing_read, parse_bytes
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.parsing.records import document_record
 from rag_assets.sources.listing import SourceFile
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "data" / "parsing"
-LIMITS = ParsingLimits(
-    timeout_seconds=30.0,
-    memory_bytes=1 << 30,
-    file_bytes=1 << 26,
-    expanded_bytes=1 << 28,
-    archive_entries=2000,
-    cells=1_000_000,
-    pages=1000,
-)
 
 PARSED: tuple[FailureCause, ...] = ()
 # What each category may come to, besides pages with text. Several files that other readers found malformed are read.

@@ -24,7 +24,7 @@ from rag_assets.sources.changes import (
     shards_of_one_change,
     update_sources,
 )
-from rag_assets.sources.listing import Source, SourceFile, list_source, parse_source
+from rag_assets.sources.listing import Source, SourceFile, parse_source, scan_source
 from rag_assets.store.lake import Lake, shard_of
 
 
@@ -35,7 +35,7 @@ def folder(path: Path) -> Path:
 
 
 def only_file(path: Path) -> SourceFile:
-    [file] = list_source(Source("specs", str(path)), ("**",), ())
+    [file] = scan_source(Source("specs", str(path)), ("**",), ()).files
     return file
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from rag_assets.contracts.errors import SettingsError, SourceError
 from rag_assets.pipeline.settings import SourceSettings, load_settings
-from rag_assets.sources.listing import fetch, list_source, matches, parse_source, scan_source
+from rag_assets.sources.listing import fetch, matches, parse_source, scan_source
 
 DEFAULTS = SourceSettings()
 
@@ -23,7 +23,7 @@ DEFAULTS = SourceSettings()
 def ids(
     location: str, include: tuple[str, ...] = DEFAULTS.include, exclude: tuple[str, ...] = DEFAULTS.exclude
 ) -> list[str]:
-    return [file.document_id for file in list_source(parse_source(location), include, exclude)]
+    return [file.document_id for file in scan_source(parse_source(location), include, exclude).files]
 
 
 def write(root: Path, *names: str) -> None:
@@ -42,7 +42,7 @@ def test_names_of_every_kind_are_listed(tmp_path: Path) -> None:
 def test_decomposed_kana_become_composed_in_the_id_and_the_file_is_still_found(tmp_path: Path) -> None:
     decomposed = unicodedata.normalize("NFD", "データ.xlsx")
     write(tmp_path / "specs", decomposed)
-    [file] = list_source(parse_source(str(tmp_path / "specs")), DEFAULTS.include, DEFAULTS.exclude)
+    [file] = scan_source(parse_source(str(tmp_path / "specs")), DEFAULTS.include, DEFAULTS.exclude).files
     assert file.document_id == "specs/データ.xlsx"
     assert Path(file.path).read_bytes() == b"x"
 
@@ -65,7 +65,7 @@ def test_a_name_that_is_no_utf8_is_listed_and_readable(tmp_path: Path) -> None:
     (tmp_path / "specs").mkdir()
     with open(os.path.join(os.fsencode(tmp_path), b"specs", b"\x83e\x83X\x83g.txt"), "wb") as file:  # noqa: PTH118, PTH123
         file.write(b"x")
-    [found] = list_source(parse_source(str(tmp_path / "specs")), DEFAULTS.include, DEFAULTS.exclude)
+    [found] = scan_source(parse_source(str(tmp_path / "specs")), DEFAULTS.include, DEFAULTS.exclude).files
     found.document_id.encode()
     with open(found.path, "rb") as opened:  # noqa: PTH123
         assert opened.read() == b"x"
@@ -113,7 +113,7 @@ def test_the_fingerprint_follows_size_and_time(tmp_path: Path) -> None:
     source = parse_source(str(tmp_path / "specs"))
 
     def fingerprint() -> str:
-        return list_source(source, DEFAULTS.include, DEFAULTS.exclude)[0].fingerprint
+        return scan_source(source, DEFAULTS.include, DEFAULTS.exclude).files[0].fingerprint
 
     first = fingerprint()
     assert fingerprint() == first
@@ -129,8 +129,8 @@ def test_a_tag_of_the_content_is_told_from_a_time(tmp_path: Path) -> None:
     write(tmp_path / "specs", "a.txt")
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.write(tmp_path / "specs/a.txt", "specs/a.txt")
-    [zipped] = list_source(parse_source(f"zip://specs::{tmp_path / 'a.zip'}"), ("**",), ())
-    [local] = list_source(parse_source(str(tmp_path / "specs")), ("**",), ())
+    [zipped] = scan_source(parse_source(f"zip://specs::{tmp_path / 'a.zip'}"), ("**",), ()).files
+    [local] = scan_source(parse_source(str(tmp_path / "specs")), ("**",), ()).files
     assert (zipped.has_content_tag, local.has_content_tag) == (True, False)
     assert zipped.fingerprint == f"1:{zlib.crc32(b'x')}"
 
@@ -154,7 +154,7 @@ def test_an_fsspec_source_is_listed() -> None:
     memory = fsspec.filesystem("memory")
     memory.pipe({"/bucket/specs/仕様 #1.md": b"# a", "/bucket/specs/sub/b.csv": b"a,b", "/bucket/other.txt": b"x"})
     try:
-        files = list_source(parse_source("memory://bucket/specs"), DEFAULTS.include, DEFAULTS.exclude)
+        files = scan_source(parse_source("memory://bucket/specs"), DEFAULTS.include, DEFAULTS.exclude).files
         assert [file.document_id for file in files] == ["specs/sub/b.csv", "specs/仕様 #1.md"]
         assert [file.size_bytes for file in files] == [3, 3]
         assert not files[0].local
@@ -169,7 +169,7 @@ def test_a_remote_name_that_looks_like_a_uri_is_fetched(tmp_path: Path) -> None:
     names = ["a::b.txt", "zip::c#d?.txt", "[x]*.txt", "{e}.txt"]
     memory.pipe({f"/odd/specs/{name}": name.encode() for name in names})
     try:
-        files = list_source(parse_source("memory://odd/specs"), DEFAULTS.include, DEFAULTS.exclude)
+        files = scan_source(parse_source("memory://odd/specs"), DEFAULTS.include, DEFAULTS.exclude).files
         assert sorted(file.document_id for file in files) == sorted(f"specs/{name}" for name in names)
         for file in files:
             fetch(file, str(tmp_path / "target"))
@@ -207,9 +207,10 @@ def test_the_file_of_a_composed_name_has_the_plain_id_whichever_came_first(
 ) -> None:
     decomposed = [unicodedata.normalize("NFD", name) for name in names]
     write(tmp_path / "specs", *names)
-    alone = {file.path: file.document_id for file in list_source(parse_source(str(tmp_path / "specs")), ("**",), ())}
+    specs = parse_source(str(tmp_path / "specs"))
+    alone = {file.path: file.document_id for file in scan_source(specs, ("**",), ()).files}
     write(tmp_path / "specs", *decomposed)
-    both = {file.path: file.document_id for file in list_source(parse_source(str(tmp_path / "specs")), ("**",), ())}
+    both = {file.path: file.document_id for file in scan_source(specs, ("**",), ()).files}
     assert both.items() >= alone.items()
     assert len({*both.values()}) == 2 * len(names)
     assert list(alone.values()) == sorted(f"specs/{name}" for name in names)
@@ -269,7 +270,7 @@ def test_a_time_out_of_range_is_no_time(tmp_path: Path, monkeypatch: pytest.Monk
     write(tmp_path / "specs", "a.txt")
     entries = [Dated(entry, seconds * 10**9) for entry in os.scandir(tmp_path / "specs")]
     monkeypatch.setattr(os, "scandir", lambda _: nullcontext(entries))
-    [file] = list_source(parse_source(str(tmp_path / "specs")), ("**",), ())
+    [file] = scan_source(parse_source(str(tmp_path / "specs")), ("**",), ()).files
     assert file.modified_at is None
     assert file.fingerprint == f"1:{seconds * 10**9}:2:3"
 
@@ -279,12 +280,12 @@ def test_excluded_paths_are_left_out_also_behind_links(tmp_path: Path) -> None:
     (tmp_path / "specs/link").symlink_to(tmp_path / "specs/rag")
     (tmp_path / "specs/link.parquet").symlink_to(tmp_path / "specs/rag/lake/b.parquet")
     source, home = parse_source(str(tmp_path / "specs")), os.path.realpath(tmp_path / "specs/rag")
-    found = list_source(source, ("**",), (), [home])
+    found = scan_source(source, ("**",), (), [home]).files
     assert [file.document_id for file in found] == ["specs/a.txt", "specs/ragged/c.txt"]
-    below = list_source(parse_source(f"{home}/lake"), ("**",), (), [home])
+    below = scan_source(parse_source(f"{home}/lake"), ("**",), (), [home]).files
     assert [file.document_id for file in below] == ["lake/b.parquet"]
     with pytest.raises(SourceError, match="the knowledge base itself"):
-        list_source(parse_source(home), ("**",), (), [home])
+        scan_source(parse_source(home), ("**",), (), [home])
 
 
 def test_several_sources_in_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,9 +51,6 @@ class LabelledPair:
     """Two answers to a question, with what is right to say of them.
 
     Attributes:
-        id: Its name.
-        question: What was asked.
-        answers: Both answers.
         better: By criterion of the pairwise judge or metric of the grades: 1 where the first answer is better, 2 where
             the second is, 0 where neither is.
         passages: What the answers cite.

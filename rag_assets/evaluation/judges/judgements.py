@@ -77,7 +77,6 @@ class CitedSentence:
     """A sentence of an answer.
 
     Attributes:
-        text: The sentence.
         cited: Places in `JudgedAnswer.passages` of what it cites, from 0.
     """
 
@@ -90,8 +89,6 @@ class JudgedAnswer:
     """An answer, as judges read it.
 
     Attributes:
-        question: What was asked.
-        text: The answer.
         answered: Whether it says that it is one.
         passages: What was found for it, in the order in which it was read.
         sentences: The answer sentence by sentence; only `judge_faithfulness` looks at them.
@@ -135,8 +132,6 @@ class AnswerPair:
     """Two answers to one question.
 
     Attributes:
-        first: One.
-        second: The other.
         criteria: What they are compared by.
     """
 
@@ -155,11 +150,9 @@ class Verdict:
     """What a judge says of a pair once.
 
     Attributes:
-        criterion: What it was asked for.
         repetition: From 0.
         swapped: Whether the second answer was shown first.
         winner: 1 for the first answer of the pair, 2 for the second, 0 for a tie.
-        reason: Why.
     """
 
     criterion: str
@@ -174,7 +167,6 @@ class Preference:
     """What a judge says of a pair.
 
     Attributes:
-        pair: The pair.
         verdicts: Those that came; none where both answers say the same words.
         missing: Outcomes of the calls that gave none.
     """
@@ -495,17 +487,7 @@ def _request(
     seed: int | None,
     **values: str,
 ) -> Request:
-    """A call of a judge.
-
-    Args:
-        step: Its prompt.
-        question: What was asked of the one who is judged; its language is that of the prompt.
-        parts: Texts to judge by placeholder, each put between tags.
-        properties: JSON schemas of what is wanted.
-        max_tokens: Tokens of the judgement at most.
-        seed: Number of the repetition; None for the first.
-        values: What is put into the prompt as it is.
-    """
+    """A call of a judge."""
     prompt = load_prompt(step, prompt_language(question))
     texts = {name: fenced(text, name) for name, text in parts.items()}
     asked = {"query": fenced(cut_to_tokens(question, _QUESTION_TOKENS), "query"), **texts, **values}

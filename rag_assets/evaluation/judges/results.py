@@ -42,7 +42,6 @@ class JudgeOptions:
     """What a run is judged by.
 
     Attributes:
-        judges: What the judge is asked for.
         labelled: Pairs by which it is checked.
         base: System that the others are compared with.
         repetitions: How often each order of two answers is shown.
@@ -59,8 +58,6 @@ class Judgements:
     """What a judge said of a run.
 
     Attributes:
-        model: Name of the judge.
-        options: What it was asked for.
         checks: Whether it is to be believed, one for each thing that it was asked for.
         answers: By what it was asked for, judgements of answers by system and question.
         preferences: Of each system over the base, by system and question; among `answers` as well.
@@ -78,9 +75,7 @@ class PreferenceFigure:
     """How often a system is preferred to the base by a criterion.
 
     Attributes:
-        system: The system.
         base: What it is compared with.
-        criterion: What by.
         points: Its points a question, of 100.
         p_wilcoxon: Of no preference, by the signed-rank test.
         p_holm: The same, by Holm for all systems and criteria together.

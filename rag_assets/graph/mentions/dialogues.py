@@ -58,10 +58,8 @@ class MentionOptions:
     """How mentions are extracted: windows of about so many tokens, and what a language model is asked on each.
 
     Attributes:
-        window_tokens: Tokens of a window.
         overlap_tokens: Tokens of a window that the next one repeats.
         gleanings: Rounds in which missed names are asked for, at most.
-        claims: Whether claims are extracted, too.
     """
 
     window_tokens: int

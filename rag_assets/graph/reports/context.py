@@ -126,8 +126,6 @@ class Elements:
     """The records of a community.
 
     Attributes:
-        entities: Its entities.
-        relationships: The relationships between them.
         claims: Claims by id of the entity that they are about, for all entities of the graph.
     """
 

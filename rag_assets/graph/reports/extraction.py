@@ -52,7 +52,6 @@ class Report:
 
     Attributes:
         title: Short title with names from the community.
-        summary: What the community is about.
         rating: Impact, 0 to 10.
         removed_references: References to records that do not exist, taken out.
     """

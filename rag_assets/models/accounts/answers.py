@@ -104,9 +104,9 @@ class AnswerStore:
         row = self._database.read_row(_FIND_ONE, key)
         return self._readable([row], touch=touch).get(key) if row else None
 
-    def find_all(self, keys: Iterable[str], *, touch: bool = True) -> dict[str, StoredAnswer]:
-        """The stored answers to requests, by `request_key`, with few queries; `touch` counts this as use."""
-        return self._readable(self._database.read_keys(_FIND, keys), touch=touch)
+    def find_all(self, keys: Iterable[str]) -> dict[str, StoredAnswer]:
+        """The stored answers to requests, by `request_key`, with few queries; this counts as use."""
+        return self._readable(self._database.read_keys(_FIND, keys), touch=True)
 
     def add(
         self, connection: Connection, answers: Sequence[tuple[StoredAnswer, CallRecord]]

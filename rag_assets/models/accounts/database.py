@@ -165,11 +165,7 @@ class StateDatabase:
                 raise
 
     def sync(self, seconds: float = 0.0) -> bool:
-        """Have what was written outlast a power cut, unless the last time was less than so many seconds ago.
-
-        Returns:
-            Whether it does.
-        """
+        """Have what was written outlast a power cut, unless that was done in the last seconds; whether it does."""
         opened, now = _opened.get(self._key), time.monotonic()
         if self.path is None or opened is None:  # a server syncs with each transaction, SQLite when it is closed
             return True
@@ -334,7 +330,8 @@ class StateDatabase:
         """Say that this process lives, also where another one has taken it for dead."""
         now = time.time()
         with self._transaction() as connection:
-            connection.execute(self.insert(OWNERS), {"owner": owner, **_this_process(), "seen_at": now})
+            process = {"host": _host(), "pid": os.getpid(), "started": _started(os.getpid()) or ""}
+            connection.execute(self.insert(OWNERS), {"owner": owner, **process, "seen_at": now})
             connection.execute(_SEEN, {"me": owner, "now": now})
 
     def _give_signs(self, opened: _Opened, absent: threading.Event) -> None:
@@ -559,10 +556,6 @@ def _started(pid: int) -> str | None:
     except ProcessLookupError:
         return None
     return ""
-
-
-def _this_process() -> dict[str, Any]:
-    return {"host": _host(), "pid": os.getpid(), "started": _started(os.getpid()) or ""}
 
 
 def is_alive(owner: "Row[Any]") -> bool:

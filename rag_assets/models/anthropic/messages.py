@@ -202,12 +202,9 @@ def call_errors(
         yield
     except (AnthropicError, httpx2.HTTPError, ValueError, TimeoutError) as error:
         # The exception may quote the request or the key, so it must not go along.
-        in_time = late(transfer_seconds, "") if transfer_seconds else late(_seconds(client.timeout))
+        limit = client.timeout if isinstance(client.timeout, int | float) else math.inf
+        in_time = late(transfer_seconds, "") if transfer_seconds else late(limit)
         raise _call_error(error, request, client.api_key, f"anthropic: {in_time}") from None
-
-
-def _seconds(timeout: object) -> float:
-    return timeout if isinstance(timeout, int | float) else math.inf
 
 
 def _call_error(error: Exception, request: Request | None, api_key: str | None, too_late: str) -> CallError:

@@ -35,13 +35,6 @@ _COUNTING_RETRIES = 5
 class AnthropicCaller:
     """Calls a model once a request; see `Caller`.
 
-    Args:
-        model: Name of the model at the provider.
-        facts: Its limits and prices.
-        api_key: See `open_client`, as of the others.
-        base_url: Address of the server.
-        timeout_seconds: Seconds that one attempt may take.
-
     Raises:
         SettingsError: There is no key.
     """
@@ -95,19 +88,7 @@ class AnthropicCaller:
 
 
 class AnthropicModel:
-    """A model of Anthropic; see `Provider`.
-
-    Args:
-        name: Provider and model, see `Provider`.
-        model: Name of the model at the provider.
-        facts: Its limits and prices.
-        api_key: See `open_client`, as of the next two.
-        base_url: Address of the server.
-        timeout_seconds: Seconds that one attempt may take.
-        batch: `never`, `always` or `auto`: whether sessions use batches.
-        batches: How batches are made.
-        open_calls: Opens a session of single calls.
-    """
+    """A model of Anthropic; see `Provider`. Sessions use batches as `batch` says: `never`, `always` or `auto`."""
 
     def __init__(  # noqa: PLR0913 - functions take values
         self,

@@ -69,15 +69,7 @@ class BatchSettings:
 
 
 class OpenBatches:
-    """The open batches of one model; for one thread. Methods that ask the provider raise `CallError`.
-
-    Args:
-        client: Makes one attempt a call.
-        name: Provider and model, see `Provider`; batches of others are left alone.
-        model: Name of the model at the provider.
-        facts: Its limits and prices.
-        settings: How batches are made.
-    """
+    """The open batches of one model; for one thread. Methods that ask the provider raise `CallError`."""
 
     def __init__(self, client: "Anthropic", name: str, model: str, facts: ModelFacts, settings: BatchSettings) -> None:
         self.name = name

@@ -89,11 +89,8 @@ class E5Weights:
 
     Attributes:
         hidden: Length of a token's vector.
-        layers: Number of layers.
-        heads: Attention heads of a layer.
         feed_forward: Inner length of the feed-forward step.
         positions: Tokens the model can see at once.
-        epsilon: Epsilon of the layer normalisation.
         vocabulary: The tokenizer's pieces.
         content: The whole file, mapped into memory.
         entries: Where each tensor lies in `content`.

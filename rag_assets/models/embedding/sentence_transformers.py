@@ -108,7 +108,6 @@ class SentenceTransformersEmbedder:
         return [len(ids) for ids in encoded["input_ids"]]
 
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
-        """Embed texts; see `Embedder.embed`."""
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         with self._lock:
@@ -165,7 +164,6 @@ class CrossEncoderReranker:
         return f"cross-encoder/{_label(self._model_name)}/{self._max_tokens}"
 
     def rerank(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Score texts; see `Reranker.rerank`."""
         if not texts:
             return np.empty(0, np.float32)
         with self._lock:

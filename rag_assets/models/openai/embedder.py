@@ -34,7 +34,6 @@ class EmbeddingsRoute:
     """Where texts are embedded, and how they are prepared.
 
     Attributes:
-        endpoint: The server.
         query_prefix: Text put before a query.
         passage_prefix: Text put before a passage.
         window_tokens: Tokens that the model sees, prefix and special tokens included.
@@ -90,7 +89,6 @@ class OpenAIEmbedder:
         return [estimate_tokens(text) for text in texts] if counted is None else counted
 
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
-        """Embed texts; see `Embedder.embed`."""
         if not texts:
             return np.empty((0, self.dimension), np.float32)
         prefix = self._prefixes[kind]

@@ -84,7 +84,6 @@ class OpenAIModel:
         return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
 
     def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
-        """Open a session, see `Provider`."""
         model, prices = self.model, self.facts.prices
         return self._open_session(lambda: OpenAICaller(self._endpoint, model, prices), keep, budget)
 

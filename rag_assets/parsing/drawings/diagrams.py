@@ -71,12 +71,7 @@ class Diagram:
 
 
 def diagram_blocks(drawing: Drawing, texts: Texts) -> list[Block]:
-    """Blocks of a drawing, without sections: a diagram for shapes that belong together, a caption for each picture.
-
-    Args:
-        drawing: The drawing.
-        texts: Texts of the sheet's cells.
-    """
+    """Blocks of a drawing, without sections: a diagram for shapes that belong together, a caption for each picture."""
     shapes, blocks = drawing.shapes, []
     for diagram in find_diagrams(drawing, texts):
         named = [index for index in diagram.members if shapes[index].text] or diagram.members
@@ -204,15 +199,7 @@ def _name(
     free: Sequence[tuple[Rectangle, Shape]],
     texts: Texts,
 ) -> str:
-    """What a shape is called: its text, or else what stands on it, around it or below it; empty without any.
-
-    Args:
-        shapes: Shapes of the drawing.
-        index: The shape's.
-        lifelines: Lines that hang on one shape only.
-        free: Shapes with text that no connector joins, with their places.
-        texts: Texts of the cells that the drawing lies on.
-    """
+    """What a shape is called: its text, or else what stands on it, around it or below it; empty without any."""
     shape = shapes[index]
     text = shape.text
     if not text and shape.box is not None:

@@ -88,7 +88,6 @@ class Drawing:
     Attributes:
         shapes: Shapes, charts, graphics and pictures.
         connectors: Lines between them.
-        problems: What had to be left out.
     """
 
     shapes: tuple[Shape, ...]

@@ -287,11 +287,6 @@ class _SheetReader:
 def read_sheet(workbook: Workbook, part: str, maximum_cells: int) -> SheetCells:
     """The cells of a worksheet part.
 
-    Args:
-        workbook: The workbook.
-        part: Name of the sheet's part.
-        maximum_cells: Cells that the part may state.
-
     Raises:
         ParseError: MALFORMED where the part cannot be read; TOO_LARGE where it is over the limit.
     """

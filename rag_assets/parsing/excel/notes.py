@@ -35,13 +35,7 @@ _MAXIMUM_CHARS = 2_000
 
 
 def comment_blocks(archive: Archive, relations: Iterable[Relation], people: Mapping[str, str]) -> list[Block]:
-    """Comments by cell with their authors; threaded ones take the place of the notice that older comments hold of them.
-
-    Args:
-        archive: The workbook.
-        relations: Parts that the sheet refers to.
-        people: Names of the authors of threaded comments by their ids.
-    """
+    """Comments by cell with their authors; threaded ones replace the notice that older comments hold of them."""
     texts: dict[str, str] = {}
     for relation in relations:
         if relation.kind == "comments":
@@ -95,10 +89,6 @@ class ListReader:
     """Finds the values of lists that stand in cells: here, on another sheet, or under a name.
 
     Lists that a function computes (`INDIRECT`, `OFFSET`) are not found, since nothing is calculated.
-
-    Args:
-        workbook: The workbook.
-        maximum_cells: Cells that a sheet may state.
     """
 
     def __init__(self, workbook: Workbook, maximum_cells: int) -> None:
@@ -106,13 +96,7 @@ class ListReader:
         self._known: dict[str, Texts] = {}
 
     def find(self, formula: str, sheet: str, texts: Texts) -> tuple[list[str], str]:
-        """Values that a formula names, with their place; none where it names no range.
-
-        Args:
-            formula: The formula.
-            sheet: Name of the sheet that it stands on.
-            texts: Texts of that sheet.
-        """
+        """Values that a formula names, with their place; none where it names no range."""
         formula = formula.removeprefix("=")
         other, _, reference = self._workbook.names.get(formula, formula).rpartition("!")
         area = parse_area(reference)
@@ -143,11 +127,6 @@ def choice_blocks(cells: SheetCells, sheet: str, lists: ListReader) -> list[Bloc
     """A note for each list that cells choose their value from: `選択肢: 有, 無`.
 
     Of a long list whose values stand in cells the first ones are shown, and where the others stand.
-
-    Args:
-        cells: The sheet.
-        sheet: Its name.
-        lists: Finds values that stand in cells.
     """
     by_choices: dict[tuple[tuple[str, ...], str], list[Area]] = {}
     for formula, areas in cells.choices.items():

@@ -162,12 +162,7 @@ def _document(
 
 
 def _mark_running_header(blocks: Sequence[Block], forms: set[str]) -> tuple[Block, ...]:
-    """Blocks of a sheet, a form on top marked as a running header where an earlier sheet begins with the same one.
-
-    Args:
-        blocks: The blocks.
-        forms: Texts of the forms on top of earlier sheets; that of this one is added.
-    """
+    """Blocks of a sheet, a form on top marked as a running header where an earlier sheet begins with the same one."""
     if not blocks:
         return ()
     first = blocks[0]

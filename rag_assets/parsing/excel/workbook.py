@@ -62,8 +62,6 @@ class SheetEntry:
     """A sheet as the workbook lists it.
 
     Attributes:
-        name: Its name.
-        hidden: Whether the workbook hides it.
         part: Name of its part, or None where the workbook has none for it.
         kind: `worksheet`, `chartsheet`, `dialogsheet` or another kind of part.
     """
@@ -79,9 +77,7 @@ class Workbook:
     """What the sheets of a workbook share.
 
     Attributes:
-        archive: The container.
         sheets: Its sheets in order.
-        strings: Shared strings.
         looks: Looks of cells by their style numbers.
         title: Title stated in its properties, or None.
         names: What the defined names of the workbook stand for.

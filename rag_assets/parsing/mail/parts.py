@@ -49,9 +49,6 @@ class Letter:
     Attributes:
         subject: Its subject; empty where it has none.
         headers: Sender, recipients and date, as names with values.
-        bodies: Its texts in order.
-        attachments: Names of the attached files.
-        attached: The attached messages.
         problems: What cannot be read, with the cause.
     """
 

@@ -67,7 +67,6 @@ class Markup:
     """What was read from markup.
 
     Attributes:
-        blocks: The blocks.
         title: Title stated in it, or None.
         failures: What was left out; they name no page.
     """

@@ -58,7 +58,6 @@ class _Shape:
     """A shape with its place on the slide.
 
     Attributes:
-        element: The shape.
         placeholder: Type of the placeholder that it fills, `body` where the type is not stated, None for other shapes.
         box: Place on the slide in points; None where neither slide nor layout tells.
     """
@@ -251,12 +250,6 @@ def _diagrams(
 ) -> Iterator[tuple[list[_Shape], Block]]:
     """Diagrams of the shapes that connectors join.
 
-    Args:
-        archive: The presentation.
-        relations: Parts that the slide refers to.
-        tree: The slide's tree of shapes.
-        shapes: Its shapes in reading order.
-
     Yields:
         The shapes that a diagram takes the place of, in reading order, and the diagram; none of placeholders, tables
         and pictures, which are read beside it.
@@ -289,13 +282,7 @@ def _identity(element: etree._Element) -> str:
 
 
 def _shape_blocks(shape: _Shape, section: tuple[str, ...], targets: Mapping[str, str]) -> Iterator[Block]:
-    """Blocks of a shape with its links.
-
-    Args:
-        shape: The shape.
-        section: Headings above it.
-        targets: Where links lead, by the ids of the relationships.
-    """
+    """Blocks of a shape with its links."""
     element, box = shape.element, shape.box
     target = _link_target(element.find("*/{*}cNvPr"), targets)
     if local_name(element) == "pic":

@@ -28,10 +28,8 @@ class Style:
 
     Attributes:
         level: Level of the heading, from 1; 0 for other paragraphs.
-        is_caption: Whether it is a caption.
         numbering: Identifier of its numbering; empty where it has none.
         numbering_level: Level in the numbering, from 0.
-        is_hidden: Whether its text is hidden.
     """
 
     level: int = 0

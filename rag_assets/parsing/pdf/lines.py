@@ -76,9 +76,7 @@ class Line:
         text: Its text; a hyphen at its end that only parts a word is a soft hyphen.
         box: Place on the page in points from the top left corner.
         size: Height of its type in points.
-        is_bold: Whether it is set in bold type.
         region: Number of the part of the page (column, band) that it stands in, in reading order.
-        is_vertical: Whether it runs from top to bottom.
         is_row: Whether wide gaps or leader dots part it, as in a row of a table or a table of contents.
         parts: What wide gaps part it into, from left to right; one where none does.
         cells: What gaps part it into that are wider than those between words, as the cells of close columns.

@@ -24,7 +24,6 @@ class Bookmark:
 
     Attributes:
         level: Depth, 1 the outermost.
-        title: Its title.
         page_number: Page that it leads to, from 1.
         top: Height on that page in points from the top, or None where it leads to the page as a whole.
     """

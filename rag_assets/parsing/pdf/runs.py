@@ -31,9 +31,7 @@ class OpenPage:
     """A page of pypdfium2 while it is read.
 
     Attributes:
-        document: Its document.
         number: Its number, from 1.
-        page: The page.
         text_page: Handle of its text layer.
         size: Width and height as displayed, in points.
         note_cut: Told what is left out of it because a limit is reached.
@@ -67,11 +65,7 @@ class Run:
         starts: Left edge of each character in points.
         left: Left edge in points from the left of the page.
         top: Top edge in points from the top of the page.
-        right: Right edge.
-        bottom: Bottom edge.
         size: Height of the type in points.
-        is_bold: Whether it is set in bold type.
-        is_vertical: Whether it runs from top to bottom.
     """
 
     characters: list[str]
@@ -119,12 +113,7 @@ class Run:
 
 
 def read_runs(page: OpenPage, note_cut: Callable[[str], None]) -> list[Run]:
-    """Runs of a page that hold text and touch the page, in the order of the file; none where it has no text layer.
-
-    Args:
-        page: The page.
-        note_cut: Told what is left out.
-    """
+    """Runs of a page that hold text and touch the page, in the order of the file; none where it has no text layer."""
     count = raw.FPDFText_CountChars(page.text_page)
     if count > _CHARACTERS:
         note_cut(f"{count} characters, limit {_CHARACTERS}; the rest is left out")

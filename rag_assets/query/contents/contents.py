@@ -181,11 +181,6 @@ class Contents:
         of_page = pc.field("page_number") == page_number
         return blocks_in_parts(self._of(BLOCKS, document_id, _BLOCK_COLUMNS, of_page))
 
-    def page_text(self, document_id: str, page_number: int) -> str | None:
-        """Text of a page in reading order; None where there is no such page."""
-        rows = self._of(PAGES, document_id, ("text",), pc.field("page_number") == page_number)
-        return str(rows[0]["text"]) if rows else None
-
     def place(self, document_id: str) -> Mapping[str, Any] | None:
         """Where the file of a document was read: `uri`, `source_name`, `content_sha256`, `size_bytes`, `format`.
 

@@ -16,7 +16,7 @@ class DocumentEntry:
         title: Title stated in the file, else the file name.
         format: Format found in the bytes.
         language: Main language, ISO 639-1.
-        status: `parsed` or `failed`.
+        status: `parsed`, `failed` or `unreadable`.
         page_count: Pages, sheets or slides.
         length_chars: Characters of text.
         size_bytes: Size of the file.
@@ -155,7 +155,7 @@ class DocumentFilter:
         text: Words that the id or the title holds, all of them, whatever their case and width.
         folder: A folder; what lies below it is in it.
         format: A format.
-        status: `parsed` or `failed`.
+        status: `parsed`, `failed` or `unreadable`.
     """
 
     text: str = ""

@@ -231,15 +231,12 @@ class GraphContents:
 
     Every method raises `StoreError` where a file is missing or damaged, those of lists `QueryError` where the cursor is
     none that they gave.
-
-    Args:
-        stored: The stored tables.
     """
 
     def __init__(self, stored: StoredTables) -> None:
         self._stored = stored
         self._entities = once(lambda: _read_entities(stored))
-        self._communities = once(lambda: _read_communities(stored))
+        self._communities = once(self._read_communities)
 
     def entities(
         self, text: str = "", entity_type: str = "", limit: int = 50, cursor: str | None = None
@@ -332,7 +329,16 @@ class GraphContents:
         )
 
     def _rows(self, table: Table, columns: Sequence[str], where: pc.Expression | None = None) -> list[dict[str, Any]]:
-        return _rows(self._stored, table, columns, where)
+        rows: list[dict[str, Any]] = self._stored.read(table, columns, where=where).to_pylist()
+        return rows
+
+    def _read_communities(self) -> dict[str, CommunityEntry]:
+        """All communities by level, the largest first, with title and rating of their reports."""
+        reports = {row.pop("community_id"): row for row in self._rows(COMMUNITY_REPORTS, ("community_id", *_HEADLINE))}
+        rows = self._rows(COMMUNITIES, [name for name in CommunityEntry.__dataclass_fields__ if name not in _HEADLINE])
+        rows.sort(key=lambda row: (row["level"], -row["size"], row["community_id"]))
+        none = dict.fromkeys(_HEADLINE)
+        return {row["community_id"]: CommunityEntry(**row, **reports.get(row["community_id"], none)) for row in rows}
 
     def _entries_of(self, ids: Sequence[str]) -> dict[str, EntityEntry]:
         table = self._entities()
@@ -376,13 +382,6 @@ def _entity_entries(rows: pa.Table) -> list[EntityEntry]:
     return [EntityEntry(**row) for row in rows.drop_columns(["names"]).to_pylist()]
 
 
-def _rows(
-    stored: StoredTables, table: Table, columns: Sequence[str], where: pc.Expression | None = None
-) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = stored.read(table, columns, where=where).to_pylist()
-    return rows
-
-
 def _read_entities(stored: StoredTables) -> pa.Table:
     """All entities by falling rank, with their folded names."""
     table = stored.read(ENTITIES, [*EntityEntry.__dataclass_fields__, "name_key", "aliases"])
@@ -390,16 +389,6 @@ def _read_entities(stored: StoredTables) -> pa.Table:
     pairs = zip(table["name_key"].to_pylist(), table["aliases"].to_pylist(), strict=True)
     names = ["\n".join(["", key, *map(fold_name, aliases), ""]) for key, aliases in pairs]
     return table.drop_columns(["name_key", "aliases"]).append_column("names", pa.array(names, pa.string()))
-
-
-def _read_communities(stored: StoredTables) -> dict[str, CommunityEntry]:
-    """All communities by level, the largest first, with title and rating of their reports."""
-    reports = {row.pop("community_id"): row for row in _rows(stored, COMMUNITY_REPORTS, ("community_id", *_HEADLINE))}
-    columns = [name for name in CommunityEntry.__dataclass_fields__ if name not in _HEADLINE]
-    rows = _rows(stored, COMMUNITIES, columns)
-    rows.sort(key=lambda row: (row["level"], -row["size"], row["community_id"]))
-    none = dict.fromkeys(_HEADLINE)
-    return {row["community_id"]: CommunityEntry(**row, **reports.get(row["community_id"], none)) for row in rows}
 
 
 def _name_classes(names: pa.ChunkedArray, folded: str) -> np.ndarray[Any, np.dtype[np.int8]]:

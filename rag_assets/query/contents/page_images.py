@@ -19,16 +19,11 @@ _KEPT_BYTES = 32 << 20
 
 
 class PageImages:
-    """Draws pages. Safe to use from several threads.
+    """Draws pages. Safe to use from several threads."""
 
-    Args:
-        roots: Gives the local folder of each source, by name, as it is now.
-        workers: Pages that are drawn at once.
-    """
-
-    def __init__(self, roots: Callable[[], Mapping[str, str]], workers: int = 1) -> None:
+    def __init__(self, roots: Callable[[], Mapping[str, str]]) -> None:
         self._roots = roots
-        self._workers = Workers("rag_assets.query.contents.page_worker", workers)
+        self._workers = Workers("rag_assets.query.contents.page_worker", 1)
         self._kept: OrderedDict[_Key, bytes] = OrderedDict()
         self._lock = threading.Lock()
 

@@ -29,14 +29,7 @@ _LOOK_SECONDS = 0.5
 
 
 class _AnswerStream:
-    """One question that is being answered.
-
-    Args:
-        request: Of the caller.
-        service: What routes share.
-        asked: The question.
-        mode: How passages are found.
-    """
+    """One question that is being answered."""
 
     def __init__(self, request: Request, service: Service, asked: AskRequest, mode: str) -> None:
         self._request = request

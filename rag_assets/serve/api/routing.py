@@ -26,12 +26,6 @@ _LOOK_SECONDS = 0.5
 async def read(service: Service, kind: Any, find: Callable[[Contents], object | None], missing: str = "") -> Response:
     """Read from the published version, as JSON.
 
-    Args:
-        service: Where it is read.
-        kind: Type of what is read.
-        find: Reads it.
-        missing: What the caller is told where there is none.
-
     Raises:
         Problem: There is none.
     """
@@ -48,11 +42,6 @@ async def read(service: Service, kind: Any, find: Callable[[Contents], object | 
 
 async def search(service: Service, request: Request, action: Callable[[Cancellation], _T]) -> _T:
     """Search in a thread, as long as the caller waits.
-
-    Args:
-        service: Where it is searched.
-        request: Of the caller.
-        action: Searches.
 
     Raises:
         Problem: Too many wait, or the caller is gone.
@@ -74,12 +63,7 @@ def version_header(version: OpenVersion) -> dict[str, str]:
 
 
 def json_bytes(value: Any, kind: Any = None) -> bytes:
-    """A result as JSON; text that is no Unicode, as a model may write it, is mended.
-
-    Args:
-        value: The result.
-        kind: Its type; None for its class.
-    """
+    """A result as JSON; text that is no Unicode, as a model may write it, is mended."""
     adapter = adapter_of(kind or type(value))
     try:
         return adapter.dump_json(value, by_alias=True)

@@ -130,7 +130,8 @@ class _Handlers:
         try:
             arguments = tool.arguments.model_validate(asked.arguments or {})
         except ValidationError as error:
-            return _failure("; ".join(f"{_field(each['loc'])}: {each['msg']}" for each in error.errors()[:5]))
+            problems = [(".".join(map(str, each["loc"])) or "arguments", each["msg"]) for each in error.errors()[:5]]
+            return _failure("; ".join(f"{place}: {problem}" for place, problem in problems))
         began, failed = time.perf_counter(), True
         try:
             result = _success(await self._run(context, tool, arguments))
@@ -203,10 +204,6 @@ def _success(result: Result) -> CallToolResult:
 
 def _failure(message: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=message_of(message))], is_error=True)
-
-
-def _field(place: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, place)) or "arguments"
 
 
 def _resource(document: DocumentEntry, page_number: int) -> Resource:

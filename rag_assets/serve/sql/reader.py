@@ -83,13 +83,7 @@ class SqlTable:
 
 
 class SqlReader:
-    """Runs queries of strangers. Safe to use from several threads.
-
-    Args:
-        lake: The stored tables.
-        limits: What one query may take, at most.
-        workers: Queries that run at once.
-    """
+    """Runs queries of strangers. Safe to use from several threads."""
 
     def __init__(self, lake: Lake, limits: SqlLimits, workers: int = 2) -> None:
         self.limits = limits

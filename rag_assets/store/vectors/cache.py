@@ -39,12 +39,7 @@ def vector_matrix(column: pa.ChunkedArray, dimension: int) -> NDArray[np.float32
 
 
 class VectorCache:
-    """The table `embeddings_<dimension>` of a vector store.
-
-    Args:
-        database: The LanceDB database.
-        dimension: Length of the vectors.
-    """
+    """The table `embeddings_<dimension>` of a vector store."""
 
     def __init__(self, database: lancedb.DBConnection, dimension: int) -> None:
         self._dimension = dimension
@@ -113,14 +108,7 @@ class VectorCache:
         return found
 
     def prune(self, keep: Collection[str]) -> int:
-        """Drop vectors that no text needs any longer.
-
-        Args:
-            keep: Keys (`embedding_key`) to keep.
-
-        Returns:
-            Number of keys dropped.
-        """
+        """Drop vectors but those of keys (`embedding_key`) to keep, and give their number."""
         stored = self._table.search().select(["key"]).limit(None).to_arrow()["key"].to_pylist()
         kept = set(keep)
         gone = sorted({key for key in stored if key not in kept})

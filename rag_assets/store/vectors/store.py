@@ -50,9 +50,6 @@ class SyncResult:
     """What bringing shards in step did.
 
     Attributes:
-        upserted: Rows inserted or replaced.
-        deleted: Rows deleted.
-        unchanged: Rows left as they were.
         embedded: Texts that the embedder was asked for; the other vectors were at hand.
         version: Version of the table afterwards.
     """
@@ -92,10 +89,6 @@ class VectorStore:
 
         A table of another schema (columns changed, or vectors of another length) is replaced by an empty one in a new
         version: it is derived data, and readers of earlier versions still see those.
-
-        Args:
-            table: Declaration of the table.
-            dimension: Length of its vectors.
         """
         schema = table.schema(dimension)
         try:
@@ -179,27 +172,23 @@ class VectorStore:
         """
         return needs_file(Path(self._database.uri) / f"{name}.lance", version, path)
 
-    def names(self) -> list[str]:
-        """Names of the tables, sorted; vectors kept by content are among them as `embeddings_<dimension>`."""
-        return sorted(self._database.list_tables().tables)
-
-    def count(self, name: str, where: str | None = None) -> int:
-        """Rows of a table, or of those that satisfy an SQL condition.
+    def count(self, name: str) -> int:
+        """Rows of a table.
 
         Raises:
             StoreError: There is no such table.
         """
         opened = self._existing(name)
         with readable(name):
-            return int(opened.count_rows(where))
+            return int(opened.count_rows())
 
-    def column(self, name: str, column: str, version: int | None = None) -> pa.ChunkedArray:
+    def column(self, name: str, column: str) -> pa.ChunkedArray:
         """One column of a table, for checks; rows in no particular order.
 
         Raises:
-            StoreError: There is no such table or version.
+            StoreError: There is no such table.
         """
-        opened = self._existing(name) if version is None else self.open_at(name, version)
+        opened = self._existing(name)
         with readable(name):
             return opened.search().select([column]).limit(None).to_arrow()[column]
 
@@ -317,15 +306,7 @@ class VectorStore:
             retried(partial(kept.optimize, cleanup_older_than=age), kept)
 
     def prune(self, dimension: int, keep: Collection[str]) -> int:
-        """Drop vectors kept by content that are not wanted any longer.
-
-        Args:
-            dimension: Length of the vectors.
-            keep: Keys (`store.vector_cache.embedding_key`) to keep.
-
-        Returns:
-            Number of vectors dropped.
-        """
+        """Drop vectors kept by content but those of keys (`cache.embedding_key`) to keep, and give their number."""
         return VectorCache(self._database, dimension).prune(keep)
 
     def _existing(self, name: str) -> LanceTable:
@@ -502,7 +483,6 @@ class CachedEmbedder:
         return self._embedder.count_tokens(texts)
 
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NDArray[np.float32]:
-        """Embed texts; see `Embedder.embed`."""
         if kind is EmbeddingKind.PASSAGE:
             return self._vectors.embed(texts, self._embedder)
         return self._embedder.embed(texts, kind)

@@ -23,11 +23,7 @@ _SCHEMA = pa.schema(
 
 
 class SyncStates:
-    """The table `sync_states` of a vector store.
-
-    Args:
-        database: The LanceDB database.
-    """
+    """The table `sync_states` of a vector store."""
 
     def __init__(self, database: lancedb.DBConnection) -> None:
         self.table: LanceTable = open_or_create(database, NAME, _SCHEMA)

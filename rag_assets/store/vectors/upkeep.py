@@ -72,10 +72,6 @@ def version_files(folder: Path, version: int) -> list[Path]:
     A version is described by its manifest, in which data files stand by name, indices by the 16 bytes of their UUIDs
     and deletions by a random number, as a varint. Source: https://lance.org/format/table/ (manifest, index, deletion).
 
-    Args:
-        folder: Folder of the table.
-        version: The version.
-
     Raises:
         StoreError: There is no such version.
     """
@@ -103,12 +99,7 @@ def _manifest(folder: Path, version: int) -> Path:
 
 
 def _is_named(path: Path, manifest: bytes) -> bool:
-    """Whether a manifest names a file.
-
-    Args:
-        path: The file, by its path below the folder of the table.
-        manifest: Content of the manifest.
-    """
+    """Whether a manifest names a file."""
     match path.parts[0]:
         case "data":
             return path.name.encode() in manifest
@@ -137,9 +128,6 @@ def _deletion_id(path: Path) -> bytes:
 @contextmanager
 def readable(name: str) -> Iterator[None]:
     """Turn what LanceDB says of files that it cannot read into one line.
-
-    Args:
-        name: The table that is read.
 
     Raises:
         StoreError: Files of the table are missing or damaged.

@@ -17,10 +17,8 @@ class Box:
     """A visible cell: a room between drawn lines, a merged range, or a plain cell.
 
     Attributes:
-        area: The cells it covers.
         text: Its text; empty where it holds none.
         fill: Colour behind it, or None.
-        bold: Whether its text is bold or large.
     """
 
     area: Area
