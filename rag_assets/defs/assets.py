@@ -10,7 +10,7 @@ from rag_assets.contracts.errors import EvaluationError, InconsistencyError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.defs.active_runs import shards_of_other_runs
 from rag_assets.defs.checks import ACCEPTED, STRUCTURE, accepted_result, step_check_specs, step_checks, structure_result
-from rag_assets.defs.io import StepFacts, model_facts, serving_spec, show_partition, table_result, table_spec
+from rag_assets.defs.io import StepFacts, asset_spec, model_facts, show_partition, table_result
 from rag_assets.defs.partitions import (
     ANYWAY_TAG,
     BACKFILL_POLICY,
@@ -42,11 +42,8 @@ def step_assets(step: Step) -> dg.AssetsDefinition:
     """The assets of a step, with its checks."""
     deps = [table.name for table in step.reads]
     version = digest(step.its_code.digest, *(str(each.schema) for each in step.tables))
-    specs = (
-        [serving_spec(step.asset, step.index, deps, version)]
-        if step.index
-        else [table_spec(table, deps, step.group, version) for table in step.tables]
-    )
+    tables = {step.asset: step.index} if step.index else {table.name: table for table in step.tables}
+    specs = [asset_spec(name, table, deps, step.group, version) for name, table in tables.items()]
 
     @dg.multi_asset(
         name=step.name,

@@ -2,8 +2,9 @@
 with, which warn and name what to look at.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 import pyarrow.compute as pc
@@ -18,15 +19,18 @@ from rag_assets.store.lake import WHOLE
 _SHOWN = 20
 
 
-def _result(asset: str, name: str, problems: list[str], severity: dg.AssetCheckSeverity) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=asset,
-        check_name=name,
-        passed=not problems,
-        severity=severity,
-        description="; ".join(problems[:_SHOWN]) or None,
-        metadata={"problems": len(problems)},
-    )
+@dataclass(frozen=True)
+class _Found:
+    """What a check found, under the names that Dagster gives it."""
+
+    passed: bool
+    description: str | None
+    metadata: Mapping[str, Any]
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN
+
+
+def _of_problems(problems: Sequence[str], severity: dg.AssetCheckSeverity) -> _Found:
+    return _Found(not problems, "; ".join(problems[:_SHOWN]) or None, {"problems": len(problems)}, severity)
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ class _Check:
     asset: str
     name: str
     description: str
-    find: Callable[[Work], dg.AssetCheckResult]
+    find: Callable[[Work], _Found]
 
     @property
     def spec(self) -> dg.AssetCheckSpec:
@@ -58,15 +62,7 @@ def step_check_specs(step: Step) -> list[dg.AssetCheckSpec]:
 def step_checks(work: Work, step: Step) -> Iterator[dg.AssetCheckResult]:
     """Results of the checks that a step ends with."""
     for check in _checks(step):
-        found = check.find(work)
-        yield dg.AssetCheckResult(
-            asset_key=check.asset,
-            check_name=check.name,
-            passed=found.passed,
-            severity=found.severity,
-            description=found.description,
-            metadata=found.metadata,
-        )
+        yield dg.AssetCheckResult(asset_key=check.asset, check_name=check.name, **vars(check.find(work)))
 
 
 def _checks(step: Step) -> list[_Check]:
@@ -111,7 +107,7 @@ def accepted_result(gate: Gate, problem: str | None = None) -> dg.AssetCheckResu
     )
 
 
-def _failed_share(work: Work) -> dg.AssetCheckResult:
+def _failed_share(work: Work) -> _Found:
     """Warns above the share that the settings allow, and names the documents and causes."""
     base = work.home
     documents = base.lake.read(DOCUMENTS, columns=["document_id", "status"])
@@ -120,25 +116,23 @@ def _failed_share(work: Work) -> dg.AssetCheckResult:
     causes = base.lake.read(PARSE_FAILURES, columns=["document_id", "cause"]).to_pylist()
     cause_of = {row["document_id"]: row["cause"] for row in reversed(causes)}
     named = [f"{name}: {cause_of.get(name, 'unknown')}" for name in failed]
-    return dg.AssetCheckResult(
-        passed=share <= base.settings.operation.failed_share,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=f"{len(failed)} of {documents.num_rows} documents failed: " + "; ".join(named[:_SHOWN]),
-        metadata={"failed": len(failed), "share": share, "documents": named[:200]},
+    return _Found(
+        share <= base.settings.operation.failed_share,
+        f"{len(failed)} of {documents.num_rows} documents failed: " + "; ".join(named[:_SHOWN]),
+        {"failed": len(failed), "share": share, "documents": named[:200]},
     )
 
 
-def _pages_read(work: Work) -> dg.AssetCheckResult:
+def _pages_read(work: Work) -> _Found:
     """Warns where a larger share of a document is unread than the settings allow, and names what is not read."""
     base = work.home
     incomplete = incomplete_documents(base.lake)
     above = [each for each in incomplete if each.unread_share > base.settings.operation.unread_share]
     named = [str(each) for each in incomplete]
-    return dg.AssetCheckResult(
-        passed=not above,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=f"{len(named)} documents are not read in full: " + "; ".join(named[:_SHOWN]),
-        metadata={
+    return _Found(
+        not above,
+        f"{len(named)} documents are not read in full: " + "; ".join(named[:_SHOWN]),
+        {
             "unread_pages": sum(each.unread_page_count for each in incomplete),
             "partly_read_pages": sum(each.partly_read_page_count for each in incomplete),
             "documents": named[:200],
@@ -146,14 +140,14 @@ def _pages_read(work: Work) -> dg.AssetCheckResult:
     )
 
 
-def _files_readable(work: Work) -> dg.AssetCheckResult:
+def _files_readable(work: Work) -> _Found:
     """Warns of documents that are kept as they were because their file can no longer be read."""
     failures = document_failures(work.lake)
     problems = [f"{each['document_id']}: {each['message']}" for each in failures if each["status"] == "unreadable"]
-    return _result(PARSE_FAILURES.name, "files_readable", problems, dg.AssetCheckSeverity.WARN)
+    return _of_problems(problems, dg.AssetCheckSeverity.WARN)
 
 
-def _calls_answered(work: Work) -> dg.AssetCheckResult:
+def _calls_answered(work: Work) -> _Found:
     """Warns above the share of failures that the settings allow, and names documents and causes."""
     base = work.home
     rows = base.lake.read(MODEL_CALLS, columns=["run_id", "cache_hit", "document_id", "step", "outcome", "error"])
@@ -162,18 +156,16 @@ def _calls_answered(work: Work) -> dg.AssetCheckResult:
     failed = calls.filter(pc.not_equal(calls["outcome"], "completed")).to_pylist()
     share = len(failed) / max(1, calls.num_rows)
     named = [f"{row['document_id']}: {row['step']}: {row['outcome']}: {row['error'] or ''}" for row in failed]
-    return dg.AssetCheckResult(
-        passed=share <= base.settings.operation.failed_share,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=f"{len(failed)} of {calls.num_rows} calls gave no usable answer: " + "; ".join(named[:_SHOWN]),
-        metadata={"failed": len(failed), "share": share, "calls": calls.num_rows},
+    return _Found(
+        share <= base.settings.operation.failed_share,
+        f"{len(failed)} of {calls.num_rows} calls gave no usable answer: " + "; ".join(named[:_SHOWN]),
+        {"failed": len(failed), "share": share, "calls": calls.num_rows},
     )
 
 
-def _sources_reachable(work: Work) -> dg.AssetCheckResult:
+def _sources_reachable(work: Work) -> _Found:
     """Fails where a source is gone or can be listed in part only, and says why; what else changed is published."""
-    problems = work.listing.unreachable
-    return _result(DOCUMENTS.name, "sources_reachable", [*problems.values()], dg.AssetCheckSeverity.ERROR)
+    return _of_problems([*work.listing.unreachable.values()], dg.AssetCheckSeverity.ERROR)
 
 
 def report_sources(instance: dg.DagsterInstance, unreachable: Mapping[str, str]) -> None:
@@ -185,20 +177,13 @@ def report_sources(instance: dg.DagsterInstance, unreachable: Mapping[str, str])
     last = instance.event_log_storage.get_latest_asset_check_execution_by_key([key]).get(key)
     before = last.status.value if last else "SUCCEEDED"
     if before == ("SUCCEEDED" if unreachable else "FAILED"):
-        result = _result(DOCUMENTS.name, key.name, [*unreachable.values()], dg.AssetCheckSeverity.ERROR)
+        found = _of_problems([*unreachable.values()], dg.AssetCheckSeverity.ERROR)
         instance.report_runless_asset_event(
-            dg.AssetCheckEvaluation(
-                asset_key=key.asset_key,
-                check_name=key.name,
-                passed=result.passed,
-                severity=result.severity,
-                description=result.description,
-                metadata=result.metadata,
-            )
+            dg.AssetCheckEvaluation(asset_key=key.asset_key, check_name=key.name, **vars(found))
         )
 
 
-def _few_stand_ins(work: Work) -> dg.AssetCheckResult:
+def _few_stand_ins(work: Work) -> _Found:
     """Warns above the share of documents with stand-ins that the settings allow, and names tables and causes.
 
     Of tables that are made as a whole it is the share of rows.
@@ -212,11 +197,10 @@ def _few_stand_ins(work: Work) -> dg.AssetCheckResult:
         for name, each in found.items()
     }
     named = [f"{name}: {each.count} ({each.reasons}), {shares[name]:.0%}" for name, each in found.items()]
-    return dg.AssetCheckResult(
-        passed=all(share <= base.settings.operation.failed_share for share in shares.values()),
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(named) or None,
-        metadata={"stand_ins": sum(each.count for each in found.values()), "share": max(shares.values(), default=0.0)},
+    return _Found(
+        all(share <= base.settings.operation.failed_share for share in shares.values()),
+        "; ".join(named) or None,
+        {"stand_ins": sum(each.count for each in found.values()), "share": max(shares.values(), default=0.0)},
     )
 
 

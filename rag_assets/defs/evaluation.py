@@ -9,7 +9,7 @@ import dagster as dg
 
 from rag_assets import __version__
 from rag_assets.contracts.tables import EVALUATION_RESULTS, EVALUATION_RUNS, EVALUATION_SCORES
-from rag_assets.defs.io import table_spec
+from rag_assets.defs.io import asset_spec
 from rag_assets.defs.resources import HomeResource, Progress
 from rag_assets.evaluation.history import history, history_markdown, history_picture
 from rag_assets.pipeline.measuring import measure
@@ -19,7 +19,7 @@ _TABLES = (EVALUATION_RUNS, EVALUATION_SCORES, EVALUATION_RESULTS)
 
 
 @dg.multi_asset(
-    specs=[table_spec(table, ["snapshot"], EVALUATION_GROUP, __version__) for table in _TABLES],
+    specs=[asset_spec(table.name, table, ["snapshot"], EVALUATION_GROUP, __version__) for table in _TABLES],
     description="Asks the published version the accepted questions of `evaluation.questions` and records what came.",
 )
 def evaluation(

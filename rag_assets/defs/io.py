@@ -46,31 +46,23 @@ def table_schema(fields: Iterable[pa.Field]) -> dg.TableSchema:
     )
 
 
-def table_spec(table: Table, deps: Iterable[str], group: str, code_version: str) -> dg.AssetSpec:
-    """Asset of a stored table."""
-    return dg.AssetSpec(
-        table.name,
-        deps=list(deps),
-        description=table.description,
-        group_name=group,
-        kinds={"parquet"},
-        owners=["team:rag_assets"],
-        code_version=code_version,
-        metadata={"dagster/column_schema": table_schema(table.fields), "dagster/table_name": table.name},
-    )
-
-
-def serving_spec(name: str, table: VectorTable, deps: Iterable[str], code_version: str) -> dg.AssetSpec:
-    """Asset of a serving table."""
+def asset_spec(
+    name: str, table: Table | VectorTable, deps: Iterable[str], group: str, code_version: str
+) -> dg.AssetSpec:
+    """Asset of a stored table or of a serving table."""
+    serves = isinstance(table, VectorTable)
     return dg.AssetSpec(
         name,
         deps=list(deps),
         description=table.description,
-        group_name="serving",
-        kinds={"lancedb"},
+        group_name=group,
+        kinds={"lancedb" if serves else "parquet"},
         owners=["team:rag_assets"],
         code_version=code_version,
-        metadata={"dagster/column_schema": table_schema(table.fields), "dagster/table_name": f"lancedb.{table.name}"},
+        metadata={
+            "dagster/column_schema": table_schema(table.fields),
+            "dagster/table_name": f"lancedb.{table.name}" if serves else table.name,
+        },
     )
 
 

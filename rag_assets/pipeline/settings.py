@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -103,6 +112,9 @@ def _without_password(address: str) -> str:
     return address
 
 
+_Address = Annotated[str, AfterValidator(_without_password)]
+
+
 class EmbeddingSettings(_Section):
     """Which embedder is used, and how."""
 
@@ -111,18 +123,13 @@ class EmbeddingSettings(_Section):
         "", description="Folder or hub name of the model (`sentence-transformers`), or its name there (`openai`)."
     )
     threads: int = Field(0, ge=0, le=256, description="Threads of the embedder; 0 takes the number of processors.")
-    base_url: str = Field("", description="Address of an embeddings endpoint, up to `/v1`; used by `openai`.")
+    base_url: _Address = Field("", description="Address of an embeddings endpoint, up to `/v1`; used by `openai`.")
     api_key: SecretStr | None = Field(
         None, description="Key of the endpoint; only from the environment, also `OPENAI_API_KEY`."
     )
     query_prefix: str = Field("", description="Text put before a query; used by `openai`.")
     passage_prefix: str = Field("", description="Text put before a passage; used by `openai`.")
     window_tokens: int = Field(512, ge=32, description="Tokens of a text that the model sees; used by `openai`.")
-
-    @field_validator("base_url")
-    @classmethod
-    def _no_password(cls, value: str) -> str:
-        return _without_password(value)
 
 
 class LanguageModelSettings(_Section):
@@ -134,7 +141,9 @@ class LanguageModelSettings(_Section):
     model: str = Field(
         "", description="Name of the model at its provider; for `vllm` a folder or hub name. Not for `extractive`."
     )
-    base_url: str = Field("", description="Address of the server, up to `/v1` for `openai`; empty for the provider's.")
+    base_url: _Address = Field(
+        "", description="Address of the server, up to `/v1` for `openai`; empty for the provider's."
+    )
     api_key: SecretStr | None = Field(
         None, description="Key; only from the environment, also `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`."
     )
@@ -184,11 +193,6 @@ class LanguageModelSettings(_Section):
         10 << 30, ge=0, description="Bytes of stored answers above which `cache prune` drops the least recently used."
     )
     stored_answers_days: int = Field(365, ge=1, description="Days without use after which `cache prune` drops answers.")
-
-    @field_validator("base_url")
-    @classmethod
-    def _no_password(cls, value: str) -> str:
-        return _without_password(value)
 
     @model_validator(mode="after")
     def _model_is_named(self) -> Self:
@@ -407,15 +411,10 @@ class JudgeSettings(_Section):
         "address and key.",
     )
     model: str = Field("", description="The model that judges; empty for the language model itself.")
-    base_url: str = Field("", description="Address of its server, where it is another.")
+    base_url: _Address = Field("", description="Address of its server, where it is another.")
     api_key: SecretStr | None = Field(None, description="Its key, where it is another; only from the environment.")
     context_tokens: int = Field(0, ge=0, description="Tokens of prompt and judgement; 0 takes the catalogue's.")
     temperature: float | None = Field(None, ge=0, le=2, description="Of sampling; unset leaves it as it is.")
-
-    @field_validator("base_url")
-    @classmethod
-    def _no_password(cls, value: str) -> str:
-        return _without_password(value)
 
     @model_validator(mode="after")
     def _model_is_named(self) -> Self:
