@@ -136,6 +136,8 @@ def rewriter(
     )
     state = f"in force since version {found.version}" if found.version else f"not in force {found.problem}".rstrip()
     say(f"{found.place}: {state}", bold=True)
+    if found.version:
+        _warn_of_drift(home)
 
 
 @train.command("adopt")
@@ -214,6 +216,8 @@ def _warn_of_drift(home: "Home") -> None:
     """Say where nobody looks again at what is in force."""
     if home.settings.evaluation.questions is None:
         complain("nothing looks again when documents change: no question set is named, setting evaluation.questions")
+    elif home.settings.evaluation.gate == "off":
+        complain("nothing looks again when documents change: the setting evaluation.gate is off")
 
 
 def _described(place: str, record: "Mapping[str, Any]") -> str:

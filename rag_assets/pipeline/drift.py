@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
     Plain = Callable[[], list[Judged]]  # the questions, searched without a query map
 
+_UNTOLD = "cannot be told"
 _SEARCH_MEASURE = "nDCG@10"  # of rewriters that were trained to raise F1 of answers: no answer is paid for here
 Asked = Sequence[tuple[str, Collection[str]]]  # id and documents of each question
 
@@ -124,9 +125,13 @@ def bring_into_force(
         except QueryError as error:
             return f"{before}, and there are no questions to look again: {error}"
         checked, note = settled(home, version, asked, (name,), stores=False)
-        return "" if checked == version else f"{before}: {note}"
+        return "" if checked == version and _UNTOLD not in note else f"{before}: {note}"
 
-    return adopt_candidate(home.path, home.snapshots, name, look, place=place, is_forced=is_forced)
+    def usable(version: "Snapshot") -> str:
+        problem = learning_problems(home, version, (name,)).get(name)
+        return f"it cannot be used here: {problem}" if problem else ""
+
+    return adopt_candidate(home.path, home.snapshots, name, look, usable, place=place, is_forced=is_forced)
 
 
 def settled(
@@ -160,7 +165,7 @@ def settled(
         MAP_ASSET: partial(_settled_map, questions=questions, plain=plain),
         REWRITER_MODEL: partial(_settled_rewriter, questions=questions),
     }
-    notes, problems = [], learning_problems(home, candidate)
+    notes, problems = [], learning_problems(home, candidate, names)
     for name in names:
         if name in problems:
             notes.append(f"{name} cannot be used here, and so was not looked at: {problems[name]}")
@@ -394,4 +399,4 @@ def _settled_rewriter(home: "Home", snapshot: "Snapshot", questions: "Sequence[Q
         before = values(frozen)
         return _settled_places(snapshot, REWRITER_MODEL, look)
     except ModelError as error:  # as where the budget is spent
-        return snapshot, f"{REWRITER_MODEL}: cannot be told: {error}"
+        return snapshot, f"{REWRITER_MODEL}: {_UNTOLD}: {error}"

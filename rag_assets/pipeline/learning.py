@@ -266,9 +266,11 @@ def _kept(
         with home.lock():
             current = home.snapshots.current()
             is_in_force = current is not None and place in current.learned.get(name, ())[-1:]
-            if options.adopts and proof.is_better and not is_in_force:
-                version = bring_into_force(home, name, accepted, place)[0].number
-            prune(home.path, home.snapshots, name)
+            try:
+                if options.adopts and proof.is_better and not is_in_force:
+                    version = bring_into_force(home, name, accepted, place)[0].number
+            finally:
+                prune(home.path, home.snapshots, name)
     except (QueryError, StoreError) as error:
         problem = f" ({error})"
     became = f"kept in {place}, not in force{problem}" if version is None else f"in force in version {version}"

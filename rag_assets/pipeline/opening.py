@@ -8,8 +8,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.contracts.modes import LEARNED
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from rag_assets.query.search.trained_rewriting import TrainedModel
     from rag_assets.store.snapshots import Snapshot
 
+_LEARNED = tuple(LEARNED.values())
 _log = logging.getLogger(__name__)
 
 
@@ -172,8 +175,10 @@ def usable_ranking(home: "Home", snapshot: "Snapshot") -> "tuple[Ranking, dict[s
     except (ModelError, StoreError) as error:
         problems[WEIGHTS_ASSET] = str(error)
     try:
-        own = read_ranking(None, in_force(home.path, snapshot, MAP_ASSET), snapshot.embedder)
-        ranking = replace(ranking, query_map=own.query_map)
+        folder = in_force(home.path, snapshot, MAP_ASSET)
+        ranking = replace(ranking, query_map=read_ranking(None, folder, snapshot.embedder).query_map)
+        if folder is not None and ranking.query_map is None:
+            problems[MAP_ASSET] = "it was learned with another embedder"
     except StoreError as error:
         problems[MAP_ASSET] = str(error)
     return ranking, problems
@@ -228,12 +233,20 @@ def _read_trained_model(home: "Home", snapshot: "Snapshot") -> "TrainedModel | N
     return None if folder is None else TrainedModel.load(folder, home.settings.embedding.threads)
 
 
-def learning_problems(home: "Home", snapshot: "Snapshot") -> dict[str, str]:
-    """Why what was learned and is in force in a version is not used, by its name."""
+def learning_problems(home: "Home", snapshot: "Snapshot", names: "Collection[str]" = _LEARNED) -> dict[str, str]:
+    """Why what was learned and is in force in a version is not used, by its name.
+
+    Args:
+        home: The knowledge base.
+        snapshot: The version.
+        names: What is looked at; a rewriter is loaded for that.
+    """
     from rag_assets.contracts.errors import StoreError
     from rag_assets.training.adoption import REWRITER_MODEL
 
-    _, problems = usable_ranking(home, snapshot)
+    problems = {name: problem for name, problem in usable_ranking(home, snapshot)[1].items() if name in names}
+    if REWRITER_MODEL not in names:
+        return problems
     try:
         model = _read_trained_model(home, snapshot)
         if model is not None and (problem := model.problem()):
@@ -250,9 +263,8 @@ def usable_place(home: "Home", snapshot: "Snapshot", name: str) -> str:
         QueryError: It cannot be used here, so that nothing can be compared with it.
     """
     from rag_assets.contracts.errors import QueryError
-    from rag_assets.contracts.modes import LEARNED
 
-    if (problem := learning_problems(home, snapshot).get(name)) is not None:
+    if (problem := learning_problems(home, snapshot, (name,)).get(name)) is not None:
         what = next(what for what, learned in LEARNED.items() if learned == name)
         raise QueryError(
             f"{name}: nothing can be compared with what is in force, which cannot be used: {problem}; "

@@ -165,9 +165,11 @@ def _train_candidate(
     version, problem = None, ""
     try:
         with home.lock():
-            if adopts and proof.is_better:
-                version = bring_into_force(home, adoption.REWRITER_MODEL, accepted, place)[0].number
-            adoption.prune(home.path, home.snapshots, adoption.REWRITER_MODEL)
+            try:
+                if adopts and proof.is_better:
+                    version = bring_into_force(home, adoption.REWRITER_MODEL, accepted, place)[0].number
+            finally:
+                adoption.prune(home.path, home.snapshots, adoption.REWRITER_MODEL)
     except (QueryError, StoreError) as error:
         problem = str(error)
     shutil.rmtree(folder, ignore_errors=True)

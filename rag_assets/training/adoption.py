@@ -197,7 +197,7 @@ def store_candidate(
     if basis is not None:
         rests_on = {**asdict(basis), "questions": sorted(basis.questions), "documents": sorted(basis.documents)}
     record: dict[str, object] = {"sizes": sizes, "made_at": datetime.now(UTC).isoformat(), **asdict(proof), **rests_on}
-    if is_mixed and stored is None:
+    if is_mixed and (stored is None or stored.get("mixed")):
         record["mixed"] = True
     if stored is not None:  # the same was learned before
         earlier = {key: value for key, value in stored.items() if key not in {"sizes", "earlier", "forced"}}
@@ -295,6 +295,7 @@ def adopt_candidate(
     snapshots: Snapshots,
     name: str,
     look: Callable[[Snapshot], str],
+    usable: Callable[[Snapshot], str] = lambda _: "",
     *,
     place: str = "",
     is_forced: bool = False,
@@ -307,6 +308,7 @@ def adopt_candidate(
         name: What was learned.
         look: Says what speaks against a version with the candidate in force, whose rows are others than those of the
             proof; empty where nothing does.
+        usable: Says why the candidate cannot be used in a version with it in force; empty where it can.
         place: Where it is stored; empty for the newest candidate.
         is_forced: Whether it comes into force whatever was proved, which is recorded with it.
 
@@ -327,7 +329,7 @@ def adopt_candidate(
         raise QueryError(f"{place} is in force already")
     whole(root, place)
     now = "".join(places[-1:])
-    proof = proof_against(record, now)
+    proof, version = proof_against(record, now, current.learned), having(current, name, _added(places, place))
     problem = "" if proof.get("is_better") else f"it is not proved better: {proof.get('reason')}"
     if not problem and (against := proof.get("against", "")) != now:
         problem = f"it was proved against {against or 'what is shipped'}, and {now or 'what is shipped'} is in force"
@@ -336,8 +338,9 @@ def adopt_candidate(
             problem = (
                 f"it was proved beside {then or f'the shipped {other}'}, and {present or 'the shipped one'} is in force"
             )
-    if not problem and not is_forced and not _is_of(proof, snapshots, current):
-        problem = look(having(current, name, _added(places, place)))
+    problem = problem or usable(version)
+    if not problem and not _is_of(proof, snapshots, current):
+        problem = "its proof is of other rows, and nobody looked again" if is_forced else look(version)
     if problem and not is_forced:
         raise QueryError(f"{place} is not adopted: {problem}; learn again, or adopt it unproved by --force")
     if problem:
@@ -347,10 +350,23 @@ def adopt_candidate(
     return adopt(snapshots, name, place), problem
 
 
-def proof_against(record: Mapping[str, Any], place: str) -> Mapping[str, Any]:
-    """The newest proof of a candidate against what is in force; the newest of all where there is none against that."""
-    proofs = (record, *record.get("earlier", ()))
-    return next((each for each in proofs if each.get("against", "") == place), record)
+def proof_against(
+    record: Mapping[str, Any], place: str, learned: Mapping[str, Sequence[str]] | None = None
+) -> Mapping[str, Any]:
+    """The newest proof of a candidate against what is in force; the newest of all where there is none against that.
+
+    Args:
+        record: That of the candidate.
+        place: What is in force under its name; empty for what is shipped.
+        learned: What else is in force; a proof beside that is preferred. None where that is not known.
+    """
+    own = [each for each in (record, *record.get("earlier", ())) if each.get("against", "") == place]
+
+    def is_beside(proof: Mapping[str, Any]) -> bool:
+        present = {other: "".join((learned or {}).get(other, ())[-1:]) for other in proof.get("beside", {})}
+        return bool(present == proof.get("beside", {}))
+
+    return next(filter(is_beside, own), next(iter(own), record))
 
 
 def _is_of(proof: Mapping[str, Any], snapshots: Snapshots, current: Snapshot) -> bool:
