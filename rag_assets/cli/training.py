@@ -156,9 +156,13 @@ def adopt(context: click.Context, what: str, questions: Path | None, *, force: b
 
     home, name = open_home(context), LEARNED[what]
     current = home.snapshots.current()
-    now = "".join(current.learned.get(name, ())[-1:]) if current is not None else ""
+    learned = current.learned if current is not None else {}
+    now = "".join(learned.get(name, ())[-1:])
     for place, record in adoption.learned_candidates(home.path, name)[:1]:
-        say(f"last candidate: {_described(place, adoption.proof_against(record, now))}", lines=True)
+        say(
+            f"last candidate: {_described(place, adoption.proof_against(record, now, learned))}",
+            lines=True,
+        )
     asked = accepted_questions(questions) if questions is not None else None
     with home.lock():
         published, problem = bring_into_force(home, name, asked, is_forced=force)
@@ -200,8 +204,12 @@ def status(context: click.Context) -> None:
             say(f"  {problems[name]}; {_INSTEAD[name]} instead", lines=True)
         for place, record in adoption.candidates(home.path, name):
             if place in places[-1:]:
-                proof = adoption.proof_against(record, "".join(places[-2:-1]))
+                learned = current.learned if current is not None else {}
+                proof = adoption.proof_against(record, "".join(places[-2:-1]), learned)
                 say(f"  {_described('in force', proof)}", lines=True)
+                for other, then in proof.get("beside", {}).items():
+                    if then != "".join(learned.get(other, ())[-1:]):
+                        say(f"  it was proved beside other {other} than are in force now: learn it again, or undo it")
                 if record.get("forced"):
                     say(f"  {record['forced']}")
         for place, record in adoption.learned_candidates(home.path, name)[:1]:

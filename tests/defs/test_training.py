@@ -312,8 +312,11 @@ def test_a_query_map_is_proved_against_the_one_in_force(asked: Home, monkeypatch
     said = " ".join(run(asked, "train", "ranking", "--query-map").output.split())
     assert "query_map: in force in version" in said
     assert "is in force already" in run(asked, "train", "ranking", "--query-map").output
+    assert "proved beside other" not in run(asked, "train", "status").output
     assert basis_of(asked.path, candidates(asked.path, MAP_ASSET)[0][0]) is not None
     assert f'"against": "{place}"' in (asked.path / candidates(asked.path, MAP_ASSET)[0][0] / "proof.json").read_text()
+    run(asked, "train", "undo", "ranking")
+    assert "it was proved beside other ranking_weights than are in force now" in run(asked, "train", "status").output
 
 
 def test_one_rewriter_is_trained_at_a_time(asked: Home, monkeypatch: pytest.MonkeyPatch) -> None:
