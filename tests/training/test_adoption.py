@@ -234,12 +234,30 @@ def test_what_is_put_together_is_no_candidate(tmp_path: Path) -> None:
     root = base.lake.root.parent
     learned = candidate(root, 0.5)
     files = weights_files({granularity: Weights(names=0.6) for granularity in SHIPPED})
-    mixed = store_candidate(root, WEIGHTS_ASSET, files, PROVED, is_mixed=True)
+    for _ in range(2):  # as where a version is held back, and the next one comes to the same
+        mixed = store_candidate(root, WEIGHTS_ASSET, files, PROVED, is_mixed=True)
     assert [place for place, _ in candidates(root, WEIGHTS_ASSET)] == [mixed, learned]
     prune(root, base.snapshots, WEIGHTS_ASSET)
     assert [place for place, _ in candidates(root, WEIGHTS_ASSET)] == [learned]
     version, _ = adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing)
     assert version.learned == {WEIGHTS_ASSET: (learned,)}
+
+
+def test_what_cannot_be_used_here_is_adopted_by_force_alone(tmp_path: Path) -> None:
+    base = Base(tmp_path)
+    base.write("00", a="abc")
+    base.sync("00")
+    version, root = base.publish(), base.lake.root.parent
+
+    def unusable(version: Snapshot) -> str:
+        assert version.learned
+        return "its library is missing"
+
+    place = candidate(root, 0.5, basis=Basis(version=version.number))
+    with pytest.raises(QueryError, match="is not adopted: its library is missing"):
+        adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing, unusable)
+    adopted, problem = adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing, unusable, is_forced=True)
+    assert (adopted.learned, problem) == ({WEIGHTS_ASSET: (place,)}, "its library is missing")
 
 
 def test_a_folder_that_is_in_force_stays_while_the_same_is_stored_again(tmp_path: Path) -> None:
