@@ -2,7 +2,7 @@
 
 import click
 
-from rag_assets.cli.console import open_home, print_json, print_table, say
+from rag_assets.cli.console import complain, open_home, print_json, print_table, say
 from rag_assets.cli.indexing import repair_and_index
 
 
@@ -13,18 +13,24 @@ from rag_assets.cli.indexing import repair_and_index
 def verify(context: click.Context, *, repair: bool, as_json: bool) -> None:
     """Read all files of this knowledge base and name what is damaged; exit status 1 where something is."""
     from rag_assets.pipeline.repair import Repair
+    from rag_assets.store.damage import Kind
 
     home = open_home(context)
     with home.lock():
         found = Repair(home).find(thorough=True)
-        if repair and found:
-            repair_and_index(context, home, found, as_json=as_json)
-            return
+        mendable = [each for each in found if each.kind is not Kind.LEARNED]
+        if repair and mendable:
+            repair_and_index(context, home, mendable, as_json=as_json)
+            learned = [each for each in found if each.kind is Kind.LEARNED]
+            for each in learned:
+                complain(each)
+            context.exit(1 if learned else 0)
     if as_json:
         print_json([{"place": each.place, "cause": each.cause, "remedy": each.remedy} for each in found])
     elif found:
         print_table(["damaged", "cause", "remedy"], [[each.place, each.cause, each.remedy] for each in found])
-        say("`rag-assets index` or `rag-assets verify --repair` mends what can be mended")
+        if mendable:
+            say("`rag-assets index` or `rag-assets verify --repair` mends what can be mended")
     else:
         say("nothing is damaged")
     if found:

@@ -1,4 +1,4 @@
-"""Names of the modes of search: which there are, and how they are put together.
+"""Names of the modes of search and of what is learned for them: which there are, and how modes are put together.
 
 ```
 mode ::= "auto" | modes | preparing "+" modes        preparing ::= "hyde" | "rewrite"

@@ -218,8 +218,9 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
         proofs[str(level)] = proof_of(before, level, own, mapped, own)
     found, ridge = learned_map(judged)
     main = next(iter(proofs.values()))
-    worse = [each.measure for each in proofs.values() if each.difference.high < 0]
-    worse += [each for proof in proofs.values() for each in proof.worse]
+    others = [each for each in proofs.values() if each is not main]
+    worse = [each.measure for each in others if each.difference.high < 0]
+    worse += [f"{proof.measure}: {each}" for proof in others for each in proof.worse]
     if found is None:
         main = replace(main, is_better=False, reason="no map is surely better than none")
     elif worse:
@@ -270,9 +271,9 @@ def _kept(
                 if options.adopts and proof.is_better and not is_in_force:
                     version = bring_into_force(home, name, accepted, place)[0].number
             finally:
-                prune(home.path, home.snapshots, name)
+                prune(home.path, home.snapshots, name, place)
     except (QueryError, StoreError) as error:
-        problem = f" ({error})"
+        problem = f" ({error})" if options.adopts and proof.is_better else ""
     became = f"kept in {place}, not in force{problem}" if version is None else f"in force in version {version}"
     if is_in_force:
         became = f"{place} is in force already"

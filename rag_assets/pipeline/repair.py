@@ -56,7 +56,8 @@ class Repair:
     def mend(self, found: Sequence[Damage]) -> None:
         """Restore what there are copies of and take away what is damaged; indexing computes it anew."""
         self._mend_sealed()
-        self._stores.take_away([each for each in found if each.kind not in {Kind.OTHER, Kind.PLACE}], self._aside)
+        elsewhere = {Kind.OTHER, Kind.PLACE, Kind.LEARNED}
+        self._stores.take_away([each for each in found if each.kind not in elsewhere], self._aside)
         history = dagster_folder(self._home) / "history"
         for each in found:
             path = self._home.path / each.place
@@ -98,7 +99,7 @@ class Repair:
                     adoption.whole(self._home.path, place)
                 except StoreError as error:
                     remedy = f"`rag-assets train undo {what}` goes back to what was in force before"
-                    yield Damage(place, str(error), remedy, Kind.PLACE)
+                    yield Damage(place, str(error), remedy, Kind.LEARNED)
 
     def _place(self, path: Path) -> str:
         return path.relative_to(self._home.path).as_posix()

@@ -169,9 +169,9 @@ def _train_candidate(
                 if adopts and proof.is_better:
                     version = bring_into_force(home, adoption.REWRITER_MODEL, accepted, place)[0].number
             finally:
-                adoption.prune(home.path, home.snapshots, adoption.REWRITER_MODEL)
+                adoption.prune(home.path, home.snapshots, adoption.REWRITER_MODEL, place)
     except (QueryError, StoreError) as error:
-        problem = str(error)
+        problem = str(error) if adopts and proof.is_better else ""
     shutil.rmtree(folder, ignore_errors=True)
     return RewriterCandidate(place, proof, version, problem, weights, len(data.labels), len(data.training))
 

@@ -39,6 +39,7 @@ class Kind(StrEnum):
     DERIVED = auto()
     SEALED = auto()
     PLACE = auto()
+    LEARNED = auto()  # which a person mends
     OTHER = auto()
 
 

@@ -370,7 +370,9 @@ def proof_against(
 
 
 def _is_of(proof: Mapping[str, Any], snapshots: Snapshots, current: Snapshot) -> bool:
-    """Whether a proof is of the rows of a version."""
+    """Whether a proof is of the rows of a version; one of an earlier release does not say all that it rests on."""
+    if "beside" not in proof:
+        return False
     with suppress(StoreError):  # its own version is kept no more
         return snapshots.load(int(proof.get("version", 0))).same_rows(current)
     return False
@@ -435,9 +437,9 @@ def learned_candidates(root: Path, name: str) -> list[tuple[str, dict[str, Any]]
     return [each for each in candidates(root, name) if not each[1].get("mixed")]
 
 
-def prune(root: Path, snapshots: Snapshots, name: str) -> None:
-    """Remove what no version that is kept names, but for the newest candidate that was learned."""
-    kept = {place for each in snapshots.readable() for place in each.learned.get(name, ())}
+def prune(root: Path, snapshots: Snapshots, name: str, kept_place: str = "") -> None:
+    """Remove what no version that is kept names, but for the newest candidate that was learned, and one at a place."""
+    kept = {kept_place} | {place for each in snapshots.readable() for place in each.learned.get(name, ())}
     kept |= {place for place, _ in learned_candidates(root, name)[:1]}
     for place, _ in candidates(root, name):
         if place not in kept:

@@ -293,6 +293,8 @@ def test_what_is_in_force_and_cannot_be_used_here_is_not_replaced_by_what_was_co
     (asked.path / opening.published_snapshot(asked).learned[MAP_ASSET][-1] / "map.npz").unlink()
     damaged = CliRunner().invoke(main, ["--home", str(asked.path), "verify"])
     assert (damaged.exit_code, "train undo query-map" in damaged.output) == (1, True)
+    repaired = CliRunner().invoke(main, ["--home", str(asked.path), "verify", "--repair"])
+    assert (repaired.exit_code, "train undo query-map" in repaired.output) == (1, True), "nothing is indexed for it"
     run(asked, "train", "undo", "ranking")
     run(asked, "train", "ranking")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from small_models import gain, toy, toy_options
 
-from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.models.text_to_text import TextToText, training_library
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.trained_rewriting import Form, TrainedModel, TrainedRewriter, prompt_for
@@ -90,6 +90,14 @@ def test_training_that_was_killed_comes_to_the_same_weights(tmp_path: Path) -> N
     curves = [[{**each, "seconds": 0} for each in read_curves(folder)] for folder in (killed, whole)]
     assert curves[0] == curves[1]
     assert (killed / "best/model.safetensors").read_bytes() == (whole / "best/model.safetensors").read_bytes()
+
+
+def test_damaged_weights_are_named(tmp_path: Path) -> None:
+    toy(tmp_path)
+    (weights,) = tmp_path.rglob("model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(ModelError, match="no model that transformers can load"):
+        TextToText(str(weights.parent))
 
 
 def test_training_that_was_stopped_is_removed_only_where_that_is_said(tmp_path: Path) -> None:

@@ -89,17 +89,23 @@ def test_questions_of_one_document_are_no_proof_by_themselves(documents: int, re
     assert re.search(reason, proof.reason)
 
 
+@pytest.fixture
+def base(tmp_path: Path) -> Base:
+    """A published version of one document."""
+    made = Base(tmp_path)
+    made.write("00", a="abc")
+    made.sync("00")
+    made.publish()
+    return made
+
+
 def candidate(root: Path, names: float, proof: Proof = PROVED, basis: Basis | None = None) -> str:
     weights = {granularity: Weights(names=names) for granularity in SHIPPED}
     return store_candidate(root, WEIGHTS_ASSET, weights_files(weights), proof, basis)
 
 
-def test_adopted_weights_stay_with_later_versions_and_are_undone_one_by_one(tmp_path: Path) -> None:
-    base = Base(tmp_path)
-    base.write("00", a="abc")
-    base.sync("00")
-    shipped = base.publish()
-    root = base.lake.root.parent
+def test_adopted_weights_stay_with_later_versions_and_are_undone_one_by_one(base: Base) -> None:
+    shipped, root = base.snapshots.load(1), base.lake.root.parent
     places = [candidate(root, names) for names in (0.5, 0.7)]
     versions = [adopt(base.snapshots, WEIGHTS_ASSET, place) for place in places]
     assert [each.number for each in versions] == [2, 3]
@@ -126,11 +132,7 @@ def test_adopted_weights_stay_with_later_versions_and_are_undone_one_by_one(tmp_
         adopt(base.snapshots, WEIGHTS_ASSET, places[0])
 
 
-def test_a_candidate_that_was_kept_is_adopted_where_it_proved_better_than_what_is_in_force(tmp_path: Path) -> None:
-    base = Base(tmp_path)
-    base.write("00", a="abc")
-    base.sync("00")
-    base.publish()
+def test_a_candidate_that_was_kept_is_adopted_where_it_proved_better_than_what_is_in_force(base: Base) -> None:
     root = base.lake.root.parent
     with pytest.raises(QueryError, match="there is no candidate to adopt"):
         adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing)
@@ -158,11 +160,8 @@ def said_nothing(_: Snapshot) -> str:
     return ""
 
 
-def test_a_candidate_proved_on_other_rows_is_looked_at_again(tmp_path: Path) -> None:
-    base = Base(tmp_path)
-    base.write("00", a="abc")
-    base.sync("00")
-    version, root = base.publish(), base.lake.root.parent
+def test_a_candidate_proved_on_other_rows_is_looked_at_again(base: Base) -> None:
+    version, root = base.snapshots.load(1), base.lake.root.parent
     looked: list[Snapshot] = []
 
     def look(version: Snapshot) -> str:
@@ -185,11 +184,7 @@ def test_a_candidate_proved_on_other_rows_is_looked_at_again(tmp_path: Path) -> 
     assert len(looked) == 2, "it was proved on these rows"
 
 
-def test_proofs_stay_where_the_same_is_learned_again(tmp_path: Path) -> None:
-    base = Base(tmp_path)
-    base.write("00", a="abc")
-    base.sync("00")
-    base.publish()
+def test_proofs_stay_where_the_same_is_learned_again(base: Base) -> None:
     root = base.lake.root.parent
     place = candidate(root, 0.5, prove("passage R@5", WORSE, WORSE, {}))
     adopt_candidate(root, base.snapshots, WEIGHTS_ASSET, said_nothing, is_forced=True)
@@ -207,11 +202,7 @@ def test_proofs_stay_where_the_same_is_learned_again(tmp_path: Path) -> None:
     assert "forced" not in candidates(root, WEIGHTS_ASSET)[0][1], "now it is proved"
 
 
-def test_what_was_proved_beside_other_weights_is_not_adopted(tmp_path: Path) -> None:
-    base = Base(tmp_path)
-    base.write("00", a="abc")
-    base.sync("00")
-    base.publish()
+def test_what_was_proved_beside_other_weights_is_not_adopted(base: Base) -> None:
     root = base.lake.root.parent
     basis = Basis(version=1, beside={WEIGHTS_ASSET: ""})
     place = store_candidate(root, MAP_ASSET, {"map.npz": b"a map"}, PROVED, basis)
@@ -226,11 +217,7 @@ def test_what_was_proved_beside_other_weights_is_not_adopted(tmp_path: Path) -> 
     assert adopted.learned == {MAP_ASSET: (place,)}
 
 
-def test_what_is_put_together_is_no_candidate(tmp_path: Path) -> None:
-    base = Base(tmp_path)
-    base.write("00", a="abc")
-    base.sync("00")
-    base.publish()
+def test_what_is_put_together_is_no_candidate(base: Base) -> None:
     root = base.lake.root.parent
     learned = candidate(root, 0.5)
     files = weights_files({granularity: Weights(names=0.6) for granularity in SHIPPED})
@@ -243,11 +230,8 @@ def test_what_is_put_together_is_no_candidate(tmp_path: Path) -> None:
     assert version.learned == {WEIGHTS_ASSET: (learned,)}
 
 
-def test_what_cannot_be_used_here_is_adopted_by_force_alone(tmp_path: Path) -> None:
-    base = Base(tmp_path)
-    base.write("00", a="abc")
-    base.sync("00")
-    version, root = base.publish(), base.lake.root.parent
+def test_what_cannot_be_used_here_is_adopted_by_force_alone(base: Base) -> None:
+    version, root = base.snapshots.load(1), base.lake.root.parent
 
     def unusable(version: Snapshot) -> str:
         assert version.learned
@@ -305,11 +289,7 @@ def test_what_no_version_names_is_removed_but_for_the_last(tmp_path: Path) -> No
     assert [(root / each).exists() for each in places] == [False, True]
 
 
-def test_damaged_weights_are_not_in_force(tmp_path: Path) -> None:
-    base = Base(tmp_path)
-    base.write("00", a="abc")
-    base.sync("00")
-    base.publish()
+def test_damaged_weights_are_not_in_force(base: Base) -> None:
     root = base.lake.root.parent
     version = adopt(base.snapshots, WEIGHTS_ASSET, candidate(root, 0.5))
     path = root / version.learned[WEIGHTS_ASSET][-1] / "weights.json"
