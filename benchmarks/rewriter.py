@@ -46,7 +46,7 @@ from rag_assets.training.rewards import SearchReward
 from rag_assets.training.rewriter import Item, RewriterData, RewriterOptions, read_curves, train_rewriter
 from rag_assets.training.rewriter_data import pseudo_labels
 
-LENGTHS = (16, 32)  # tokens
+LENGTHS = (16, 32, 64)  # tokens; the last is the longest by default
 
 
 def rewrites(folder: Path, items: Sequence[Item], most_tokens: int) -> list[str]:
