@@ -144,15 +144,22 @@ def _runs_commands(path: Path) -> bool:
     return "rag_assets.cli" in text or "rag_assets.defs" in text
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
-    """What a fixture of several tests leaves in the environment reaches no other: `index` names its instance there."""
-    before = set(os.environ)
-    try:
-        return (yield)
-    finally:
-        if fixturedef.scope != "function":
-            _forget(before)
+class _Environment:
+    """A plugin of the whole session, as hooks of a conftest do not see fixtures of the session."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+        """What a fixture of several tests leaves in the environment reaches no other: `index` names an instance."""
+        before = set(os.environ)
+        try:
+            return (yield)
+        finally:
+            if fixturedef.scope != "function":
+                _forget(before)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_Environment())
 
 
 def _forget(before: Set[str]) -> None:

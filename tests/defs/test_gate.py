@@ -74,7 +74,6 @@ def indexed(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Pa
     (folder / "home" / "models").symlink_to(models_folder)
     write_facts(folder / "specs", folder / "questions.jsonl")
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("DAGSTER_HOME", raising=False)  # of a test before: the instance is copied, too
         patch.setenv("RAG_EVALUATION__QUESTIONS", str(folder / "questions.jsonl"))
         patch.setenv("RAG_SEARCH__ASK_MODE", "hybrid")
         result = CliRunner().invoke(main, ["--home", str(folder / "home"), "index", str(folder / "specs")])
