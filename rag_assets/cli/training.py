@@ -280,13 +280,13 @@ def tune(
     from rag_assets.evaluation.statistics import FEW
     from rag_assets.pipeline.tuning import Budget, planned_tuning
     from rag_assets.training.adoption import shown
-    from rag_assets.training.tuning import MEASURES, parted, tuned
+    from rag_assets.training.tuning import MEASURES, tuned
 
     deadline, home = time.monotonic() + budget, open_home(context)
     with TemporaryDirectory(prefix="tuning-", dir=home.path) as scratch, progress_display() as display:
-        display.phase("indexing with other passages" if passage_tokens else "opening")
+        display.phase("learning weights, indexing with other passages" if passage_tokens else "learning weights")
         plan = planned_tuning(home, named_set, Budget(deadline, usd), passage_tokens, Path(scratch))
-        choosing, held_out = parted(plan.documents)
+        choosing, held_out = plan.choosing, plan.held_out
         progress = display.phase("asking questions")
         made = tuned(plan.candidates, choosing, held_out, deadline, progress=progress, documents=plan.documents)
     default, failed = plan.candidates[0], [each for each in plan.candidates[1:] if each.failure]

@@ -8,8 +8,10 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +21,18 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.measuring import accepted_questions, open_corpus, question_set
 from rag_assets.pipeline.opening import knowledge_base, learning_problems, published_snapshot
 from rag_assets.pipeline.stored_settings import store_settings
+from rag_assets.query.search.ranking_weights import SHIPPED, Ranking, Scorer, lightgbm_module
+from rag_assets.text.plain import counted
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.evidence import Corpus, Level, Target
     from rag_assets.evaluation.questions import Question
     from rag_assets.evaluation.runs import System
     from rag_assets.pipeline.settings import Settings
+    from rag_assets.query import KnowledgeBase
+    from rag_assets.store.snapshots import Snapshot
+    from rag_assets.training.pairs import Judged
+    from rag_assets.training.ranking import Learn
     from rag_assets.training.tuning import Candidate
 
 _TRIED = (
@@ -39,6 +47,7 @@ _TRIED = (
     f"{modes.REWRITE_MODE}+{modes.WEIGHTED_MODE}",
 )
 _WITHOUT_RERANKING = "unset RAG_RERANKING__MODEL  # and take reranking.model out of rag_assets.toml"
+_BY_PROOF = "  # from all questions; in force where it proves better"
 _WITH_GRAPH = (modes.GRAPH_LOCAL_MODE, f"{modes.HYBRID_MODE},{modes.GRAPH_LOCAL_MODE}")
 
 
@@ -62,12 +71,16 @@ class Plan:
     Attributes:
         candidates: The configurations, the default first.
         documents: Of each question, the documents that hold its evidence.
+        choosing: Positions of the questions that choose, in the order in which they are asked.
+        held_out: Positions of those for the last comparison.
         level: What searches are asked for.
         notes: What was left out, and why.
     """
 
     candidates: "list[Candidate]"
     documents: list[frozenset[str]]
+    choosing: list[int]
+    held_out: list[int]
     level: "Level"
     notes: list[str]
 
@@ -78,54 +91,141 @@ def planned_tuning(home: Home, path: Path | None, budget: Budget, sizes: Sequenc
     Args:
         home: The knowledge base.
         path: The question set; None for that of the settings.
-        budget: What it may take; other passages are indexed in half of its time.
+        budget: What it may take; weights are learned, and other passages indexed, in half of its time.
         sizes: Tokens of passages to try besides those that there are.
         folder: Where documents are indexed with other passages; the caller removes it.
 
     Raises:
-        QueryError: Nothing is published, or no question can be judged.
+        QueryError: Nothing is published, no question can be judged, or they cannot be parted.
     """
     from rag_assets.evaluation.runs import System
+    from rag_assets.training.tuning import parted
 
     own, (home, notes) = home, _bounded(home, budget.usd)
     snapshot = published_snapshot(home)
     base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
     questions, level = _judged(corpus, path or question_set(home))
-    default = home.settings.search.mode
-    systems = [(System(f"{default} (default)", base, corpus, default), "")]
-    systems += [
-        (System(name, base, corpus, name), f"export RAG_SEARCH__MODE={name}")
-        for name in (*_TRIED, *(_WITH_GRAPH if home.holds_graph else ()))
-        if name != default
-    ]
-    if home.settings.reranking.model:
-        plain = home.settings.reranking.model_copy(update={"model": ""})
-        unranked = knowledge_base(Home(home.settings.model_copy(update={"reranking": plain})), snapshot)
-        systems.append((System("no reranking", unranked, corpus, default), _WITHOUT_RERANKING))
-    problems = learning_problems(home, snapshot)
-    notes += [f"in force, but not used here: {name}: {problem}" for name, problem in problems.items()]
-    if in_force := sorted(snapshot.learned.keys() - problems.keys()):
-        notes.append(
-            f"in force, and so part of the default: {', '.join(in_force)}; where that was learned from "
-            "these questions, its figures are in sample: `rag-assets train status` tells its proof"
-        )
+    documents = [_documents(each) for each in corpus.targets(questions).values()]
+    choosing, held_out = parted(documents)
+    mode = home.settings.search.mode
+    default = System(f"{mode} (default)", base, corpus, mode)
+    systems = [(default, ""), *_other_modes(home, snapshot, default)]
+    candidates = [_candidate([system] * len(questions), adoption, questions, level) for system, adoption in systems]
+    notes += _learning_notes(home, snapshot)
     last = time.monotonic() + (budget.deadline - time.monotonic()) / 2
+    judged = cache(partial(_signals, base, corpus, [questions[each] for each in choosing], last))
+    for name, (learn, option) in _learners().items():
+        try:
+            system = replace(default, name=name, mode=mode if mode == modes.AUTO_MODE else modes.WEIGHTED_MODE)
+            learned = _learned(system, judged(), choosing, len(questions), level, learn)
+        except (QueryError, ModelError, StoreError) as error:
+            notes.append(f"{name}: not tried: {error}")
+            continue
+        export = "" if system.mode == mode else f"export RAG_SEARCH__MODE={system.mode} && "
+        candidates.append(_candidate(learned, export + _training(own, path, option), questions, level))
     for size in sizes:
         name = f"passages of {size} tokens"
         try:
             other, seconds = _of_other_passages(own, size, folder / str(size), last - time.monotonic())
             version = replace(published_snapshot(other), learned=snapshot.learned)
-            system = System(name, knowledge_base(other, version), open_corpus(other, version), default)
+            system = System(name, knowledge_base(other, version), open_corpus(other, version), mode)
         except (QueryError, ModelError, StoreError) as error:
             notes.append(f"{name}: not tried: {error}")
             continue
         without = "" if own.settings.language_model.provider == "extractive" else ", without the language model"
         notes.append(f"{name}: indexing took {seconds:.0f} s{without}")
         index = f"rag-assets --home {shlex.quote(str(own.path))} index --accept-settings"
-        systems.append((system, f"export RAG_CHUNKING__SIZE_TOKENS={size} && {index}"))
-    made = [_candidate(system, adoption, questions, level) for system, adoption in systems]
-    documents = [_documents(each) for each in corpus.targets(questions).values()]
-    return Plan(made, documents, level, notes)
+        adoption = f"export RAG_CHUNKING__SIZE_TOKENS={size} && {index}"
+        candidates.append(_candidate([system] * len(questions), adoption, questions, level))
+    return Plan(candidates, documents, choosing, held_out, level, notes)
+
+
+def _other_modes(home: Home, snapshot: "Snapshot", default: "System") -> "Iterator[tuple[System, str]]":
+    """Ways of searching the same version besides the default, and what a user does to adopt each."""
+    for name in (*_TRIED, *(_WITH_GRAPH if home.holds_graph else ())):
+        if name != default.mode:
+            yield replace(default, name=name, mode=name), f"export RAG_SEARCH__MODE={name}"
+    if home.settings.reranking.model:
+        plain = home.settings.reranking.model_copy(update={"model": ""})
+        unranked = knowledge_base(Home(home.settings.model_copy(update={"reranking": plain})), snapshot)
+        yield replace(default, name="no reranking", base=unranked), _WITHOUT_RERANKING
+
+
+def _learning_notes(home: Home, snapshot: "Snapshot") -> list[str]:
+    """What there is to know of what was learned and is in force."""
+    problems = learning_problems(home, snapshot)
+    notes = [f"in force, but not used here: {name}: {problem}" for name, problem in problems.items()]
+    if in_force := sorted(snapshot.learned.keys() - problems.keys()):
+        notes.append(
+            f"in force, and so part of the default: {', '.join(in_force)}; where that was learned from "
+            "these questions, its figures are in sample: `rag-assets train status` tells its proof"
+        )
+    return notes
+
+
+def _learners() -> "dict[str, tuple[Learn, str]]":
+    """How weights are learned here, and the option of `train ranking` for it."""
+    from rag_assets.training.ranking import learned_weights
+    from rag_assets.training.trees import learned_trees
+
+    learners: dict[str, tuple[Learn, str]] = {"learned weights": (learned_weights, "")}
+    with suppress(ModelError):
+        lightgbm_module()
+        learners["learned trees"] = learned_trees, " --model trees"
+    return learners
+
+
+def _signals(base: "KnowledgeBase", corpus: "Corpus", questions: "list[Question]", last: float) -> "list[Judged]":
+    """Questions with the signals that weights are learned from: as for `train ranking` without the query map.
+
+    Raises:
+        QueryError: That did not end in time.
+    """
+    from rag_assets.training.pairs import judged_questions
+
+    def check(_done: int, _total: int) -> None:
+        if time.monotonic() > last:
+            raise QueryError("asking the questions that choose took half of the time")
+
+    plain = replace(base.options, ranking=Ranking(base.options.ranking.weights))
+    return judged_questions(base.variant(plain), corpus, questions, check)
+
+
+def _learned(
+    system: "System", judged: "list[Judged]", choosing: Sequence[int], count: int, level: "Level", learn: "Learn"
+) -> "list[System]":
+    """For each question the system with the weights that other questions teach.
+
+    A question that chooses is searched by what those that choose teach on documents of other folds, one that is held
+    out by what all of them teach.
+
+    Raises:
+        QueryError: They teach none that are surely better than the shipped ones.
+    """
+    from rag_assets.training.pairs import document_folds
+    from rag_assets.training.ranking import FOLDS, LEVELS, held_out_weights
+
+    granularity, own = LEVELS[level], system.base.options
+
+    def searching(scorer: Scorer) -> "System":
+        ranking = replace(own.ranking, weights={**own.ranking.weights, granularity: scorer})
+        return replace(system, base=system.base.variant(replace(own, ranking=ranking)))
+
+    whole, _ = learn(judged, level)
+    if whole == SHIPPED[granularity]:
+        chosen = counted(len(judged), "question")
+        raise QueryError(f"{chosen} teach none that are surely better than the shipped weights")
+    folds = document_folds([each.documents for each in judged], FOLDS)
+    systems = [searching(whole)] * count
+    for position, scorer in zip(choosing, held_out_weights(judged, level, folds, learn), strict=True):
+        systems[position] = searching(scorer)
+    return systems
+
+
+def _training(home: Home, path: Path | None, option: str) -> str:
+    """The command that learns weights from all questions of a set, and adopts them where they prove better."""
+    named = f" {shlex.quote(str(path))}" if path else ""
+    return f"rag-assets --home {shlex.quote(str(home.path))} train ranking{named}{option}{_BY_PROOF}"
 
 
 def _bounded(home: Home, usd: float) -> tuple[Home, list[str]]:
@@ -212,17 +312,18 @@ def _documents(target: "Target") -> frozenset[str]:
     return target.ids(Level.DOCUMENT)
 
 
-def _candidate(system: "System", adoption: str, questions: "list[Question]", level: "Level") -> "Candidate":
+def _candidate(systems: "Sequence[System]", adoption: str, questions: "list[Question]", level: "Level") -> "Candidate":
+    """A configuration, as a system for each question: those of one configuration differ in what they learned alone."""
     from rag_assets.evaluation.runs import RunOptions, ask_question
     from rag_assets.training.tuning import MEASURES, Asked, Candidate
 
-    options, targets = RunOptions(measures=MEASURES, levels=(level,)), system.corpus.targets(questions)
+    options, targets = RunOptions(measures=MEASURES, levels=(level,)), systems[0].corpus.targets(questions)
 
     def ask(position: int) -> Asked:
         question = questions[position]
-        result = ask_question(system, question, targets[question.id], options, {})
+        result = ask_question(systems[position], question, targets[question.id], options, {})
         values = result.values.get(level, {})
         seconds = result.milliseconds.get(level, float("nan")) / 1000
         return Asked(tuple(values.get(each, float("nan")) for each in MEASURES), seconds, result.cost_usd)
 
-    return Candidate(system.name, ask, adoption)
+    return Candidate(systems[0].name, ask, adoption)

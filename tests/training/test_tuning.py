@@ -1,9 +1,11 @@
 """Successive halving, with figures and a clock made up; and the command on a real knowledge base."""
 
 import json
+import shlex
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +14,18 @@ from click.testing import CliRunner
 
 from rag_assets.cli.main import main
 from rag_assets.contracts.errors import QueryError
-from rag_assets.evaluation.questions import Evidence, Question, question_line
-from rag_assets.pipeline import tuning
+from rag_assets.evaluation.evidence import Level
+from rag_assets.evaluation.questions import Evidence, Question, question_line, read_questions
+from rag_assets.evaluation.runs import System
+from rag_assets.pipeline import opening, tuning
 from rag_assets.pipeline.home import Home
+from rag_assets.pipeline.measuring import open_corpus
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.pipeline.stored_settings import read_stored
-from rag_assets.query.search.ranking_weights import MAP_ASSET, SHIPPED, WEIGHTS_ASSET, weights_files
+from rag_assets.query.search.ranking_weights import MAP_ASSET, SHIPPED, WEIGHTS_ASSET, Weights, weights_files
+from rag_assets.text.plain import counted
 from rag_assets.training.adoption import prove, store_candidate
+from rag_assets.training.pairs import Judged
 from rag_assets.training.tuning import Asked, Candidate, Tuning, parted, tuned
 
 EVERY = [*range(40)]
@@ -216,9 +223,14 @@ def test_the_command_tries_modes_and_passages_and_changes_nothing(
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     rows = {row["candidate"]: row for row in told["candidates"]}
-    assert told["notes"][0].startswith("passages of 48 tokens: indexing took")
-    assert told["notes"][1].startswith("graph_local: left out: question ")
-    assert told["notes"][2].startswith(f"only {told['held_out']} questions are held out")
+    starts = (
+        "learned weights: not tried: ",
+        "learned trees: not tried: ",
+        "passages of 48 tokens: indexing took",
+        "graph_local: left out: question ",
+        f"only {told['held_out']} questions are held out",
+    )
+    assert all(note.startswith(start) for note, start in zip(told["notes"], starts, strict=True))
     assert rows.keys() > {"auto (default)", "vector", "rewrite+weighted", "passages of 48 tokens"}
     assert "graph_local" not in rows
     assert all(row["questions"] == told["choosing"] and row["R@5"]["mean"] == 1 for row in rows.values())
@@ -253,8 +265,8 @@ def test_other_passages_differ_in_their_size_alone(home: Home, monkeypatch: pyte
     monkeypatch.setattr(subprocess, "run", late)
     opened = Home(load_settings(home=home.path))
     plan = tuning.planned_tuning(opened, path, tuning.Budget(time.monotonic() + 120), (48, 64), tmp_path / "scratch")
-    assert [note.partition(": ")[0] for note in plan.notes[1:]] == ["passages of 48 tokens", "passages of 64 tokens"]
-    assert "did not end in 60 s" in plan.notes[1]
+    assert [note.partition(": ")[0] for note in plan.notes[3:]] == ["passages of 48 tokens", "passages of 64 tokens"]
+    assert "s, what was left of half of the time" in plan.notes[3]
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     other, stored = Home(load_settings(home=tmp_path / "scratch" / "64")), read_stored(home.settings_path)
@@ -265,7 +277,9 @@ def test_other_passages_differ_in_their_size_alone(home: Home, monkeypatch: pyte
     assert read_stored(other.settings_path) == {**stored, "chunking": {**stored["chunking"], "size_tokens": 64}}
 
 
-def test_what_was_learned_is_part_of_the_default_and_nothing_to_try(indexed: tuple[Home, Path], tmp_path: Path) -> None:
+def test_what_is_in_force_is_part_of_the_default_and_too_few_questions_teach_nothing(
+    indexed: tuple[Home, Path], tmp_path: Path
+) -> None:
     home, path = indexed
     current = home.snapshots.current()
     assert current is not None
@@ -273,11 +287,98 @@ def test_what_was_learned_is_part_of_the_default_and_nothing_to_try(indexed: tup
     place = store_candidate(home.path, WEIGHTS_ASSET, weights_files(SHIPPED), proof)
     learned = {WEIGHTS_ASSET: (place,), MAP_ASSET: ("learned/query_map/0123",)}
     home.snapshots.publish(replace(current, number=home.snapshots.next_number(), learned=learned))
-    plan = tuning.planned_tuning(home, path, tuning.Budget(time.monotonic() + 120), (), tmp_path)
+    budget = tuning.Budget(time.monotonic() + 120)
+    plan = tuning.planned_tuning(home, path, budget, (), tmp_path)
     assert plan.notes[0].startswith("in force, but not used here: query_map: learned/query_map/0123 cannot be read")
     assert plan.notes[1].startswith(
         "in force, and so part of the default: ranking_weights; where that was learned from"
     )
+    taught = f"{counted(len(plan.choosing), 'question')} teach none that are surely better than the shipped weights"
+    assert plan.notes[2:] == [f"learned {each}: not tried: {taught}" for each in ("weights", "trees")]
     adoptions = {each.name: each.adoption for each in plan.candidates}
     assert adoptions["fulltext"] == "export RAG_SEARCH__MODE=fulltext"
     assert "learned weights" not in adoptions
+    late = tuning.planned_tuning(home, path, replace(budget, deadline=time.monotonic()), (), tmp_path)
+    assert late.notes[2] == "learned weights: not tried: asking the questions that choose took half of the time"
+
+
+NAMES = [
+    f"{first}{second}"
+    for first in ("bor", "dal", "fin", "gam", "hul", "kep")
+    for second in ("an", "et", "is", "ow", "ux", "yl")
+]
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory, models_folder: Path) -> Path:
+    """A folder with a knowledge base whose documents hold the names of twelve others, and a question on each by its own
+    name, which the folder alone tells.
+    """
+    folder = tmp_path_factory.mktemp("named")
+    (folder / "specs").mkdir()
+    (folder / "home").mkdir()
+    (folder / "home" / "models").symlink_to(models_folder)
+    questions = []
+    for at, name in enumerate(NAMES):
+        others = " ".join(NAMES[(at + step) % len(NAMES)] for step in range(1, 13))
+        (folder / "specs" / name).mkdir()
+        (folder / "specs" / name / "notes.md").write_text(f"See {others}.\n", encoding="utf-8")
+        questions.append(Question(name, f"What of {name}?", "en", "name", True, (Evidence(f"{name}/notes.md"),)))
+    (folder / "set.jsonl").write_text("".join(f"{question_line(each)}\n" for each in questions), "utf-8")
+    result = CliRunner().invoke(main, ["--home", str(folder / "home"), "index", str(folder / "specs")])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_learned_weights_that_win_are_adopted_by_the_line_that_is_printed(
+    named: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(named / "home", tmp_path / "home", symlinks=True)
+    monkeypatch.setattr(tuning, "_TRIED", ("weighted", "vector"))
+    command = ["--home", str(tmp_path / "home"), "tune", str(named / "set.jsonl"), "--budget", "5m"]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.output
+    rows = {line.split("  ")[0].strip(): line.split() for line in result.stdout.splitlines()}
+    assert rows["learned weights"][4] == "1.000"
+    assert rows["auto (default)"][4] == "0.000"
+    assert "learned trees: not tried: 22 questions teach none that are surely better" in result.stderr
+    assert "winner: learned weights" in result.stdout
+    assert "R@5 on questions held out, winner less default: +1.000" in result.stdout
+    adopting = result.stdout.partition("nothing was adopted; to adopt it: rag-assets ")[2]
+    arguments = shlex.split(adopting, comments=True)
+    assert arguments == [*command[:2], "train", "ranking", command[3]]
+    result = CliRunner().invoke(main, arguments)
+    assert "ranking_weights: in force in version 2" in result.stdout
+    plan = tuning.planned_tuning(
+        Home(load_settings(home=tmp_path / "home", search={"mode": "vector"})),
+        named / "set.jsonl",
+        tuning.Budget(time.monotonic() + 300),
+        (),
+        tmp_path,
+    )
+    (learned,) = (each for each in plan.candidates if each.name == "learned weights")
+    assert learned.adoption.startswith("export RAG_SEARCH__MODE=weighted && rag-assets --home ")
+
+
+def test_no_question_is_searched_by_weights_that_its_document_taught(named: Path) -> None:
+    home = Home(load_settings(home=named / "home"))
+    snapshot = opening.published_snapshot(home)
+    system = System("learned weights", opening.knowledge_base(home, snapshot), open_corpus(home, snapshot), "weighted")
+    questions = read_questions(named / "set.jsonl")
+    choosing, held_out = parted([{each.evidence[0].document} for each in questions])
+    taught: dict[float, list[str]] = {}
+
+    def learn(judged: Sequence[Judged], _level: Level) -> tuple[Weights, float]:
+        weights = Weights(words=2.0 + len(taught))
+        taught[weights.words] = [each.id for each in judged]
+        return weights, 0.0
+
+    judged = tuning._signals(system.base, system.corpus, [questions[at] for at in choosing], time.monotonic() + 60)
+    systems = tuning._learned(system, judged, choosing, len(questions), Level.DOCUMENT, learn)
+    by = [taught[each.base.options.ranking.weights["document"].weights.words] for each in systems]
+    everyone = {questions[at].id for at in choosing}
+    for at in choosing:
+        assert questions[at].id not in by[at]
+        assert everyone.issuperset(by[at])
+        assert len(by[at]) >= len(everyone) * 3 // 4
+    assert all(everyone == set(by[at]) for at in held_out)
