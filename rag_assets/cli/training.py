@@ -148,7 +148,8 @@ def rewriter(
 def adopt(context: click.Context, what: str, questions: Path | None, *, force: bool) -> None:
     """Bring the last candidate into force, as one kept by --no-adopt, if it proved better than what is in force.
 
-    Where documents have changed since, the accepted questions of QUESTIONS [setting evaluation.questions] are asked.
+    Where documents have changed since, or a query map is in force beside other weights, the accepted questions of
+    QUESTIONS [setting evaluation.questions] are asked.
     """
     from rag_assets.pipeline.drift import bring_into_force
     from rag_assets.pipeline.measuring import accepted_questions
@@ -165,26 +166,37 @@ def adopt(context: click.Context, what: str, questions: Path | None, *, force: b
         )
     asked = accepted_questions(questions) if questions is not None else None
     with home.lock():
-        published, problem = bring_into_force(home, name, asked, is_forced=force)
+        published, problem, note = bring_into_force(home, name, asked, is_forced=force)
     if problem:
         complain(f"adopted by --force, although {problem}")
     say(f"version {published.number}: {published.learned[name][-1]} is in force", bold=True)
+    if note:
+        say(note)
     _warn_of_drift(home)
 
 
 @train.command("undo")
 @click.argument("what", type=click.Choice(tuple(LEARNED)))
+@click.argument("questions", metavar="[QUESTIONS]", type=click.Path(path_type=Path, exists=True), required=False)
 @click.pass_context
-def undo(context: click.Context, what: str) -> None:
-    """Go back to what was in force before the last adoption."""
-    from rag_assets.training import adoption
+def undo(context: click.Context, what: str, questions: Path | None) -> None:
+    """Go back to what was in force before the last adoption.
+
+    Where a query map is in force beside the weights, the accepted questions of QUESTIONS [setting
+    evaluation.questions] are asked.
+    """
+    from rag_assets.pipeline.drift import take_back
+    from rag_assets.pipeline.measuring import accepted_questions
 
     home = open_home(context)
+    asked = accepted_questions(questions) if questions is not None else None
     with home.lock():
-        published = adoption.undo(home.snapshots, LEARNED[what])
+        published, note = take_back(home, LEARNED[what], asked)
     places = published.learned.get(LEARNED[what], ())
     now = f"{places[-1]} is in force again" if places else "the shipped one is in force"
     say(f"version {published.number}: {now}")
+    if note:
+        say(note)
 
 
 @train.command("status")
@@ -197,14 +209,14 @@ def status(context: click.Context) -> None:
     home = open_home(context)
     current = home.snapshots.current()
     problems = learning_problems(home, current) if current is not None else {}
+    learned = current.learned if current is not None else {}
     for what, name in LEARNED.items():
-        places = tuple(current.learned.get(name, ())) if current is not None else ()
+        places = tuple(learned.get(name, ()))
         say(f"{what}: {places[-1] if places else 'as shipped'}", bold=True)
         if name in problems:
             say(f"  {problems[name]}; {_INSTEAD[name]} instead", lines=True)
         for place, record in adoption.candidates(home.path, name):
             if place in places[-1:]:
-                learned = current.learned if current is not None else {}
                 proof = adoption.proof_against(record, "".join(places[-2:-1]), learned)
                 say(f"  {_described('in force', proof)}", lines=True)
                 for other, then in proof.get("beside", {}).items():
@@ -214,9 +226,9 @@ def status(context: click.Context) -> None:
                     say(f"  {record['forced']}")
         for place, record in adoption.learned_candidates(home.path, name)[:1]:
             if place not in places[-1:]:
-                proof = adoption.proof_against(record, "".join(places[-1:]))
+                proof = adoption.proof_against(record, "".join(places[-1:]), learned)
                 say(f"  last candidate: {_described(place, proof)}", lines=True)
-    if current is not None and current.learned:
+    if learned:
         _warn_of_drift(home)
 
 

@@ -1,7 +1,7 @@
 """Whether what was learned on a collection still helps, where its rows have changed since.
 
 It is looked at before a version with other rows is published, and before a candidate that was proved on other rows
-comes into force.
+comes into force. A query map is also looked at before the weights beside it change.
 
 What is in force is measured against what would be used without it, by accepted questions that it was not learned from
 and whose documents it was not learned from. Where these are too few to tell, all accepted questions are asked: they
@@ -50,6 +50,7 @@ from rag_assets.training.adoption import (
     prove,
     shown,
     store_candidate,
+    undo,
     whole,
 )
 
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 
     Plain = Callable[[], list[Judged]]  # the questions, searched without a query map
 
-_UNTOLD = "cannot be told"
+_UNTOLD, _TOO_FEW = "cannot be told", "too few questions to tell"
 _SEARCH_MEASURE = "nDCG@10"  # of rewriters that were trained to raise F1 of answers: no answer is paid for here
 Asked = Sequence[tuple[str, Collection[str]]]  # id and documents of each question
 
@@ -91,10 +92,13 @@ class _Look:
         changes = ", ".join(f"{each.measure} {shown(each.difference)}" for each in self.proofs)
         if _tell(self.unseen, self.groups):
             return f"{changes} on {counted(self.unseen, 'question')} that it was not learned from"
-        if not self.is_worse:
-            asked = f"{self.unseen} that it was not learned from, on {counted(self.groups, 'document')}"
-            return f"too few questions to tell: {asked}; {FEW} on {LEAST_GROUPS} are needed"
+        on, needed = f"on {counted(self.groups, 'document')}", f"{FEW} on {LEAST_GROUPS} are needed"
+        if not self.proofs:
+            return f"{_TOO_FEW}: {self.unseen} that it was not learned from, {on}; {needed}"
         count = max(each.difference.count for each in self.proofs)
+        if not self.is_worse:
+            unseen = f"{self.unseen} of which it was not learned from, {on}"
+            return f"no worse on {counted(count, 'question')}, {unseen}: too few to tell more; {needed}"
         return f"{changes} on {counted(count, 'question')}, {self.unseen} of which it was not learned from"
 
 
@@ -105,10 +109,11 @@ def bring_into_force(
     place: str = "",
     *,
     is_forced: bool = False,
-) -> "tuple[Snapshot, str]":
+) -> "tuple[Snapshot, str, str]":
     """Bring a stored candidate into force where it proved better than what is; to be done under the lock of the home.
 
-    Where rows have changed since its proof, what it reaches on them is looked at first.
+    Where rows have changed since its proof, what it reaches on them is looked at first. Beside other weights the query
+    map in force is looked at as well, and goes where it is worse than none.
 
     Args:
         home: The knowledge base.
@@ -116,22 +121,69 @@ def bring_into_force(
         questions: Accepted questions of this look; None for those of the settings.
         place: As for `adopt_candidate`, like the rest.
         is_forced: Whether it comes into force whatever was proved.
+
+    Returns:
+        The version, what speaks against it as for `adopt_candidate`, and how the query map does beside other weights;
+        empty where it was not looked at.
     """
 
     def look(version: "Snapshot") -> str:
         before = f"the rows of version {version.number} are others than those that it was proved on"
         try:
-            asked = accepted_questions(question_set(home)) if questions is None else questions
+            asked = _accepted(home, questions)
         except QueryError as error:
             return f"{before}, and there are no questions to look again: {error}"
         checked, note = settled(home, version, asked, (name,), stores=False)
-        return "" if checked == version and _UNTOLD not in note else f"{before}: {note}"
+        is_told = not any(each in note for each in (_UNTOLD, _TOO_FEW))
+        return "" if checked == version and is_told else f"{before}: {note}"
 
     def usable(version: "Snapshot") -> str:
         problem = learning_problems(home, version, (name,)).get(name)
         return f"it cannot be used here: {problem}" if problem else ""
 
-    return adopt_candidate(home.path, home.snapshots, name, look, usable, place=place, is_forced=is_forced)
+    notes: list[str] = []
+    settle = partial(_without_worse_map, home, name, questions, notes)
+    version, problem = adopt_candidate(
+        home.path, home.snapshots, name, look, usable, settle, place=place, is_forced=is_forced
+    )
+    return version, problem, "".join(notes)
+
+
+def take_back(home: "Home", name: str, questions: "Sequence[Question] | None" = None) -> "tuple[Snapshot, str]":
+    """Go back to what was in force before; to be done under the lock of the home.
+
+    Args:
+        home: The knowledge base.
+        name: What was learned.
+        questions: As for `bring_into_force`.
+
+    Returns:
+        The version, and how the query map does beside other weights, as `bring_into_force` does.
+    """
+    notes: list[str] = []
+    version = undo(home.snapshots, name, partial(_without_worse_map, home, name, questions, notes))
+    return version, "".join(notes)
+
+
+def _accepted(home: "Home", questions: "Sequence[Question] | None") -> "Sequence[Question]":
+    return accepted_questions(question_set(home)) if questions is None else questions
+
+
+def _without_worse_map(
+    home: "Home", name: str, questions: "Sequence[Question] | None", notes: list[str], version: "Snapshot"
+) -> "Snapshot":
+    """A version with other weights, without a query map that is worse than none beside them; `notes` are told.
+
+    Nothing that stands in the way of this look holds back the weights.
+    """
+    if name != WEIGHTS_ASSET or MAP_ASSET not in version.learned:
+        return version
+    try:
+        version, note = settled(home, version, _accepted(home, questions), (MAP_ASSET,))
+    except (ModelError, QueryError, StoreError) as error:
+        note = f"{MAP_ASSET}: {_UNTOLD}: {error}"
+    notes.append(f"beside these weights {note}")
+    return version
 
 
 def settled(
@@ -319,10 +371,10 @@ def _places(
     *before, last = snapshot.learned[WEIGHTS_ASSET]
     if chosen == SHIPPED:
         return ()
-    while before and learned.get(before[-1]) != chosen and before[-1] not in used:
+    if same := [at for at, place in enumerate(before, start=1) if learned.get(place) == chosen]:
+        return before[: same[-1]]
+    while before and before[-1] not in used:
         before.pop()
-    if before and learned.get(before[-1]) == chosen:
-        return before
     bases = [each for each in (basis_of(home.path, place) for place in used) if each is not None]
     questions = frozenset[str]().union(*(each.questions for each in bases))
     documents = frozenset[str]().union(*(each.documents for each in bases))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_assets.contracts.errors import QueryError, StoreError
+from rag_assets.contracts.errors import ModelError, QueryError, StoreError
 from rag_assets.evaluation.clicks import read_clicks
 from rag_assets.pipeline.drift import bring_into_force
 from rag_assets.pipeline.measuring import accepted_questions, clicks_file, feedback_file, open_corpus, question_set
@@ -261,7 +261,7 @@ def _kept(
     """Keep what was learned, and bring it into force where it may."""
     if not files:
         return replace(trained, reason=f"nothing changes: {proof.reason}")
-    name, version, problem, is_in_force = trained.name, None, "", False
+    name, version, problem, note, is_in_force = trained.name, None, "", "", False
     place = store_candidate(home.path, name, files, proof, basis)
     try:
         with home.lock():
@@ -269,14 +269,16 @@ def _kept(
             is_in_force = current is not None and place in current.learned.get(name, ())[-1:]
             try:
                 if options.adopts and proof.is_better and not is_in_force:
-                    version = bring_into_force(home, name, accepted, place)[0].number
+                    published, _, note = bring_into_force(home, name, accepted, place)
+                    version = published.number
             finally:
                 prune(home.path, home.snapshots, name, place)
-    except (QueryError, StoreError) as error:
+    except (ModelError, QueryError, StoreError) as error:
         problem = f" ({error})" if options.adopts and proof.is_better else ""
     became = f"kept in {place}, not in force{problem}" if version is None else f"in force in version {version}"
     if is_in_force:
         became = f"{place} is in force already"
     elif proof.is_better and not options.adopts:
         became += " (--no-adopt)"
-    return replace(trained, place=place, reason=f"{became}: {proof.reason}", version=version)
+    reason = "; ".join(filter(None, (f"{became}: {proof.reason}", note)))
+    return replace(trained, place=place, reason=reason, version=version)

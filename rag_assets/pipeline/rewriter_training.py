@@ -170,7 +170,7 @@ def _train_candidate(
                     version = bring_into_force(home, adoption.REWRITER_MODEL, accepted, place)[0].number
             finally:
                 adoption.prune(home.path, home.snapshots, adoption.REWRITER_MODEL, place)
-    except (QueryError, StoreError) as error:
+    except (ModelError, QueryError, StoreError) as error:
         problem = str(error) if adopts and proof.is_better else ""
     shutil.rmtree(folder, ignore_errors=True)
     return RewriterCandidate(place, proof, version, problem, weights, len(data.labels), len(data.training))

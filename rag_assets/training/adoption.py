@@ -287,7 +287,7 @@ def adopt(snapshots: Snapshots, name: str, place: str) -> Snapshot:
         QueryError: Nothing is published, or readers were moved back to an earlier version.
     """
     current = _current(snapshots)
-    return _publish(snapshots, current, name, _added(current.learned.get(name, ()), place))
+    return _publish(snapshots, having(current, name, _added(current.learned.get(name, ()), place)))
 
 
 def adopt_candidate(
@@ -296,6 +296,7 @@ def adopt_candidate(
     name: str,
     look: Callable[[Snapshot], str],
     usable: Callable[[Snapshot], str] = lambda _: "",
+    settle: Callable[[Snapshot], Snapshot] = lambda version: version,
     *,
     place: str = "",
     is_forced: bool = False,
@@ -309,6 +310,7 @@ def adopt_candidate(
         look: Says what speaks against a version with the candidate in force, whose rows are others than those of the
             proof; empty where nothing does.
         usable: Says why the candidate cannot be used in a version with it in force; empty where it can.
+        settle: Changes what else is in force in the version before it is published.
         place: Where it is stored; empty for the newest candidate.
         is_forced: Whether it comes into force whatever was proved, which is recorded with it.
 
@@ -347,23 +349,21 @@ def adopt_candidate(
         _write_record(root / place, {**record, "forced": f"adopted by --force on {_now()}, although {problem}"})
     elif "forced" in record:
         _write_record(root / place, {key: value for key, value in record.items() if key != "forced"})
-    return adopt(snapshots, name, place), problem
+    return _publish(snapshots, settle(version)), problem
 
 
-def proof_against(
-    record: Mapping[str, Any], place: str, learned: Mapping[str, Sequence[str]] | None = None
-) -> Mapping[str, Any]:
+def proof_against(record: Mapping[str, Any], place: str, learned: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:
     """The newest proof of a candidate against what is in force; the newest of all where there is none against that.
 
     Args:
         record: That of the candidate.
         place: What is in force under its name; empty for what is shipped.
-        learned: What else is in force; a proof beside that is preferred. None where that is not known.
+        learned: What else is in force; a proof beside that is preferred.
     """
     own = [each for each in (record, *record.get("earlier", ())) if each.get("against", "") == place]
 
     def is_beside(proof: Mapping[str, Any]) -> bool:
-        present = {other: "".join((learned or {}).get(other, ())[-1:]) for other in proof.get("beside", {})}
+        present = {other: "".join(learned.get(other, ())[-1:]) for other in proof.get("beside", {})}
         return bool(present == proof.get("beside", {}))
 
     return next(filter(is_beside, own), next(iter(own), record))
@@ -382,8 +382,13 @@ def _added(places: Sequence[str], place: str) -> Sequence[str]:
     return (*(each for each in places if each != place), place)[-_MOST_ADOPTED:]
 
 
-def undo(snapshots: Snapshots, name: str) -> Snapshot:
+def undo(snapshots: Snapshots, name: str, settle: Callable[[Snapshot], Snapshot] = lambda version: version) -> Snapshot:
     """Go back to what was in force before, in the end to what is shipped; to be done under the lock of the home.
+
+    Args:
+        snapshots: Where versions are published.
+        name: What was learned.
+        settle: As for `adopt_candidate`.
 
     Raises:
         QueryError: Nothing that was learned is in force, or as for `adopt`.
@@ -391,7 +396,7 @@ def undo(snapshots: Snapshots, name: str) -> Snapshot:
     current = _current(snapshots)
     if not current.learned.get(name):
         raise QueryError(f"{name}: nothing learned is in force, so there is nothing to undo")
-    return _publish(snapshots, current, name, current.learned[name][:-1])
+    return _publish(snapshots, settle(having(current, name, current.learned[name][:-1])))
 
 
 def having(snapshot: Snapshot, name: str, places: Sequence[str]) -> Snapshot:
@@ -412,8 +417,7 @@ def _current(snapshots: Snapshots) -> Snapshot:
     return current
 
 
-def _publish(snapshots: Snapshots, current: Snapshot, name: str, places: Sequence[str]) -> Snapshot:
-    changed = having(current, name, places)
+def _publish(snapshots: Snapshots, changed: Snapshot) -> Snapshot:
     return snapshots.publish(replace(changed, number=snapshots.next_number(), published_at=_now()))
 
 

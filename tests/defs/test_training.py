@@ -24,7 +24,7 @@ from rag_assets.defs.training import TRAINING_JOB
 from rag_assets.evaluation.clicks import Click, add_click
 from rag_assets.evaluation.questions import Evidence, Question, question_line, read_questions
 from rag_assets.evaluation.statistics import Interval
-from rag_assets.pipeline import opening
+from rag_assets.pipeline import learning, opening
 from rag_assets.pipeline.drift import settled
 from rag_assets.pipeline.gate import Gate
 from rag_assets.pipeline.home import Home
@@ -32,6 +32,7 @@ from rag_assets.pipeline.measuring import clicks_file
 from rag_assets.pipeline.opening import knowledge_base
 from rag_assets.pipeline.rewriter_training import train_candidate, training_folder
 from rag_assets.pipeline.settings import load_settings
+from rag_assets.query import KnowledgeBase
 from rag_assets.query.search.ranking_weights import (
     MAP_ASSET,
     SHIPPED,
@@ -189,9 +190,11 @@ def test_what_got_worse_goes_and_what_was_adopted_before_comes_back(asked: Home)
     gate.check(version, version)
     assert str(gate.verdict).startswith("no change"), "both are measured without what is dropped"
     assert (
-        f"20 questions, 0 of which it was not learned from: those of {older} are in force again, for pages too" in note
+        f"20 questions, 0 of which it was not learned from: those of {older} are in force again, for pages no" in note
     )
-    too_few = "for pages too few questions to tell: 0 that it was not learned from, on 0 documents; 20 on 6 are needed"
+    too_few = (
+        "for pages no worse on 20 questions, 0 of which it was not learned from, on 0 documents: too few to tell more"
+    )
     assert too_few in note
 
     better = {**worse, documents: replace(SHIPPED[documents], words=1.2)}
@@ -203,6 +206,17 @@ def test_what_got_worse_goes_and_what_was_adopted_before_comes_back(asked: Home)
     assert weights == {**better, passages: good[passages]}, "documents stay, passages go back"
     assert basis_of(asked.path, mixed) == Basis({"of old"}, {"gone/a.md", "gone/b.md"}, version.number, newer)
     assert gated(asked, checked)[0] == checked
+
+
+def test_what_is_left_of_several_is_an_older_one_where_that_holds_the_same(asked: Home) -> None:
+    passages, pages, _ = SHIPPED
+    first = {**SHIPPED, passages: replace(SHIPPED[passages], words=1.2)}
+    second = {**first, pages: MISLEADING[pages]}
+    _, older = adopted_weights(asked, first, Basis())
+    adopted_weights(asked, second, Basis())
+    version, _ = adopted_weights(asked, {**second, passages: MISLEADING[passages]}, Basis())
+    checked, _ = gated(asked, version)
+    assert checked.learned == {WEIGHTS_ASSET: (older,)}, "nothing stands twice, and what was worse is not gone back to"
 
 
 def test_a_query_map_that_got_worse_goes_back_to_the_one_before(asked: Home) -> None:
@@ -319,6 +333,98 @@ def test_a_query_map_is_proved_against_the_one_in_force(asked: Home, monkeypatch
     assert f'"against": "{place}"' in (asked.path / candidates(asked.path, MAP_ASSET)[0][0] / "proof.json").read_text()
     run(asked, "train", "undo", "ranking")
     assert "it was proved beside other ranking_weights than are in force now" in run(asked, "train", "status").output
+
+
+def test_a_map_that_is_worse_beside_other_weights_goes_with_them_and_comes_back(asked: Home) -> None:
+    """Beside the shipped weights words find everything; beside weights of meaning alone the map leads astray."""
+    dimension, random = asked.embedder.dimension, np.random.default_rng(0)
+    noise = QueryMap(*(random.normal(size=size).astype(np.float32) for size in ((dimension, 32), (32, dimension))))
+    by_words = {each: Weights(words=1) for each in SHIPPED}
+    version, words = adopted_weights(asked, by_words, Basis())
+    basis = Basis(version=version.number, beside={WEIGHTS_ASSET: words})
+    place = store_candidate(asked.path, MAP_ASSET, map_files(noise, asked.embedder.name), BETTER, basis)
+    run(asked, "train", "adopt", "query-map")
+    by_meaning = {each: Weights(words=0.1, meaning=1) for each in SHIPPED}
+    meant = Basis(version=version.number, against=words)
+    meaning = store_candidate(asked.path, WEIGHTS_ASSET, weights_files(by_meaning), BETTER, meant)
+
+    said = " ".join(run(asked, "train", "adopt", "ranking").output.split())
+    assert f"{meaning} is in force" in said
+    assert "beside these weights query_map is worse than doing without: passage R@5 -" in said
+    assert "it is out of force" in said
+    assert opening.published_snapshot(asked).learned == {WEIGHTS_ASSET: [words, meaning]}
+    run(asked, "train", "undo", "ranking")
+    run(asked, "train", "adopt", "query-map")
+    both = opening.published_snapshot(asked)
+    assert both.learned == {WEIGHTS_ASSET: [words], MAP_ASSET: [place]}, "it was proved beside these"
+
+    adopt(asked.snapshots, WEIGHTS_ASSET, meaning)
+    adopt(asked.snapshots, WEIGHTS_ASSET, words)
+    said = " ".join(run(asked, "train", "undo", "ranking").output.split())
+    assert f"{meaning} is in force again beside these weights query_map is worse than doing without" in said
+    assert opening.published_snapshot(asked).learned == {WEIGHTS_ASSET: [meaning]}
+
+
+def test_a_map_that_cannot_be_looked_at_holds_no_weights_back(asked: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    dimension = asked.embedder.dimension
+    harmless = QueryMap(np.zeros((dimension, 1), np.float32), np.zeros((1, dimension), np.float32))
+    place = store_candidate(asked.path, MAP_ASSET, map_files(harmless, asked.embedder.name), BETTER, Basis())
+    adopt(asked.snapshots, MAP_ASSET, place)
+    _, weights = adopted_weights(asked, {each: Weights(words=1) for each in SHIPPED}, Basis())
+    questions = asked.settings.evaluation.questions
+    monkeypatch.delenv("RAG_EVALUATION__QUESTIONS")
+    said = " ".join(run(asked, "train", "undo", "ranking").output.split())
+    assert (
+        "the shipped one is in force beside these weights query_map: cannot be told: there is no question set" in said
+    )
+    assert opening.published_snapshot(asked).learned == {MAP_ASSET: [place]}
+    adopt(asked.snapshots, WEIGHTS_ASSET, weights)
+    said = " ".join(run(asked, "train", "undo", "ranking", questions).output.split())
+    assert "beside these weights query_map: passage R@5 +0.000" in said
+    assert opening.published_snapshot(asked).learned == {MAP_ASSET: [place]}
+
+
+def test_few_questions_bring_nothing_into_force_that_was_proved_on_other_rows(asked: Home, tmp_path: Path) -> None:
+    harmless = {each: replace(weights, words=1.2) for each, weights in SHIPPED.items()}
+    place = store_candidate(asked.path, WEIGHTS_ASSET, weights_files(harmless), BETTER)
+    assert asked.settings.evaluation.questions is not None
+    few = tmp_path / "few.jsonl"
+    few.write_text(
+        "".join(asked.settings.evaluation.questions.read_text("utf-8").splitlines(keepends=True)[:3]), "utf-8"
+    )
+    refused = CliRunner().invoke(main, ["--home", str(asked.path), "train", "adopt", "ranking", str(few)])
+    assert refused.exit_code == 1
+    said = " ".join(refused.stderr.split())
+    assert f"{place} is not adopted: the rows of version 1 are others than those that it was proved on" in said
+    assert "too few questions to tell: 0 that it was not learned from" in said
+
+
+def test_the_status_of_a_candidate_is_the_proof_that_adopting_it_goes_by(asked: Home) -> None:
+    dimension = asked.embedder.dimension
+    harmless = QueryMap(np.zeros((dimension, 1), np.float32), np.zeros((1, dimension), np.float32))
+    files = map_files(harmless, asked.embedder.name)
+    version, weights = adopted_weights(asked, {each: Weights(words=1) for each in SHIPPED}, Basis())
+    for place, reason in ((weights, "better beside these"), ("", "better beside the shipped ones")):
+        basis = Basis(version=version.number, beside={WEIGHTS_ASSET: place})
+        store_candidate(asked.path, MAP_ASSET, files, replace(BETTER, reason=reason), basis)
+    assert "better beside these" in run(asked, "train", "status").output
+    assert "better beside these" in run(asked, "train", "adopt", "query-map").output
+
+
+def test_what_was_learned_is_kept_and_told_where_the_look_fails(asked: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    harmless = {each: replace(weights, words=1.2) for each, weights in SHIPPED.items()}
+    trained = learning.Trained(WEIGHTS_ASSET, None, {}, "", None, {}, 20)
+
+    def fail(_base: KnowledgeBase, _query: str) -> None:
+        raise ModelError("the embedder is gone")
+
+    monkeypatch.setattr(KnowledgeBase, "ranking_signals", fail)
+    assert asked.settings.evaluation.questions is not None
+    questions = read_questions(asked.settings.evaluation.questions)
+    kept = learning._kept(
+        asked, trained, weights_files(harmless), BETTER, Basis(), questions, learning.TrainingOptions()
+    )
+    assert kept.reason == f"kept in {kept.place}, not in force (the embedder is gone): better"
 
 
 def test_one_rewriter_is_trained_at_a_time(asked: Home, monkeypatch: pytest.MonkeyPatch) -> None:
