@@ -296,10 +296,16 @@ def tune(
 
     deadline, home = time.monotonic() + budget, open_home(context)
     with TemporaryDirectory(prefix="tuning-", dir=home.path) as scratch, progress_display() as display:
-        display.phase("learning weights, indexing with other passages" if passage_tokens else "learning weights")
+        report = display.phase(f"learning weights{', indexing with other passages' if passage_tokens else ''}")
         plan = planned_tuning(home, named_set, Budget(deadline, usd), passage_tokens, Path(scratch))
         choosing, held_out = plan.choosing, plan.held_out
-        progress = display.phase("asking questions")
+
+        def progress(done: int, total: int) -> None:
+            nonlocal report
+            if done == 1:  # of a rung or the last comparison, whose rate and time left are its own
+                report = display.phase("asking questions")
+            report(done, total)
+
         made = tuned(plan.candidates, choosing, held_out, deadline, progress=progress, documents=plan.documents)
     default, failed = plan.candidates[0], [each for each in plan.candidates[1:] if each.failure]
     tried = [each for each in plan.candidates if each.results and each not in failed]
