@@ -35,8 +35,8 @@ from rag_assets.text.terms import TermKind, kind_of, query_terms
 
 OPENING = {"ja": "資料の記載:", "en": "From the documents:"}
 NEAREST = {
-    "ja": "質問に答える記載は見当たりません。最も近い記載:",
-    "en": "No passage seems to answer the question. The nearest:",
+    "ja": "質問への答えと言い切れる記載はありません。最も近い記載:",
+    "en": "No passage surely answers the question. The nearest:",
 }
 
 Similarity = Callable[[Sequence[str]], Sequence[float]]
@@ -46,13 +46,15 @@ _MOST = 4  # statements
 _MOST_NEAR = 2  # of those that are only near to the question
 _CHARS = 320  # of all that is said to a question for one thing
 _MANY_CHARS = 560  # for several
+_TIED = 0.97  # of the best score, from which another statement may be said beyond that
+_TIED_CHARS = 240
 _LIST_CHARS = 450
 _ROWS_CHARS = 900  # of all rows that hold one code
 _LEAST_ROWS = 3
 _ROW_CHARS = 200
 _NEARLY = 0.75  # of the best score, from which another statement is said, too
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
-_COMPARED = 12  # statements that are compared by meaning
+_COMPARED = 24  # statements that are compared by meaning
 _MEANING = 4.5  # weight of a cosine
 _COVERED = 0.8  # weight of the question's words that the passage holds
 _OWN = 1.3  # weight of terms that the title and place do not hold already, beyond that of all
@@ -66,6 +68,7 @@ _RANK_DISCOUNT = 0.03  # of a score, for each place of the passage
 _WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
 _LIST_ASKED = 1.15  # of the score of a list where several things are asked for
 _REASONED = 1.2  # of the score of a statement that gives a reason, where one is asked for
+_SPELLED_OUT = 1.5  # of one that spells out a short form, where that is asked for
 _LINKED = 0.5  # added to the score of a connection that starts or ends at what the question names
 _BACKWARD = 0.4  # of that, for one that ends there
 _BY_TERMS = 0.7  # of an end that the question names by its terms, beside one that it names as it stands
@@ -308,6 +311,8 @@ def _beside(
         score *= _OFF
     if asked.wanted.gives_reason(candidate.statement):
         score *= _REASONED
+    if asked.wanted.spells_out(candidate.statement):
+        score *= _SPELLED_OUT
     if candidate.statement.kind is Kind.LIST:
         score *= _LIST_ASKED if asked.wanted.several else _OFF
     score += covered + _LINKED * asked.leads(candidate.statement)
@@ -335,7 +340,8 @@ def _said(asked: _Asked, ranked: Sequence[tuple[float, _Candidate]], parts: int)
             or (not asked.wanted.several and other.statement.text in each.statement.text)
             for other in said
         )
-        if not said or (new and length <= (_MANY_CHARS if sibling else room)):
+        tied = score >= _TIED * ranked[0][0]
+        if not said or (new and length <= (_MANY_CHARS if sibling else room + _TIED_CHARS * tied)):
             said.append(each)
             room -= length
     return said
