@@ -251,6 +251,24 @@ def test_a_count_stands_under_its_header_and_a_time_in_its_form(question: str, t
     assert value in sentences[0].text
 
 
+def test_words_of_an_address_are_no_words_of_the_text() -> None:
+    link = "会合のまとめ <https://example.com/license/export/setting.html>"
+    text = f"{link}\n\nlicense の export では setting を先に選びます。"
+    assert "選びます" in extracts([Ask("license export setting は？")], [source(text)])[0][0].text
+
+
+def test_a_line_that_ends_with_a_comma_goes_on() -> None:
+    text = "条件の互換性\n二つの条件を同時に満たすことができる場合、「両立する」、\n条件が「両立する」と同じ意味で「互換性がある」という。"
+    sentences, answers = extracts([Ask("条件が「両立する」とはどういう意味ですか")], [source(text)])
+    assert answers
+    assert "同時に満たす" in sentences[0].text
+
+
+def test_the_row_of_a_quoted_cell_comes_first() -> None:
+    text = "No. | 項目 | ドメイン | データ型\n1 | 標準単価 | 金額単価 | numeric(18,2)\n2 | 補足 | 単価 | numeric(20,6)"
+    assert "20,6" in extracts([Ask("標準の一覧で「単価」ドメインのデータ型は？")], [source(text)])[0][0].text
+
+
 def test_a_short_form_is_spelled_out() -> None:
     text = "仕様書のQSCDは何かの状態である。\n\n略語 QSCD Qualified Signature Creation Device を仕様書で用いる。"
     sentences, answers = extracts([Ask("仕様書のQSCDは何の略ですか")], [source(text)])

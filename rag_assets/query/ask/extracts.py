@@ -62,7 +62,7 @@ _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginnin
 _LEAD_CHARS = 40
 _NEIGHBOUR = 0.25  # of the score of the statement beside it
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
-_NO_FIGURE = 0.6  # of a score, for a statement without a figure or a date where one is asked for
+_NO_FIGURE = 0.4  # of a score, for a statement without a figure or a date where one is asked for
 _LACKING_FIGURE = 1.0  # taken off where the best statement has none
 _RANK_DISCOUNT = 0.03  # of a score, for each place of the passage
 _WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
@@ -100,6 +100,7 @@ _WHICH_ASKED = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
+_URL = re.compile(r"https?://\S+")  # whose words say little of what it leads to
 _CELL = " | "
 
 
@@ -131,10 +132,13 @@ class _Asked:
         new = candidate.own - self.weights.keys()
         return len(new) < _LEAST_NEW and not any(map(NUMBERED.fullmatch, new))
 
-    def keyed(self, statement: Statement) -> bool:
-        """Whether the question names a whole cell of a row, as a word of its own."""
-        folded = fold_name(self.text)
-        return statement.kind is Kind.ROW and any(is_named(folded, fold_name(value)) for _, value in statement.cells)
+    def keyed(self, statement: Statement) -> float:
+        """1 where the question names a whole cell of a row, as a word of its own; 2 where it quotes it."""
+        if statement.kind is not Kind.ROW:
+            return 0.0
+        folded, cells = fold_name(self.text), [fold_name(value) for _, value in statement.cells]
+        quoted = {fold_name(each) for each in _QUOTED.findall(self.text)}
+        return 2.0 if not quoted.isdisjoint(cells) else float(any(is_named(folded, cell) for cell in cells))
 
     def leads(self, statement: Statement) -> float:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
@@ -238,7 +242,7 @@ def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidat
 def _candidates(source: Source) -> list[_Candidate]:
     named = _terms(f"{source.title} {source.citation}")
     return [
-        _Candidate(source, each, _terms(each.text), _terms(each.context), named)
+        _Candidate(source, each, _terms(_URL.sub(" ", each.text)), _terms(_URL.sub(" ", each.context)), named)
         for each in statements(source.whole_text)
     ]
 
@@ -411,7 +415,7 @@ def _covered(question: str, source: Source) -> float:
     """Share of a question's content words in a passage; rare ones count no more, as measured."""
     words = dict.fromkeys(content_words(keywords(_HOW.sub(" ", question))))
     weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
-    terms = content_terms(f"{source.title}\n{source.citation}\n{source.whole_text}")
+    terms = content_terms(_URL.sub(" ", f"{source.title}\n{source.citation}\n{source.whole_text}"))
     held = sum(weight * held_share([word], terms) for word, weight in zip(words, weights, strict=True))
     return held / (sum(weights) or 1.0)
 

@@ -49,7 +49,7 @@ _SPELLED_FIGURE = re.compile(
     re.IGNORECASE,
 )
 _SEVERAL_ASKED = re.compile(
-    r"どれとどれ|何と何|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あります|含まれ)|どの.{0,8}(?:ですか|対応)"
+    r"どれとどれ|何と何|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|どの.{0,8}(?:ですか|対応)"
     r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b)"
     r"\w*[^\Wsiu]s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
     re.IGNORECASE,
