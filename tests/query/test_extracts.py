@@ -227,6 +227,7 @@ def test_a_figure_or_a_date_asked_for_is_in_the_answer(question: str, answer: st
         ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定は P10D です。"),
         ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定では10日と書く。"),
         ("受付の窓口が開くのは何時ですか", "受付の窓口は月に3回開く。"),
+        ("作業部会の会費って年間いくら？", "作業部会の会費と年間の予定 <https://example.com/%E7%B4-202103>"),
     ],
 )
 def test_a_code_or_a_number_of_another_thing_is_no_amount(question: str, text: str) -> None:
@@ -258,7 +259,11 @@ def test_words_of_an_address_are_no_words_of_the_text() -> None:
 
 
 def test_a_line_that_ends_with_a_comma_goes_on() -> None:
-    text = "条件の互換性\n二つの条件を同時に満たすことができる場合、「両立する」、\n条件が「両立する」と同じ意味で「互換性がある」という。"
+    lines = (
+        "二つの条件を同時に満たすことができる場合、「両立する」、",
+        "条件が「両立する」と同じ意味で「互換性がある」という。",
+    )
+    text = "\n".join(("条件の互換性", *lines))
     sentences, answers = extracts([Ask("条件が「両立する」とはどういう意味ですか")], [source(text)])
     assert answers
     assert "同時に満たす" in sentences[0].text

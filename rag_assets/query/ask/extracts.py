@@ -24,7 +24,7 @@ from pathlib import PurePath
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.statements import STATEMENT_CHARS, Kind, Statement, cut, statements
+from rag_assets.query.ask.statements import ADDRESS, STATEMENT_CHARS, Kind, Statement, cut, statements
 from rag_assets.query.ask.wanted import NOTHING, NUMBERED, Wanted, is_named
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
@@ -100,7 +100,6 @@ _WHICH_ASKED = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[「『\"'“‘]([^「」『』\"'“”‘’]{2,40})[」』\"'”’]")
-_URL = re.compile(r"https?://\S+")  # whose words say little of what it leads to
 _CELL = " | "
 
 
@@ -242,7 +241,7 @@ def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidat
 def _candidates(source: Source) -> list[_Candidate]:
     named = _terms(f"{source.title} {source.citation}")
     return [
-        _Candidate(source, each, _terms(_URL.sub(" ", each.text)), _terms(_URL.sub(" ", each.context)), named)
+        _Candidate(source, each, _terms(ADDRESS.sub(" ", each.text)), _terms(ADDRESS.sub(" ", each.context)), named)
         for each in statements(source.whole_text)
     ]
 
@@ -415,7 +414,7 @@ def _covered(question: str, source: Source) -> float:
     """Share of a question's content words in a passage; rare ones count no more, as measured."""
     words = dict.fromkeys(content_words(keywords(_HOW.sub(" ", question))))
     weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
-    terms = content_terms(_URL.sub(" ", f"{source.title}\n{source.citation}\n{source.whole_text}"))
+    terms = content_terms(ADDRESS.sub(" ", f"{source.title}\n{source.citation}\n{source.whole_text}"))
     held = sum(weight * held_share([word], terms) for word, weight in zip(words, weights, strict=True))
     return held / (sum(weights) or 1.0)
 

@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rag_assets.query.ask.statements import Kind, Statement
+from rag_assets.query.ask.statements import ADDRESS, Kind, Statement
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
 
@@ -185,7 +185,7 @@ class Wanted:
 
     def lacks_figure(self, statement: Statement) -> bool:
         """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
-        text = statement.text
+        text = ADDRESS.sub(" ", statement.text)
         if self.date and not _DATE.search(text):
             return True
         if (self.money and not _MONEY.search(text)) or (self.time and not _TIME.search(text)):
