@@ -308,7 +308,7 @@ def test_without_a_model_passages_are_quoted(knowledge: Made, mode: str) -> None
 def test_nothing_alike_is_said_to_be_near_only(knowledge: Made) -> None:
     answer = knowledge().ask("Who wrote Hamlet?", "vector", 2)
     assert not answer.answered
-    assert answer.text.startswith("No passage seems to answer the question. The nearest:\n- ")
+    assert answer.text.startswith("No passage surely answers the question. The nearest:\n- ")
 
 
 def test_a_stored_answer_to_the_same_question_comes_first(knowledge: Made) -> None:

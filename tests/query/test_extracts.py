@@ -225,10 +225,66 @@ def test_a_figure_or_a_date_asked_for_is_in_the_answer(question: str, answer: st
         ("対象の事業者に科される罰金の額は？", "2030年度から対象の事業者に罰金の額が科される。"),
         ("問い合わせを送るとどれくらいで返事が来ますか", "問い合わせの返事は500文字までで来ます。"),
         ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定は P10D です。"),
+        ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定では10日と書く。"),
+        ("受付の窓口が開くのは何時ですか", "受付の窓口は月に3回開く。"),
+        ("作業部会の会費って年間いくら？", "作業部会の会費と年間の予定 <https://example.com/%E7%B4-202103>"),
     ],
 )
 def test_a_code_or_a_number_of_another_thing_is_no_amount(question: str, text: str) -> None:
     assert not extracts([Ask(question)], [source(text)])[1]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "value"),
+    [
+        (
+            "明細書の1ページに載る明細は最大何行？",
+            "明細書の1ページに載る明細\n項目 | 明細の数 | 並び順\n最大の明細一覧 | 30 | 取引日時",
+            "30",
+        ),
+        ("受付の窓口が開くのは何時ですか", "受付の窓口は9:30に開く。", "9:30"),
+        ("How long is the field atenabango?", "field | name | length\n3 | atenabango | 15", "15"),
+    ],
+)
+def test_a_count_stands_under_its_header_and_a_time_in_its_form(question: str, text: str, value: str) -> None:
+    sentences, answers = extracts([Ask(question)], [source(text)])
+    assert answers
+    assert value in sentences[0].text
+
+
+def test_words_of_an_address_are_no_words_of_the_text() -> None:
+    link = "会合のまとめ <https://example.com/license/export/setting.html>"
+    text = f"{link}\n\nlicense の export では setting を先に選びます。"
+    assert "選びます" in extracts([Ask("license export setting は？")], [source(text)])[0][0].text
+
+
+def test_a_line_that_ends_with_a_comma_goes_on() -> None:
+    lines = (
+        "二つの条件を同時に満たすことができる場合、「両立する」、",
+        "条件が「両立する」と同じ意味で「互換性がある」という。",
+    )
+    text = "\n".join(("条件の互換性", *lines))
+    sentences, answers = extracts([Ask("条件が「両立する」とはどういう意味ですか")], [source(text)])
+    assert answers
+    assert "同時に満たす" in sentences[0].text
+
+
+def test_the_row_of_a_quoted_cell_comes_first() -> None:
+    text = "No. | 項目 | ドメイン | データ型\n1 | 標準単価 | 金額単価 | numeric(18,2)\n2 | 補足 | 単価 | numeric(20,6)"
+    assert "20,6" in extracts([Ask("標準の一覧で「単価」ドメインのデータ型は？")], [source(text)])[0][0].text
+
+
+def test_a_short_form_is_spelled_out() -> None:
+    text = "仕様書のQSCDは何かの状態である。\n\n略語 QSCD Qualified Signature Creation Device を仕様書で用いる。"
+    sentences, answers = extracts([Ask("仕様書のQSCDは何の略ですか")], [source(text)])
+    assert answers
+    assert "Qualified" in sentences[0].text
+
+
+def test_what_is_as_near_as_the_best_is_said_beyond_the_usual_length() -> None:
+    text = "\n\n".join(f"通知の設定画面では{name}を{'、'.join([name * 8] * 20)}とする。" for name in ("甲", "乙"))
+    sentences, _ = extracts([Ask("通知の設定画面は？")], [source(text)])
+    assert [name in " ".join(each.text for each in sentences) for name in ("甲", "乙")] == [True, True]
 
 
 def test_a_follow_up_asks_what_the_question_before_asked() -> None:

@@ -24,7 +24,7 @@ from pathlib import PurePath
 
 from rag_assets.query.ask.answers import Sentence, SentenceCitation, Source
 from rag_assets.query.ask.quotes import stands_in
-from rag_assets.query.ask.statements import STATEMENT_CHARS, Kind, Statement, cut, statements
+from rag_assets.query.ask.statements import ADDRESS, STATEMENT_CHARS, Kind, Statement, cut, statements
 from rag_assets.query.ask.wanted import NOTHING, NUMBERED, Wanted, is_named
 from rag_assets.query.results import FoundQuestion
 from rag_assets.query.search.rewriting_rules import keywords
@@ -35,8 +35,8 @@ from rag_assets.text.terms import TermKind, kind_of, query_terms
 
 OPENING = {"ja": "資料の記載:", "en": "From the documents:"}
 NEAREST = {
-    "ja": "質問に答える記載は見当たりません。最も近い記載:",
-    "en": "No passage seems to answer the question. The nearest:",
+    "ja": "質問への答えと言い切れる記載はありません。最も近い記載:",
+    "en": "No passage surely answers the question. The nearest:",
 }
 
 Similarity = Callable[[Sequence[str]], Sequence[float]]
@@ -46,13 +46,15 @@ _MOST = 4  # statements
 _MOST_NEAR = 2  # of those that are only near to the question
 _CHARS = 320  # of all that is said to a question for one thing
 _MANY_CHARS = 560  # for several
+_TIED = 0.97  # of the best score, from which another statement may be said beyond that
+_TIED_CHARS = 240
 _LIST_CHARS = 450
 _ROWS_CHARS = 900  # of all rows that hold one code
 _LEAST_ROWS = 3
 _ROW_CHARS = 200
 _NEARLY = 0.75  # of the best score, from which another statement is said, too
 _SAME = 0.9  # share of its terms that another one holds, from which a statement says nothing new
-_COMPARED = 12  # statements that are compared by meaning
+_COMPARED = 24  # statements that are compared by meaning
 _MEANING = 4.5  # weight of a cosine
 _COVERED = 0.8  # weight of the question's words that the passage holds
 _OWN = 1.3  # weight of terms that the title and place do not hold already, beyond that of all
@@ -60,12 +62,13 @@ _LISTED = 1.0  # weight of a term that stands in a list, and not in its beginnin
 _LEAD_CHARS = 40
 _NEIGHBOUR = 0.25  # of the score of the statement beside it
 _OFF = 0.85  # of a score, for a list where none is asked for, and what only repeats the question
-_NO_FIGURE = 0.6  # of a score, for a statement without a figure or a date where one is asked for
+_NO_FIGURE = 0.4  # of a score, for a statement without a figure or a date where one is asked for
 _LACKING_FIGURE = 1.0  # taken off where the best statement has none
 _RANK_DISCOUNT = 0.03  # of a score, for each place of the passage
 _WEIGHTS = {TermKind.IDENTIFIER: 3.0, TermKind.WORD: 1.0, TermKind.PAIR: 0.5, TermKind.CHARACTER: 0.2}
 _LIST_ASKED = 1.15  # of the score of a list where several things are asked for
 _REASONED = 1.2  # of the score of a statement that gives a reason, where one is asked for
+_SPELLED_OUT = 1.5  # of one that spells out a short form, where that is asked for
 _LINKED = 0.5  # added to the score of a connection that starts or ends at what the question names
 _BACKWARD = 0.4  # of that, for one that ends there
 _BY_TERMS = 0.7  # of an end that the question names by its terms, beside one that it names as it stands
@@ -128,10 +131,13 @@ class _Asked:
         new = candidate.own - self.weights.keys()
         return len(new) < _LEAST_NEW and not any(map(NUMBERED.fullmatch, new))
 
-    def keyed(self, statement: Statement) -> bool:
-        """Whether the question names a whole cell of a row, as a word of its own."""
-        folded = fold_name(self.text)
-        return statement.kind is Kind.ROW and any(is_named(folded, fold_name(value)) for _, value in statement.cells)
+    def keyed(self, statement: Statement) -> float:
+        """1 where the question names a whole cell of a row, as a word of its own; 2 where it quotes it."""
+        if statement.kind is not Kind.ROW:
+            return 0.0
+        folded, cells = fold_name(self.text), [fold_name(value) for _, value in statement.cells]
+        quoted = {fold_name(each) for each in _QUOTED.findall(self.text)}
+        return 2.0 if not quoted.isdisjoint(cells) else float(any(is_named(folded, cell) for cell in cells))
 
     def leads(self, statement: Statement) -> float:
         """1 where what leads where is asked, and a statement says where what is named leads to; less for from where."""
@@ -235,7 +241,7 @@ def _named_in(name: str, candidates: Sequence[_Candidate]) -> Sequence[_Candidat
 def _candidates(source: Source) -> list[_Candidate]:
     named = _terms(f"{source.title} {source.citation}")
     return [
-        _Candidate(source, each, _terms(each.text), _terms(each.context), named)
+        _Candidate(source, each, _terms(ADDRESS.sub(" ", each.text)), _terms(ADDRESS.sub(" ", each.context)), named)
         for each in statements(source.whole_text)
     ]
 
@@ -308,6 +314,8 @@ def _beside(
         score *= _OFF
     if asked.wanted.gives_reason(candidate.statement):
         score *= _REASONED
+    if asked.wanted.spells_out(candidate.statement):
+        score *= _SPELLED_OUT
     if candidate.statement.kind is Kind.LIST:
         score *= _LIST_ASKED if asked.wanted.several else _OFF
     score += covered + _LINKED * asked.leads(candidate.statement)
@@ -335,7 +343,8 @@ def _said(asked: _Asked, ranked: Sequence[tuple[float, _Candidate]], parts: int)
             or (not asked.wanted.several and other.statement.text in each.statement.text)
             for other in said
         )
-        if not said or (new and length <= (_MANY_CHARS if sibling else room)):
+        tied = score >= _TIED * ranked[0][0]
+        if not said or (new and length <= (_MANY_CHARS if sibling else room + _TIED_CHARS * tied)):
             said.append(each)
             room -= length
     return said
@@ -405,7 +414,7 @@ def _covered(question: str, source: Source) -> float:
     """Share of a question's content words in a passage; rare ones count no more, as measured."""
     words = dict.fromkeys(content_words(keywords(_HOW.sub(" ", question))))
     weights = [_STEM_WEIGHT if len(word[0]) == 1 else 1.0 for word in words]
-    terms = content_terms(f"{source.title}\n{source.citation}\n{source.whole_text}")
+    terms = content_terms(ADDRESS.sub(" ", f"{source.title}\n{source.citation}\n{source.whole_text}"))
     held = sum(weight * held_share([word], terms) for word, weight in zip(words, weights, strict=True))
     return held / (sum(weights) or 1.0)
 

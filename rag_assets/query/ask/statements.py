@@ -22,6 +22,7 @@ from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import HIRAGANA, SPACELESS
 
 STATEMENT_CHARS = 300
+ADDRESS = re.compile(r"https?://\S+")  # whose words and figures say little of what it leads to
 _LONGEST_CHARS = 1000  # of text without any end
 _LIST_CHARS = 900
 _LEAST_WORDS = 2  # content words of a statement
@@ -32,6 +33,7 @@ _HEADINGS = 2  # that a statement stands under, the last ones
 _CELL = " | "
 _SENTENCE_END = re.compile(r"(?<=[。！？])|(?<=[.!?])\s+(?=[A-Z0-9\"“(])")
 _QUESTION = re.compile(r"(?:[？?]|(?:です|ます|でしょう)か。)$")
+_GOES_ON = re.compile(r"[、，]$")
 _ENDED = re.compile(r"[。！？.!?]$")
 _ANNOUNCES = re.compile(
     r"(?:以下|次|下記)(?:の(?:通り|とおり)|に(?:示す|記載))[^。]{0,8}。?$|(?:以下|次|下記)の?(?:\d+|[一二三四五六七八九十])つ[^。]*。?$|[:：]$|(?:follows|following|below)\s*[:.]$",
@@ -126,6 +128,7 @@ class _Reader:
 
     def read(self, text: str) -> Iterator[Statement]:
         lines = [line for line in map(one_line, text.splitlines()) if _WORD.search(line) and not _LEADER.search(line)]
+        lines = list(_joined(lines))
         for line, *following in zip_longest(lines, lines[1:], lines[2:], fillvalue=""):
             self.following = (following[0], following[1])
             pair = _PAIR.match(line) if _CELL not in line else None
@@ -226,13 +229,32 @@ class _Reader:
             yield Statement(part, Kind.HEADING if _QUESTION.search(part) else Kind.SENTENCE, self._context)
 
 
+def _joined(lines: Sequence[str]) -> Iterator[str]:
+    """Lines, each that ends with a comma together with the next one, where that is no item or row."""
+    open_line = ""
+    for line in lines:
+        if open_line and (_CELL in line or _ITEM.match(line) or len(open_line) > STATEMENT_CHARS):
+            yield open_line
+            open_line = ""
+        open_line += line
+        if _CELL in line or not _GOES_ON.search(line):
+            yield open_line
+            open_line = ""
+    if open_line:
+        yield open_line
+
+
 def _announces(sentence: str) -> bool:
     """Whether a sentence points to what follows it."""
     return bool(_ANNOUNCES.search(sentence) or _POINTS.search(sentence))
 
 
 def _is_heading(line: str) -> bool:
-    return len(line) <= _HEADING_CHARS and (len(content_words(line)) < _PART_WORDS or not _ENDED.search(line))
+    return (
+        len(line) <= _HEADING_CHARS
+        and not _GOES_ON.search(line)
+        and (len(content_words(line)) < _PART_WORDS or not _ENDED.search(line))
+    )
 
 
 def _parts(line: str) -> list[str]:

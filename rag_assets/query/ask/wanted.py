@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rag_assets.query.ask.statements import Kind, Statement
+from rag_assets.query.ask.statements import ADDRESS, Kind, Statement
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
 
@@ -30,7 +30,7 @@ _AMOUNT_ASKED = re.compile(
     "|どのくらい|どれくらい|(?:額|料金|費用|価格|人数|件数|回数|割合|上限|下限)(?:は|って)(?:何|なん|いくら|いくつ|どれ|[?？]|$)"
 )
 _UNIT_ASKED = re.compile(
-    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前|くらい|ぐらい|程度|かか)|時間|分(?=間|以|後|前)|秒)"
+    r"何(件|桁|行|個|円|文字|台|割|箇所|種類|段階|階層|枚|ページ|年(?=間|以|後|前)|日(?=間|以|後|前|くらい|ぐらい|程度|かか)|時間|時(?!間|点)|分(?=間|以|後|前)|秒)"
 )
 _DATE_ASKED = re.compile(
     r"いつ.{0,30}(?:した|れた|った|ました)|いつの(?:改|版|変更|更新|時点|こと)|(?:した|れた|った)(?:の|日)?[はが]いつ|何[年月](?!間)|日付は"
@@ -38,7 +38,7 @@ _DATE_ASKED = re.compile(
     re.IGNORECASE,
 )
 _DATE = re.compile(
-    r"(?<!\d)(?:19|20)\d\d(?!\d)|\d[年月日]|\d{1,2}[/.-]\d{1,2}[/.-]\d"
+    r"(?<!\d)(?:19|20)\d\d(?!\d)|\d年|\d月\s?\d|元年|\d{1,2}[/.-]\d{1,2}[/.-]\d"
     r"|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?:[a-z]{3,6})?\.? \d",
     re.IGNORECASE,
 )
@@ -49,7 +49,7 @@ _SPELLED_FIGURE = re.compile(
     re.IGNORECASE,
 )
 _SEVERAL_ASKED = re.compile(
-    r"どれとどれ|何と何|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あります|含まれ)|どの.{0,8}(?:ですか|対応)"
+    r"どれとどれ|何と何|一覧|全部|すべて|全て|それぞれ|列挙|挙げて|どんな.{0,12}(?:あ(?:り|る)|含まれ)|どの.{0,8}(?:ですか|対応)"
     r"|\b(?:which|what) (?:(?:two|three|four|five|six|seven|eight|nine|ten|\d+) )?(?!is\b|was\b|does\b|has\b)"
     r"\w*[^\Wsiu]s\b|\blist\b|\ball\b|\bboth\b|\bcompare",
     re.IGNORECASE,
@@ -68,6 +68,11 @@ _REASON = re.compile(
     r"|\b(?:because|since|so that|in order to|due to|as a result)\b",
     re.IGNORECASE,
 )
+_SHORT_FORM_ASKED = re.compile(
+    r"何の略|略(?:語|称)?(?:は|って|です)|の正式(?:名|な名)|\b(?:stands? for|short for|spelled out)\b", re.IGNORECASE
+)
+_SHORT_FORM = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]{1,7}(?![A-Za-z0-9])")
+_CAPITALIZED = re.compile(r"(?<![A-Za-z])[A-Z](?=[a-z])")
 _ATTRIBUTE = re.compile(
     r"(?P<ja>[^、。？?\s]{2,60}?)(?:(?:は|って|とは)、?(?:[一-龠]{2})?(?:[何なに]+(?!を[表意し]|のため|をする)|なん(?!ら)|いくつ|いくら|どう|どれ|どこ|いつ|誰|だれ|[？?。]|$)"
     r"|[はをが](?:教えて|知りたい|答えて|示して))"
@@ -90,7 +95,7 @@ _MONEY = re.compile(
     r"円|[$¥€￥£]|ドル|ユーロ|元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b", re.IGNORECASE
 )
 _TIME_ASKED = re.compile(
-    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|is|until|before)\b", re.IGNORECASE
+    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before)\b", re.IGNORECASE
 )
 _TIME = re.compile(
     r"[0-9０-９一二三四五六七八九十]\s?(?:営業日|日|時間|時|分|秒|週|か月|ヶ月|カ月|月|年)|即時|直ちに|随時"
@@ -101,6 +106,9 @@ _ASKING = re.compile(
     r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
 )
 _WORD_SIGN = re.compile(r"[^\W\u3041-\u309f]")
+_OF_CLOCK = "時"
+_CLOCK = re.compile(r"\d\s?時(?!間)|(?<!\d)\d{1,2}:\d{2}|正午|午[前後]")
+_COUNT = re.compile(r"(?:の|個|件)数$")  # the header of a column that counts
 NOTHING = re.compile(r"[-－‐ー―—\s]*")
 
 
@@ -118,6 +126,7 @@ class Wanted:
         date: Whether for a date.
         link: Whether for what comes before or after something.
         reason: Whether for a reason or a purpose.
+        short_forms: What is to be spelled out.
         numbered: Words with figures that stand in the question itself.
         attributes: Names of what is asked for, folded.
     """
@@ -131,6 +140,7 @@ class Wanted:
     date: bool
     link: bool
     reason: bool
+    short_forms: tuple[str, ...]
     numbered: frozenset[str]
     attributes: tuple[str, ...]
 
@@ -154,6 +164,7 @@ class Wanted:
             bool(_DATE_ASKED.search(text)),
             bool(_LINK_ASKED.search(text)),
             bool(_REASON_ASKED.search(text)),
+            tuple(_SHORT_FORM.findall(text)) if _SHORT_FORM_ASKED.search(text) else (),
             frozenset(NUMBERED.findall(question)),
             _attributes(question),
         )
@@ -174,7 +185,7 @@ class Wanted:
 
     def lacks_figure(self, statement: Statement) -> bool:
         """Whether a figure or a date is asked for, and a statement has none of the kind that the question has not."""
-        text = statement.text
+        text = ADDRESS.sub(" ", statement.text)
         if self.date and not _DATE.search(text):
             return True
         if (self.money and not _MONEY.search(text)) or (self.time and not _TIME.search(text)):
@@ -192,10 +203,21 @@ class Wanted:
         """Whether a reason is asked for, and a statement gives one."""
         return self.reason and _REASON.search(statement.text) is not None
 
+    def spells_out(self, statement: Statement) -> bool:
+        """Whether a short form is to be spelled out, and a statement has it with words that begin with its letters."""
+        initials = "".join(_CAPITALIZED.findall(statement.text))
+        return any(each in statement.text and _is_within(each, initials) for each in self.short_forms)
+
 
 def asks_for_several(question: str) -> bool:
     """Whether a question asks for several things or a list."""
     return bool(_SEVERAL_ASKED.search(question))
+
+
+def _is_within(letters: str, text: str) -> bool:
+    """Whether letters stand in a text in their order."""
+    rest = iter(text)
+    return all(letter in rest for letter in letters)
 
 
 def _attributes(question: str) -> tuple[str, ...]:
@@ -232,10 +254,14 @@ def _labels(statement: Statement) -> list[tuple[str, str]]:
 
 def _counts(statement: Statement, unit: str) -> bool:
     """Whether a statement gives a number of a unit, as `10桁` or, in a cell or a pair, `桁数: 10`."""
+    if unit == _OF_CLOCK:
+        return _CLOCK.search(unicodedata.normalize("NFKC", statement.text)) is not None
     return bool(
         re.search(
             rf"[0-9〇一二三四五六七八九十百千万億]\s*(?:営業)?{unit}", unicodedata.normalize("NFKC", statement.text)
         )
-        or any(unit in header and NUMBERED.search(value) for header, value in statement.cells)
+        or any(
+            (unit in header or _COUNT.search(header)) and NUMBERED.search(value) for header, value in statement.cells
+        )
         or re.search(rf"{unit}[^\s。]{{0,6}}[:：はが]\s*[0-9]", statement.text)
     )
