@@ -48,6 +48,11 @@ _PAIR = re.compile(r"^(?P<label>[^:：|。]{1,60}?): (?P<value>\S.*)$")
 _NUMBERED = re.compile(r"\d+\.")
 _CONNECTION = re.compile(r"(?P<start>.+?) (?P<sign>[→↔—]) (?P<end>.+)")
 _WORD = re.compile(r"\w")
+_COLUMN = re.compile(  # a header whatever stands below it, of tables of two columns, too
+    r"項目名?|名[称前]|内容|値|説明|備考|概要|意味|用途|種別|区分|パラメータ名?|\W*"
+    r"|(?:default )?value|key|name|description|items?|contents?|parameter|type|field|meaning",
+    re.IGNORECASE,
+)
 _VALUE = re.compile(r"^\W*\d[\d.,:/-]*\W*$|: |[☐☑]")
 _NOTHING = re.compile(r"^[-－‐ー―—\s]*$")
 _ENDS = (
@@ -187,10 +192,10 @@ class _Reader:
             return
         headed = _heads(self.header, values)
         cells = list(zip(self.header, values, strict=False)) if headed else [("", value) for value in values]
-        is_header = False
+        is_header = all(map(_COLUMN.fullmatch, values))
         if len(values) > self.widest:
             self.header, self.widest = _header(line, values), len(values)
-            is_header = bool(self.header) and not headed
+            is_header = is_header or (bool(self.header) and not headed)
         context = " ".join(filter(None, (self._context, self.item, *(self.header if headed else ()))))
         yield Statement(line, Kind.HEADING if is_header else Kind.ROW, context, tuple(cells))
 
