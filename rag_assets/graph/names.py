@@ -46,7 +46,8 @@ _TEMPLATE = re.compile(
 _NOT_A_NAME = re.compile(  # a contraction, what has been cut, one name twice, a sum, a pointer
     r".*-|\S.* (?:via|of|for|by|and|or|the|from)"
     r"|.*['’](?:ll|m|ve|re|d|t)(?:\s.*)?|(\S.*) \1|(?:sub|grand )totals?(?:\s.*)?|totals? (?:\(|of\b).*|合計|小計"
-    r"|総計|総合計|(?:section|appendix|annex|chapter|figure|fig\.?|table|page|article|clause|paragraph|step|note)"
+    r"|総計|総合計|(?:section|appendix|annex|chapter|figure|fig\.?|table|page|article|clause|paragraph|step|note|exhibit"
+    r"|proposition|theorem|lemma|definition|equation|algorithm|example)"
     r"s? (?:\d[\d.\-]*[a-z]?|[a-z]|[ivxlc]+)(?:-[a-z])?"
     r"|(?:上記|下記|左記|別紙|別途|同上)(?:を?参照)?|all rights reserved"
 )
@@ -59,7 +60,7 @@ _POINTER = re.compile(  # to an article of a law or a part of the text, where it
 )
 _LETTER = re.compile(r"[^\W\d_]")
 _CLAUSE = re.compile(
-    "[☐☑☒→←⇒↔※「」『』【】|]|[をがはも](?![ぁ-ん]?[ぁ-ん]{0,1}$)|[。？！?!]|して|する|した|され|れる|ない|こと|ため|とき|場合|など|です|ます|である"
+    "[☐☑☒→←⇒↔※「」『』【】|、]|[をがはも](?![ぁ-ん]?[ぁ-ん]{0,1}$)|[。？！?!]|して|する|した|され|れる|ない|こと|ため|とき|場合|など|です|ます|である"
     "|という|となる|これまで|ところ|もの(?:$|の)|^係る|及び(?!.*(?:法|法律|令|規則)$)|および|又は|または|ならびに|について|における|によ"
 )
 _VERB_END = re.compile("[るたいうくすつぬむぐぶだにでとへてか]$")
@@ -98,7 +99,7 @@ def is_name(text: str) -> bool:
     if _NOT_A_NAME.fullmatch(key):
         return False
     wide = len(_WIDE.findall(key))
-    if any(key.count(opening) != key.count(closing) for opening, closing in ("()", "[]")):
+    if any(key.count(opening) != key.count(closing) for opening, closing in ("()", "[]", "{}")):
         return False
     if not wide:
         return len(key) >= 2 and not _CLAUSE.search(key) and len(key.split()) <= _LONGEST_WORDS
