@@ -44,7 +44,7 @@ _TEMPLATE = re.compile(
     r"[\[［<＜{].*[\]］>＞}]|.*[\[［<＜{][^\[\]]*[\]］>＞}].*[\[［<＜{].*|[xX〇○●◯*＊ＸAＡ9０9\-_/.:,\s]+|(.)\1{2,}|(.)\2+\s.*"
 )
 _NOT_A_NAME = re.compile(  # a contraction, what has been cut, one name twice, a sum, a pointer
-    r".*-|\S.* (?:via|of|for|by|and|or|the|from)"
+    r".*-|(?:when|if|how|why|what|where|who|while|because|whether) .*|\S.* (?:via|of|for|by|and|or|the|from)"
     r"|.*['’](?:ll|m|ve|re|d|t)(?:\s.*)?|(\S.*) \1|(?:sub|grand )totals?(?:\s.*)?|totals? (?:\(|of\b).*|合計|小計"
     r"|総計|総合計|(?:section|appendix|annex|chapter|figure|fig\.?|table|page|article|clause|paragraph|step|note|exhibit"
     r"|proposition|theorem|lemma|definition|equation|algorithm|example)"

@@ -107,7 +107,8 @@ def test_folding_twice_changes_nothing(text: str) -> None:
      "法第三十七条の二第三項", "同条第7号", "本報告書", "[機能名](機能ID)", "申出書及び添付書類", "Italian", "24千本",
      "☐ CR ☐ LF", "優先度 高→低", "10mm", "SAMPLE", "○", "999-9999",
      "Section 4.3", "Appendix B", "Figure 2-a", "K2-2002 K2-2002", "seven", "Vcs-", "available via",
-     "admin/realms/{", "名前、住所、電話", "Proposition 5", "Optional"],
+     "admin/realms/{", "名前、住所、電話", "Proposition 5", "Optional", "LLC",
+     "When a package is ready"],
 )  # fmt: skip
 def test_what_is_no_name(text: str) -> None:
     assert not is_name(text)
@@ -371,6 +372,8 @@ def test_a_title_above_a_table_is_no_type_of_its_rows() -> None:
         ("Harbour runs on Lantern in most of the ports.", {("harbour", "lantern")}),
         ("Harbour, Lantern, and our own Pontoon are used in most of the ports.", set()),
         ("From Harbour, to Lantern, all of them are open.", set()),
+        ("They need Harbour (by now only “one”), Lantern (e.g. a year) and Pontoon today.", set()),
+        ("Harbour 1st Lantern for 2nd Pontoon in the 113th 114th Blend Year", set()),
         ("Harbour is used by Lantern and Pontoon today.", {("harbour", "lantern"), ("harbour", "pontoon")}),
         (f"Harbour is open {'and so on and on ' * 9}until Lantern closes.", set()),
         ("Harbour Lantern Pontoon Blend at 0.5", set()),
