@@ -20,6 +20,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _KEYS = frozenset({"ja", "en", "endings", "names"})
 _LISTS = ("endings", "names")
 _ASCII_WORD = re.compile(r"(?<![a-z])[a-z]+$")
+_VERSION = re.compile(r" v?\d[\w.]*$")
 _TRAILING = re.compile(r"[\s\d０-９①-⑳()（）._\-]+$|[(（][^()（）]*[)）]$")
 
 
@@ -76,8 +77,9 @@ class EntityTypes:
         return {name: each.name for each in reversed(self.types) for name in each.names}
 
     def of_name(self, name: str) -> str | None:
-        """Type of a name that the list knows as a whole, or None."""
-        return self._by_name.get(fold_name(name))
+        """Type of a name that the list knows as a whole, but for the number of a version, or None."""
+        key = fold_name(name)
+        return self._by_name.get(key) or self._by_name.get(_VERSION.sub("", key))
 
     @cached_property
     def _longest(self) -> int:

@@ -43,8 +43,12 @@ _ERA = re.compile("(?:明治|大正|昭和|平成|令和)(?:[0-9〇一二三四�
 _TEMPLATE = re.compile(
     r"[\[［<＜{].*[\]］>＞}]|.*[\[［<＜{][^\[\]]*[\]］>＞}].*[\[［<＜{].*|[xX〇○●◯*＊ＸAＡ9０9\-_/.:,\s]+|(.)\1{2,}|(.)\2+\s.*"
 )
-_NOT_A_NAME = re.compile(  # a contraction, a sum, a pointer
-    r".*['’](?:ll|m|ve|re|d|t)(?:\s.*)?|(?:sub|grand )totals?(?:\s.*)?|totals? (?:\(|of\b).*|合計|小計|総計|総合計"
+_NOT_A_NAME = re.compile(  # a contraction, what has been cut, one name twice, a sum, a pointer
+    r".*-|(?:when|if|how|why|what|where|who|while|because|whether) .*|\S.* (?:via|of|for|by|and|or|the|from)"
+    r"|.*['’](?:ll|m|ve|re|d|t)(?:\s.*)?|(\S.*) \1|(?:sub|grand )totals?(?:\s.*)?|totals? (?:\(|of\b).*|合計|小計"
+    r"|総計|総合計|(?:section|appendix|annex|chapter|figure|fig\.?|table|page|article|clause|paragraph|step|note|exhibit"
+    r"|proposition|theorem|lemma|definition|equation|algorithm|example)"
+    r"s? (?:\d[\d.\-]*[a-z]?|[a-z]|[ivxlc]+)(?:-[a-z])?"
     r"|(?:上記|下記|左記|別紙|別途|同上)(?:を?参照)?|all rights reserved"
 )
 _KANJI_DIGITS = "〇一二三四五六七八九十百千"
@@ -56,7 +60,7 @@ _POINTER = re.compile(  # to an article of a law or a part of the text, where it
 )
 _LETTER = re.compile(r"[^\W\d_]")
 _CLAUSE = re.compile(
-    "[☐☑☒→←⇒↔※「」『』【】|]|[をがはも](?![ぁ-ん]?[ぁ-ん]{0,1}$)|[。？！?!]|して|する|した|され|れる|ない|こと|ため|とき|場合|など|です|ます|である"
+    "[☐☑☒→←⇒↔※「」『』【】|、]|[をがはも](?![ぁ-ん]?[ぁ-ん]{0,1}$)|[。？！?!]|して|する|した|され|れる|ない|こと|ため|とき|場合|など|です|ます|である"
     "|という|となる|これまで|ところ|もの(?:$|の)|^係る|及び(?!.*(?:法|法律|令|規則)$)|および|又は|または|ならびに|について|における|によ"
 )
 _VERB_END = re.compile("[るたいうくすつぬむぐぶだにでとへてか]$")
@@ -77,6 +81,7 @@ CODE = re.compile(
     r"[A-Z][A-Z0-9]*(?:[_\-][A-Z0-9]+)*"
     r"(?![A-Za-z0-9_]|[-/:.][A-Za-z0-9])"
 )
+_WORD = re.compile(r"(?=[A-Z]*[AEIOUY])[A-Z]{4,}-[1-9]\d?")  # with a number, as a storm or a mission has
 _KEY = re.compile(r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]+(?:[_\-][A-Z0-9]+)*")
 _CELL_REFERENCE = re.compile(r"[A-Z]{1,3}[1-9]\d{0,3}")
 
@@ -94,7 +99,7 @@ def is_name(text: str) -> bool:
     if _NOT_A_NAME.fullmatch(key):
         return False
     wide = len(_WIDE.findall(key))
-    if any(key.count(opening) != key.count(closing) for opening, closing in ("()", "[]")):
+    if any(key.count(opening) != key.count(closing) for opening, closing in ("()", "[]", "{}")):
         return False
     if not wide:
         return len(key) >= 2 and not _CLAUSE.search(key) and len(key.split()) <= _LONGEST_WORDS
@@ -107,7 +112,9 @@ def is_code(text: str) -> bool:
     """Whether a text is a code such as `E0004` or `W11AA01`: four capitals and digits or more, two of them digits."""
     digits = sum(character.isdigit() for character in text)
     long_enough = digits >= 2 and len(text) >= 4
-    return bool(CODE.fullmatch(text)) and long_enough and not _QUARTER.fullmatch(text.lower())
+    return (
+        bool(CODE.fullmatch(text)) and long_enough and not (_QUARTER.fullmatch(text.lower()) or _WORD.fullmatch(text))
+    )
 
 
 def is_key(text: str) -> bool:

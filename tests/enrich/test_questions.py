@@ -131,6 +131,13 @@ def test_labels_become_questions() -> None:
         ("今日は、新しい倉庫システムについての打ち合わせです。", None, None),
         ("私たちは、お客様の声を大切にしている会社です。", None, None),
         ("大抵の場合それほど致命的なことは、他の開発者に知らせる必要のないものです。", None, None),
+        ("住まいの断熱を高めることは快適な暮らしにつながるものである。", None, None),
+        ("最も良い説明文は、利用者が読む最初の情報です。", None, None),
+        ("影響範囲は、新しい版の方が楽にできそうだから、ということです。", None, None),
+        ("担当者名簿は、毎年見直すことが必要です。", None, None),
+        ("何も返事が得られなかった場合は、他の手段で連絡する。", None, None),
+        ("入力ファイルに記入がある場合は、この欄に記入した値を使う。", None, None),
+        ("入力ファイルの場合は、値を小数として読み込む。", None, None),
     ],
 )
 def test_japanese_sentences(sentence: str, question: str | None, answer: str | None) -> None:
@@ -172,6 +179,12 @@ def test_japanese_sentences(sentence: str, question: str | None, answer: str | N
         ("Bing reached over 140 million daily active users.", None),
         ("When you see the size of the contracts, it is about the cloud.", None),
         ("When adjusted for the charge of last year, income rose by 25 percent.", None),
+        ("Harbour Cloud is the first cloud to provide true hybrid support.", None),
+        ("Harbour Cloud is the foundation for building new capability.", None),
+        ("Of course I use the scanner on a daily basis.", None),
+        ("Over half of the companies use the scanner on a daily basis.", None),
+        ("The hit rate is the number of hits in a hundred queries.", "What is the hit rate?"),
+        ("To limit the risk of disclosure, both methods require masking of the outcome.", None),
     ],
 )
 def test_english_sentences(sentence: str, question: str | None) -> None:
@@ -341,6 +354,56 @@ def test_lines_that_siblings_share_are_no_source() -> None:
     assert not any("「E0009」の内容" in question for question in found)
 
 
+def test_a_definition_names_its_place() -> None:
+    blocks = (
+        Block(BlockKind.HEADING, "入力の長い説明文"),
+        Block(BlockKind.PARAGRAPH, "説明文は、一覧の画面に出す短い文章である。"),
+    )
+    section = replace(blocks[1], section=("入力の長い説明文",))
+    assert "顧客登録の「入力の長い説明文」は何ですか。" in asked([page(blocks[0], section)], "ja", SPEC)
+    other = replace(blocks[1], section=("説明文の書き方",))
+    assert "顧客登録の「説明文の書き方」で、説明文は何ですか。" in asked([page(other)], "ja", SPEC)
+
+
+def headless(*rows: tuple[str, ...]) -> Block:
+    return replace(table(*rows), header_row_count=0)
+
+
+def test_undetected_headers_give_no_pairs() -> None:
+    grid = headless(("採番企業", "抜け番", "最小限度", "備考"), ("企業ID", "可", "0", "毎年改める"))
+    assert not any("抜け番" in answer for answer in asked([page(grid)], "ja", SPEC).values())
+    rows = (("Acosh", "FORMULA"), ("Asinh", "FORMULA"), ("Atanh", "FORMULA"), ("Paper", "white"))
+    assert [*asked([page(headless(*rows))], "en", MANUAL).values()] == ["white"]
+    assert asked([page(headless(("Acosh", "Sum of all")))], "en", MANUAL) == {}
+
+
+def test_examples_and_titles_name_no_rows() -> None:
+    rows = (("サンプル値", "適用"), ("毎月の契約", "四月から使う"), ("毎年の契約", "五月から使う"))
+    assert not any("契約" in question for question in asked([page(table(*rows))], "ja", SPEC))
+    title = "2012 Harvest report of the better varieties of the central plains"
+    rows = ((title, "Season"), ("High yield, low cost", "early in spring"), ("Low yield, high cost", "late in autumn"))
+    assert not any("2012" in question for question in asked([page(table(*rows))], "en", MANUAL))
+
+
+def test_pointers_and_cut_quotations_are_no_answers() -> None:
+    rows = (("Model", "Range", "Speed"), ("SX-200", "(See list of values in the guide)", "45 pages"))
+    assert [*asked([page(table(*rows))], "en", MANUAL).values()] == ["45 pages"]
+    lines = prose(
+        "財政融資：長期資金を含めた「負債性", "出典：総務省の統計調査", "この要旨：毎月の提出", "図3：総務省の調査"
+    )
+    assert asked([lines], "ja", SPEC) == {}
+    hollow = (Block(BlockKind.HEADING, "確認事項"), Block(BlockKind.PARAGRAPH, "画面上で以下を確認する。"))
+    assert asked([page(*hollow)], "ja", SPEC) == {}
+
+
+def test_names_that_say_nothing_are_no_section() -> None:
+    rows = replace(headless(("提出期限", "2024年4月末日")), section=("API一覧へ",))
+    found = asked([page(rows)], "ja", SPEC)
+    assert [*found] == ["顧客登録のシステム機能設計書の提出期限はいつですか。"]
+    boxes = Block(BlockKind.DIAGRAM, "要求の受付\n型の照合\n応答の返却\n要求の受付 → 型の照合", section=("web",))
+    assert asked([page(boxes)], "ja", SPEC) == {}
+
+
 def test_notes_beside_a_drawing_are_no_answer() -> None:
     notes = "番号は次の形で付ける。\n変わったら一つ進める。\n空欄は許さない。"
     assert asked([page(Block(BlockKind.DIAGRAM, notes))], "ja", SPEC) == {}
@@ -401,6 +464,8 @@ OWN = {
         ("メール一覧_サンプル", "ja", ("", "メール一覧")),
         ("外部インタフェース設計書_(電文ID)_(電文名)", "ja", ("", "外部インタフェース設計書")),
         ("images", "ja", ("", "")),
+        ("60_詳細設計書_印刷ツール_別紙3", "ja", ("印刷ツール", "詳細設計書")),
+        ("2024年版_ものづくり白書_概要", "ja", ("", "ものづくり白書")),
         ("pesticides_industry_sales", "en", ("pesticides industry sales", "")),
         ("Microsoft Word - Annual plan.doc", "en", ("Annual plan", "")),
     ],

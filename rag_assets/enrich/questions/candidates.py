@@ -206,7 +206,7 @@ def _section(block: Block, page: Page, writer: Writer) -> str:
     """The nearest heading above a block that says something, without its numbering; else the name of its page."""
     for heading in [*reversed(block.section), page.name or ""]:
         text = plain_heading(heading)
-        if is_section_name(text, writer.language):
+        if is_section_name(text, writer.language) and not is_placeholder(text):
             return text
     return ""
 
@@ -285,12 +285,22 @@ def _listing(name: str, values: Sequence[str], maker: _Maker) -> Iterator[Candid
 
 
 def _labelled_rows(body: Sequence[Row], maker: _Maker) -> Iterator[Candidate]:
-    """Rows without a header: label and value side by side, once or several times in a row."""
+    """Rows without a header: label and value side by side, once or several times in a row.
+
+    One or two English rows may be anything.
+    """
+    if maker.writer.language == "en" and len(body) <= 2:
+        return
     if len(body) > 2 and _is_header([" ".join(row.cells[1:]) for row in body]):
         body = body[1:]
+    often = {
+        value
+        for value, count in Counter(one_line(row.cells[-1]) for row in body).items()
+        if count > max(2, len(body) // 2)
+    }
     for row in _spread(body, _ROWS):
         cells = [one_line(cell) for index, cell in enumerate(row.cells) if index == 0 or cell != row.cells[index - 1]]
-        if len(cells) < 2 or len(cells) % 2 or _are_headers(cells, maker.writer.language):
+        if len(cells) < 2 or len(cells) % 2 or _are_headers(cells, maker.writer.language) or cells[-1] in often:
             continue
         for label, value in zip(cells[::2], cells[1::2], strict=True):
             yield from _labelled(label, value, maker)
@@ -358,6 +368,8 @@ def _diagram(block: Block, maker: _Maker) -> Iterator[Candidate]:
         if len(joined := f"{answer}{maker.writer.separator if answer else ''}{line}") > ANSWER_CHARS // 2:
             break
         answer = joined
+    if maker.writer.language == "ja" and maker.section and not is_japanese(maker.section):
+        return
     question = maker.writer.diagram(maker.section)
     yield from maker.make(CandidateKind.SECTION, question, answer, names[:1], maker.section)
 
@@ -377,7 +389,8 @@ def _is_sound(candidate: Candidate) -> bool:
     question = candidate.question
     if not 8 <= len(question) <= (120 if is_japanese(question) else 200):
         return False
-    if any(question.count(a) != question.count(b) for a, b in ("「」", "()", "（）", "“”", "[]", "【】")):
+    bracketed = (question, candidate.answer) if candidate.kind is CandidateKind.PAIR else (question,)
+    if any(text.count(a) != text.count(b) for text in bracketed for a, b in ("「」", "()", "（）", "“”", "[]", "【】")):
         return False
     if re.search(r"(?<![\w.])[a-z] [a-z](?![\w.])", question) or is_torn(candidate.answer):  # letters torn apart
         return False
@@ -396,8 +409,11 @@ def _repeats(text: str) -> bool:
 
 
 def _are_headers(cells: Sequence[str], language: str) -> bool:
-    """Whether the cells of an English row are all labels, and none a value: of several pairs, or one said twice."""
-    if language == "ja" or any(any(map(str.isdigit, cell)) for cell in cells):
+    """Whether the cells of a row are all labels, and none a value: of several pairs, or one said twice."""
+    if language == "ja":
+        values = cells[1::2]
+        return len(values) > 1 and 2 * sum(map(is_header_word, values)) >= len(values)
+    if any(any(map(str.isdigit, cell)) for cell in cells):
         return False
     if len(cells) > 2:
         return all(is_label(cell.rstrip(" :*"), language) for cell in cells)

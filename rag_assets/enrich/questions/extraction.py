@@ -154,7 +154,7 @@ def extract_questions(
         if (place := _passage_of(each, by_block)) is not None
     ]
     chosen = _choose(_shortened(graded), count)
-    if len(chosen) < min(2, count) and not is_talk:
+    if len(chosen) < min(2, count) and not (is_talk or speakers):
         whole = _whole(document_id, title, language, pages, lines)
         if whole is not None and (place := _passage_of(whole, by_block)) is not None:
             chosen.append((whole, place, grade(whole, frequency, len(units))))

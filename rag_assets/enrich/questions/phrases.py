@@ -12,9 +12,13 @@ _DOCUMENT_TYPE = re.compile(
     r"(?:書|表|一覧|図|標準|規約|規程|ガイド|マニュアル|資料|解説|ノート|台帳|定義|仕様)(?:[(（].*[)）])?$"
 )
 _PLACEHOLDER = re.compile(
-    r"^[(（].*[)）]$|^(?:サンプル|samples?|images?|documents?|untitled|無題|新規|sheet|book|file|output|report|data)$|^[a-z]?\d*[a-z]?$|^v?\d[\d.]*$",
+    r"^[(（].*[)）]$|^(?:サンプル|samples?|images?|documents?|untitled|無題|新規|sheet|シート|book|file|output|report|data|table|page|別紙|付録|別添|別冊"
+    r"|添付|資料|補足|概要|本文|全体版)[\s\d０-９-]*$|^[a-z]?\d*[a-z]?$|^第?\d+(?:年度?)?版?$|^v?\d[\d.]*$",
     re.IGNORECASE,
 )
+
+
+_CODE = re.compile(r"[A-Z][A-Z0-9_-]*\d[A-Z0-9_-]*")
 
 
 class CandidateKind(StrEnum):
@@ -146,7 +150,8 @@ class English:
 
     def pair(self, section: str, label: str) -> str:
         place = self.about(section)
-        return f"What is the {_noun(label)} in {place}?" if place else f"What is the {_noun(label)}?"
+        article = "" if _CODE.fullmatch(label) else "the "
+        return f"What is {article}{_noun(label)} in {place}?" if place else ""
 
     def listed(self, section: str, name: str) -> str:
         place = self.about(section)

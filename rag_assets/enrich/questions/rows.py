@@ -12,12 +12,16 @@ _NAME_HEADER = re.compile(
     r"(?:名|名称|名前|氏名|件名|題名|題目|タイトル|項目|品目|用語|コード|ID|name|title|subject|term|item|code|model)$",
     re.IGNORECASE,
 )
+_TELLING_HEADER = re.compile(
+    r"(?:例|サンプル値?|説明|備考|型|桁数?|初期値|examples?|remarks?|description)(?:\s*[(（].*[)）])?$", re.IGNORECASE
+)
 _CLASS_HEADER = re.compile(r"(?:項目|分類|区分|種別|観点|カテゴリー?|category|class|group|type)\d*$", re.IGNORECASE)
 _CODE_HEADER = re.compile(r"(?:コード|ID|番号|code|number)\)?$", re.IGNORECASE)
 _CODE = re.compile(r"(?=[A-Za-z0-9_./-]*\d)(?=[A-Za-z0-9_./-]*[A-Za-z])[A-Za-z0-9_./-]{3,}")
 _PATH = 2  # columns that name rows together, at most
 _OFTEN = 8  # rows that may say the same
 _CELLS = 2  # of a row
+_HEADER_CHARS = 40  # of the column that names rows; a longer one is a title above the table
 KEY_CHARS = 70
 
 
@@ -35,6 +39,8 @@ def key_columns(header: Sequence[str], columns: Sequence[Sequence[str]]) -> tupl
         values = columns[column]
         filled = [value for value in values if value]
         if not name or not _is_header(name) or _is_one_of(name, filled) or len(filled) < max(1, len(values) // 2):
+            continue
+        if _TELLING_HEADER.search(name) or len(name) > _HEADER_CHARS:
             continue
         named = [value for value in filled if says_something(value)]
         if sum(can_be_key(value, name) for value in named) < max(1, 0.6 * len(named)):
@@ -99,7 +105,7 @@ def column_title(path: str) -> str:
     while parts and (is_data(title) or title.startswith(("(", "（"))):
         above = parts.pop()
         title = above if is_data(title) and not title.startswith(("(", "（")) else f"{above} {title}"
-    return one_line(title)
+    return " ".join(dict.fromkeys(one_line(title).split()))
 
 
 def _is_one_of(header: str, values: Sequence[str]) -> bool:

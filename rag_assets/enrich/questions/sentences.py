@@ -29,21 +29,26 @@ class Asked:
 
 _JA_TERM = r"[^\s。、，,「」『』（）()]{2,30}|「[^」]{2,30}」|『[^』]{2,30}』"
 _JA_DEFINITION = re.compile(
-    rf"^(?:・|※|■|なお、|ここで、|本書では、|本標準では、)?(?P<name>{_JA_TERM})(?:[（(][^）)]{{1,40}}[）)])?とは、?(?P<body>.{{6,}})$"
+    rf"^(?:・|※|■|なお、|ここで、|本書では、|本標準では、)?(?P<name>{_JA_TERM})(?:[（(][^）)]{{1,40}}[）)])?(?<![こごひもあ])とは、?(?P<body>.{{6,}})$"
 )
 _JA_CALLED = re.compile(
     r"^(?:・|※|なお、|ここで、)?(?P<body>.{6,80})(?:のこと)?を[、]?(?P<name>「[^」]{2,20}」|『[^』]{2,20}』|[^\s。、をはがにで「」]{2,20})(?:と|とい)(?:いう|呼ぶ|称する|いいます|呼びます|定義する)。?$"
 )
 _JA_CONDITION = re.compile(
-    r"^(?:・|※|■|(?:また|なお|ただし|しかし|そして|さらに|その際|もし)、?|[(（]?\d{1,3}[)）.]\s?){0,3}(?P<when>[^。「」]{6,60}?)(?:場合|ときに?)(?:は|には)?、(?P<then>.{5,})$"
+    r"^(?:[・•※■、]\s?|(?:また|なお|ただし|しかし|そして|さらに|その際|もし)、?|[(（]?\d{1,3}[)）.]\s?){0,3}(?P<when>[^。「」①-⒵]{10,60}?)(?:場合|ときに?)(?:は|には)?、(?P<then>.{5,})$"
 )
 _JA_TOPIC = re.compile(
     rf"^(?:・|※|■|また、|なお、)?(?P<name>{_JA_TERM})は、(?P<body>.{{8,}}(?:である|です|とする|とします|こと|をいう|を表す|を示す|を指す))。?$"
 )
 _JA_POINTING = re.compile(
-    r"^(?:この|その|これ|それ|上記|下記|以下|本|同(?!じ)|当該|左記|右記|次|前|こちら|そちら|ここ|そこ|あそこ)|^(?:今[日回年月週朝夜後]?|昨[日年]|明日|最近|最初|最後|実際|実)$"
-    r"|^(?:私|僕|俺|我々|あなた|貴方|君|彼|彼女|皆|皆さん|皆様|みんな|みなさん|誰|何|自分)(?:たち|達|ら|方)?$|^(?:もの|こと|ため|場合|とき|これら)$|など$|(?:について|に対して|において|に関して|によって|として)$|[をにでへとはがもの]$|^(?:重要|必要|可能|注意)"
+    r"^(?:この|その|これ|それ|こうし|そうし|上記|下記|以下|本|同(?!じ)|当該|左記|右記|次|前|こちら|そちら|ここ|そこ|あそこ)|^(?:今[日回年月週朝夜後]?|昨[日年]|明日|最近|最初|最後|実際|実)$"
+    r"|^(?:私|僕|俺|我々|あなた|貴方|君|彼|彼女|皆|皆さん|皆様|みんな|みなさん|誰|何|自分)(?:たち|達|ら|方)?$|^(?:もの|こと|ため|場合|とき|これら)$|など$|(?:について|に対して|において|に関して|によって|として)$|[をにでへとはがものて]$|^(?:重要|必要|可能|注意)"
 )
+_JA_ANAPHORA = re.compile(r"何も|(?:^|[、はがをに])(?:この|その|それ|これ|こう|そう)")
+_JA_SAYING = re.compile(  # a predicate that says no noun
+    r"(?:こと|から|ため|はず|ところ|方|べき|まま|の|ん|よう|そう|わけ|必要|重要|可能|不可欠|有効|適切|困難|十分)(?:です|である)。?$"
+)
+_JA_JUDGED = re.compile("など|最も|一番|[長短高低良悪多少新古深浅強弱広狭早遅]い|[よい]い[^ぁ-ん]|な[一-龠ァ-ヶ]")
 _JA_MOSTLY = re.compile(r"(?:多く|大抵|たいてい|ほとんど|大半|通常|普通)の?$")
 
 
@@ -69,7 +74,10 @@ def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
         yield Asked(CandidateKind.DEFINITION, f"{name}とは何ですか。", sentence, name)
         return
     if (match := _JA_CONDITION.match(sentence)) and not (
-        _JA_POINTING.match(match["when"]) or _JA_MOSTLY.search(match["when"])
+        _JA_POINTING.match(match["when"])
+        or _JA_POINTING.match(match["then"])
+        or _JA_ANAPHORA.search(match["when"])
+        or _JA_MOSTLY.search(match["when"])
     ):
         when = match["when"].strip("・※ ")
         if not re.search(r"参照", match["then"]) or len(match["then"]) > 20:
@@ -85,11 +93,12 @@ def japanese_questions(sentence: str, place: str) -> Iterator[Asked]:
         (match := _JA_TOPIC.match(sentence))
         and _can_be_name(name := match["name"].strip("「」『』・※"))
         and (place or len(name) > 2)
+        and not (_JA_JUDGED.search(name) or _JA_SAYING.search(sentence) or _JA_POINTING.match(match["body"]))
     ):
-        prefix = f"{place}で、" if place and name not in place else ""
-        question = f"{prefix}{name}はどのように定められていますか。"
+        subject = name if not place else place if place.rstrip("」").endswith(name) else f"{place}で、{name}"
+        question = f"{subject}はどのように定められていますか。"
         if re.search(r"(?:である|です|をいう|を表す|を示す|を指す)。?$", sentence):
-            question = f"{prefix}{name}とは何ですか。" if not prefix else f"{prefix}{name}は何ですか。"
+            question = f"{subject}は何ですか。" if place else f"{subject}とは何ですか。"
         yield Asked(CandidateKind.DEFINITION, question, sentence, name)
 
 
@@ -105,7 +114,9 @@ _EN_TERM = r"(?:(?:The|A|An)\s+)?[A-Z][\w'’/-]*(?:\s+(?:of|for|and|the|in|to|o
 _EN_DEFINITION = re.compile(
     rf"^(?P<name>{_EN_TERM})\s+"
     r"(?P<verb>is|are|refers to|refer to|means|denotes|is defined as|are defined as|stands for)\s+"
-    r"(?P<body>(?:a|an|the|any|one of|(?<!is )(?<!are )[a-z]+ing)\s.{12,})$"
+    r"(?P<body>(?:an?|any|the (?:process|act|practice|study|set|number|amount|maximum|minimum|ability|rate|ratio"
+    r"|probability|value|sum|difference|degree|measure|collection|part|name|use) (?:of|to|that)"
+    r"|(?<!is )(?<!are )[a-z]+ing)\s.{12,})$"
 )
 _EN_CALLED = re.compile(
     r"^(?P<body>.{12,160}?)\s+(?:is|are)\s+(?:called|known as|referred to as|termed)\s+"
@@ -119,6 +130,12 @@ _EN_PURPOSE = re.compile(
     r"(?!(?:illustrate|summarize|conclude|see|understand|begin|be|the|an?|this|that|our|my|date|some|your|their|his|her|its"
     r"|you|us|me|one|all|every|many|most)\b)"
     r"[a-z][^,.;]{6,80}),\s+(?P<how>.{10,})$"
+)
+_EN_MEANS = re.compile(  # what somebody does, or has to
+    r"(?:please )?(?:you|we|one)\b|.* (?:must|should|can|need to|has to|have to)\b"
+    r"|(?:first,? |simply |just )?(?:use|select|click|open|run|set|add|go|choose|press|enter|make|call|create|type"
+    r"|follow|check|install|apply|contact|send|see|read|specify|define|include|remove|change)\b",
+    re.IGNORECASE,
 )
 _EN_VERB = re.compile(
     rf"^(?P<name>{_EN_TERM})\s+"
@@ -138,7 +155,8 @@ _EN_POINTING = re.compile(  # words that begin what points elsewhere, or no name
     r"|Third|Finally|Where|How|Why|Most|Many|Several|Only|Even|Any|No|Not|Every|Once|Unless|After|Before|Additionally"
     r"|Furthermore|Similarly|Please|Let|Today|Yesterday|Tomorrow|Tonight|Now|Right|Well|So|Just|Yes|Yeah|Okay|OK|Oh|Um"
     r"|Uh|Hey|Hi|Hello|Thanks|Actually|Basically|Honestly|Obviously|Maybe|Perhaps|Probably|Sometimes|Always|Never|Again"
-    r"|Already|Soon|Later|Currently|Recently|Often|Usually|[A-Z][a-z]+ly|[A-Z][a-z]+ing (?:to|in|on|for|the|a)|All)\b",
+    r"|Already|Of|Over|Under|About|Nearly|Almost|Half|More|Less|Up|Soon|Later|Currently|Recently|Often|Usually"
+    r"|[A-Z][a-z]+ly|[A-Z][a-z]+ing (?:to|in|on|for|the|a)|All)\b",
     re.IGNORECASE,
 )
 _EN_SPEAKER = re.compile(
@@ -151,14 +169,15 @@ _EN_NO_CLAUSE = re.compile(
 _EN_VERB_INSIDE = re.compile(r"\b(?:is|are|was|were|will|can|could|may|might|should|would|must)\b")
 _EN_POINTING_BODY = re.compile(r"(?:this|that|these|those|such|the same|it|them)\b")
 _EN_PRAISE = re.compile(  # says how something is, not what
-    r"(?:an?|the|one of(?: the| our)?) (?:\w+ly |very |most )?"
-    r"(?:good|great|best|worst|stark|reminder|nice|perfect|central|big|huge|real|key|important|critical|major|significant|tremendous|exciting|strong|terrific|existential"
-    r"|fundamental|leading|market leader|leader|go-to|only|valuable|clear|crucial|essential|powerful|massive|wonderful"
-    r"|compelling|number one|undisputed|\w{3,}est)\b"
+    r"an? (?:\w+ly |very |most )?"
+    r"(?:good|great|stark|reminder|nice|perfect|central|big|huge|real|key|important|critical|major|significant|clear"
+    r"|tremendous|exciting|strong|terrific|existential|fundamental|leading|market leader|leader|go-to|valuable|crucial"
+    r"|essential|powerful|massive|wonderful|compelling|undisputed|lot|bit|way|reason|sign|testament|result"
+    r"|function of)\b"
 )
 _EN_PERSON = re.compile(  # who speaks and is spoken to: a sentence of a talk, not about something; "Part I" is a name
     r"\b(?:I(?=['’\s])|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Yy]ou|[Yy]ours?|that|which|who|what|why|how"
-    r"|(?:[Ee]very|[Ss]ome|[Aa]ny|[Nn]o)(?:one|body|thing))\b|ly$"
+    r"|(?:[Ee]very|[Ss]ome|[Aa]ny|[Nn]o)(?:one|body|thing)|for sure|of course|now)\b|ly$"
 )
 
 
@@ -169,7 +188,7 @@ def english_questions(sentence: str, document: str) -> Iterator[Asked]:
     """
     place = f" in {document}" if document else ""
     if (match := _EN_PURPOSE.match(sentence)) and not (
-        _EN_ANAPHORA.search(match["what"]) or _EN_SPEAKER.search(match["what"])
+        _EN_ANAPHORA.search(match["what"]) or _EN_SPEAKER.search(match["what"]) or not _EN_MEANS.match(match["how"])
     ):
         yield Asked(CandidateKind.CONDITION, f"How do you {match['what']}?", sentence, match["what"])
         return

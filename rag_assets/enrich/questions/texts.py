@@ -19,19 +19,20 @@ _NUMBERING = re.compile(
 _EMPTY_WORDS = frozenset(
     {"-", "なし", "無し", "なし。", "同上", "n/a", "na", "none", "n.a.", "tbd", "未定", "yes", "no"}
 )
-_POINTING_ELSEWHERE = re.compile(r"(?:参照|同様|同じ)。?$|^(?:see|cf\.|same as)\b", re.IGNORECASE)
+_POINTING_ELSEWHERE = re.compile(r"(?:参照|同様|同じ)。?$|^[(（]?(?:see|cf\.|same as)\b", re.IGNORECASE)
 _ARROW = re.compile(r"[^→]{0,8}→[^→]{0,8}")
 _SAMPLE = re.compile(r"^(?:サンプル|sample|ダミー|dummy)", re.IGNORECASE)
 _HOLLOW = re.compile(
     r"(?:参照|参照のこと|参照してください)。?$"
-    r"|^.{0,60}(?:次|以下|下記|下表|左記)(?:の|に)?(?:通り|とおり|ような|示す|従|が挙げ|を行)"
+    r"|^.{0,60}(?:次|以下|下記|下表|左記)(?:の|に)?(?:通り|とおり|ような|示す|従|が挙げ|を行|を確認|を実施|を設定)"
     r"|(?<![0-9０-９一-龠ァ-ヶー])(?:以下|下記|下図|下表)の"
     r"|(?:の通り|のとおり)(?:です|である|とする)。?$"
     r"|as follows|the following|(?:listed|shown|described|given) (?:below|above)|^See\b|:$",
     re.IGNORECASE,
 )
 _HEADER_WORD = re.compile(
-    r"(?:名|名称|id|備考|説明|内容|定義|仕様|型|桁数|値|順|番号|属性|必須|要否|多重度|区分|種別)[0-9０-９]*$",
+    r"(?:名|名称|id|備考|説明|内容|概要|定義|仕様|型|桁数|文字列|値|順|番|番号|属性|必須|補足|要否|可否|有無|単位|多重度|区分|種別)[0-9０-９]*"
+    r"(?:\s*[(（][^)）]*[)）])?$",
     re.IGNORECASE,
 )
 _RECORD_LABEL = re.compile(
@@ -69,7 +70,7 @@ def is_section_name(text: str, language: str) -> bool:
     if not 2 <= len(text) <= (40 if language == "ja" else 90) or is_data(text) or "|" in text:
         return False
     if len(LETTER.findall(text)) < 2 or language == "ja":
-        return len(LETTER.findall(text)) >= 2 and not re.search(r"(?:。|参照|[:：])$", text)
+        return len(LETTER.findall(text)) >= 2 and not re.search(r"(?:。|参照|[:：]|へ|戻る)$", text)
     words = text.lower().split()
     whole_sentence = len(words) > 5 and bool({"is", "are", "was", "were", "has", "have"} & set(words))
     return (
@@ -85,7 +86,7 @@ def is_label(text: str, language: str) -> bool:
         return False
     if language == "ja":
         return is_japanese(text) and not re.search(
-            r"^[※\[［<＜]|[。、！？「」【】…]|(?:について|については|する|した|です|ます|場合|とき|例|注|注意|参考|補足|備考|選択肢)$",
+            r"^[※\[［<＜]|^(?:この|その|これ|それ)|^(?:図|表|写真|別表|事例|類型|例)[\s\d０-９.-]*$|[。、！？「」【】…]|(?:について|については|する|した|です|ます|場合|とき|例|注|注意|参考|補足|備考|選択肢|資料|出典|出所)$",
             text,
         )
     words = text.split()

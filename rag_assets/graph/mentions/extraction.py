@@ -18,7 +18,8 @@ from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Page
 from rag_assets.graph.aliases import declared_aliases
 from rag_assets.graph.entity_types import IDENTIFIER, PRODUCT, TERM, EntityTypes
-from rag_assets.graph.mentions.prose import SHORTEST, is_prose, is_reference, relates
+from rag_assets.graph.mentions.evidence import english_type, japanese_type
+from rag_assets.graph.mentions.prose import SHORTEST, is_prose, is_reference, is_running, lists_on, relates
 from rag_assets.graph.mentions.recognizers import Recognizer
 from rag_assets.graph.mentions.spans import (
     KnownNames,
@@ -34,7 +35,7 @@ from rag_assets.graph.mentions.windows import Unit, page_units, placed_blocks
 from rag_assets.graph.names import is_code, is_name
 from rag_assets.parsing.records import page_text
 from rag_assets.text.folding import clean_name, fold_name
-from rag_assets.text.language import detect_language, is_torn, split_sentences
+from rag_assets.text.language import detect_language, is_japanese, is_torn, split_sentences
 from rag_assets.text.plain import one_line
 
 METHOD = "extractive"
@@ -43,6 +44,7 @@ _DESCRIPTION_CHARS = 500
 _ROW_NAMES = 8
 _SENTENCE_NAMES = 8
 _NEIGHBOURS = 3
+_FAR = (120, 60)  # characters between two names of an English and of a Japanese sentence that it is about, at most
 _SMALL_LETTERS = re.compile(r"(?<![\w'’&-])[a-z]{2,}")
 _PROSE = frozenset({BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.NOTE})
 _WRAPPED_CHARS = {"ja": 20, "en": 40}  # a shorter line that no sentence ends is a heading or an item
@@ -51,32 +53,24 @@ _ENDS = tuple("。．.！？!?：:；;」』）)】")
 _ITEM = re.compile(r"\s*(?:[・•●○◆■□※*\-–]|[(（]?[\d①-⑳ア-ンa-zA-Z]{1,3}[.)）．、 ])")
 _CELL_SIGN = " | "  # between the cells of a row in the text of a page
 _CELL = " / "  # the same in a description
-_JAPANESE_PERSON = re.compile(
-    "[\u3400-\u9fff々]{2,5}|[\u3400-\u9fff々]{1,3}[ぁ-んァ-ヴー]{1,5}|[ァ-ヴー]+(?:[・ =＝][ァ-ヴー]+)+"
-    "|[A-Z][a-z]+(?: [A-Z][a-z.]+)+"
-)
-_PERSON_WORD = re.compile(r"[A-Z\u00c0-\u00de][\w'’.,]*(?:-[A-Z\u00c0-\u00de][\w'’.]*)?|[a-z]{1,3}")
-_PLACE_CHARS = 4  # of a Japanese place whose ending does not show that it is one
-_ABBREVIATION = re.compile(r"[A-Za-z]{1,5}")
-_ONE_SCRIPT = re.compile("[\u3400-\u9fff々]+|[ァ-ヴー・]+|(?:[A-Z][a-z]+)(?: [A-Z][a-z]+)*")
-_PRODUCT = re.compile("[ァ-ヴー・]+|(?:[A-Z][\\w]*)(?: [A-Z0-9][\\w.]*)*")
-_SIGNS = re.compile('[\\\\{}@"=<>$^`~#*+∈∉⊆⊂∪∩≤≥≠∀∃]')
-_CAPITALS = re.compile(r"[A-Z0-9 &./\-]{1,5}")
+_FIRST_NAME = re.compile("[a-z\u00df-\u017f'.-]+")
+_BESIDE = 160  # characters on each side of a name that may show its type
+_SIGNS = re.compile('[\\\\{}@"“”=<>$^`~#*+∈∉⊆⊂∪∩≤≥≠∀∃]')
 _SPEAKER = re.compile(r"([A-Z][A-Z'\-]+(?: [A-Z]\.)?(?: [A-Z][A-Z'\-]+){1,2}):(?:\s|$)")
-_INNER_CAPITAL = re.compile("[a-z][A-Z]")
 _SHOWN_BY_ENDING = frozenset({PRODUCT, "organization", "person", "work", "event", "document", TERM})
-_OF_NAMES = frozenset({"place", "person", "organization", "work"})
-_SMALL_WORD = re.compile(r" (?:as|is|are|was|were|that|which|who|or|but|if|has|have|had) ")
+_SHOWN_BY_PLACE = frozenset({"organization", "person", "place", PRODUCT})
+_SHOWN_SHARE = 10  # of so many mentions of a name one that shows its type is enough
+_LEGAL_FORM = re.compile(r",? (?:inc|corp|corporation|ltd|limited|co|llc|plc|gmbh|ag|se)\.?$|^株式会社|株式会社$")
+_SMALL_WORD = re.compile(r"and/or| (?:as|is|are|was|were|that|which|who|or|but|if|has|have|had) ")
 _LISTED = re.compile(r", (?!(?:Inc|Ltd|LLC|Jr|Sr)\b)")
-_LAST_WORDS = re.compile(r"(?: (?:and|or|of|the|a|an|for|in|on|with|to|at|by))+$")
-_STATES = frozenset({"US", "UK", "USA", "EU", "UAE", "USSR", "UN"})
-_ARTICLE = re.compile(r"^(?:the|a|an|our|its|their|this|that|his|her)\s+", re.IGNORECASE)
+_LAST_WORDS = re.compile(r"(?: (?:&|and|or|of|the|a|an|for|in|on|with|to|at|by))+$")
+_BEFORE_NAMES = re.compile(  # an article, or the word of a sentence or heading that has a capital as the name has
+    r"^(?:(?:the|a|an|our|its|their|this|that|his|her|across|see|in|on|at|from|with|by|and|but|via|per|within|inside|beyond"
+    r"|please|when|while|if|also|so|unlike|including|among|between|through|under|since)\s+)+",
+    re.IGNORECASE,
+)
 _BULLETS = " \t•·▪■●*-–—‐̶"
 _SYMBOL = re.compile(r"[A-Z](?:[a-z]|\d)")  # of a formula, as in `Nk` or `D1`
-_EXAMPLES = re.compile(  # companies are named after this
-    r"\b(?:companies|customers|organi[sz]ations|partners|brands|retailers|firms|banks|manufacturers|systems)\b[^.;]{0,80}?"
-    r"\b(?:like|such as|including|from)\b[^.;]{0,160}$"
-)
 _NUMBERING = re.compile(r"^(?:\d+\.)+\d* +(?=\S)")
 _SUFFIX = re.compile("(?:直[前後]|以[前後外降]|同士|自体)$")
 _POSSESSIVE = re.compile(r"['’]s?$")
@@ -197,7 +191,6 @@ class Extractor:
         structure = read_structure(pages, self._types)
         known = KnownNames(structure.types)
         proven = _proven_names(pages, languages)
-        people = _people(pages, named)
         common = _common_words(pages, languages)
 
         def is_known(name: str) -> bool:
@@ -216,12 +209,12 @@ class Extractor:
                     recognized = [replace(span, type=TERM) for span in recognized]
                 elif language == "en":
                     recognized = [each for span in recognized for each in parted(span, unit.text, is_known)]
-                    recognized = list(_confirmed(recognized, unit.text, people, common))
+                    recognized = list(_confirmed(recognized, unit.text, common))
                 if is_reference(sentence.text):  # of its titles and journals, words would be names
                     recognized = [span for span in recognized if span.type == "person"]
                 own = [*known.find(unit.text), *identifiers(unit.text, is_japanese=language == "ja"), *recognized]
                 if language == "en" and kind not in {BlockKind.TABLE, BlockKind.DIAGRAM}:
-                    if match := _SPEAKER.match(unit.text):
+                    if (match := _SPEAKER.match(unit.text)) and is_running(unit.text[match.end() :]):
                         own.append(Span(0, match.end(1), "person"))
                     if not (is_reference(sentence.text) or is_torn(unit.text)):
                         own += _capitals(unit.text, proven, common, own)
@@ -260,16 +253,8 @@ class Extractor:
             )
         return list(found.values())
 
-    def _is_product(self, name: str) -> bool:
-        """Whether the first words or the last one of a name, as in `Azure Site Recovery`, are a product's."""
-        words = name.split(" ")
-        parts = [*(" ".join(words[:count]) for count in range(1, len(words))), words[-1]]
-        return len(words) > 1 and words[1] != "of" and any(self._types.of_name(part) == PRODUCT for part in parts)
-
     def _type(self, name: str, stated: str) -> str:
         chosen = self._types.of_name(name) or (IDENTIFIER if is_code(name) else stated)
-        if chosen in {"organization", "person"} and self._types.of_ending(name) is None and self._is_product(name):
-            chosen = PRODUCT
         if chosen in _SHOWN_BY_ENDING and not (chosen == "work" and name.isascii()):
             chosen = self._types.of_ending(name) or chosen
         return chosen if chosen in self._types.names else TERM
@@ -321,18 +306,6 @@ def _sentences(units: Sequence[Unit], page: Page, language: str) -> list[_Senten
     return sentences
 
 
-def _people(pages: Sequence[Page], named: Mapping[int, list[Span]]) -> set[str]:
-    """Folded single words of the names of people that a document gives in full, as `Amy` of `Amy Hood`."""
-    texts = {page.number: page_text(page) for page in pages}
-    names = [
-        fold_name(texts[number][span.start : span.end])
-        for number, spans in named.items()
-        for span in spans
-        if span.type == "person"
-    ]
-    return {word for name in names if " " in name for word in name.split() if len(word) > 2}
-
-
 def _common_words(pages: Sequence[Page], languages: Mapping[int, str]) -> frozenset[str]:
     """Words that English pages of a document write in small letters: a capital does not make a name of them."""
     texts = (page_text(page) for page in pages if languages[page.number] == "en")
@@ -350,7 +323,7 @@ def _capitals(text: str, proven: set[str], common: frozenset[str], others: Seque
     return [
         span
         for span, sure in capitalised_names(text)
-        if (sure or fold_name(text[span.start : span.end]) in proven)
+        if ((sure and is_running(text)) or fold_name(text[span.start : span.end]) in proven)
         and not _SYMBOL.fullmatch(text[span.start : span.end])
         and (" " in text[span.start : span.end] or not _is_common(text[span.start : span.end], common))
         and not any(span.start < other.end and other.start < span.end for other in others)
@@ -401,7 +374,7 @@ def _tidy(text: str, span: Span, language: str) -> Span | None:
         return None
     start = span.start + len(name) - len(name.lstrip(_BULLETS))
     name = name.lstrip(_BULLETS).rstrip()
-    without = _NUMBERING.sub("", _ARTICLE.sub("", name))
+    without = _NUMBERING.sub("", _BEFORE_NAMES.sub("", name))
     start += len(name) - len(without)
     name = _POSSESSIVE.sub("", without.partition(": ")[0]).rstrip(" ,.;:-–—")
     if language == "ja":
@@ -409,69 +382,40 @@ def _tidy(text: str, span: Span, language: str) -> Span | None:
     if start and text[start + len(name) :].startswith(":") and " " in name:
         name = name.rpartition(" ")[0]  # the last word is a label, as in `Cashier: Ann Lee Register: 7`
     name = _LAST_WORDS.sub("", name)
-    if not is_name(name) or _SIGNS.search(name) or _LISTED.search(name):
+    if not is_name(name) or _SIGNS.search(name) or _LISTED.search(name) or text[:start].endswith("."):
         return None
     if language == "ja" and not stands_alone(text, start, start + len(name)):
         return None
     if language == "en" and (not any(map(str.isupper, name)) or _SMALL_WORD.search(name) or _SYMBOL.fullmatch(name)):
         return None
-    if language == "ja" and span.type == "person" and not _JAPANESE_PERSON.fullmatch(name):
-        return None
-    kind = _japanese_type(name, span.type) if language == "ja" else _english_type(name, span.type)
-    return Span(start, start + len(name), kind)
+    end = start + len(name)
+    shown = japanese_type if language == "ja" else english_type
+    return Span(start, end, shown(span.type, name, text[max(0, start - _BESIDE) : start], text[end : end + _BESIDE]))
 
 
-def _japanese_type(name: str, kind: str) -> str:
-    """Type of a recognized name; `term` where its form speaks against it, or only an ending shows it."""
-    doubtful = (
-        kind == "document"
-        or (kind == "place" and len(name) > _PLACE_CHARS)
-        or (kind in {"place", "work", "event"} and not _ONE_SCRIPT.fullmatch(name))
-        or (kind in {PRODUCT, "organization"} and (not _PRODUCT.fullmatch(name) or _ABBREVIATION.fullmatch(name)))
-    )
-    return TERM if doubtful else kind
-
-
-def _english_type(name: str, kind: str) -> str:
-    """Type of a recognized name; `term` where its form speaks against it."""
-    if kind not in _OF_NAMES:
-        return kind
-    if any(map(str.isdigit, name)):
-        return PRODUCT
-    if kind in {"place", "person"} and _INNER_CAPITAL.search(name) and " " not in name:
-        return PRODUCT
-    if kind == "person" and not all(map(_PERSON_WORD.fullmatch, name.split(" "))):
-        return TERM
-    return TERM if (_CAPITALS.fullmatch(name) and name not in _STATES) or " - " in name else kind
-
-
-def _confirmed(spans: Sequence[Span], text: str, people: set[str], common: frozenset[str]) -> Iterator[Span]:
-    """Recognized spans of English text, without single words that are no names but for their capital.
-
-    A single word is a person only where the document has the person's full name, and words that it writes in small
-    letters as well are of no type.
+def _confirmed(spans: Sequence[Span], text: str, common: frozenset[str]) -> Iterator[Span]:
+    """Recognized spans of English text: words that the document writes in small letters as well are of no type, and a
+    single one of them is no name.
     """
     for span in spans:
         name = text[span.start : span.end]
-        single, is_common = " " not in name, _is_common(name, common)
-        if single and is_common:
-            continue
-        doubtful = span.type == "person" and single and fold_name(name) not in people
-        kind = TERM if doubtful or is_common else span.type
-        if kind in {"person", "place"} and fold_name(name) not in people and _EXAMPLES.search(text[: span.start]):
-            kind = "organization"
-        yield replace(span, type=kind)
+        if not _is_common(name, common):
+            yield span
+        elif " " in name:
+            yield replace(span, type=TERM)
 
 
 def _proven_names(pages: Sequence[Page], languages: Mapping[int, str]) -> set[str]:
     """Folded names whose capitals are those of a name somewhere in the document."""
     return {
-        fold_name(block.text[span.start : span.end])
+        fold_name(sentence[span.start : span.end])
         for page in pages
         if languages[page.number] == "en"
         for block in page.blocks
         if block.kind not in {BlockKind.TABLE, BlockKind.DIAGRAM, BlockKind.HEADER}
-        for span, sure in capitalised_names(block.text)
+        for sentence in split_sentences(block.text, "en")
+        if is_running(sentence)
+        for span, sure in capitalised_names(sentence)
         if sure
     }
 
@@ -533,14 +477,26 @@ def _relationships(
         others = [other for other in ordered[1:] if {ordered[0], other} & shown]
         pairs += [(ordered[0], other, RelationshipKind.ROW, "") for other in others[:_ROW_NAMES]]
     elif relates(sentence):
-        for index, first in enumerate(keys[:_SENTENCE_NAMES]):
-            following = keys[index + 1 : index + 1 + _NEIGHBOURS]
-            pairs += [(first, second, RelationshipKind.SENTENCE, "") for second in following]
+        pairs += [(first, second, RelationshipKind.SENTENCE, "") for first, second in _told_pairs(unit, mentions)]
     text = row.text if row else row_text(page.blocks[unit.block_index], unit.line) or sentence
     where = (page.number, unit.start, unit.block_index, unit.text)
     for source, target, how, stated in pairs:
         if source != target:
             yield Relationship(*where, source, target, how, 1.0, stated or _about(text, source, target))
+
+
+def _told_pairs(unit: Unit, mentions: Sequence[Mention]) -> Iterator[tuple[str, str]]:
+    """Names of a sentence that it may relate: near to each other, not side by side in a list, and not who speaks."""
+    speaker = _SPEAKER.match(unit.text)
+    told = [each for each in mentions if not (speaker and each.start == unit.start)][:_SENTENCE_NAMES]
+    starts = [(each.start or 0) - unit.start for each in told]
+    ends = [start + len(each.name) for start, each in zip(starts, told, strict=True)]
+    listed = [lists_on(unit.text[end:start]) for end, start in zip(ends, starts[1:], strict=False)]
+    far = _FAR[is_japanese(unit.text)]
+    for index, first in enumerate(told):
+        for other in range(index + 1, min(index + 1 + _NEIGHBOURS, len(told))):
+            if not all(listed[index:other]) and starts[other] - ends[index] <= far:
+                yield first.key, told[other].key
 
 
 def _closed(mentions: Sequence[Mention], relationships: Sequence[Relationship]) -> Extraction:
@@ -553,26 +509,38 @@ def _closed(mentions: Sequence[Mention], relationships: Sequence[Relationship]) 
             known |= {mention.key for mention in added}
     kept = [each for each in relationships if each.source in known and each.target in known]
     ordered = sorted([*mentions, *added], key=lambda each: (each.page_number, each.start or 0, each.key))
-    ordered = _with_persons(ordered)
-    return Extraction(tuple(ordered), tuple(kept))
+    ordered = _with_shown_types(ordered)
+    first_names = {each.key for each in ordered if each.type == "person" and _FIRST_NAME.fullmatch(each.key)}
+    return Extraction(
+        tuple(ordered),
+        tuple(
+            each
+            for each in kept
+            if each.kind is not RelationshipKind.SENTENCE or first_names.isdisjoint({each.source, each.target})
+        ),
+    )
 
 
-def _with_persons(mentions: Sequence[Mention]) -> list[Mention]:
-    """Mentions in which one word of a person's name, standing for itself, is a person, too.
+def _with_shown_types(mentions: Sequence[Mention]) -> list[Mention]:
+    """Mentions with the types that other places of the document show.
 
-    A name that is mostly taken for a person's in the document is so everywhere in it.
+    A name that one place in ten shows to be of a type is of it wherever nothing shows another. So is a company without
+    its legal form, and a word of a person's name that stands for itself.
     """
     votes: dict[str, Counter[str]] = defaultdict(Counter)
     for mention in mentions:
         votes[mention.key][mention.type] += 1
-    persons = {
-        key
-        for key, types in votes.items()
-        if types["person"] * 2 > types.total() or (types["person"] * 3 > types.total() and " " in key)
-    }
-    words = {word for key in persons if " " in key and len(key.split()) <= 3 for word in key.split() if len(word) > 2}
+    shown = {}
+    for key, types in votes.items():
+        (kind, count), *_ = sorted(types.items(), key=lambda item: (item[0] == TERM, -item[1], item[0]))
+        if kind in _SHOWN_BY_PLACE and _SHOWN_SHARE * count >= types.total():
+            shown[key] = kind
+    parts = {_LEGAL_FORM.sub("", key): kind for key, kind in shown.items() if kind == "organization"}
+    names = [key.split() for key, kind in shown.items() if kind == "person" and " " in key]
+    parts |= {word: "person" for words in names if len(words) <= 3 for word in words if len(word) > 2}
+    shown = parts | shown
     return [
-        replace(mention, type="person") if mention.key in persons or mention.key in words else mention
+        replace(mention, type=shown[mention.key]) if mention.type == TERM and mention.key in shown else mention
         for mention in mentions
     ]
 

@@ -29,6 +29,19 @@ _LEAST_PATHS = 3
 _PATH_SHARE = 0.6  # of the characters
 
 
+_LEADER = re.compile(r"(?:…|\.{3,}|(?: \.){3,})[\s.…]*\d+\s*$")
+_SMALL = re.compile(r"(?<!\S)[(“\"]?[a-z][a-z'’-]*(?=[,.;:?!)”\"]*(?:\s|$))")
+_KANA = re.compile("[ぁ-ん]")
+_LEAST_SMALL, _SMALL_SHARE = 2, 0.3  # words in small letters of an English sentence
+_JOINT = (
+    r"(?:[\s®™)）]|['’]s\b)*(?:[,;/&+・、，；／＆]+(?: ?\b(?:and|or|nor|then|to)\b)?"
+    r"|\b(?:and|or|nor|plus|versus|vs\.?|as well as)\b"
+    r"|[とや]|および|及び|または|又は|もしくは|若しくは|並びに|ならびに)\s*(?:(?:the|an?|to|both|our|its|their)\s(?:own\s)?)?[\s(（「『“]*"
+)
+_ASIDE = re.compile(r"\s?[(（][^()（）]*[)）]")
+_LIST_GAP = re.compile(rf"{_JOINT}(?:[\w'’&®™.\-]+(?: [\w'’&®™.\-]+){{0,3}}{_JOINT}){{0,3}}")
+
+
 def is_prose(text: str, language: str, kind: BlockKind) -> bool:
     """Whether a line or cell is running text, which recognizers can read."""
     if is_torn(text):
@@ -46,7 +59,20 @@ def is_reference(text: str) -> bool:
 
 def relates(text: str) -> bool:
     """Whether names that stand together in a sentence are related by it."""
-    return not (is_torn(text) or is_reference(text) or _is_courtesy(text) or _is_path_list(text))
+    return not (is_torn(text) or is_reference(text) or _is_courtesy(text) or _is_path_list(text)) and is_running(text)
+
+
+def is_running(text: str) -> bool:
+    """Whether a text is a sentence, and no title, legend or entry of a contents list, whose words all have capitals."""
+    if _LEADER.search(text):
+        return False
+    small = len(_SMALL.findall(text))
+    return bool(_KANA.search(text)) or small >= max(_LEAST_SMALL, _SMALL_SHARE * len(text.split()))
+
+
+def lists_on(gap: str) -> bool:
+    """Whether the text between two names only goes on from one to the next of a list, over other items or none."""
+    return _LIST_GAP.fullmatch(_ASIDE.sub("", gap)) is not None
 
 
 def _is_courtesy(text: str) -> bool:

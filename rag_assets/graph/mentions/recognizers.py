@@ -55,6 +55,13 @@ _JAPANESE = {
     "document": "Law Plan Rule_Other Treaty",
     "term": "Academic Award Disease_Other Doctrine_Method_Other National_Language Style Theory",
 }
+_PROPER = "名詞-固有名詞-"
+_DICTIONARY = {
+    "person": f"{_PROPER}人名",
+    "place": f"{_PROPER}地名",
+    "organization": _PROPER,
+    "product_or_system": _PROPER,
+}
 _LABELS: Mapping[str, Mapping[str, str]] = {
     "en": _ENGLISH,
     "ja": {label: name for name, labels in _JAPANESE.items() for label in labels.split()},
@@ -158,8 +165,16 @@ def find_entities(texts: Iterable[str], language: str) -> Iterator[tuple[Span, .
     labels = _LABELS[language]
     for document in _model(language).pipe(map(_cut, texts), batch_size=_BATCH_TEXTS):
         yield tuple(
-            Span(span.start_char, span.end_char, labels[span.label_]) for span in document.ents if span.label_ in labels
+            Span(span.start_char, span.end_char, _looked_up(labels[span.label_], [token.tag_ for token in span]))
+            for span in document.ents
+            if span.label_ in labels
         )
+
+
+def _looked_up(kind: str, tags: Sequence[str]) -> str:
+    """The type of an entity; `term` where the dictionary of the Japanese tokenizer knows no such name."""
+    is_known = kind not in _DICTIONARY or not any(tags) or any(tag.startswith(_DICTIONARY[kind]) for tag in tags)
+    return kind if is_known else "term"
 
 
 def main(descriptor: int, lifeline: int) -> None:

@@ -33,10 +33,12 @@ _FORMS = (
     re.compile(r"(?<![\w./\\:])/[a-z][\w{}\-]+(?:/[\w{}\-]+)*", re.ASCII),
     re.compile(r"(?<![\w])[A-Za-z]:\\[\w\\.\-]+", re.ASCII),
     re.compile(_EDGE + r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+" + _END),  # snake case
-    re.compile(_EDGE + r"[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]+)+[A-Z]*" + _END),  # camel case
-    re.compile(_EDGE + r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+" + _END),
+    re.compile(_EDGE + r"[a-z]{2}[a-z0-9]*(?:[A-Z][a-z0-9]+)+[A-Z]*" + _END),  # camel case
+    re.compile(_EDGE + r"(?:[A-Z][a-z0-9]+){2}(?:[A-Z][a-z0-9]+)+" + _END),
 )  # fmt: skip
-_TWO_HUMPS = re.compile(r"[A-Z][a-z]+[A-Z][a-z]*")
+_HUMPS = re.compile(_EDGE + r"[A-Z][a-z0-9]+[A-Z][A-Za-z0-9]*" + _END)
+_CHOICE = re.compile(r"[A-Z][a-z]+(?:/[A-Z][a-z]+)+")  # words, and no path
+_CUT = re.compile(r"\.\s+[a-z]")  # goes on behind an address that a line has cut
 _LAST_SIGNS = ".,:;?!)'="
 _SHORTEST = 4
 _LONGEST = 120
@@ -48,6 +50,7 @@ _CAPITAL = r"(?:[A-Z][\w&'’\-]*[\w]|[A-Z]\.|[A-Z])"
 _CAPITALISED = re.compile(
     rf"(?<![\w.])({_CAPITAL}(?: (?:(?:of|the|de|du|van|von|di|la|le|al|bin|&) ){{0,2}}{_CAPITAL})*)"
 )
+_NUMERAL = re.compile(r"[IVX]+\.")
 _FIRST_WORDS = plain_words("openers_en")
 _MONTHS = plain_words("calendar_en")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;•·\n\"“”(\[|]|\d[.)]|[-–—*])\s*$")
@@ -67,19 +70,18 @@ def parted(span: Span, text: str, is_known: Callable[[str], bool]) -> list[Span]
 def identifiers(text: str, *, is_japanese: bool) -> Iterator[Span]:
     """Codes, paths, addresses, and names in the manner of programs.
 
-    Args:
-        text: Any text.
-        is_japanese: Whether it is. In English text a name of two capitalised parts, as in `GitHub`, is a product's as
-            often as a class's, and is left to other rules.
+    A name of two capitalised parts, as in `GitHub`, is a product's as often as a class's: in Japanese text it is a
+    term, in English text it is left to other rules.
     """
     for form in _FORMS:
         for match in form.finditer(text):
             name = match[0].rstrip(_LAST_SIGNS)
             if not _SHORTEST <= len(name) <= _LONGEST or not is_name(name[-60:]):
                 continue
-            if not is_japanese and _TWO_HUMPS.fullmatch(name):
-                continue
-            yield Span(match.start(), match.start() + len(name), IDENTIFIER)
+            if not (_CUT.match(text, match.start() + len(name)) or _CHOICE.fullmatch(name)):
+                yield Span(match.start(), match.start() + len(name), IDENTIFIER)
+    if is_japanese:
+        yield from (Span(*match.span(), TERM) for match in _HUMPS.finditer(text) if len(match[0]) >= _SHORTEST)
     codes = [match for match in CODE.finditer(text) if is_code(match[0])]
     cells = [match for match in codes if is_cell_reference(match[0])]
     if any(_beside_reference(text, *match.span()) for match in cells):  # then all of them are of cells
@@ -112,7 +114,7 @@ def capitalised_names(text: str) -> Iterator[tuple[Span, bool]]:
         start, end = match.span(1)
         opens = bool(_SENTENCE_START.search(text[max(0, start - 12) : start]))
         words = text[start:end].split(" ")
-        while words and _is_common(words[0]):
+        while words and (_is_common(words[0]) or (not start and _NUMERAL.fullmatch(words[0]))):
             start += len(words.pop(0)) + 1
             opens = False if words and not words[0][:1].isupper() else opens
         while words and (words[-1].lower() in _MONTHS or words[-1].lower() in {"i", "the", "of", "and", "for"}):
@@ -167,20 +169,34 @@ class KnownNames:
                 end = position + len(form)
                 if lowered.startswith(form, position):
                     end = _with_long_vowel(lowered, end)
-                    if stands_alone(text, position, end):
+                    if stands_alone(text, position, end) and not _is_common_word(text, position, end):
                         yield Span(position, end, self._types[form])
                         position = end - 1
                         break
             position += 1
 
 
+_SMALL_WORD = re.compile(r"[a-z]+")
+_BETWEEN_WORDS = re.compile(r"[a-z][ ,]? $"), re.compile(r" [a-z]{2}")
+
+
+def _is_common_word(text: str, start: int, end: int) -> bool:
+    """Whether a word in small letters stands between others in an English sentence, where it names nothing."""
+    before, after = _BETWEEN_WORDS
+    neighboured = before.search(text[max(0, start - 3) : start]) or after.match(text, end)
+    return bool(_SMALL_WORD.fullmatch(text, start, end) and neighboured)
+
+
 _COMPOUND = re.compile(f"[A-Za-z0-9_{KATAKANA}{KANJI}]")
+_HYPHENED = re.compile("[A-Za-z]-[A-Za-z]")
 _BEFORE = frozenset("各同当本該全他")
 _AFTER = frozenset("等側用毎別内外上中時後前間的様宛")
 
 
 def stands_alone(text: str, start: int, end: int) -> bool:
     """Whether a stretch of a text is a word or compound of its own."""
+    if _HYPHENED.match(text, max(0, start - 2), start + 1) or _HYPHENED.match(text, end - 1):
+        return False
     if start and _joins(text[start - 1], text[start]):
         outer = text[start - 2] if start > 1 else " "
         if text[start - 1] not in _BEFORE or _COMPOUND.match(outer):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block, Page
 from rag_assets.graph.entity_types import IDENTIFIER, TERM, EntityTypes
-from rag_assets.graph.mentions.spans import KnownNames, identifiers, quoted_terms
+from rag_assets.graph.mentions.spans import KnownNames, Span, identifiers, quoted_terms
 from rag_assets.graph.names import is_code, is_key, is_name
 from rag_assets.parsing.chunking import column_names
 from rag_assets.text.folding import clean_name, fold_name
@@ -42,6 +42,7 @@ _EDGE = re.compile(r"^(?P<source>.+?) (?P<sign>[→↔—]) (?P<target>.+?)(?:: 
 _ROW_NUMBER = re.compile(r"no\.?|#|項番|番号|行", re.IGNORECASE)
 _DISTINCT_SHARE = 0.8
 _NAME_CHARS = 20  # of half of the cells of a column of names without a header that says so; longer ones are statements
+_HEADER_CHARS = 10  # of a header that says what the cells below it are; a longer one may be a title
 _LONGEST_NODE = 40
 _QUOTED_TWICE = 2
 
@@ -212,9 +213,10 @@ def _naming_columns(columns: Sequence[str], body: Sequence[Sequence[str]]) -> li
 
 def _column_type(column: str, name: str, types: EntityTypes) -> str:
     """Type of a name in a column: an identifier by its form, else what its last word or the column's header shows."""
-    if is_key(name) or any(span.end - span.start == len(name) for span in identifiers(name, is_japanese=True)):
+    if is_key(name) or Span(0, len(name), IDENTIFIER) in identifiers(name, is_japanese=True):
         return IDENTIFIER
-    stem = _HEADER_SUFFIX.sub("", column.strip())
+    column = column.strip()
+    stem = _HEADER_SUFFIX.sub("", column) if _NAMING.search(column) or len(column) <= _HEADER_CHARS else ""
     return types.of_ending(name) or types.of_ending(f"・{stem}") or TERM
 
 
