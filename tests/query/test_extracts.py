@@ -227,6 +227,7 @@ def test_a_figure_or_a_date_asked_for_is_in_the_answer(question: str, answer: st
         ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定は P10D です。"),
         ("期間の書き方が入ったのはいつの改定ですか", "期間の書き方が入った改定では10日と書く。"),
         ("受付の窓口が開くのは何時ですか", "受付の窓口は月に3回開く。"),
+        ("How long is a token valid?", "A token is valid in 3 services."),
         ("作業部会の会費って年間いくら？", "作業部会の会費と年間の予定 <https://example.com/%E7%B4-202103>"),
     ],
 )

@@ -94,8 +94,11 @@ _MONEY_ASKED = re.compile(
 _MONEY = re.compile(
     r"円|[$¥€￥£]|ドル|ユーロ|元|無料|[%％割]|\b(?:usd|yen|dollars?|euros?|million|billion)\b", re.IGNORECASE
 )
+_MEASURED_IN_CHARACTERS = "(?:code|column|field|id|item|line|name|number|password|record|string|text|value)"
 _TIME_ASKED = re.compile(
-    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before)\b", re.IGNORECASE
+    r"ど[のれ]くらいで|どのくらいの(?:期間|時間|日数)|\bhow long (?:does|do|did|will|until|before"
+    rf"|is(?! (?:the |an? )?(?:[\w'’-]+ ){{0,3}}{_MEASURED_IN_CHARACTERS}\b))\b",
+    re.IGNORECASE,
 )
 _TIME = re.compile(
     r"[0-9０-９一二三四五六七八九十]\s?(?:営業日|日|時間|時|分|秒|週|か月|ヶ月|カ月|月|年)|即時|直ちに|随時"
