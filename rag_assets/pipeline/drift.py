@@ -258,10 +258,11 @@ def _tell(questions: int, groups: int) -> bool:
 
 
 def _proofs(positions: Sequence[int], proved: Sequence[Callable[[Sequence[int]], Proof]]) -> tuple[Proof, ...]:
-    try:
-        return tuple(each(positions) for each in proved)
-    except QueryError:  # none of them can be measured
-        return ()
+    found = []
+    for each in proved:
+        with suppress(QueryError):  # nothing was judged at that level
+            found.append(each(positions))
+    return tuple(found)
 
 
 def _holding(places: Sequence[str], look: Callable[[str], _Look | None]) -> tuple[str, list[_Look]]:

@@ -189,7 +189,7 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
     """
     from rag_assets.training.pairs import document_folds, judged_questions
     from rag_assets.training.query_map import learned_map
-    from rag_assets.training.ranking import FOLDS, LEVELS, proof_of
+    from rag_assets.training.ranking import FOLDS, LEVELS, judged_levels, proof_of
 
     snapshot = published_snapshot(home)
     against, beside = (usable_place(home, snapshot, name) for name in (MAP_ASSET, WEIGHTS_ASSET))
@@ -213,8 +213,8 @@ def train_query_map(home: "Home", options: TrainingOptions, progress: Progress) 
             for position, each in zip(held_out, searched, strict=True):
                 mapped[position] = each
     proofs: dict[str, Proof] = {}
-    for level, granularity in LEVELS.items():
-        own = [weights[granularity]] * len(judged)
+    for level in judged_levels(judged):
+        own = [weights[LEVELS[level]]] * len(judged)
         proofs[str(level)] = proof_of(before, level, own, mapped, own)
     found, ridge = learned_map(judged)
     main = next(iter(proofs.values()))

@@ -5,6 +5,7 @@ from into what is measured. What stays out: learning itself.
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,9 +15,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_assets.contracts.tables import CHUNKS
 from rag_assets.evaluation.clicks import Click
 from rag_assets.evaluation.drafts import draft_questions
-from rag_assets.evaluation.evidence import Corpus, Level, Ways
+from rag_assets.evaluation.evidence import Corpus, Level, Target, Ways
 from rag_assets.evaluation.metrics import measured
 from rag_assets.evaluation.questions import Question, read_questions
 from rag_assets.query.knowledge_base import KnowledgeBase
@@ -27,6 +29,7 @@ from rag_assets.text.language import detect_language
 Vector: TypeAlias = NDArray[np.float64]
 
 _TESTING = "testing"
+_FINE = (Level.PAGE, Level.PASSAGE)
 _FEEDBACK_TYPE = "feedback"
 
 
@@ -144,7 +147,7 @@ def judged_questions(
     asked = [each for each in questions if each.searched and not each.history and each.purpose != _TESTING]
     targets = corpus.targets(asked)
     proving = None if measured_ids is None else set(measured_ids)
-    found = []
+    unjudged, found = _unjudged(asked, targets, corpus), []
     for number, question in enumerate(asked, start=1):
         target = targets[question.id]
         if documents := target.ids(Level.DOCUMENT):
@@ -158,13 +161,30 @@ def judged_questions(
                     id=question.id,
                     type=kind,
                     documents=documents,
-                    ways=target.ways,
+                    ways={**target.ways, **dict.fromkeys(_FINE, ())} if question.id in unjudged else target.ways,
                     passages=passages,
                     is_measured=is_measured,
                 )
             )
         progress(number, len(asked))
     return found
+
+
+def _unjudged(questions: Sequence[Question], targets: Mapping[str, Target], corpus: Corpus) -> set[str]:
+    """Ids of questions of which no page or passage was judged.
+
+    A document that is named alone stands for each of its pages and passages; it names one only where it has no other.
+    """
+    coarse = {
+        each.id: targets[each.id].ids(Level.DOCUMENT)
+        for each in questions
+        if not any(piece.place or piece.quote or piece.cells for piece in each.evidence)
+    }
+    coarse = {each: named for each, named in coarse.items() if targets[each].ids(Level.PASSAGE) == named}
+    documents = frozenset[str]().union(*coarse.values())
+    rows = corpus.stored.read(CHUNKS, ("document_id",), documents).to_pylist() if documents else []
+    passages = Counter(row["document_id"] for row in rows)
+    return {each for each, named in coarse.items() if any(passages[document] > 1 for document in named)}
 
 
 def clicked_questions(base: KnowledgeBase, clicks: Sequence[Click], accepted: Sequence[Question]) -> list[Judged]:
@@ -279,7 +299,7 @@ def document_groups(documents: Sequence[Collection[str]]) -> list[int]:
         return position
 
     for position, named in enumerate(documents):
-        for document in named:
+        for document in sorted(named):  # so that numbers are the same in every process
             leader[first(position)] = first(of_document.setdefault(document, position))
     return [first(position) for position in range(len(documents))]
 

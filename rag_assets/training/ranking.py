@@ -299,7 +299,7 @@ class RankingCandidate:
     @property
     def proof(self) -> Proof:
         """The proof of the whole: of the levels that are better, the first; else of the first level."""
-        chosen = next((each for each in self.proofs.values() if each.is_better), self.proofs[Level.PASSAGE])
+        chosen = next((each for each in self.proofs.values() if each.is_better), next(iter(self.proofs.values())))
         reasons = "; ".join(f"{level}: {each.reason}" for level, each in self.proofs.items())
         return Proof(
             chosen.measure,
@@ -316,6 +316,8 @@ def learn_ranking(
     judged: Sequence[Judged], learn: Learn = learned_weights, in_force: Mapping[str, Scorer] = SHIPPED
 ) -> RankingCandidate:
     """Learn weights for passages, pages and documents, and prove each on held-out documents, against those in force.
+
+    Those of a level at which nothing was judged stay as they are.
 
     What is in force may have been learned from the same questions, and is then measured too well: a candidate has to be
     better all the same.
@@ -335,13 +337,29 @@ def learn_ranking(
     weights: dict[str, Scorer] = {}
     proposed: dict[str, Scorer] = {}
     proofs: dict[Level, Proof] = {}
+    levels = judged_levels(judged)
     for level, granularity in LEVELS.items():
         current = in_force[granularity]
+        if level not in levels:
+            weights[granularity] = proposed[granularity] = current
+            continue
         proposed[granularity], _ = learn(judged, level)
         by_question = held_out_weights(judged, level, folds, learn)
         proofs[level] = proof_of(judged, level, [current] * len(judged), judged, by_question)
         weights[granularity] = proposed[granularity] if proofs[level].is_better else current
     return RankingCandidate(weights, proposed, proofs)
+
+
+def judged_levels(judged: Sequence[Judged]) -> list[Level]:
+    """The levels at which some question can prove something.
+
+    Raises:
+        QueryError: There is none.
+    """
+    levels = [level for level in LEVELS if any(each.is_measured and any(each.ways[level]) for each in judged)]
+    if not levels:
+        raise QueryError("no question can be measured: none has evidence that the collection holds")
+    return levels
 
 
 def proof_of(

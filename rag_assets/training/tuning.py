@@ -29,6 +29,7 @@ from rag_assets.training.pairs import document_folds, document_groups
 
 FIRST_RUNG = 8  # questions: fewer tell nothing of R@5
 MEASURES = ("R@5", "MRR@10")  # the first decides, the second where it is equal
+_DIGITS = 9  # of a mean, beyond which sums depend on their order
 _LEAST_GROUPS = 5  # of documents
 _HELD_OUT = 2 / 5  # of the questions
 
@@ -84,9 +85,12 @@ class Candidate:
         return bootstrap_interval(present) if present else None
 
     def means(self, positions: Sequence[int]) -> tuple[float, ...]:
-        """Of each of `MEASURES` over those of the questions that were asked; 0 where there are none."""
+        """Of each of `MEASURES` over those of the questions that were asked; 0 where there are none.
+
+        The same values in another order have the same mean.
+        """
         intervals = (self.interval(measure, positions) for measure in MEASURES)
-        return tuple(each.mean if each else 0.0 for each in intervals)
+        return tuple(round(each.mean, _DIGITS) if each else 0.0 for each in intervals)
 
     @property
     def milliseconds(self) -> float:

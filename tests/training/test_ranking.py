@@ -14,7 +14,7 @@ from rag_assets.evaluation.evidence import Level
 from rag_assets.query.search.grouping import Granularity, grouped
 from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.ranking_weights import RERANKER, SHIPPED, SIGNALS, Weights
-from rag_assets.training.pairs import Judged, distilled, document_folds
+from rag_assets.training.pairs import Judged, distilled, document_folds, document_groups
 from rag_assets.training.query_map import learned_map
 from rag_assets.training.ranking import fitted, learn_ranking, learned_weights, terms_of
 
@@ -95,6 +95,11 @@ def test_no_document_stands_in_two_folds() -> None:
     documents = [frozenset[str]().union(*(judged[position].documents for position in fold)) for fold in folds]
     assert sum(map(len, documents)) == len(frozenset[str]().union(*documents))
     assert document_folds([each.documents for each in judged], 5) == folds
+
+
+def test_groups_have_the_same_numbers_whatever_the_order_of_their_documents() -> None:
+    named = [("b", "a"), ("c",), ("a", "c"), ("d", "e"), ("e", "f")]
+    assert document_groups(named) == document_groups([each[::-1] for each in named])
 
 
 @pytest.mark.parametrize("level", list(Level))

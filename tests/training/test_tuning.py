@@ -21,12 +21,14 @@ from rag_assets.evaluation.runs import System
 from rag_assets.pipeline import opening, tuning
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.measuring import open_corpus
+from rag_assets.pipeline.opening import knowledge_base, published_snapshot
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.pipeline.stored_settings import read_stored
 from rag_assets.query.search.ranking_weights import MAP_ASSET, SHIPPED, WEIGHTS_ASSET, Weights, weights_files
 from rag_assets.text.plain import counted
 from rag_assets.training.adoption import prove, store_candidate
-from rag_assets.training.pairs import Judged
+from rag_assets.training.pairs import Judged, judged_questions
+from rag_assets.training.ranking import LEVELS, judged_levels
 from rag_assets.training.tuning import Asked, Candidate, Tuning, parted, tuned
 
 EVERY = [*range(40)]
@@ -76,6 +78,16 @@ def test_a_default_that_nothing_beats_stays() -> None:
     made, _ = run({"default": 0.5, "a": 0.2, "b": 0.3}, 1000)
     assert made.winner is made.candidates[0]
     assert not made.differences
+
+
+def test_values_in_another_order_are_no_better() -> None:
+    def valued(name: str, values: tuple[float, ...], seconds: float) -> Candidate:
+        return Candidate(name, lambda position: Asked((1.0, values[position % len(values)]), seconds))
+
+    default, other = valued("default", (0.3, 0.2, 0.1), 0.1), valued("other", (0.1, 0.2, 0.3), 0.2)
+    assert sum((0.1, 0.2, 0.3)) != sum((0.3, 0.2, 0.1))
+    made = tuned([default, other], EVERY[:3], EVERY[3:], 1000, Clock())
+    assert made.winner is default
 
 
 @pytest.mark.parametrize("budget", [5, 32, 60, 75, 100])
@@ -247,6 +259,29 @@ def test_where_evidence_names_documents_alone_documents_are_searched_for(indexed
     result = CliRunner().invoke(main, ["--home", str(home.path), "tune", str(path), "--budget", "1m"])
     assert result.exit_code == 0, result.output
     assert "documents are searched for" in result.stdout
+
+
+def test_where_evidence_names_documents_alone_their_pages_and_passages_prove_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(home.settings.sources[0])
+    path = index(home.path, folder)
+    by_quotes = read_questions(path)
+    named = [replace(each, evidence=(Evidence(each.evidence[0].document),)) for each in by_quotes]
+
+    def levels() -> list[list[Level]]:
+        snapshot = published_snapshot(home)
+        base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+        return [judged_levels(judged_questions(base, corpus, each)) for each in (by_quotes, named)]
+
+    assert levels() == [[*LEVELS], [*LEVELS]]  # each document is one passage
+    monkeypatch.setenv("RAG_CHUNKING__SIZE_TOKENS", "48")
+    for each in by_quotes:
+        more = "\n\n".join(f"Note {number} says more of the matter." for number in range(30))
+        file = folder / each.evidence[0].document
+        file.write_text(f"{file.read_text('utf-8')}\n{more}\n", "utf-8")
+    assert CliRunner().invoke(main, ["--home", str(home.path), "index", "--accept-settings"]).exit_code == 0
+    assert levels() == [[*LEVELS], [Level.DOCUMENT]]
 
 
 def test_other_passages_differ_in_their_size_alone(home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
