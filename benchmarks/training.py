@@ -62,7 +62,12 @@ def opened(name: str, data: Path, work: Path, questions_home: Path | None) -> tu
         assert questions_home is not None
         return retrieval.open_home(questions_home), Level.PASSAGE, read_questions(data / "questions/questions.jsonl")
     home, tasks = retrieval.LOADERS[name](data, work)
-    return home, tasks[0].level, tasks[0].questions
+    level = tasks[0].level
+    return (
+        home,
+        level,
+        list({each.id: each for task in tasks if task.level is level for each in task.questions}.values()),
+    )
 
 
 def parts(home: Home) -> tuple[KnowledgeBase, Corpus]:
