@@ -79,7 +79,7 @@ def ranking(
     say(f"learned from {trained.question_count} questions; measured on documents that were not learned from:")
     print_table(learning.TABLE_COLUMNS, trained.table())
     if trained.facts:
-        say(", ".join(f"{name} {value}" for name, value in trained.facts.items()))
+        say("; ".join(f"{name}: {value}" for name, value in trained.facts.items()))
     say(f"{trained.name}: {trained.reason}", bold=True)
     if trained.version is not None:
         _warn_of_drift(home)
@@ -153,11 +153,11 @@ def adopt(context: click.Context, what: str, questions: Path | None, *, force: b
     """
     from rag_assets.pipeline.drift import bring_into_force
     from rag_assets.pipeline.measuring import accepted_questions
+    from rag_assets.pipeline.opening import published_snapshot
     from rag_assets.training import adoption
 
     home, name = open_home(context), LEARNED[what]
-    current = home.snapshots.current()
-    learned = current.learned if current is not None else {}
+    learned = published_snapshot(home).learned
     now = "".join(learned.get(name, ())[-1:])
     for place, record in adoption.learned_candidates(home.path, name)[:1]:
         say(
@@ -187,8 +187,10 @@ def undo(context: click.Context, what: str, questions: Path | None) -> None:
     """
     from rag_assets.pipeline.drift import take_back
     from rag_assets.pipeline.measuring import accepted_questions
+    from rag_assets.pipeline.opening import published_snapshot
 
     home = open_home(context)
+    published_snapshot(home)
     asked = accepted_questions(questions) if questions is not None else None
     with home.lock():
         published, note = take_back(home, LEARNED[what], asked)
@@ -203,13 +205,12 @@ def undo(context: click.Context, what: str, questions: Path | None) -> None:
 @click.pass_context
 def status(context: click.Context) -> None:
     """What is in force, and what the last candidate reached."""
-    from rag_assets.pipeline.opening import learning_problems
+    from rag_assets.pipeline.opening import learning_problems, published_snapshot
     from rag_assets.training import adoption
 
     home = open_home(context)
-    current = home.snapshots.current()
-    problems = learning_problems(home, current) if current is not None else {}
-    learned = current.learned if current is not None else {}
+    current = published_snapshot(home)
+    problems, learned = learning_problems(home, current), current.learned
     for what, name in LEARNED.items():
         places = tuple(learned.get(name, ()))
         say(f"{what}: {places[-1] if places else 'as shipped'}", bold=True)
@@ -235,7 +236,10 @@ def status(context: click.Context) -> None:
 def _warn_of_drift(home: "Home") -> None:
     """Say where nobody looks again at what is in force."""
     if home.settings.evaluation.questions is None:
-        complain("nothing looks again when documents change: no question set is named, setting evaluation.questions")
+        complain(
+            "nothing looks again when documents change: no question set is named; set evaluation.questions, "
+            "or RAG_EVALUATION__QUESTIONS"
+        )
     elif home.settings.evaluation.gate == "off":
         complain("nothing looks again when documents change: the setting evaluation.gate is off")
 
@@ -358,6 +362,8 @@ def tune(
         return
     if not any(each.difference.low > 0 for each in made.differences.values()):
         say("it is not better beyond the interval: the default may stay")
+        say(f"nothing was adopted; to adopt it all the same: {winner.adoption}")
+        return
     say(f"nothing was adopted; to adopt it: {winner.adoption}")
 
 

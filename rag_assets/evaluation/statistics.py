@@ -71,7 +71,7 @@ class Comparison:
 def bootstrap_interval(
     values: Sequence[float], resamples: int = RESAMPLES, seed: int = 0, groups: Sequence[int] | None = None
 ) -> Interval:
-    """Mean of shares with a percentile bootstrap interval over questions, see `bootstrap_intervals`."""
+    """Mean of shares with a bootstrap interval over questions, see `bootstrap_intervals`."""
     if groups is None:
         return bootstrap_intervals([values], resamples, seed)[0]
     present, labels = _grouped(np.asarray(values, dtype=np.float64), groups)
@@ -85,7 +85,7 @@ def bootstrap_intervals(
     seed: int = 0,
     bounds: Sequence[float] | None = None,
 ) -> list[Interval]:
-    """Means of columns of values with percentile bootstrap intervals over questions; those of a length at once.
+    """Means of columns of values with expanded percentile bootstrap intervals; those of a length are resampled at once.
 
     Of values that are all the same every resample is the same; the interval then leaves room for the largest share of
     other values that so many questions may hold none of. Of shares that are all 0 or all 1 it is that of Clopper and
@@ -284,11 +284,30 @@ def compare(
 def _interval(values: Values, means: Values, least: float, most: float, labels: Labels | None = None) -> Interval:
     """Interval of the mean of values between two bounds, by the means of their resamples."""
     mean, count = float(values.mean()), len(values)
-    if math.isfinite(most) and float(np.ptp(values)) == 0.0:
-        missed = unseen_share(count if labels is None else int(labels.max()) + 1)
+    drawn = count if labels is None else int(labels.max()) + 1
+    if math.isfinite(most) and (float(np.ptp(values)) == 0.0 or drawn == 1):
+        missed = unseen_share(drawn)
         return Interval(mean, mean - missed * (mean - least), mean + missed * (most - mean), count)
-    low, high = np.quantile(means, [_TAIL, 1 - _TAIL])
+    tail = _expanded_tail(drawn)
+    low, high = np.quantile(means, [tail, 1 - tail])
     return Interval(mean, float(low), float(high), count)
+
+
+def _expanded_tail(count: int) -> float:
+    """Share of resampled means beyond either end of an interval; smaller for few values, whose means vary too little.
+
+    Args:
+        count: Values, or groups of them, that are drawn.
+
+    Source: T. Hesterberg, What teachers should know about the bootstrap, The American Statistician 69, 2015 (expanded
+    percentile interval).
+    """
+    if count == 1:
+        return _TAIL
+    from scipy import stats
+
+    reach = math.sqrt(count / (count - 1)) * stats.t.ppf(1 - _TAIL, count - 1)
+    return float(stats.norm.cdf(-reach))
 
 
 def _reach() -> float:

@@ -176,13 +176,14 @@ def _without_worse_map(
 
     Nothing that stands in the way of this look holds back the weights.
     """
-    if name != WEIGHTS_ASSET or MAP_ASSET not in version.learned:
+    if name != WEIGHTS_ASSET or (places := version.learned.get(MAP_ASSET)) is None:
         return version
     try:
         version, note = settled(home, version, _accepted(home, questions), (MAP_ASSET,))
     except (ModelError, QueryError, StoreError) as error:
         note = f"{MAP_ASSET}: {_UNTOLD}: {error}"
-    notes.append(f"beside these weights {note}")
+    stays = "; it stays in force" if version.learned.get(MAP_ASSET) == places else ""
+    notes.append(f"beside these weights {note}{stays}")
     return version
 
 
@@ -201,8 +202,8 @@ def settled(
         candidate: The version.
         questions: Accepted questions.
         names: What is looked at.
-        stores: Whether weights that are put together from what was adopted are stored; else the version is that
-            without any of them.
+        stores: Whether the version is to be published, so that weights that are put together from what was adopted are
+            stored; else it is that without any of them, and the note does not say what comes back.
 
     Returns:
         The version, and how what was learned does in it; empty where nothing is in force.
@@ -214,8 +215,8 @@ def settled(
     plain = cache(partial(_judged, home, candidate, questions, None))
     looks = {
         WEIGHTS_ASSET: partial(_settled_weights, plain=plain, stores=stores),
-        MAP_ASSET: partial(_settled_map, questions=questions, plain=plain),
-        REWRITER_MODEL: partial(_settled_rewriter, questions=questions),
+        MAP_ASSET: partial(_settled_map, questions=questions, plain=plain, stores=stores),
+        REWRITER_MODEL: partial(_settled_rewriter, questions=questions, stores=stores),
     }
     notes, problems = [], learning_problems(home, candidate, names)
     for name in names:
@@ -281,15 +282,18 @@ def _holding(places: Sequence[str], look: Callable[[str], _Look | None]) -> tupl
     return "", looks
 
 
-def _settled_places(snapshot: "Snapshot", name: str, look: Callable[[str], _Look | None]) -> "tuple[Snapshot, str]":
+def _settled_places(
+    snapshot: "Snapshot", name: str, look: Callable[[str], _Look | None], *, stores: bool
+) -> "tuple[Snapshot, str]":
     """A version with the newest place that holds, of what is one whole."""
     places = snapshot.learned[name]
     place, looks = _holding(places, look)
     if place == places[-1]:
         return snapshot, f"{name}: {looks[0]}"
-    then = f"{place} is in force again" if place else "it is out of force"
+    then = f"; {place} is in force again" if place else "; it is out of force"
     remaining = places[: places.index(place) + 1] if place else ()
-    return having(snapshot, name, remaining), f"{name} is worse than doing without: {looks[0]}; {then}"
+    note = f"{name} is worse than doing without: {looks[0]}{then if stores else ''}"
+    return having(snapshot, name, remaining), note
 
 
 def _judged(
@@ -341,8 +345,8 @@ def _settled_weights(home: "Home", snapshot: "Snapshot", plain: "Plain", *, stor
             notes.append(f"for {level}s {looks[0]}")
         else:
             worse.append(looks[0])
-            now = f"those of {place}" if place else "those shipped"
-            notes.append(f"for {level}s worse than those shipped, {looks[0]}: {now} are in force again")
+            now = f": those {f'of {place}' if place else 'shipped'} are in force again" if stores else ""
+            notes.append(f"for {level}s worse than those shipped, {looks[0]}{now}")
     note = f"{WEIGHTS_ASSET}: {', '.join(notes)}"
     if worse:
         found = replace(worse[0].proofs[0], is_better=False, reason=note)
@@ -385,7 +389,7 @@ def _places(
 
 
 def _settled_map(
-    home: "Home", snapshot: "Snapshot", questions: "Sequence[Question]", plain: "Plain"
+    home: "Home", snapshot: "Snapshot", questions: "Sequence[Question]", plain: "Plain", *, stores: bool
 ) -> "tuple[Snapshot, str]":
     """A version with a map of query vectors that is no worse than none, by the weights in force."""
     from rag_assets.training.ranking import LEVELS, proof_of
@@ -411,10 +415,12 @@ def _settled_map(
 
         return _look(basis_of(home.path, place), asked, [partial(proved, level) for level in LEVELS])
 
-    return _settled_places(snapshot, MAP_ASSET, look)
+    return _settled_places(snapshot, MAP_ASSET, look, stores=stores)
 
 
-def _settled_rewriter(home: "Home", snapshot: "Snapshot", questions: "Sequence[Question]") -> "tuple[Snapshot, str]":
+def _settled_rewriter(
+    home: "Home", snapshot: "Snapshot", questions: "Sequence[Question]", *, stores: bool
+) -> "tuple[Snapshot, str]":
     """A version with a trained rewriter that is no worse than the one without training."""
     from rag_assets.evaluation.evidence import Level
     from rag_assets.query.search.trained_rewriting import TrainedModel, TrainedRewriter
@@ -450,6 +456,6 @@ def _settled_rewriter(home: "Home", snapshot: "Snapshot", questions: "Sequence[Q
 
     try:
         before = values(frozen)
-        return _settled_places(snapshot, REWRITER_MODEL, look)
+        return _settled_places(snapshot, REWRITER_MODEL, look, stores=stores)
     except ModelError as error:  # as where the budget is spent
         return snapshot, f"{REWRITER_MODEL}: {_UNTOLD}: {error}"

@@ -155,24 +155,28 @@ def train_ranking(home: "Home", options: TrainingOptions, progress: Progress) ->
 
 
 def _facts(granularity: str, learned: Scorer, weighed: Collection[str]) -> dict[str, str]:
-    """What was learned, for people: each weight that is or was above 0, and which signals the trees rest on.
+    """What was learned, for people: each weight that is another than shipped, and which signals the trees rest on.
 
     Args:
         granularity: What is ranked.
         learned: Its weights.
         weighed: Signals that some passage has.
     """
-    changes = zip(SIGNALS, SHIPPED[granularity].vector(), learned.weights.vector(), strict=True)
+    from rag_assets.training.ranking import LEVELS
+
+    level = next(level for level, each in LEVELS.items() if each == granularity)
+    changes = [
+        (name, f"{shipped:g}", f"{now:g}")
+        for name, shipped, now in zip(SIGNALS, SHIPPED[granularity].vector(), learned.weights.vector(), strict=True)
+    ]
     facts = {
-        f"{granularity} {name}": f"{shipped:g} → {now:g}"
+        f"{level}s, {name}": f"{shipped} → {now}"
         for name, shipped, now in changes
-        if name in weighed and (shipped or now)
+        if name in weighed and shipped != now
     }
     if isinstance(learned, BoostedWeights):
         gains = sorted(learned.gains.items(), key=lambda each: -each[1])
-        facts[f"{granularity} trees"] = f"{learned.rounds}, of " + " ".join(
-            f"{name} {gain:.0%}" for name, gain in gains
-        )
+        facts[f"{level}s, trees"] = f"{learned.rounds}, of " + " ".join(f"{name} {gain:.0%}" for name, gain in gains)
     return facts
 
 
@@ -260,7 +264,9 @@ def _kept(
 ) -> Trained:
     """Keep what was learned, and bring it into force where it may."""
     if not files:
-        return replace(trained, reason=f"nothing changes: {proof.reason}")
+        return replace(
+            trained, reason=f"nothing learned, as no other suits these questions surely better: {proof.reason}"
+        )
     name, version, problem, note, is_in_force = trained.name, None, "", "", False
     place = store_candidate(home.path, name, files, proof, basis)
     try:

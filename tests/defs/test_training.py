@@ -381,6 +381,7 @@ def test_a_map_that_cannot_be_looked_at_holds_no_weights_back(asked: Home, monke
     adopt(asked.snapshots, WEIGHTS_ASSET, weights)
     said = " ".join(run(asked, "train", "undo", "ranking", questions).output.split())
     assert "beside these weights query_map: passage R@5 +0.000" in said
+    assert said.count("; it stays in force") == 1
     assert opening.published_snapshot(asked).learned == {MAP_ASSET: [place]}
 
 
