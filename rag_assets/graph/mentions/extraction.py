@@ -478,10 +478,14 @@ def _relationships(
         pairs += [(ordered[0], other, RelationshipKind.ROW, "") for other in others[:_ROW_NAMES]]
     elif relates(sentence):
         pairs += [(first, second, RelationshipKind.SENTENCE, "") for first, second in _told_pairs(unit, mentions)]
-    text = row.text if row else row_text(page.blocks[unit.block_index], unit.line) or sentence
+    if not pairs:
+        return
+    of_row = row_text(page.blocks[unit.block_index], unit.line)
+    texts = {fold_name(text): text for text in (row.text if row else "", of_row, sentence) if text}
     where = (page.number, unit.start, unit.block_index, unit.text)
     for source, target, how, stated in pairs:
-        if source != target:
+        text = next((text for folded, text in texts.items() if source in folded and target in folded), "")
+        if source != target and (stated or text):  # else the row shows only one of them
             yield Relationship(*where, source, target, how, 1.0, stated or _about(text, source, target))
 
 
