@@ -257,6 +257,19 @@ def test_a_long_row_is_told_by_the_sentences_that_name_both() -> None:
     assert said["httpsession", "servletcontext"] == "HttpSessionはServletContextを参照する。"
 
 
+def test_what_a_row_says_of_two_names_holds_both() -> None:
+    rules = ("No.", "テーブル名", "内容", "参照")
+    (found,) = RULES.extract([[one_page(table(rules, ("1", "顧客テーブル", "顧客を持つ", "client_name")))]])
+    (told,) = [each for each in found.relationships if each.target == "client_name"]
+    assert told.description == "テーブル名: 顧客テーブル / 内容: 顧客を持つ / 参照: client_name"
+    long = f"{'値の一覧 ' * 90}client_name {'その他の値 ' * 90}"
+    (found,) = RULES.extract([[one_page(table(rules, ("1", "顧客テーブル", "顧客を持つ", long)))]])
+    (told,) = [each for each in found.relationships if each.target == "client_name"]
+    assert told.description.startswith("テーブル名: 顧客テーブル / ")
+    assert "client_name" in told.description
+    assert len(told.description) <= 500
+
+
 def test_lines_of_a_paragraph_are_read_as_its_sentences() -> None:
     text = (
         "支援の状況について、金融庁は各地の銀行によるモニタリン\nグの結果を取りまとめて、毎年三月に総務省へ報告する。"

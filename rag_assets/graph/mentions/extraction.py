@@ -438,17 +438,31 @@ def _shortened(text: str) -> str:
 
 
 def _about(text: str, source: str, target: str) -> str:
-    """What a sentence or row says of two names: all of it, or of a long one the cells and sentences that name them."""
+    """What a sentence or row says of two names: all of it, or of a long one the cells and sentences that name them.
+
+    Of such a cell or sentence that is long itself, what stands beside the name.
+    """
     if len(text) <= _DESCRIPTION_CHARS:
         return one_line(text)
+    room, chosen = _DESCRIPTION_CHARS, dict[int, str]()
     parts = [part for cell in text.split(_CELL) for part in split_sentences(cell)]
-    named = [sum(key in folded for key in (source, target)) for folded in map(fold_name, parts)]
-    room, chosen = _DESCRIPTION_CHARS, set[int]()
-    for index in sorted(range(len(parts)), key=lambda index: -named[index]):
-        if named[index] and len(parts[index]) + len(_CELL) <= room:
-            chosen.add(index)
-            room -= len(parts[index]) + len(_CELL)
-    return one_line(_CELL.join(parts[index] for index in sorted(chosen))) or _shortened(text)
+    keys = [[key for key in (source, target) if key in fold_name(part)] for part in parts]
+    for index in sorted(range(len(parts)), key=lambda index: -len(keys[index])):
+        if keys[index] and (part := _beside(parts[index], keys[index], room // 2)) and len(part) + len(_CELL) <= room:
+            chosen[index] = part
+            room -= len(part) + len(_CELL)
+    return one_line(_CELL.join(chosen[index] for index in sorted(chosen))) or _shortened(text)
+
+
+def _beside(text: str, keys: Sequence[str], room: int) -> str:
+    """A text, or of a long one what stands beside names that it holds."""
+    if len(text) <= room:
+        return text
+    each, found = room // len(keys), []
+    for key in keys:
+        start = max(0, text.casefold().find(key) - each // 4)
+        found.append(f"{'…' * (start > 0)}{text[start : start + each - 2]}…")
+    return " ".join(found)
 
 
 def _relationships(
