@@ -38,7 +38,7 @@ from rag_assets.graph.mentions.dialogues import FoldedText, MentionOptions
 from rag_assets.graph.mentions.extraction import Extraction, Extractor
 from rag_assets.graph.mentions.prose import relates
 from rag_assets.graph.mentions.recognizers import SpacyRecognizer
-from rag_assets.graph.mentions.spans import KnownNames, Span, capitalised_names, identifiers, parted
+from rag_assets.graph.mentions.spans import KnownNames, Span, capitalised_names, identifiers, parted, whole_cell
 from rag_assets.graph.mentions.tables import MentionUpdate, update_mentions
 from rag_assets.graph.mentions.windows import page_units, page_windows
 from rag_assets.graph.names import is_code, is_name
@@ -268,6 +268,18 @@ def test_what_a_row_says_of_two_names_holds_both() -> None:
     assert told.description.startswith("テーブル名: 顧客テーブル / ")
     assert "client_name" in told.description
     assert len(told.description) <= 500
+
+
+@pytest.mark.parametrize("name", ["Antigua and Barbuda", "Dominguez Mcmillan and Donovan", "Martin, Lang & Andrade"])
+def test_a_cell_of_one_name_joined_by_and_is_not_parted(name: str) -> None:
+    rows = (("Customer", "Country"), ("Linda Olsen works there now", name), ("Ann", "Norway"))
+    for text in (name, f"{name} | Roy Berry"):
+        first = whole_cell(Span(0, name.index(" "), "place"), text)
+        assert text[first.start : first.end] == name
+    (found,) = READING.extract([[one_page(table(*rows))]])
+    assert not {"Barbuda", "Donovan", "Andrade"} & names_of(found).keys()
+    told = "Antigua and Barbuda are islands"
+    assert whole_cell(Span(0, 7, "place"), told) == Span(0, 7, "place")
 
 
 def test_lines_of_a_paragraph_are_read_as_its_sentences() -> None:

@@ -22,12 +22,14 @@ from rag_assets.graph.mentions.evidence import english_type, japanese_type
 from rag_assets.graph.mentions.prose import SHORTEST, is_prose, is_reference, is_running, lists_on, relates
 from rag_assets.graph.mentions.recognizers import Recognizer
 from rag_assets.graph.mentions.spans import (
+    CELL_SIGN,
     KnownNames,
     Span,
     capitalised_names,
     identifiers,
     parted,
     stands_alone,
+    whole_cell,
     without_overlaps,
 )
 from rag_assets.graph.mentions.structure import Structure, read_structure, row_text
@@ -51,7 +53,6 @@ _WRAPPED_CHARS = {"ja": 20, "en": 40}  # a shorter line that no sentence ends is
 _WRAPPED_LINES = 12  # of one sentence, at most
 _ENDS = tuple("。．.！？!?：:；;」』）)】")
 _ITEM = re.compile(r"\s*(?:[・•●○◆■□※*\-–]|[(（]?[\d①-⑳ア-ンa-zA-Z]{1,3}[.)）．、 ])")
-_CELL_SIGN = " | "  # between the cells of a row in the text of a page
 _CELL = " / "  # the same in a description
 _FIRST_NAME = re.compile("[a-z\u00df-\u017f'.-]+")
 _BESIDE = 160  # characters on each side of a name that may show its type
@@ -206,7 +207,7 @@ class Extractor:
                 kind = page.blocks[unit.block_index].kind
                 recognized = [span for span in of_unit if not sentence.cuts(span)]
                 if kind is BlockKind.TABLE:  # a cell is no sentence that would show what a name is of
-                    recognized = [replace(span, type=TERM) for span in recognized]
+                    recognized = [replace(whole_cell(span, unit.text), type=TERM) for span in recognized]
                 elif language == "en":
                     recognized = [each for span in recognized for each in parted(span, unit.text, is_known)]
                     recognized = list(_confirmed(recognized, unit.text, common))
@@ -348,10 +349,10 @@ def _page_prose(page: Page, language: str) -> list[_Prose]:
         line_start = start
         for line in block.text.split("\n") if block.kind not in unread else ():
             place = line_start
-            for text in line.split(_CELL_SIGN) if block.kind is BlockKind.TABLE else [line]:
+            for text in line.split(CELL_SIGN) if block.kind is BlockKind.TABLE else [line]:
                 if is_prose(text, language, block.kind):
                     parts.append(_Prose(page.number, language, place, text))
-                place += len(text) + len(_CELL_SIGN)
+                place += len(text) + len(CELL_SIGN)
             line_start += len(line) + 1
     return parts
 

@@ -43,6 +43,8 @@ _LAST_SIGNS = ".,:;?!)'="
 _SHORTEST = 4
 _LONGEST = 120
 
+CELL_SIGN = " | "  # between the cells of a row in the text of a page
+_JOINED_NAME = re.compile(r"(?:[A-Z][\w'’.-]+,? ){1,4}(?:and|&) [A-Z][\w'’.-]+(?: [A-Z][\w'’.-]+){0,3}")
 _JOINED = re.compile(r" (?:and|or|to|from|on|with|versus|vs\.?) ")  # what two names run together by
 _QUOTED = re.compile("「([^「」\n]{2,24})」")
 
@@ -65,6 +67,13 @@ def parted(span: Span, text: str, is_known: Callable[[str], bool]) -> list[Span]
         return [replace(span, end=span.start + len(first)), replace(span, start=span.end - len(second))]
     half = (len(name) - 1) // 2
     return [replace(span, end=span.start + half)] if name[:half] == name[half + 1 :] and name[half] == " " else [span]
+
+
+def whole_cell(span: Span, text: str) -> Span:
+    """A recognized span of a row, or all of its cell where that is one name joined by `and`, as of a firm or a state."""
+    start = len(text[: span.start].rpartition(CELL_SIGN)[0] + CELL_SIGN) if CELL_SIGN in text[: span.start] else 0
+    end = span.end + len(text[span.end :].partition(CELL_SIGN)[0])
+    return replace(span, start=start, end=end) if _JOINED_NAME.fullmatch(text, start, end) else span
 
 
 def identifiers(text: str, *, is_japanese: bool) -> Iterator[Span]:
