@@ -70,7 +70,7 @@ def parted(span: Span, text: str, is_known: Callable[[str], bool]) -> list[Span]
 
 
 def whole_cell(span: Span, text: str) -> Span:
-    """A recognized span of a row, or all of its cell where that is one name joined by `and`, as of a firm or a state."""
+    """A recognized span of a row, or its whole cell where that is one name joined by `and`, as of a firm or a state."""
     start = len(text[: span.start].rpartition(CELL_SIGN)[0] + CELL_SIGN) if CELL_SIGN in text[: span.start] else 0
     end = span.end + len(text[span.end :].partition(CELL_SIGN)[0])
     return replace(span, start=start, end=end) if _JOINED_NAME.fullmatch(text, start, end) else span
