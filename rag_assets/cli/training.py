@@ -294,11 +294,13 @@ def tune(
     """
     from rag_assets.cli.progress import progress_display
     from rag_assets.evaluation.statistics import FEW
+    from rag_assets.pipeline.opening import published_snapshot
     from rag_assets.pipeline.tuning import Budget, planned_tuning
     from rag_assets.training.adoption import shown
     from rag_assets.training.tuning import MEASURES, tuned
 
     deadline, home = time.monotonic() + budget, open_home(context)
+    published_snapshot(home)
     with TemporaryDirectory(prefix="tuning-", dir=home.path) as scratch, progress_display() as display:
         report = display.phase(f"learning weights{', indexing with other passages' if passage_tokens else ''}")
         plan = planned_tuning(home, named_set, Budget(deadline, usd), passage_tokens, Path(scratch))

@@ -47,7 +47,10 @@ def rewriter_model(
         report(done, total)
         if time.monotonic() - last >= _OBSERVED_SECONDS or done == total:
             last = time.monotonic()
-            figures = {name: value for line in read_curves(training_folder(base))[-2:] for name, value in line.items()}
+            figures: dict[str, Any] = {}
+            for line in read_curves(training_folder(base))[-2:]:
+                is_look = line["stage"] == "validation"
+                figures |= {f"validation {name}": line[name] for name in ("step", "gain")} if is_look else line
             context.log_event(dg.AssetObservation(REWRITER_MODEL, metadata=figures))
 
     questions = measuring.accepted_questions(measuring.question_set(base))

@@ -14,6 +14,7 @@ POWER = 0.8  # chance that a difference is seen which `questions_needed` is aske
 _LOST_SEEN = 5.5  # questions lost on average, where four are in four of five cases: the fewest that intervals show
 _WORSE_EACH = 3  # questions of which all are worse, whatever the interval of so few says
 FEW = 20  # questions below which a bootstrap interval is known to be too narrow
+_SAME = 1e-12  # difference of means that is one of rounding
 _BLOCK = 2_000_000  # values drawn at a time
 
 Values = NDArray[np.float64]
@@ -285,7 +286,7 @@ def _interval(values: Values, means: Values, least: float, most: float, labels: 
     """Interval of the mean of values between two bounds, by the means of their resamples."""
     mean, count = float(values.mean()), len(values)
     drawn = count if labels is None else int(labels.max()) + 1
-    if math.isfinite(most) and (float(np.ptp(values)) == 0.0 or drawn == 1):
+    if math.isfinite(most) and float(np.ptp(means)) <= _SAME:
         missed = unseen_share(drawn)
         return Interval(mean, mean - missed * (mean - least), mean + missed * (most - mean), count)
     tail = _expanded_tail(drawn)

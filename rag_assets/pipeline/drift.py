@@ -349,7 +349,7 @@ def _settled_weights(home: "Home", snapshot: "Snapshot", plain: "Plain", *, stor
             notes.append(f"for {level}s worse than those shipped, {looks[0]}{now}")
     note = f"{WEIGHTS_ASSET}: {', '.join(notes)}"
     if worse:
-        found = replace(worse[0].proofs[0], is_better=False, reason=note)
+        found = replace(worse[0].proofs[0], is_better=False, reason="; ".join(notes))
         places = _places(home, snapshot, chosen, used, learned, found) if stores else ()
         snapshot = having(snapshot, WEIGHTS_ASSET, places)
     return snapshot, note

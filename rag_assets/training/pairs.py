@@ -147,7 +147,7 @@ def judged_questions(
     asked = [each for each in questions if each.searched and not each.history and each.purpose != _TESTING]
     targets = corpus.targets(asked)
     proving = None if measured_ids is None else set(measured_ids)
-    unjudged, found = _unjudged(asked, targets, corpus), []
+    unjudged, found = unjudged_below(asked, targets, corpus), []
     for number, question in enumerate(asked, start=1):
         target = targets[question.id]
         if documents := target.ids(Level.DOCUMENT):
@@ -170,8 +170,8 @@ def judged_questions(
     return found
 
 
-def _unjudged(questions: Sequence[Question], targets: Mapping[str, Target], corpus: Corpus) -> set[str]:
-    """Ids of questions of which no page or passage was judged.
+def unjudged_below(questions: Sequence[Question], targets: Mapping[str, Target], corpus: Corpus) -> set[str]:
+    """Ids of questions of which documents were judged, and no page or passage.
 
     A document that is named alone stands for each of its pages and passages; it names one only where it has no other.
     """
@@ -321,3 +321,19 @@ def document_folds(documents: Sequence[Collection[str]], count: int, seed: int =
     for group in sorted(shuffled, key=len, reverse=True):
         min(folds, key=len).extend(group)
     return [sorted(fold) for fold in folds]
+
+
+def nearest_sum(sizes: Sequence[int], wanted: float) -> list[int]:
+    """Places of those sizes, two or more but not all, whose sum is nearest to a number; the smaller of equally near."""
+    single, several = [0], [0]  # as bits, the sums of one of the first sizes, and of more than one
+    for size in sizes:
+        several.append(several[-1] | (single[-1] | several[-1]) << size)
+        single.append(single[-1] | 1 << size)
+    total = min((each for each in range(sum(sizes)) if several[-1] >> each & 1), key=lambda each: abs(each - wanted))
+    taken, sums = [], several
+    for at in reversed(range(len(sizes))):
+        if total and not sums[at] >> total & 1:  # no sum of those before it
+            taken.append(at)
+            total -= sizes[at]
+            sums = several if several[at] >> total & 1 else single
+    return taken

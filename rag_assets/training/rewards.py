@@ -22,6 +22,7 @@ from rag_assets.evaluation.metrics import measured, parse_measure
 from rag_assets.evaluation.questions import Question
 from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.search.trained_rewriting import Form
+from rag_assets.training.pairs import unjudged_below
 from rag_assets.training.rewriter import Item
 
 READER = "reader"  # in place of a measure: F1 of the reader's answer
@@ -65,18 +66,25 @@ class SearchReward:
         self._depth = 0 if measure == READER else parse_measure(measure)[1]
         self._questions: Mapping[str, Question] = {question.text: question for question in questions}
         self._targets = corpus.targets(questions)
+        is_fine = level is not Level.DOCUMENT and measure != READER
+        self._unjudged = unjudged_below(questions, self._targets, corpus) if is_fine else set()
         self._worth: dict[tuple[Item, str], float] = {}
 
     def rewards(self, question: Question) -> bool:
         """Whether a rewrite of a question can gain anything: there is something to find, or an answer to compare.
 
-        Questions within a conversation are left out, and those that are kept for testing.
+        Documents that are named alone count for the level of documents only, as none of their pages and passages was
+        judged. Questions within a conversation are left out, and those that are kept for testing.
         """
         if question.history or question.purpose == "testing":
             return False
         if self._measure == READER:
             return question.answerable and bool(question.answer_contains)
-        return question.searched and any(self._targets[question.id].ways[self._level])
+        return (
+            question.searched
+            and question.id not in self._unjudged
+            and any(self._targets[question.id].ways[self._level])
+        )
 
     def documents(self, question: Question) -> frozenset[str]:
         """Documents that hold a question's evidence."""

@@ -8,7 +8,7 @@ So training that was killed goes on to the same weights as training that was not
   curves.jsonl    a line a step: loss, reward, divergence, length; and a line a look at held-out questions
   checkpoint.pt   weights and optimizer at the last checkpoint
   warm/           the policy after the warm-up
-  best/           the policy that did best on questions held out
+  best-STEP/      the policy that did best on questions held out
   result.json     how it ended
 ```
 
@@ -220,7 +220,7 @@ class _Training:
             self._train("warm-up", policy, self._warm_up_steps, self._options.warm_up_learning_rate, self._imitate)
             self._once(lambda: self._save_folder(policy, "warm"))
             self._state = _State("reinforce", warmed_up=(worth := self._validated(policy)), best=worth)
-            self._once(lambda: self._save_folder(policy, "best"))
+            self._once(lambda: self._save_folder(policy, self._best))
             self._look(0, worth)
             self._checkpoint = None
         reference = self._load(str(self._folder / "warm"))
@@ -234,7 +234,21 @@ class _Training:
         result = {"steps": state.step, "best_step": state.best_step, "warmed_up": state.warmed_up, "gain": state.best}
         self._once(lambda: write_atomically(self._folder / "result.json", json.dumps(result).encode()))
         is_main: bool = self._accelerator.is_main_process
-        return TrainedWeights(self._folder / "best", state.step, state.best_step, state.warmed_up, state.best, is_main)
+        self._once(self._remove_others)
+        return TrainedWeights(
+            self._folder / self._best, state.step, state.best_step, state.warmed_up, state.best, is_main
+        )
+
+    @property
+    def _best(self) -> str:
+        """Folder of the best policy so far; that of the checkpoint stays until the next one names another."""
+        return f"best-{self._state.best_step}"
+
+    def _remove_others(self) -> None:
+        """Remove policies that were the best before, or after the checkpoint that training went on from."""
+        for each in self._folder.glob("best-*"):
+            if each.name != self._best:
+                shutil.rmtree(each)
 
     def _load(self, name: str) -> TextToText:
         return TextToText(name, str(self._accelerator.device), self._options.threads)
@@ -376,7 +390,7 @@ class _Training:
         state.looks_since += worth is not None
         if worth is None or state.best is None or worth > state.best:
             state.best, state.best_step, state.looks_since = worth, state.step, 0
-            self._once(lambda: self._save_folder(policy, "best"))
+            self._once(lambda: self._save_folder(policy, self._best))
         self._look(state.step, worth)
 
     def _look(self, step: int, worth: float | None) -> None:
@@ -409,6 +423,7 @@ class _Training:
         with written_aside(self._folder / "checkpoint.pt") as aside:
             self._torch.save(content, aside)
             aside.replace(self._folder / "checkpoint.pt")
+        self._remove_others()
 
     def _read_checkpoint(self, *, anew: bool) -> Mapping[str, Any] | None:
         """The last checkpoint, where it is of the same data and options."""

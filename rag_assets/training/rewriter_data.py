@@ -5,6 +5,7 @@ What stays out: training itself (`rag_assets.training.rewriter`), and what a rew
 """
 
 import math
+import random
 from collections.abc import Collection, Sequence
 
 from rag_assets.contracts.errors import BudgetError, ModelError, QueryError
@@ -14,12 +15,13 @@ from rag_assets.evaluation.questions import Question
 from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.search.trained_rewriting import Form
 from rag_assets.training.adoption import Proof, prove
-from rag_assets.training.pairs import document_folds, document_groups
+from rag_assets.training.pairs import document_folds, document_groups, nearest_sum
 from rag_assets.training.rewards import SearchReward
 from rag_assets.training.rewriter import Item, RewriterData
 
-FOLDS = 10  # of documents
-_HELD_OUT, _VALIDATING = 3, 1  # of them, for the proof and for choosing weights; the rest is trained on
+LEAST = 10  # questions
+_LEAST_GROUPS = 5  # of documents: two to prove by, two to choose by, one to train on
+_HELD_OUT, _VALIDATING = 0.3, 0.1  # shares of questions for the proof and for choosing weights; the rest is trained on
 
 
 def split(
@@ -43,14 +45,23 @@ def split(
         BudgetError: Pseudo-labels may cost more than the budget allows.
         StoreError: A published file is gone.
     """
-    if len(questions) < FOLDS:
+    if len(questions) < LEAST:
         raise QueryError(
-            f"train rewriter: {len(questions)} questions can be judged, {FOLDS} are needed; `rag-assets questions new "
-            "FILE` drafts some to accept, and `--drafts N` trains on further ones"
+            f"train rewriter: {len(questions)} questions can be judged by {reward.name}, {LEAST} are needed; "
+            "`rag-assets questions new FILE` drafts some to accept, `--drafts N` trains on further ones; evidence that "
+            "names documents alone counts where rewriter_training.level is document"
         )
-    folds = document_folds([reward.documents(each) for each in questions], FOLDS)
-    parts = (folds[:_HELD_OUT], folds[_HELD_OUT : _HELD_OUT + _VALIDATING], folds[_HELD_OUT + _VALIDATING :])
-    held_out, validating, training = ([questions[at] for fold in part for at in fold] for part in parts)
+    groups = document_folds([reward.documents(each) for each in questions], len(questions))
+    if len(groups) < _LEAST_GROUPS:
+        raise QueryError(
+            f"train rewriter: the evidence is in {len(groups)} documents or groups of them that share questions; "
+            f"{_LEAST_GROUPS} are needed, so that some can be held out"
+        )
+    random.Random(0).shuffle(groups)  # noqa: S311 - no secret; they stand by size
+    parts = [_taken(groups, share * len(questions)) for share in (_HELD_OUT, _VALIDATING)]
+    held_out, validating, training = (
+        [questions[at] for at in sorted(at for group in part for at in group)] for part in (*parts, groups)
+    )
     learned, choosing = (
         [Item(each.text, form) for each in part for form in forms]
         for part in (training, [each for each in validating if each.id in accepted])
@@ -59,6 +70,14 @@ def split(
     if not proving:
         raise QueryError("train rewriter: no accepted question is left to prove anything by; accept more questions")
     return RewriterData(learned, choosing, pseudo_labels(learned, frozen, reward)), proving
+
+
+def _taken(groups: list[list[int]], wanted: float) -> list[list[int]]:
+    """Groups of about so many questions, two or more, which are taken out."""
+    places = set(nearest_sum([len(group) for group in groups], wanted))
+    taken = [group for at, group in enumerate(groups) if at in places]
+    groups[:] = [group for at, group in enumerate(groups) if at not in places]
+    return taken
 
 
 def pseudo_labels(items: Sequence[Item], frozen: Rewriter, reward: SearchReward) -> list[tuple[Item, str]]:

@@ -25,7 +25,7 @@ from rag_assets.evaluation.statistics import (
     bootstrap_interval,
     paired_bootstrap,
 )
-from rag_assets.training.pairs import document_folds, document_groups
+from rag_assets.training.pairs import document_folds, document_groups, nearest_sum
 
 FIRST_RUNG = 8  # questions: fewer tell nothing of R@5
 MEASURES = ("R@5", "MRR@10")  # the first decides, the second where it is equal
@@ -146,27 +146,11 @@ def parted(documents: Sequence[Collection[str]]) -> tuple[list[int], list[int]]:
         )
     shuffler = random.Random(0)  # noqa: S311 - no secret; sets stand by type
     shuffler.shuffle(groups)
-    taken = _nearest([len(group) for group in groups], len(documents) * _HELD_OUT)
+    taken = nearest_sum([len(group) for group in groups], len(documents) * _HELD_OUT)
     held_out = sorted(position for at in taken for position in groups[at])
     choosing = sorted({*range(len(documents))}.difference(held_out))
     shuffler.shuffle(choosing)
     return choosing, held_out
-
-
-def _nearest(sizes: Sequence[int], wanted: float) -> list[int]:
-    """Places of those sizes, two or more but not all, whose sum is nearest to a number; the smaller of equally near."""
-    single, several = [0], [0]  # as bits, the sums of one of the first sizes, and of more than one
-    for size in sizes:
-        several.append(several[-1] | (single[-1] | several[-1]) << size)
-        single.append(single[-1] | 1 << size)
-    total = min((each for each in range(sum(sizes)) if several[-1] >> each & 1), key=lambda each: abs(each - wanted))
-    taken, sums = [], several
-    for at in reversed(range(len(sizes))):
-        if total and not sums[at] >> total & 1:  # no sum of those before it
-            taken.append(at)
-            total -= sizes[at]
-            sums = several if several[at] >> total & 1 else single
-    return taken
 
 
 def tuned(

@@ -124,6 +124,12 @@ def test_intervals_over_few_groups_hold_what_they_promise(sizes: tuple[int, ...]
     assert 0.01 < missed / trials < 0.095, "0.05, and its error by chance; percentiles as they are miss 0.13 to 0.16"
 
 
+def test_groups_that_are_all_the_same_leave_room_for_others() -> None:
+    values, groups = [1.0, 0.0, 0.0, 0.0] * 6, np.repeat(np.arange(6), 4).tolist()
+    found = paired_bootstrap(values, [0.0] * 24, groups=groups).difference
+    assert (found.mean, found.low) == (0.25, pytest.approx(0.25 - (1 - 0.025 ** (1 / 6)) * 1.25))
+
+
 @pytest.mark.parametrize("count", [4, 9, 12])
 def test_randomisation_of_few_questions_is_exact_as_in_scipy(count: int) -> None:
     random = np.random.default_rng(count)

@@ -98,7 +98,7 @@ KINDS = ("rule", "limit", "owner", "price", "color", "period", "contact", "place
 OPENINGS = ("what is the", "tell me the", "please show the")
 TRAINING = {
     "BATCH": "16", "SAMPLES": "10", "MOST_TOKENS": "6", "LEARNING_RATE": "0.002", "WARM_UP_LEARNING_RATE": "0.003",
-    "WARM_UP_EPOCHS": "20", "STEPS": "300", "SHORTEST_TOKENS": "2", "LONGEST_TOKENS": "5", "VALIDATION_STEPS": "20",
+    "WARM_UP_EPOCHS": "20", "STEPS": "600", "SHORTEST_TOKENS": "2", "LONGEST_TOKENS": "5", "VALIDATION_STEPS": "20",
     "PATIENCE": "0", "FORMS": '["keywords"]', "LEVEL": "document", "REWARD": "MRR@10", "THREADS": "1",
     "DEVICE": "cpu",
 }  # fmt: skip

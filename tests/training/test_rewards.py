@@ -47,7 +47,7 @@ def test_a_rewrite_gains_what_its_search_finds_more(sample_home: Path) -> None:
     assert reward.gain(item, "") == reward.gain(item, "Zzzz, qqqq?") == 0
     labels = pseudo_labels([item, Item(question.text, Form.SENTENCES)], RuleRewriter(), reward)
     assert Form.KEYWORDS not in {labelled.form for labelled, _ in labels}
-    with pytest.raises(QueryError, match="1 questions can be judged, 10 are needed"):
+    with pytest.raises(QueryError, match="1 questions can be judged by document MRR@10, 10 are needed"):
         split([question], {"q1"}, reward, [Form.KEYWORDS], RuleRewriter())
 
 

@@ -85,7 +85,7 @@ def test_values_in_another_order_are_no_better() -> None:
         return Candidate(name, lambda position: Asked((1.0, values[position % len(values)]), seconds))
 
     default, other = valued("default", (0.3, 0.2, 0.1), 0.1), valued("other", (0.1, 0.2, 0.3), 0.2)
-    assert sum((0.1, 0.2, 0.3)) != sum((0.3, 0.2, 0.1))
+    assert 0.1 + 0.2 + 0.3 != 0.3 + 0.2 + 0.1
     made = tuned([default, other], EVERY[:3], EVERY[3:], 1000, Clock())
     assert made.winner is default
 
