@@ -24,6 +24,7 @@ from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.fingerprint import code_fingerprint
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import AVERAGED_TEXTS, COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
+from rag_assets.store.queries import sql_literal
 from rag_assets.store.vectors.cache import VectorCache, fixed_vectors
 from rag_assets.store.vectors.lance import LanceTable, LocalTable, lancedb
 from rag_assets.store.vectors.sync_states import SyncStates
@@ -59,11 +60,6 @@ class SyncResult:
     unchanged: int
     embedded: int
     version: int
-
-
-def sql_literal(text: str) -> str:
-    """A string as SQL literal; quotes are doubled, and nothing else has a meaning within single quotes."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def sql_in(column: str, values: Iterable[str]) -> str:
