@@ -158,15 +158,20 @@ class Ledger:
         if paid:
             connection.execute(_ADD_COST, paid)
 
-    def note_hit(self, model_name: str, completion: Completion) -> None:
-        """Write down that an answer came from the store, within a second."""
-        self._note(model_name, completion, stored=True)
-
-    def note(self, model_name: str, completion: Completion) -> None:
-        """Write down what is no call: that an answer broke its schema for good, or that a call was made because an
-        earlier answer was of no use. The calls that it took have rows of their own.
+    def note(self, model_name: str, completion: Completion, *, stored: bool = False) -> None:
+        """Write down, within a second, what is no call: that an answer came from the store (`stored`), that one broke
+        its schema for good, or that a call was made because an earlier answer was of no use. The calls that it took
+        have rows of their own.
         """
-        self._note(model_name, completion, stored=False)
+        free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=stored)
+        record = self._record(model_name, free)
+        with self._guard:
+            self._free.append(record)
+            is_full = len(self._free) >= _FREE_RECORDS
+            if not is_full:
+                self._flush_soon()
+        if is_full:
+            self.flush()
 
     def flush(self) -> None:
         """Write what waits in memory."""
@@ -265,14 +270,13 @@ class Ledger:
         made = rows.filter(pc.invert(rows["cache_hit"]))
         return bool(pc.any(pc.is_in(made["outcome"], pa.array(sorted(STORED_OUTCOMES), pa.string()))).as_py())
 
-    def answer_counts(self, since: datetime | None = None, run_id: str | None = None) -> dict[str, tuple[int, int]]:
-        """Calls that gave an answer of use, and calls that were made because an earlier one did not, by asset.
-
-        Of calls since a time, and of a run, where these are given.
+    def answer_counts(self, since: datetime) -> dict[str, tuple[int, int]]:
+        """Calls since a time that gave an answer of use, and calls that were made because an earlier one did not, by
+        asset.
         """
         answered: Counter[str] = Counter()
         repeated: Counter[str] = Counter()
-        rows = self.rows(since, run_id, ["asset", "outcome", "cache_hit", "error"])
+        rows = self.rows(since, columns=["asset", "outcome", "cache_hit", "error"])
         for row in rows.filter(pc.invert(rows["cache_hit"])).to_pylist():
             answered[row["asset"]] += _ANSWERS.get(row["outcome"], 0)
             if row["outcome"] == Outcome.REPEATED.value:
@@ -305,17 +309,6 @@ class Ledger:
             records = [CallRecord(*row) for row in self.database.read(sa.select(*fields))]
             records = [record for record in records if record.month == month]
             return self._add_to_month(month, records) if records else 0
-
-    def _note(self, model_name: str, completion: Completion, *, stored: bool) -> None:
-        free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=stored)
-        record = self._record(model_name, free)
-        with self._guard:
-            self._free.append(record)
-            is_full = len(self._free) >= _FREE_RECORDS
-            if not is_full:
-                self._flush_soon()
-        if is_full:
-            self.flush()
 
     def _flush_soon(self) -> None:
         def flush() -> None:

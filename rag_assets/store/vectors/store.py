@@ -122,9 +122,8 @@ class VectorStore:
             Whether that could be done; else its folder is to be taken away.
         """
         try:
+            self.forget_states(name)
             with readable(name):
-                recorded = SyncStates(self._database)
-                recorded.forget(name, list(recorded.of(name)))
                 self._database.create_table(name, schema=self._existing(name).schema, mode="overwrite")
         except StoreError:
             return False
@@ -227,12 +226,15 @@ class VectorStore:
         for window in _windows(changed):
             assert cache is not None
             texts = window[EMBEDDED_TEXT].to_pylist()
-            counted = _Counter(done, to_do, progress)
+
+            def told(count: int, before: int = done) -> None:
+                progress(before + count, to_do)
+
             averaged = window[AVERAGED_TEXTS].to_pylist() if AVERAGED_TEXTS in window.column_names else []
             if averaged:
                 vectors, computed = _means(cache, averaged, texts, embedder)
             else:
-                vectors, computed = cache.embed(texts, embedder, counted.add)
+                vectors, computed = cache.embed(texts, embedder, told)
             _upsert(opened, table, _finished(table, window, texts, vectors))
             done += window.num_rows
             embedded += computed
@@ -291,7 +293,7 @@ class VectorStore:
 
     def cached(self, dimension: int) -> int:
         """Number of vectors kept by content."""
-        return VectorCache(self._database, dimension).count()
+        return int(VectorCache(self._database, dimension).table.count_rows())
 
     def optimize_cache(self, dimension: int, grace: timedelta = timedelta(hours=1)) -> None:
         """Compact and index the vectors kept by content; compact what is recorded of syncs."""
@@ -308,17 +310,6 @@ class VectorStore:
     def _existing(self, name: str) -> LanceTable:
         with readable(name):
             return self._database.open_table(name)
-
-
-class _Counter:
-    """Turns batches done within a window into progress over all rows."""
-
-    def __init__(self, start: int, total: int, progress: Callable[[int, int], None]) -> None:
-        self._done, self._total, self._progress = start, total, progress
-
-    def add(self, count: int) -> None:
-        self._done += count
-        self._progress(self._done, self._total)
 
 
 def _layout(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
