@@ -43,11 +43,7 @@ NOTES = (Outcome.INVALID.value, Outcome.REPEATED.value)  # outcomes of rows that
 _ANSWERS = {Outcome.COMPLETED.value: 1, Outcome.TRUNCATED.value: 1, Outcome.INVALID.value: -1}
 _UNANSWERED = ("empty", "refused")  # outcomes after which a call is repeated that were not counted as such
 _SLICE = 50_000  # records that are in memory at once when they are compacted
-_MEAN_OUTPUT_TOKENS = """
-    SELECT step, avg(output_tokens) FROM calls
-    WHERE provider = ? AND model = ? AND NOT cache_hit AND outcome NOT IN ('failed', 'invalid', 'repeated', 'unknown')
-    GROUP BY step
-"""
+_NO_LENGTH = ("failed", "invalid", "repeated", "unknown")  # outcomes of rows that do not tell how long an answer is
 _ATTEMPTS = 20  # at reading files of the lake, which an upkeep may remove once there are newer ones
 _FLUSH_SECONDS = 1.0  # after which records of calls that cost nothing are written, and answers synced that were not
 _FREE_RECORDS = 2000  # that wait at most
@@ -286,19 +282,11 @@ class Ledger:
 
     def mean_output_tokens(self, model_name: str) -> dict[str, float]:
         """Mean tokens written by step, over the calls of a model that are in the table."""
-        import duckdb
-
         provider, _, model = model_name.partition(":")
-
-        def read() -> list[tuple[str, float]]:
-            with duckdb.connect() as connection:
-                connection.register("calls", self._lake.dataset(MODEL_CALLS))
-                try:
-                    return connection.execute(_MEAN_OUTPUT_TOKENS, [provider, model]).fetchall()
-                except (duckdb.Error, OSError) as error:
-                    raise StoreError(f"{MODEL_CALLS.name}: {error}") from error
-
-        return dict(_until_read(read))
+        of_model = (pc.field("provider") == provider) & (pc.field("model") == model) & ~pc.field("cache_hit")
+        written = self._read(["step", "output_tokens"], None, of_model & ~pc.field("outcome").isin(_NO_LENGTH))
+        means = written.group_by("step").aggregate([("output_tokens", "mean")])
+        return dict(zip(means["step"].to_pylist(), means["output_tokens_mean"].to_pylist(), strict=True))
 
     def restore(self, month: str) -> int:
         """Write the records of a month whose table was lost, as far as their answers are stored; number of rows
