@@ -290,10 +290,7 @@ class Lake:
 
 @contextmanager
 def readable(place: Path) -> Iterator[None]:
-    """Turn what Arrow says of files that it cannot read into one line.
-
-    Args:
-        place: The file or folder that is read.
+    """Turn what Arrow says of a file or folder that it cannot read into one line.
 
     Raises:
         StoreError: A file is missing or damaged.

@@ -98,11 +98,7 @@ def entity_rows(lake: Lake, shard: str) -> pa.Table:
     """Rows of the serving table `entities`, without vectors.
 
     The vector of an entity is the mean of those of passages that name it, which are made for the passages anyway; of
-    an entity that no passage names, the vector of its own text.
-
-    Args:
-        lake: The stored tables.
-        shard: `WHOLE`; any other one is empty.
+    an entity that no passage names, the vector of its own text. All rows are in the shard `WHOLE`.
     """
     records, averaged = [], []
     named_by = _passages_by_name(lake)
@@ -117,12 +113,7 @@ def entity_rows(lake: Lake, shard: str) -> pa.Table:
 
 
 def report_rows(lake: Lake, shard: str) -> pa.Table:
-    """Rows of the serving table `reports`, without vectors: title and summary are embedded.
-
-    Args:
-        lake: The stored tables.
-        shard: `WHOLE`; any other one is empty.
-    """
+    """Rows of the serving table `reports`, without vectors: title and summary are embedded; all in shard `WHOLE`."""
     copied = ["community_id", "level", "title", "rating", "language", "text"]
     records = [
         {
