@@ -4,7 +4,6 @@ A new table is its schema (`rag_assets.contracts.tables`), the function that fil
 what a step does; algorithms are imported when a step runs, so that to know the steps costs nothing.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
@@ -43,6 +42,7 @@ from rag_assets.contracts.tables import (
     Table,
     VectorTable,
 )
+from rag_assets.processes.workers import processors
 from rag_assets.store.lake import Lake
 from rag_assets.store.serving import SERVING, serving_code, serving_states
 
@@ -205,7 +205,7 @@ def _parse(work: Work) -> Outcome:
 
 def worker_count(stated: int) -> int:
     """Processes to work with: as many as are stated, or where that is 0, as there are processors for this one."""
-    return stated or len(os.sched_getaffinity(0))
+    return stated or processors()
 
 
 def _shards_of_one_change(work: Work) -> set[str]:

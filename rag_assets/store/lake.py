@@ -152,11 +152,11 @@ class Lake:
         if not version:
             return {}
         path = self._path(table, shard, version)
-        if not self._is_declared(path, table):
+        schema = self._file_schema(path)
+        if not schema.equals(table.schema):
             return {}
-        metadata = self._file_schema(path).metadata or {}
         with readable(path):
-            stored: dict[str, str] = json.loads(metadata.get(_INPUTS, b"{}"))
+            stored: dict[str, str] = json.loads((schema.metadata or {}).get(_INPUTS, b"{}"))
         return stored
 
     def row_count(self, table: Table, shard: str) -> int:
@@ -265,10 +265,6 @@ class Lake:
 
     def _path(self, table: Table, shard: str, version: int) -> Path:
         return self.root / table.name / shard / f"{version:08d}.parquet"
-
-    def _is_declared(self, path: Path, table: Table) -> bool:
-        declared: bool = self._file_schema(path).equals(table.schema)
-        return declared
 
     def _file_schema(self, path: Path) -> pa.Schema:
         with readable(path):

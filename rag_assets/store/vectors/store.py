@@ -69,16 +69,16 @@ def sql_in(column: str, values: Iterable[str]) -> str:
 
 
 class VectorStore:
-    """LanceDB tables below one folder or object-store URI.
+    """LanceDB tables below one folder.
 
     Any number of processes may sync different shards at once. `optimize` belongs at the end of a run.
 
     Args:
-        uri: Folder or URI of the LanceDB database; made if missing.
+        folder: Folder of the LanceDB database; made if missing.
     """
 
-    def __init__(self, uri: str | Path) -> None:
-        self._database = lancedb.connect(uri)
+    def __init__(self, folder: str | Path) -> None:
+        self._database = lancedb.connect(folder)
 
     def open(self, table: VectorTable, dimension: int) -> LanceTable:
         """Open a table for writing; make it if it is missing.
@@ -150,13 +150,11 @@ class VectorStore:
                     opened.prewarm_index(index.name)
 
     def files(self, name: str, version: int) -> list[Path]:
-        """The files that a version of a table consists of; none where the store is not on this machine.
+        """The files that a version of a table consists of.
 
         Raises:
             StoreError: There is no such version.
         """
-        if "://" in self._database.uri:
-            return []
         return version_files(Path(self._database.uri) / f"{name}.lance", version)
 
     def needs(self, name: str, version: int, path: Path) -> bool:
