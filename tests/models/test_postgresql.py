@@ -93,6 +93,7 @@ def database(server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
         test_state.test_what_processes_ask_at_once_is_paid_for_once,
         test_state.test_who_waits_for_a_process_that_dies_asks_itself,
         test_state.test_a_lease_of_a_process_that_died_is_taken_over,
+        test_state.test_a_home_of_the_release_before_is_taken_over_once,
     ],
 )
 def test_what_holds_in_a_file_holds_on_a_server(database: Path, check: Callable[[Path], None]) -> None:

@@ -116,21 +116,27 @@ class BatchStore:
         entries = list(entries)
         attempts = {f"{nonce}-{entry.digits}": entry.attempt for entry in entries}
         batch = OpenBatch(nonce, model_name, base_url, time.time(), None, attempts, price_usd)
+        self.add(batch, [entry.request for entry in entries])
+        return batch
+
+    def add(self, batch: OpenBatch, requests: Iterable[Request]) -> None:
+        """Write a batch down with its requests, in the order of its attempts; nothing where it is known already."""
         rows = [
             {
-                "nonce": nonce,
-                "digits": entry.digits,
+                "nonce": batch.nonce,
+                "digits": digits_of(custom_id),
                 "position": position,
-                "attempt": entry.attempt,
-                "request": zlib.compress(json.dumps(_fields(entry.request)).encode(), 3),
+                "attempt": attempt,
+                "request": zlib.compress(json.dumps(_fields(request)).encode(), 3),
             }
-            for position, entry in enumerate(entries)
+            for position, ((custom_id, attempt), request) in enumerate(
+                zip(batch.attempts.items(), requests, strict=True)
+            )
         ]
         with self._database.transaction(durable=True) as connection:
             values = {column.name: getattr(batch, column.name, None) for column in BATCHES.columns}
             connection.execute(self._database.insert(BATCHES), values)
             connection.execute(self._database.insert(BATCH_REQUESTS), rows)
-        return batch
 
     def write_id(self, nonce: str, batch_id: str) -> None:
         """Write down the id that the provider gave; it is on the disk when this returns."""
@@ -165,7 +171,7 @@ class BatchStore:
         statement = sa.select(*columns).where(BATCH_REQUESTS.c.nonce == sa.bindparam("batch"))
         rows = self._database.read(statement.order_by(BATCH_REQUESTS.c.position), {"batch": nonce})
         try:
-            return {f"{nonce}-{row.digits}": _request_from(json.loads(zlib.decompress(row.request))) for row in rows}
+            return {f"{nonce}-{row.digits}": request_from(json.loads(zlib.decompress(row.request))) for row in rows}
         except (zlib.error, ValueError, TypeError, KeyError) as error:
             raise ModelError(
                 f"{self._database.place}: batch {nonce} is damaged; `rag-assets batches --cancel` forgets it"
@@ -196,7 +202,7 @@ def _fields(request: Request) -> dict[str, object]:
     }
 
 
-def _request_from(fields: dict[str, JsonValue]) -> Request:
+def request_from(fields: dict[str, JsonValue]) -> Request:
     """A request from what is written of it."""
     messages = cast("list[list[str]]", fields["messages"])
     return Request(
@@ -209,5 +215,5 @@ def _request_from(fields: dict[str, JsonValue]) -> Request:
         temperature=cast("float | None", fields["temperature"]),
         seed=cast("int | None", fields["seed"]),
         stop=tuple(cast("list[str]", fields["stop"])),
-        attempt=cast("int", fields["attempt"]),
+        attempt=cast("int", fields.get("attempt", 0)),
     )
