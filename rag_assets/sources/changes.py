@@ -3,11 +3,13 @@
 Reads listings and stored tables only; hashes and parses nothing, so that a sensor may ask every minute.
 """
 
+import json
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -170,7 +172,7 @@ def _by_name(sources: Iterable[Source]) -> dict[str, Source]:
 
 def registry_file(registered: Path) -> SealedFile:
     """The file of the registered sources."""
-    return SealedFile(registered)
+    return SealedFile(registered, _locations_alone)
 
 
 def _read_registry(registered: Path) -> dict[str, str | None]:
@@ -181,6 +183,14 @@ def _read_registry(registered: Path) -> dict[str, str | None]:
         raise SettingsError(f"{error}; move it away and name its sources again: `rag-assets index LOCATION`") from error
     found: dict[str, str | None] = value["sources"] if value else {}
     return found
+
+
+def _locations_alone(content: bytes) -> dict[str, Any]:
+    """The registry as earlier releases wrote it: locations by name, without a digest."""
+    value = json.loads(content)
+    if not isinstance(value, dict) or not all(at is None or isinstance(at, str) for at in value.values()):
+        raise ValueError("expected locations by name")
+    return {"sources": value}
 
 
 def list_sources(

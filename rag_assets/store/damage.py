@@ -197,7 +197,7 @@ class StoreDamage:
                 yield Damage(self._place(self._snapshots.path(number)), cause, remedy, Kind.MANIFEST)
 
     def _published_damage(self, readable: Sequence[Snapshot], broken: dict[str, str]) -> Iterator[Damage]:
-        """Damage to files that manifests name."""
+        """Damage to files that manifests name, and to those that manifests without checksums need."""
         latest = {path for table in TABLES.values() for path in self._latest_places(table, readable)}
         needed = readable[-1].files if readable else {}
         serving = set()
@@ -317,6 +317,8 @@ class StoreDamage:
                 self._vectors().forget_states(name)
             self.checksums.forget(known)
             for snapshot in self._snapshots.readable():  # numbers of versions begin again: none may be read under them
+                if not snapshot.files:
+                    aside.take(self._place(self._snapshots.path(snapshot.number)))
                 self.checksums.renew(path for path in snapshot.files if path.startswith(f"{place}/"))
 
     def _restore(self, place: str, mark: str) -> None:

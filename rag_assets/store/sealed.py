@@ -7,7 +7,7 @@ its copy. What stays out: large files, whose digests stand elsewhere (`rag_asset
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,18 @@ def unsealed(content: bytes) -> dict[str, Any]:
 
 
 class SealedFile:
-    """One such file, by its path."""
+    """One such file.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: Where it is.
+        earlier: Reads the form of earlier releases, which had neither digest nor copy; raises `ValueError` where the
+            content is not of that form.
+    """
+
+    def __init__(self, path: Path, earlier: Callable[[bytes], dict[str, Any]]) -> None:
         self.path = path
         self.copy = path.with_name(f"{path.name}.copy")
+        self._earlier = earlier
 
     def read(self) -> dict[str, Any] | None:
         """Its value; None where there is neither the file nor its copy.
@@ -82,10 +89,12 @@ class SealedFile:
             return None, "a folder stands in its place"
         except OSError as error:
             return None, f"it cannot be read: {error.strerror}"
-        try:
-            return unsealed(content), None
-        except (ValueError, TypeError):
-            return None, "it is damaged" if content else "it is empty"
+        for read in (unsealed, self._earlier):
+            try:
+                return read(content), None
+            except (ValueError, TypeError):
+                continue
+        return None, "it is empty" if not content else "it is damaged"
 
 
 def _digest(value: Mapping[str, Any]) -> str:
