@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.models.embedding.e5_weights import Precision
-from rag_assets.models.embedding.embedders import E5Embedder, processors
+from rag_assets.models.embedding.embedders import E5Embedder
+from rag_assets.processes.workers import processors
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str], EmbeddingKind], Vectors]

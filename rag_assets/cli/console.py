@@ -144,12 +144,6 @@ def _cell(value: object) -> object:
     return f"'{text}" if str(value).startswith(_CONTROL) else text
 
 
-def shortened(text: str, lines: int = 6, width: int = 160) -> str:
-    """The first lines of a text, each cut to a width."""
-    kept = [line if len(line) <= width else line[: width - 1] + "…" for line in text.splitlines() if line.strip()]
-    return "\n".join(kept[:lines] + ["…"] * (len(kept) > lines))
-
-
 def utc(seconds: float) -> str:
     """A time in seconds since 1970 as ISO 8601, UTC."""
     from datetime import UTC, datetime

@@ -355,8 +355,8 @@ def _print_model_costs(home: "Home", planned: dict[str, float] | None, begun: da
     table = [["spent", spent["calls"], spent["stored_answers"], spent["tokens"], f"{spent['cost_usd']:.4f}"]]
     if planned:
         table.append(["planned", planned["calls"], "", planned["tokens"], f"{planned['cost_usd']:.4f}"])
-        table.append(["error", *(_error(planned[name], spent[name]) for name in ("calls",)), ""])
-        table[-1] += [_error(planned["tokens"], spent["tokens"]), _error(planned["cost_usd"], spent["cost_usd"])]
+        calls, tokens, cost = (_error(planned[name], spent[name]) for name in ("calls", "tokens", "cost_usd"))
+        table.append(["error", calls, "", tokens, cost])
     print_table(columns, table)
 
 

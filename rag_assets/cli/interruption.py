@@ -23,11 +23,7 @@ _SHOW_CURSOR = b"\x1b[?25h\r\x1b[K"
 
 
 class _Watch:
-    """Notes the first signal the moment it comes, whatever the main thread does, and ends the process after a while.
-
-    Args:
-        line: Printed before the process ends.
-    """
+    """Notes the first signal the moment it comes, whatever the main thread does; ends the process with a line later."""
 
     def __init__(self, line: str) -> None:
         self.number = 0  # of the signal that came first

@@ -53,14 +53,11 @@ def graph() -> None:
 @click.pass_context
 def graph_export(context: click.Context, path: Path, format_name: str | None) -> None:
     """Write the published graph to PATH, with communities and reports, for NetworkX, Gephi and the like."""
-    from rag_assets.contracts.errors import QueryError
     from rag_assets.graph.exchange import GraphFormat, export_graph
-    from rag_assets.pipeline.opening import readable_snapshot
+    from rag_assets.pipeline.opening import published_snapshot
 
     home = open_home(context)
-    snapshot = readable_snapshot(home)
-    if snapshot is None:
-        raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
+    snapshot = published_snapshot(home)
     chosen = format_name or ("graphml" if path.suffix == ".graphml" else "json")
     nodes, edges = export_graph(home.lake, path, GraphFormat(chosen), snapshot.tables)
     say(f"{path}: {nodes} entities, {edges} relationships")

@@ -4,20 +4,13 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from rag_assets.cli.console import (
-    complain,
-    open_home,
-    print_csv,
-    print_json,
-    print_json_line,
-    print_table,
-    say,
-    shortened,
-)
+from rag_assets.cli.console import complain, open_home, print_csv, print_json, print_json_line, print_table, say
 from rag_assets.cli.search_options import chosen_levels, chosen_mode, search_options
 
 if TYPE_CHECKING:
     from rag_assets.query.results import SearchResult
+
+_LINES, _LINE_CHARS = 6, 160  # of a hit
 
 
 @click.command()
@@ -92,8 +85,11 @@ def _print_hits(result: "SearchResult") -> None:
         say("nothing found")
     for hit in result.hits:
         say(f"{hit.rank}. {hit.citation}  ({hit.score:.3f})", bold=True)
-        for line in shortened(hit.text).splitlines():
-            say(f"   {line}")
+        lines = [line for line in hit.text.splitlines() if line.strip()]
+        for line in lines[:_LINES]:
+            say(f"   {line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + '…'}")
+        if len(lines) > _LINES:
+            say("   …")
 
 
 @click.command()

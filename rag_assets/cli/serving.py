@@ -100,10 +100,9 @@ def _load_embedder(embedder: "Embedder") -> None:
 
 def serve_options(home: "Home", host: str) -> "ServeOptions":
     """Limits and defaults of the settings, for an address that is served."""
-    import os
-
     from rag_assets.contracts.exposure import is_loopback
     from rag_assets.pipeline.measuring import clicks_file, feedback_file
+    from rag_assets.pipeline.steps import worker_count
     from rag_assets.serve.service import ServeOptions
     from rag_assets.serve.sql.reader import SqlLimits
 
@@ -114,7 +113,7 @@ def serve_options(home: "Home", host: str) -> "ServeOptions":
         hosts=chosen.hosts,
         requests_per_minute=chosen.requests_per_minute,
         request_bytes=chosen.request_bytes,
-        search_workers=chosen.search_workers or len(os.sched_getaffinity(0)),
+        search_workers=worker_count(chosen.search_workers),
         ask_workers=chosen.ask_workers,
         sql_workers=chosen.sql_workers,
         waiting=chosen.waiting,

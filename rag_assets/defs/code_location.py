@@ -26,8 +26,7 @@ def build_definitions(home: HomeResource | None = None, progress: Progress | Non
     jobs = [INDEX_JOB]
     if base.settings.evaluation.questions is not None:
         from rag_assets.defs.evaluation import EVALUATION_JOB, evaluation
-        from rag_assets.defs.rewriter import REWRITER_JOB, rewriter_model
-        from rag_assets.defs.training import TRAINING_JOB, query_map, ranking_weights
+        from rag_assets.defs.training import REWRITER_JOB, TRAINING_JOB, query_map, ranking_weights, rewriter_model
 
         steps += [evaluation, ranking_weights, query_map, rewriter_model]
         jobs += [EVALUATION_JOB, TRAINING_JOB, REWRITER_JOB]

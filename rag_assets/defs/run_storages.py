@@ -16,7 +16,6 @@ from typing import Any
 from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
 from dagster._core.storage.runs.sqlite import SqliteRunStorage
 from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
-from dagster._serdes import ConfigurableClassData
 from sqlalchemy import Connection, Engine, create_engine, text
 
 _INDEX = "index"  # the database that Dagster mirrors the events of all runs in
@@ -27,12 +26,12 @@ _SCHEMA = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE
 class RunTableStorage(SqliteRunStorage):
     """Keeps one connection to the table of runs."""
 
-    def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
+    def __init__(self, conn_string: str, inst_data: Any = None) -> None:
         super().__init__(conn_string, inst_data)
         self._engine = _engine(conn_string)
 
     @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> "RunTableStorage":
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> "RunTableStorage":
         """The storage that the configuration of an instance names; its database is made where missing."""
         file = Path(config_value["base_dir"], "runs.db")
         if _is_made(file):
@@ -55,7 +54,7 @@ class RunScheduleStorage(SqliteScheduleStorage):
     """Takes a database that is there as it is."""
 
     @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> "RunScheduleStorage":
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> "RunScheduleStorage":
         """The storage that the configuration of an instance names; its database is made where missing."""
         file = Path(config_value["base_dir"], "schedules.db")
         if not _is_made(file):
@@ -66,7 +65,7 @@ class RunScheduleStorage(SqliteScheduleStorage):
 class RunEventStorage(SqliteEventLogStorage):
     """Keeps one connection to the index of events and one to the events of one run."""
 
-    def __init__(self, base_dir: str, run_id: str, inst_data: ConfigurableClassData | None = None) -> None:
+    def __init__(self, base_dir: str, run_id: str, inst_data: Any = None) -> None:
         self._run_id = run_id
         self._engines: dict[str, Engine] = {}
         self._lock = threading.RLock()
@@ -78,7 +77,7 @@ class RunEventStorage(SqliteEventLogStorage):
         return {"base_dir": str, "run_id": str}
 
     @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> "RunEventStorage":
+    def from_config_value(cls, inst_data: Any, config_value: Any) -> "RunEventStorage":
         """The storage that the configuration of an instance names."""
         return cls(inst_data=inst_data, **config_value)
 

@@ -1,15 +1,19 @@
-"""The assets of what a collection learns from its accepted questions, and their job, which runs on demand.
+"""The assets of what a collection learns from its accepted questions, and their jobs, which run on demand.
 
 They are no part of indexing: what is learned is measured on what was published before, and comes into force, where it
-proves better, as a version of its own.
+proves better, as a version of its own. Curves of the rewriter are metadata of observations while it trains.
 """
 
 import base64
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dagster as dg
 
 from rag_assets import __version__
 from rag_assets.defs.resources import HomeResource, Progress
+from rag_assets.pipeline import measuring
 from rag_assets.pipeline.learning import (
     MODELS,
     TABLE_COLUMNS,
@@ -19,10 +23,13 @@ from rag_assets.pipeline.learning import (
     train_query_map,
     train_ranking,
 )
-from rag_assets.training.adoption import Proof
+from rag_assets.pipeline.rewriter_training import train_candidate, training_folder
+from rag_assets.training.adoption import REWRITER_MODEL, Proof
+from rag_assets.training.rewriter import read_curves
 
 TRAINING_GROUP = "training"
-_WIDTH, _ROW, _LABEL = 640.0, 26.0, 160.0
+_WIDTH = 640.0  # of pictures
+_ROW, _LABEL = 26.0, 160.0
 _RANKING_CONFIG = {
     "model": dg.Field(
         dg.Enum("RankingModel", [dg.EnumValue(name) for name in MODELS]),
@@ -31,6 +38,8 @@ _RANKING_CONFIG = {
     )
 }
 _SPAN = 0.2  # of the measure, to either side, that the picture shows
+_OBSERVED_SECONDS = 30
+_CURVE_HEIGHT, _CURVE_MARGIN = 200.0, 32.0
 
 
 @dg.asset(
@@ -63,10 +72,68 @@ def query_map(home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[P
     return _result(train_query_map(home.look(), TrainingOptions(), progress.step("asking questions")))
 
 
+@dg.asset(
+    name=REWRITER_MODEL,
+    deps=["snapshot"],
+    group_name=TRAINING_GROUP,
+    kinds={"torch"},
+    owners=["team:rag_assets"],
+    code_version=__version__,
+    description="A model trained to rewrite questions for this collection; in force only where it proves better.",
+    config_schema={
+        "anew": dg.Field(
+            bool,
+            default_value=False,
+            description="Whether training of other questions, model or settings that was stopped is removed.",
+        )
+    },
+)
+def rewriter_model(
+    context: dg.AssetExecutionContext, home: dg.ResourceParam[HomeResource], progress: dg.ResourceParam[Progress]
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Train by the settings and the accepted questions, prove, adopt."""
+    base = home.look()
+    report, last = progress.step("training the rewriter"), time.monotonic()
+
+    def observe(done: int, total: int) -> None:
+        nonlocal last
+        report(done, total)
+        if time.monotonic() - last >= _OBSERVED_SECONDS or done == total:
+            last = time.monotonic()
+            figures: dict[str, Any] = {}
+            for line in read_curves(training_folder(base))[-2:]:
+                is_look = line["stage"] == "validation"
+                figures |= {f"validation {name}": line[name] for name in ("step", "gain")} if is_look else line
+            context.log_event(dg.AssetObservation(REWRITER_MODEL, metadata=figures))
+
+    questions = measuring.accepted_questions(measuring.question_set(base))
+    anew = bool(context.op_execution_context.op_config["anew"])
+    found = train_candidate(base, questions, anew=anew, progress=observe)
+    if found is None:
+        raise dg.Failure("the asset trains in one process; for several, `accelerate launch` the command")
+    return dg.MaterializeResult(
+        metadata={
+            "place": found.place,
+            "measure": found.proof.measure,
+            "before": found.proof.before.mean,
+            "after": found.proof.after.mean,
+            "adopted": found.version is not None,
+            "reason": found.problem or found.proof.reason,
+            "steps": found.weights.steps,
+            "curve": dg.MetadataValue.md(_curve_picture(read_curves(base.path / found.place))),
+        }
+    )
+
+
 TRAINING_JOB = dg.define_asset_job(
     "train_ranking",
     selection=dg.AssetSelection.assets(ranking_weights, query_map),
     description="Learns how the published version is searched best; adopts what proves better on questions not seen.",
+)
+REWRITER_JOB = dg.define_asset_job(
+    "train_rewriter",
+    selection=dg.AssetSelection.assets(rewriter_model),
+    description="Trains the rewriter by the accepted questions; adopted only where it proves better.",
 )
 
 
@@ -92,15 +159,56 @@ def _picture(proofs: list[Proof]) -> str:
         return _LABEL + (max(-_SPAN, min(_SPAN, value)) + _SPAN) / (2 * _SPAN) * (_WIDTH - _LABEL - 10)
 
     height = _ROW * len(proofs) + 10
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height:g}" font-size="12">',
-        f'<rect width="{_WIDTH:g}" height="{height:g}" fill="#ffffff"/>',
-        f'<path d="M{x(0):.1f} 0V{height:g}" stroke="#8c959f"/>',
-    ]
+    parts = [*_canvas(height, 12), f'<path d="M{x(0):.1f} 0V{height:g}" stroke="#8c959f"/>']
     for row, proof in enumerate(proofs):
         y, change = _ROW * (row + 0.5) + 5, proof.difference
         parts.append(f'<text x="4" y="{y + 4:g}">{proof.measure}</text>')
         parts.append(f'<path d="M{x(change.low):.1f} {y:g}H{x(change.high):.1f}" stroke="#0969da" stroke-width="2"/>')
         parts.append(f'<circle cx="{x(change.mean):.1f}" cy="{y:g}" r="4" fill="#0969da"/>')
+    return _image("differences", parts)
+
+
+def _curve_picture(lines: Sequence[Mapping[str, Any]]) -> str:
+    """A Markdown image of `read_curves`: the reward of each step of reinforcement as a line, gains on validation
+    questions as dots.
+    """
+    rewards = [(each["step"], each["reward"]) for each in lines if each["stage"] == "reinforce"]
+    gains = [(each["step"], each["gain"]) for each in lines if each["stage"] == "validation"]
+    last = max((step for step, _ in (*rewards, *gains)), default=0) or 1
+    most = max((value for _, value in (*rewards, *gains)), default=0.0)
+    least = min(0.0, *(value for _, value in (*rewards, *gains)), 0.0)
+
+    def place(step: int, value: float) -> tuple[float, float]:
+        height = _CURVE_HEIGHT - 2 * _CURVE_MARGIN
+        return (
+            _CURVE_MARGIN + step / last * (_WIDTH - 2 * _CURVE_MARGIN),
+            _CURVE_HEIGHT - _CURVE_MARGIN - (value - least) / ((most - least) or 1.0) * height,
+        )
+
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*each) for each in rewards))
+    parts = [
+        *_canvas(_CURVE_HEIGHT, 11),
+        f'<polyline points="{line}" fill="none" stroke="#8c959f"/>',
+        *(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="#0969da"><title>step {step}: {gain:.3f}</title></circle>'
+            for (x, y), (step, gain) in ((place(*each), each) for each in gains)
+        ),
+        f'<text x="4" y="14">{most:.2f}: reward by step (line), gain on validation questions (dots)</text>',
+        f'<text x="4" y="{_CURVE_HEIGHT - 8:g}">{least:.2f}</text>',
+        f'<text x="{_WIDTH - 4:g}" y="{_CURVE_HEIGHT - 8:g}" text-anchor="end">step {last}</text>',
+    ]
+    return _image("curve", parts)
+
+
+def _canvas(height: float, font_size: int) -> list[str]:
+    """What an SVG picture begins with."""
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height:g}" font-size="{font_size}">',
+        f'<rect width="{_WIDTH:g}" height="{height:g}" fill="#ffffff"/>',
+    ]
+
+
+def _image(name: str, parts: Sequence[str]) -> str:
+    """An SVG picture in Markdown."""
     svg = "".join([*parts, "</svg>"])
-    return f"![differences](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
+    return f"![{name}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"

@@ -29,7 +29,7 @@ from rag_assets.pipeline.instance import DEFINITIONS
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.serve.api.connections import ConnectionLimits, limited_protocol
 from rag_assets.serve.api.server import address_of
-from rag_assets.serve.limits import ClientLimit
+from rag_assets.serve.limits import ClientLimit, read_body
 from rag_assets.serve.problems import Problem
 
 _GRAPHQL = "/graphql"
@@ -151,7 +151,8 @@ class UiGuard:
         self._forms += 1
         try:
             async with asyncio.timeout(_FORM_SECONDS):
-                form = await _read(receive)
+                too_large = Problem(413, f"Expected at most {_FORM_BYTES} bytes.", _CLOSE)
+                form = await read_body(receive, _FORM_BYTES, too_large)
         except TimeoutError as error:
             raise Problem(408, f"Expected the form in {_FORM_SECONDS:g} seconds.", _CLOSE) from error
         finally:
@@ -206,22 +207,6 @@ def _secured(send: Send) -> Send:
         await send(message)
 
     return secured
-
-
-async def _read(receive: Receive) -> bytes:
-    """The body of a form.
-
-    Raises:
-        Problem: It is larger than one with a token.
-    """
-    body, more = b"", True
-    while more:
-        message = await receive()
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > _FORM_BYTES:
-            raise Problem(413, f"Expected at most {_FORM_BYTES} bytes.", _CLOSE)
-    return body
 
 
 def main() -> None:

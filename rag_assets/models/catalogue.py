@@ -3,7 +3,8 @@ costs by them, and the most that it may cost, which is known before it is made.
 """
 
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -172,6 +173,26 @@ def model_facts(provider: str, model: str, catalogue: Path | None = None) -> Mod
                 entry.context_tokens, entry.output_tokens, prices, entry.cache_prefix_tokens, entry.thinking
             )
     return None
+
+
+def known_facts(
+    provider: str, model: str, catalogue: Path | None, context_tokens: int, served_tokens: Callable[[], int | None]
+) -> ModelFacts:
+    """Facts on a model, in any case: of the catalogue, else defaults.
+
+    Args:
+        provider: As for `model_facts`.
+        model: As for `model_facts`.
+        catalogue: As for `model_facts`.
+        context_tokens: Tokens of prompt and answer together, as stated; 0 takes those of the catalogue.
+        served_tokens: Tells them where neither says so; None where it cannot.
+    """
+    facts, length = model_facts(provider, model, catalogue), context_tokens
+    if facts is None:
+        facts, length = ModelFacts(), length or served_tokens() or 0
+    if not length:
+        return facts
+    return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
 
 
 @cache

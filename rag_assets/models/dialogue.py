@@ -61,12 +61,8 @@ def converse(model: LanguageModel, dialogues: Iterable[tuple[Key, "Dialogue[Resu
     Dialogues are begun as the model takes their requests, so that few are in memory with a model that is called, and
     all of a batch with one that works in batches.
 
-    Args:
-        model: The model.
-        dialogues: Dialogues with what to call them.
-
     Yields:
-        Results as they come.
+        Results as they come, with what their dialogues are called.
 
     Raises:
         ModelError: The model as a whole cannot be used; results of dialogues that had all their answers are yielded

@@ -122,21 +122,18 @@ def check_reachable(choice: ModelChoice) -> None:
 
 
 def check_schemas(choice: ModelChoice, requests: Iterable[Request]) -> None:
-    """Find out before the first call whether the provider takes the schema of every answer; vLLM takes any.
+    """Find out before the first call whether the provider takes the schema of every answer; all but Anthropic take any.
 
     Raises:
         SettingsError: It does not take one of them; the message names the step.
     """
+    if choice.provider != "anthropic":
+        return
+    from rag_assets.models.anthropic.messages import answer_schema
+
     for step, schema in {(request.tag.step, request.schema) for request in requests if request.schema is not None}:
         try:
-            if choice.provider == "anthropic":
-                from rag_assets.models.anthropic.messages import answer_schema
-
-                answer_schema(choice.model, schema)
-            elif choice.provider == "openai":
-                from rag_assets.models.openai.model import response_format
-
-                response_format(schema)
+            answer_schema(choice.model, schema)
         except CallError as error:
             raise SettingsError(f"{choice.name} cannot be asked for the answers of step {step}: {error}") from None
 

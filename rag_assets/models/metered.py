@@ -29,7 +29,6 @@ from rag_assets.models.providers import ClaimedError, Provider
 _PATIENCE_SECONDS = 60.0  # for calls of other processes to leave what they have reserved but did not cost
 _PAUSE_SECONDS = 0.2
 _LOOK_SECONDS = 0.1  # between two looks for answers that others are asking for
-_MOST_FOLLOWERS = 20_000  # requests that wait for an answer that others asked for, before `generate` waits for answers
 
 
 class MeteredModel:
@@ -85,12 +84,7 @@ class MeteredModel:
             BudgetError: The next call may cost more than the budget allows.
         """
         with self.session() as session:
-            yield from answers(session, session.paced(requests))
-
-    def find(self, request: Request) -> Completion | None:
-        """The stored answer to a request, or None; asks nobody, writes nothing and does not count as use."""
-        found = self._ledger.answers.find(request_key(self.name, request), touch=False)
-        return hit_of(request, found) if found else None
+            yield from answers(session, requests)
 
     def count_tokens(self, requests: Sequence[Request]) -> list[int]:
         return self._provider.count_tokens(requests)
@@ -133,16 +127,13 @@ class _MeteredSession:
         self._elsewhere: dict[str, list[Request]] = {}
         self._looked_at = 0.0
         self._ready: deque[Completion] = deque()
-        self._followers = 0
 
     def submit(self, request: Request) -> None:
         key = request_key(self._provider.name, request)
         if (call := self._calls.get(key)) is not None:
             call.followers.append(request.tag)
-            self._followers += 1
         elif key in self._elsewhere:
             self._elsewhere[key].append(request)
-            self._followers += 1
         elif (found := self._find(key)) is not None:
             self._hit(hit_of(request, found))
         else:
@@ -169,17 +160,6 @@ class _MeteredSession:
             session = self._session
         if session is not None:
             session.cancel()
-
-    def paced(self, requests: Iterable[Request]) -> Iterator[Request]:
-        """Requests as they are; answers are waited for while very many of them wait for few."""
-        for request in requests:
-            done: deque[Completion] = deque()  # aside, since `take` collects nothing while something is ready
-            try:
-                while self._followers >= _MOST_FOLLOWERS and (completion := self.take(wait=True)) is not None:
-                    done.append(completion)
-            finally:
-                self._ready.extendleft(reversed(done))
-            yield request
 
     def close(self) -> None:
         """Give up what is under way."""
@@ -209,9 +189,7 @@ class _MeteredSession:
             asked = self._budget.is_asked([key for key in self._elsewhere if key not in found])
         self._looked_at = time.monotonic()
         for key in [key for key in self._elsewhere if key not in asked]:
-            requests = self._elsewhere.pop(key)
-            self._followers -= len(requests) - 1
-            for request in requests:
+            for request in self._elsewhere.pop(key):
                 if key in found:
                     self._hit(hit_of(request, found[key]))
                 else:
@@ -350,7 +328,6 @@ class _MeteredSession:
         with self._guard:
             self._calls.pop(key, None)
         self._settle(call)
-        self._followers -= len(call.followers)
         if call.stored is not None and call.stored.text != completion.text:
             first = hit_of(completion.request, call.stored)
             completion = replace(completion, outcome=first.outcome, text=first.text, error=first.error, value=None)
@@ -383,4 +360,4 @@ class _MeteredSession:
 
     def _write(self, completion: Completion) -> None:
         with self._stating("the ledger cannot be written"):
-            self._ledger.note_hit(self._provider.name, completion)
+            self._ledger.note(self._provider.name, completion, stored=True)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request, Usage
 from rag_assets.contracts.ports import Session
-from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
+from rag_assets.models.catalogue import ModelFacts, Prices, known_facts
 from rag_assets.models.openai.endpoint import chat_messages, unquoted
 from rag_assets.models.providers import UNLIMITED, CallBudget, Keep
 
@@ -73,14 +73,8 @@ class VllmModel:
 
     @cached_property
     def facts(self) -> ModelFacts:
-        facts = model_facts("vllm", self._model, self._catalogue)
-        length = self._context_tokens
-        if facts is None:
-            facts = ModelFacts()
-            length = length or self._engine.context_tokens
-        if not length:
-            return facts
-        return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
+        engine = self._engine
+        return known_facts("vllm", self._model, self._catalogue, self._context_tokens, lambda: engine.context_tokens)
 
     @contextmanager
     def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> Iterator[Session]:

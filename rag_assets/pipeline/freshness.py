@@ -94,12 +94,10 @@ def all_stand_ins(home: Home) -> dict[str, StandIns]:
 
 
 def unfinished_steps(home: Home) -> list[str]:
-    """Shards of tables whose rows were not computed from what the step before them stored last, in words.
+    """Shards of stored tables whose rows were not computed from what the step before them stored last, in words.
 
     Unlike `stale_steps` it looks at every document.
     """
-    from rag_assets.store.publish import unfinished_syncs
-
     found: list[str] = []
     for shard in home.lake.latest(DOCUMENTS):
         for step in STEPS:
@@ -112,7 +110,7 @@ def unfinished_steps(home: Home) -> list[str]:
             found += _unfinished(home, step, WHOLE)
         elif step.graph:
             found += [table.name for table in step.tables if not home.lake.inputs(table, WHOLE)]
-    return found + unfinished_syncs(home.lake, home.vectors, home.embedder.name)
+    return found
 
 
 def _unfinished(home: Home, step: Step, shard: str) -> Iterator[str]:

@@ -317,12 +317,7 @@ def _verdict(questions: "list[Question]", before: _Measurement, after: _Measurem
 
 
 def _compared(name: str, pairs: Sequence[tuple[float, float]]) -> tuple[bool, str]:
-    """Whether values are worse beyond the interval, and how they compare, in words.
-
-    Args:
-        name: The measure.
-        pairs: Before and after, of each question.
-    """
+    """Whether values of a measure, before and after, are worse beyond the interval; how they compare, in words."""
     import numpy as np
 
     from rag_assets.evaluation.statistics import is_worse, paired_bootstrap, visible_change

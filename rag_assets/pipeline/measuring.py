@@ -33,11 +33,7 @@ JOB, COMMAND, GATE = "job", "evaluate", "gate"  # what makes runs
 
 
 def open_systems(home: "Home", names: Sequence[str]) -> "list[System]":
-    """What names mean, each once; versions are opened once.
-
-    Args:
-        home: The knowledge base.
-        names: Modes, as `two_step:file` or `hybrid@3`, or `all`.
+    """What names of modes mean, as `two_step:file`, `hybrid@3` or `all`, each once; versions are opened once.
 
     Raises:
         QueryError: Nothing is published, or a name means nothing.

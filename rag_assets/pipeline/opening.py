@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.contracts.errors import ModelError, QueryError, StoreError
 from rag_assets.contracts.modes import LEARNED
 
 if TYPE_CHECKING:
@@ -83,7 +84,6 @@ def readable_snapshot(home: "Home") -> "Snapshot | None":
     Raises:
         StoreError: Versions were published, and none can be read any more.
     """
-    from rag_assets.contracts.errors import StoreError
     from rag_assets.store.damage import intact_version
 
     snapshot, problem = intact_version(home.snapshots)
@@ -101,8 +101,6 @@ def published_snapshot(home: "Home") -> "Snapshot":
         QueryError: Nothing is published yet.
         StoreError: Versions were published, and none can be read any more.
     """
-    from rag_assets.contracts.errors import QueryError
-
     if (snapshot := readable_snapshot(home)) is None:
         raise QueryError(f"nothing is indexed in {home.path}; run `rag-assets index FOLDER` first")
     return snapshot
@@ -128,7 +126,6 @@ def knowledge_base(
     Raises:
         QueryError: Nothing is published yet, or it was indexed with another embedder.
     """
-    from rag_assets.contracts.errors import QueryError
     from rag_assets.pipeline.language_models import query_home, query_model
     from rag_assets.query import KnowledgeBase, QueryModels, QueryOptions, StoredTables
 
@@ -164,7 +161,6 @@ def learned_ranking(home: "Home", snapshot: "Snapshot") -> "Ranking":
 
 def usable_ranking(home: "Home", snapshot: "Snapshot") -> "tuple[Ranking, dict[str, str]]":
     """How mode `weighted` ranks in a version, and why what is in force is not used, by its name."""
-    from rag_assets.contracts.errors import ModelError, StoreError
     from rag_assets.query.search.ranking_weights import MAP_ASSET, WEIGHTS_ASSET, Ranking, read_ranking
     from rag_assets.training.adoption import in_force
 
@@ -208,8 +204,6 @@ def reranker_name(home: "Home") -> str:
 
 def trained_model(home: "Home", snapshot: "Snapshot") -> "TrainedModel | None":
     """The trained rewriter that is in force in a version, if any; one that is damaged is logged and left out."""
-    from rag_assets.contracts.errors import StoreError
-
     try:
         return _read_trained_model(home, snapshot)
     except StoreError as error:
@@ -241,7 +235,6 @@ def learning_problems(home: "Home", snapshot: "Snapshot", names: "Collection[str
         snapshot: The version.
         names: What is looked at; a rewriter is loaded for that.
     """
-    from rag_assets.contracts.errors import StoreError
     from rag_assets.training.adoption import REWRITER_MODEL
 
     problems = {name: problem for name, problem in usable_ranking(home, snapshot)[1].items() if name in names}
@@ -262,8 +255,6 @@ def usable_place(home: "Home", snapshot: "Snapshot", name: str) -> str:
     Raises:
         QueryError: It cannot be used here, so that nothing can be compared with it.
     """
-    from rag_assets.contracts.errors import QueryError
-
     if (problem := learning_problems(home, snapshot, (name,)).get(name)) is not None:
         what = next(what for what, learned in LEARNED.items() if learned == name)
         raise QueryError(

@@ -1,6 +1,9 @@
 """The options of each step, made from the settings; a step takes its own values and knows no settings."""
 
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from rag_assets.pipeline.settings import Settings
 
@@ -31,21 +34,7 @@ class StepOptions:
         """Limits within which one file is parsed."""
         from rag_assets.parsing.parse import ParsingLimits
 
-        chosen = self._settings.parsing
-        return ParsingLimits(
-            timeout_seconds=chosen.timeout_seconds,
-            memory_bytes=chosen.memory_bytes,
-            file_bytes=chosen.file_bytes,
-            expanded_bytes=chosen.expanded_bytes,
-            archive_entries=chosen.archive_entries,
-            cells=chosen.cells,
-            pages=chosen.pages,
-            nesting_depth=chosen.nesting_depth,
-            ocr_seconds_per_page=chosen.ocr_seconds_per_page,
-            ocr_seconds=chosen.ocr_seconds,
-            unstructured=chosen.unstructured,
-            unstructured_formats=chosen.unstructured_formats,
-        )
+        return ParsingLimits(**_values(self._settings.parsing, ParsingLimits))
 
     @property
     def summaries(self) -> "SummaryOptions":
@@ -167,23 +156,12 @@ class StepOptions:
         from rag_assets.models.structured import Repeats
 
         chosen = self._settings.language_model
-        return ModelChoice(
-            chosen.provider,
-            chosen.model,
-            chosen.base_url,
-            chosen.api_key.get_secret_value() if chosen.api_key else None,
-            chosen.catalogue,
-            chosen.context_tokens,
-            chosen.temperature,
-            chosen.concurrency,
-            chosen.requests_per_minute,
-            chosen.tokens_per_minute,
-            chosen.attempts,
-            chosen.timeout_seconds,
-            chosen.batch,
-            chosen.batch_from,
-            chosen.batch_requests,
-            chosen.batch_poll_seconds,
-            outage_seconds=chosen.outage_seconds,
-            repeats=Repeats(chosen.empty_repeats, chosen.refusal_repeats, chosen.broken_repeats, chosen.repeat_runs),
-        )
+        repeats = Repeats(chosen.empty_repeats, chosen.refusal_repeats, chosen.broken_repeats, chosen.repeat_runs)
+        key = chosen.api_key.get_secret_value() if chosen.api_key else None
+        return ModelChoice(**{**_values(chosen, ModelChoice), "api_key": key}, repeats=repeats)
+
+
+def _values(section: BaseModel, options: type[Any]) -> dict[str, Any]:
+    """The settings of a section that options have by the same names."""
+    named = (each.name for each in fields(options))
+    return {name: getattr(section, name) for name in named if name in type(section).model_fields}

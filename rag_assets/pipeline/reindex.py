@@ -20,12 +20,8 @@ class Forced:
 
 
 def force_documents(lake: Lake, globs: Sequence[str], steps: Sequence[str]) -> Forced:
-    """Forget what some stored documents were computed from, so that the next run computes them anew.
-
-    Args:
-        lake: The stored tables.
-        globs: Document ids, or globs over them.
-        steps: Names of steps, see `rag_assets.pipeline.steps.FORCED`.
+    """Forget what stored documents were computed from, by ids or globs and by steps (`FORCED`), so that the next run
+    computes them anew.
 
     Raises:
         SettingsError: A step is unknown, or a glob matches no stored document.

@@ -4,7 +4,6 @@ A new table is its schema (`rag_assets.contracts.tables`), the function that fil
 what a step does; algorithms are imported when a step runs, so that to know the steps costs nothing.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
@@ -43,7 +42,9 @@ from rag_assets.contracts.tables import (
     Table,
     VectorTable,
 )
+from rag_assets.processes.workers import processors
 from rag_assets.store.lake import Lake
+from rag_assets.store.serving import SERVING, serving_code, serving_states
 
 if TYPE_CHECKING:
     from rag_assets.contracts.ports import LanguageModel
@@ -204,7 +205,7 @@ def _parse(work: Work) -> Outcome:
 
 def worker_count(stated: int) -> int:
     """Processes to work with: as many as are stated, or where that is 0, as there are processors for this one."""
-    return stated or len(os.sched_getaffinity(0))
+    return stated or processors()
 
 
 def _shards_of_one_change(work: Work) -> set[str]:
@@ -352,8 +353,6 @@ def _record_model_calls(work: Work) -> Outcome:
 
 
 def _index(table: VectorTable, work: Work) -> Outcome:
-    from rag_assets.store.serving import SERVING, serving_states
-
     home, make_rows = work.home, SERVING[table.name][1]
     states = serving_states(work.lake, table.name, home.embedder.name)  # before the rows are read
     rows = {shard: make_rows(work.lake, shard) for shard in work.shards}
@@ -455,17 +454,17 @@ FACTS: Mapping[str, Callable[["Home"], str]] = {
 _DISSOLVED_SHOWN = 50
 _TEXT_SHOWN = ("document_id", "language", "length_chars", "text")
 _MODEL, _GRAPH_MODEL, _EMBEDDER = "the language model", "the language model of the graph", "the embedder"
-_SEARCH_TERMS = "rag_assets.text.terms:search_terms"  # gives the column that the store adds for full-text search
 
 
-def _serving(name: str, asset: str, table: VectorTable, made_by: str, what: str, *reads: Table) -> Step:
+def _serving(asset: str, table: VectorTable, what: str) -> Step:
+    reads, make_rows = SERVING[table.name]
     whole = not reads[0].sharded
     return Step(
-        name,
+        f"index_{table.name}",
         f"Embeds {what} that changed and writes them to the serving table.",
         "serving",
         partial(_index, table),
-        (f"rag_assets.store.serving:{made_by}", _SEARCH_TERMS),
+        serving_code(make_rows),
         reads=reads,
         options=(_EMBEDDER,),
         sharded=not whole,
@@ -724,39 +723,11 @@ STEPS: tuple[Step, ...] = (
         sharded=False,
         pool="lancedb_write",
     ),
-    _serving("index_chunks", "chunk_index", CHUNK_INDEX, "chunk_rows", "passages", CHUNKS, DOCUMENTS),
-    _serving(
-        "index_summaries",
-        "summary_index",
-        SUMMARY_INDEX,
-        "summary_rows",
-        "summaries",
-        FILE_SUMMARIES,
-        PAGE_SUMMARIES,
-        DOCUMENTS,
-    ),
-    _serving(
-        "index_questions",
-        "question_index",
-        QUESTION_INDEX,
-        "question_rows",
-        "questions",
-        SYNTHETIC_QA,
-        DOCUMENT_FACETS,
-        DOCUMENTS,
-    ),
-    _serving(
-        "index_entities",
-        "entity_index",
-        ENTITY_INDEX,
-        "entity_rows",
-        "entities",
-        ENTITIES,
-        ENTITY_MENTIONS,
-        ENTITY_MERGES,
-        CHUNKS,
-    ),
-    _serving("index_reports", "report_index", REPORT_INDEX, "report_rows", "community reports", COMMUNITY_REPORTS),
+    _serving("chunk_index", CHUNK_INDEX, "passages"),
+    _serving("summary_index", SUMMARY_INDEX, "summaries"),
+    _serving("question_index", QUESTION_INDEX, "questions"),
+    _serving("entity_index", ENTITY_INDEX, "entities"),
+    _serving("report_index", REPORT_INDEX, "community reports"),
 )
 
 FORCED: Mapping[str, tuple[Table, ...]] = {

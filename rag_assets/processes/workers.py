@@ -42,6 +42,13 @@ _SET = {
 }
 
 
+def processors() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class Process:
     """One process, seen from its parent.
 

@@ -11,7 +11,8 @@ from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 
 from rag_assets.contracts.errors import QueryError
-from rag_assets.store.vectors.store import sql_in, sql_literal
+from rag_assets.store.queries import sql_literal
+from rag_assets.store.vectors.store import sql_in
 
 FACETS_COLUMN = "facets"
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from starlette.types import Receive
+
 from rag_assets.query.cancellation import Cancellation
 from rag_assets.serve.problems import Overloaded, Problem
 
@@ -50,14 +52,23 @@ class ClientLimit:
             raise Problem(429, f"more than {round(self._rate * 60)} requests a minute", {"Retry-After": str(wait)})
 
 
-class Work:
-    """Threads for one kind of work, and a queue before them that ends.
+async def read_body(receive: Receive, most_bytes: int, too_large: Problem) -> bytes:
+    """The body of a request, as far as it comes; raises the problem where it is larger than it may be."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            break
+        body += message.get("body", b"")
+        if len(body) > most_bytes:
+            raise too_large
+        if not message.get("more_body", False):
+            break
+    return bytes(body)
 
-    Args:
-        kind: What is done, for people.
-        workers: How many are done at once.
-        waiting: How many may wait.
-    """
+
+class Work:
+    """Threads for one kind of work, so many at once, and a queue before them in which so many may wait."""
 
     def __init__(self, kind: str, workers: int, waiting: int) -> None:
         self.kind = kind

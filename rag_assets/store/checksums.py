@@ -45,11 +45,8 @@ class Checksums:
         return self._marks.get(path) or None
 
     def marks(self, paths: Iterable[str], published: Mapping[str, str]) -> dict[str, str]:
-        """Size and digest of files, `size:digest`; of files that are known already, those under which they are.
-
-        Args:
-            paths: The files.
-            published: Those of earlier versions.
+        """Size and digest of files, `size:digest`; of files that are known already, those under which they are, here or
+        in published versions.
 
         Raises:
             StoreError: A file is gone, or is not what it was.

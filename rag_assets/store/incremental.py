@@ -140,13 +140,8 @@ def update_shard(
 ) -> None:
     """Bring one shard of tables that are computed together in step.
 
-    Args:
-        lake: Where the tables are.
-        tables: The tables that `compute` gives rows for.
-        shard: The shard.
-        wanted: Digest of what each document of the shard is to be computed from.
-        compute: Gives, for some documents of the shard, the rows of every table. Not called where nothing changed.
-        report: Added to.
+    `wanted` is a digest of what each document of the shard is to be computed from; `compute` gives, for some of them,
+    the rows of every table, and is not called where nothing changed. The report is added to.
     """
     stale = stale_documents(lake, tables, shard, wanted)
     gone = {name for table in tables for name in lake.inputs(table, shard)} - wanted.keys()
@@ -173,16 +168,8 @@ def replace_documents(
     gone: Iterable[str],
     report: StepReport,
 ) -> None:
-    """Replace the rows of some documents of a shard and drop those of others; all else stays.
-
-    Args:
-        lake: Where the table is.
-        table: The table.
-        shard: The shard.
-        rows: New rows of the documents in `inputs`; None for none.
-        inputs: What the new rows were computed from, by document.
-        gone: Documents to drop.
-        report: Added to.
+    """Replace the rows of some documents of a shard, computed from `inputs`, and drop those of others; all else stays.
+    The report is added to.
     """
     dropped = {*inputs, *gone}
     old_rows = lake.read(table, [shard])

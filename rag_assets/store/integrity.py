@@ -2,7 +2,6 @@
 plain words, or nothing.
 """
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -172,13 +171,22 @@ def reference_problems(lake: Lake, table: Table) -> list[str]:
 
 def indexing_problems(lake: Lake, vectors: VectorStore, name: str) -> list[str]:
     """Differences between what a serving table should hold and what it holds."""
-    expected: dict[str, list[str]] = {}
+    wanted: set[str] = set()
     for prefix, (table, key) in _SERVED[name].items():
         marked = "indexed" in table.schema.names
         rows = lake.read(table, columns=[key, "indexed"] if marked else [key])
         keys = rows.filter(rows["indexed"])[key] if marked else rows[key]
-        expected[table.name] = [f"{prefix}{each}" for each in keys.to_pylist()]
-    return serving_problems(expected, vectors.column(name, VECTOR_TABLES[name].key).to_pylist())
+        wanted |= {f"{prefix}{each}" for each in keys.to_pylist()}
+    found = vectors.column(name, VECTOR_TABLES[name].key).to_pylist()
+    there = set(found)
+    problems = []
+    if missing := sorted(wanted - there):
+        problems.append(f"{len(missing)} rows are not indexed, among them {missing[:_SHOWN]}")
+    if surplus := sorted(there - wanted):
+        problems.append(f"{len(surplus)} rows are indexed but no longer stored, among them {surplus[:_SHOWN]}")
+    if len(there) != len(found):
+        problems.append(f"{len(found) - len(there)} duplicate keys")
+    return problems
 
 
 def all_problems(lake: Lake, vectors: VectorStore) -> list[str]:
@@ -192,20 +200,6 @@ def all_problems(lake: Lake, vectors: VectorStore) -> list[str]:
         for each in find(lake, table)
     ]
     return problems + [f"{name}: {each}" for name in VECTOR_TABLES for each in indexing_problems(lake, vectors, name)]
-
-
-def serving_problems(expected: Mapping[str, Collection[str]], found: Collection[str]) -> list[str]:
-    """Differences between the keys that a serving table should hold and those that it holds."""
-    wanted = {key for keys in expected.values() for key in keys}
-    there = set(found)
-    problems = []
-    if missing := sorted(wanted - there):
-        problems.append(f"{len(missing)} rows are not indexed, among them {missing[:_SHOWN]}")
-    if surplus := sorted(there - wanted):
-        problems.append(f"{len(surplus)} rows are indexed but no longer stored, among them {surplus[:_SHOWN]}")
-    if len(there) != len(found):
-        problems.append(f"{len(found) - len(there)} duplicate keys")
-    return problems
 
 
 def _fetch(query: str, **files: ds.Dataset) -> list[tuple[object, ...]]:

@@ -153,11 +153,11 @@ class Lake:
         if not version:
             return {}
         path = self._path(table, shard, version)
-        if not self._is_declared(path, table):
+        schema = self._file_schema(path)
+        if not schema.equals(table.schema):
             return {}
-        metadata = self._file_schema(path).metadata or {}
         with readable(path):
-            stored: dict[str, str] = json.loads(metadata.get(_INPUTS, b"{}"))
+            stored: dict[str, str] = json.loads((schema.metadata or {}).get(_INPUTS, b"{}"))
         return stored
 
     def row_count(self, table: Table, shard: str) -> int:
@@ -267,10 +267,6 @@ class Lake:
     def _path(self, table: Table, shard: str, version: int) -> Path:
         return self.root / table.name / shard / f"{version:08d}.parquet"
 
-    def _is_declared(self, path: Path, table: Table) -> bool:
-        declared: bool = self._file_schema(path).equals(table.schema)
-        return declared
-
     def _file_schema(self, path: Path) -> pa.Schema:
         with readable(path):
             return pq.read_schema(path)
@@ -299,10 +295,7 @@ def _shard_count_alone(content: bytes) -> dict[str, Any]:
 
 @contextmanager
 def readable(place: Path) -> Iterator[None]:
-    """Turn what Arrow says of files that it cannot read into one line.
-
-    Args:
-        place: The file or folder that is read.
+    """Turn what Arrow says of a file or folder that it cannot read into one line.
 
     Raises:
         StoreError: A file is missing or damaged.

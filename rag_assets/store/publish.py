@@ -24,14 +24,6 @@ _SPARE_VECTORS = 10_000
 _INTERNAL_GRACE = timedelta(minutes=1)  # versions that no reader sees are read for moments
 
 
-def unfinished_syncs(lake: Lake, vectors: VectorStore, embedder_name: str) -> list[str]:
-    """Shards of serving tables whose rows were not made from what is stored now, in words. Reads no rows."""
-    return [
-        f"lancedb.{name}, shard {shard} (rows are indexed from an older state)"
-        for name, shard in stale_syncs(lake, vectors, embedder_name)
-    ]
-
-
 def stale_syncs(lake: Lake, vectors: VectorStore, embedder_name: str) -> list[tuple[str, str]]:
     """Name and shard of serving tables whose rows were not made from what is stored now. Reads no rows."""
     stale = []
@@ -64,7 +56,7 @@ def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
         steps: Code, options and libraries that computed the tables, by step and by what people call them.
         embedder: Embedder of the vectors.
         kept_snapshots: Snapshots kept for rollback; files that none of them names are removed.
-        unfinished: Names what was not computed from what the step before it stored last.
+        unfinished: Names what of the stored tables was not computed from what the step before it stored last.
         grace: Age below which vectors of versions that are not kept stay, for readers in the middle of something.
         check: Looks at a version that holds other rows than the last, and the one that readers see, before they
             see it; raises what keeps them where they are, and returns what is published.
@@ -85,7 +77,14 @@ def publish(  # noqa: PLR0913, PLR0917 - one argument a part of the store
             vector_table, [each.vector_tables[name] for each in pinned if name in each.vector_tables], grace
         )
     state = _state(lake, vectors)
-    if open_steps := [*dict.fromkeys([*unfinished(), *unfinished_syncs(lake, vectors, embedder.name)])]:
+    open_steps = [
+        *unfinished(),
+        *(
+            f"lancedb.{name}, shard {shard} (rows are indexed from an older state)"
+            for name, shard in stale_syncs(lake, vectors, embedder.name)
+        ),
+    ]
+    if open_steps:
         named = "; ".join(f"{name} is unfinished" for name in open_steps[:_SHOWN])
         raise StoreError(f"nothing is published: {named}")
     problems = all_problems(lake, vectors)

@@ -26,6 +26,7 @@ from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES, Table
 from rag_assets.store.files import ASIDE, NO_LINKS, remove, sync_folder, write_atomically, written_aside
 from rag_assets.store.lake import LEFTOVER_SECONDS, Lake, Versions
+from rag_assets.store.queries import purpose_of, read_queries, sql_literal, strip_comments
 
 CURRENT = "current"
 DATABASE = "rag_assets.duckdb"
@@ -164,30 +165,28 @@ def _make_database(folder: Path, number: int, published_at: str) -> None:
     """Make the DuckDB file of a version: views only, over the files of its folder."""
     import duckdb
 
-    from rag_assets.store.queries import read_queries, sql_folder, strip_comments
-
     with TemporaryDirectory(prefix="rag-assets-") as scratch, duckdb.connect() as connection:
         made = Path(scratch) / DATABASE  # not in the home: DuckDB cannot write where a path holds a question mark
         try:
-            connection.execute(f"ATTACH {_literal(str(made))} AS made (STORAGE_VERSION '{_STORAGE_VERSION}')")
+            connection.execute(f"ATTACH {sql_literal(str(made))} AS made (STORAGE_VERSION '{_STORAGE_VERSION}')")
             connection.execute("USE made; BEGIN")
             for table in TABLES.values():
-                files = _literal(f"{_escaped(str(folder / table.name))}/*.parquet")
+                files = sql_literal(f"{_escaped(str(folder / table.name))}/*.parquet")
                 connection.execute(
                     f"CREATE VIEW {table.name} AS SELECT * FROM read_parquet({files}, hive_partitioning = false);"  # noqa: S608 - declared names
-                    f"COMMENT ON VIEW {table.name} IS {_literal(table.description)};"
+                    f"COMMENT ON VIEW {table.name} IS {sql_literal(table.description)};"
                 )
                 for field in table.fields:
-                    comment = _literal(table.describe(field.name))
+                    comment = sql_literal(table.describe(field.name))
                     connection.execute(f'COMMENT ON COLUMN {table.name}."{field.name}" IS {comment}')
-            for name, query in read_queries(sql_folder()).items():
-                purpose = _literal(query.partition("\n")[0].removeprefix("--").strip())
+            for name, query in read_queries().items():
+                purpose = sql_literal(purpose_of(query))
                 connection.execute(
                     f"CREATE VIEW {name} AS {strip_comments(query)}; COMMENT ON VIEW {name} IS {purpose}"
                 )
             connection.execute(
                 f"CREATE VIEW snapshot AS SELECT {number} AS number, "
-                f"TIMESTAMPTZ {_literal(published_at)} AS published_at;"
+                f"TIMESTAMPTZ {sql_literal(published_at)} AS published_at;"
                 "COMMENT ON VIEW snapshot IS 'The version that this file shows.'"
             )
             connection.execute("COMMIT; USE memory; DETACH made")
@@ -196,10 +195,6 @@ def _make_database(folder: Path, number: int, published_at: str) -> None:
         with written_aside(folder / DATABASE) as aside:
             shutil.copyfile(made, aside)
             aside.replace(folder / DATABASE)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _escaped(path: str) -> str:

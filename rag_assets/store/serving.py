@@ -27,22 +27,16 @@ from rag_assets.contracts.tables import (
     SUMMARY_INDEX,
     SYNTHETIC_QA,
     TEXT,
-    VECTOR_TABLES,
     Table,
 )
 from rag_assets.store.lake import Lake
 
-SEARCH_TERMS = "rag_assets.text.terms:search_terms"  # gives the column that the store adds for full-text search
+_SEARCH_TERMS = "rag_assets.text.terms:search_terms"  # gives the column that the store adds for full-text search
 
 _SUMMARY_CHARS = 400  # of the summary of a report that are embedded
 _AVERAGED_PASSAGES = 16  # of those that name an entity: more hardly move the mean, and memory is bounded
 _AVERAGED = pa.list_(pa.dictionary(pa.int32(), pa.string()))  # a text is held once, however many entities it names
 _FACTS = ["document_id", "folder", "format", "modified_at", "title"]
-
-
-def serving_code(make_rows: Callable[[Lake, str], pa.Table]) -> str:
-    """Digest of the code that rows of a serving table depend on."""
-    return code_fingerprint(f"{__name__}:{make_rows.__name__}", SEARCH_TERMS)
 
 
 def chunk_rows(lake: Lake, shard: str) -> pa.Table:
@@ -104,11 +98,7 @@ def entity_rows(lake: Lake, shard: str) -> pa.Table:
     """Rows of the serving table `entities`, without vectors.
 
     The vector of an entity is the mean of those of passages that name it, which are made for the passages anyway; of
-    an entity that no passage names, the vector of its own text.
-
-    Args:
-        lake: The stored tables.
-        shard: `WHOLE`; any other one is empty.
+    an entity that no passage names, the vector of its own text. All rows are in the shard `WHOLE`.
     """
     records, averaged = [], []
     named_by = _passages_by_name(lake)
@@ -123,12 +113,7 @@ def entity_rows(lake: Lake, shard: str) -> pa.Table:
 
 
 def report_rows(lake: Lake, shard: str) -> pa.Table:
-    """Rows of the serving table `reports`, without vectors: title and summary are embedded.
-
-    Args:
-        lake: The stored tables.
-        shard: `WHOLE`; any other one is empty.
-    """
+    """Rows of the serving table `reports`, without vectors: title and summary are embedded; all in shard `WHOLE`."""
     copied = ["community_id", "level", "title", "rating", "language", "text"]
     records = [
         {
@@ -141,7 +126,10 @@ def report_rows(lake: Lake, shard: str) -> pa.Table:
     return _table(records, REPORT_INDEX.fields)
 
 
-_MAKERS: Mapping[str, tuple[tuple[Table, ...], Callable[[Lake, str], pa.Table]]] = {
+Maker = Callable[[Lake, str], pa.Table]
+
+# serving table: the stored tables that its rows are made from, and what makes them
+SERVING: Mapping[str, tuple[tuple[Table, ...], Maker]] = {
     CHUNK_INDEX.name: ((CHUNKS, DOCUMENTS), chunk_rows),
     SUMMARY_INDEX.name: ((FILE_SUMMARIES, PAGE_SUMMARIES, DOCUMENTS), summary_rows),
     QUESTION_INDEX.name: ((SYNTHETIC_QA, DOCUMENT_FACETS, DOCUMENTS), question_rows),
@@ -149,10 +137,10 @@ _MAKERS: Mapping[str, tuple[tuple[Table, ...], Callable[[Lake, str], pa.Table]]]
     REPORT_INDEX.name: ((COMMUNITY_REPORTS,), report_rows),
 }
 
-# serving table: the stored tables that its rows are made from, and what makes them
-SERVING: Mapping[str, tuple[tuple[Table, ...], Callable[[Lake, str], pa.Table]]] = {
-    name: maker for name, maker in _MAKERS.items() if name in VECTOR_TABLES
-}
+
+def serving_code(make_rows: Maker) -> tuple[str, ...]:
+    """Functions whose code the rows of a serving table depend on."""
+    return f"{__name__}:{make_rows.__name__}", _SEARCH_TERMS
 
 
 def serving_states(lake: Lake, name: str, embedder_name: str) -> dict[str, str]:
@@ -162,7 +150,7 @@ def serving_states(lake: Lake, name: str, embedder_name: str) -> dict[str, str]:
     """
     tables, make_rows = SERVING[name]
     latest = {table.name: lake.latest(table) for table in tables}
-    code = serving_code(make_rows)
+    code = code_fingerprint(*serving_code(make_rows))
     if not tables[0].sharded:
         read = [(each, *(fact for item in sorted(found.items()) for fact in item)) for each, found in latest.items()]
         return {shard: digest(embedder_name, code, *read) for shard in latest[tables[0].name]}

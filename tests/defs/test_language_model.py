@@ -6,6 +6,7 @@ import logging
 import threading
 import zlib
 from collections import Counter
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
@@ -417,9 +418,9 @@ def test_answers_of_no_use_are_asked_again_and_what_stands_in_for_them_is_told(f
         update_documents(home.lake, home.listing(), SHARDS, home.options.parsing, 1, silent)
         counts, calls = [], []
         for run in ("first", "second", "third"):
-            before = len(server.asked)
+            before, begun = len(server.asked), datetime.now(UTC)
             summarize_pages(home, run)
-            counts.append(home.ledger().answer_counts(run_id=run).get("page_summaries"))
+            counts.append(home.ledger().answer_counts(begun).get("page_summaries"))
             calls.append(len(server.asked) - before)
             found = all_stand_ins(home)["page_summaries"]
             assert (dict(found.causes), found.marked, found.total) == ({"refused": 1}, 1, 4)

@@ -11,7 +11,7 @@ from rag_assets.cli import main
 from rag_assets.contracts.tables import TABLES
 from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.query import MODES
-from rag_assets.store.queries import read_queries, sql_folder
+from rag_assets.store.queries import read_queries
 
 PROJECT = Path(__file__).parents[2]
 GENERATED = runpy.run_path(str(PROJECT / "docs" / "generate.py"))["PAGES"]
@@ -73,7 +73,7 @@ def test_formats_stand_in_the_documentation() -> None:
 
 
 def test_views_stand_in_the_documentation() -> None:
-    require([f"`{name}`" for name in read_queries(sql_folder())], "docs/operations.md", "docs/language-models.md")
+    require([f"`{name}`" for name in read_queries()], "docs/operations.md", "docs/language-models.md")
 
 
 @pytest.mark.parametrize(

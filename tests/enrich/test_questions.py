@@ -59,7 +59,7 @@ from rag_assets.pipeline.settings import EnrichmentSettings
 from rag_assets.store.incremental import StepReport
 from rag_assets.store.integrity import reference_problems
 from rag_assets.store.lake import SHARDS, Lake, shard_of
-from rag_assets.store.queries import sql_folder, strip_comments
+from rag_assets.store.queries import read_queries, strip_comments
 from rag_assets.store.serving import question_rows
 from rag_assets.text.tokens import estimate_tokens
 
@@ -835,8 +835,7 @@ def views(lake: Lake, name: str) -> list[dict[str, Any]]:
     with duckdb.connect() as connection:
         for each in tables:
             connection.register(each.name, lake.read(each))
-        query = (sql_folder() / f"{name}.sql").read_text("utf-8")
-        found = connection.execute(strip_comments(query))
+        found = connection.execute(strip_comments(read_queries()[name]))
         names = [column[0] for column in found.description or []]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 

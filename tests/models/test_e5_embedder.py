@@ -256,7 +256,7 @@ def test_complete_files_are_not_written_again(cache_folder: Path, monkeypatch: p
 
 
 def test_what_a_killed_export_left_is_removed(tmp_path: Path) -> None:
-    old, new = tmp_path / ".a.onnx.0.partial", tmp_path / ".b.onnx.0.partial"
+    old, new = tmp_path / ".a.tmp", tmp_path / ".b.tmp"
     old.write_bytes(b"old")
     new.write_bytes(b"new")
     os.utime(old, (0, 0))

@@ -50,7 +50,7 @@ def filled(home: Path) -> Ledger:
     for number in range(3):
         ledger.keep(MODEL, [Entry(paid(number))])
     for number in range(2):
-        ledger.note_hit(MODEL, hit(number))
+        ledger.note(MODEL, hit(number), stored=True)
     ledger.keep(MODEL, [Entry(failed(9))])
     return ledger
 
@@ -113,7 +113,7 @@ def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
     before = versions(tmp_path)
     assert ledger.compact() == 0
     assert versions(tmp_path) == before == {month_of(time.time()): 1}
-    ledger.note_hit(MODEL, hit(1))
+    ledger.note(MODEL, hit(1), stored=True)
     assert ledger.compact() == 1
     assert versions(tmp_path) == {month_of(time.time()): 2}
 
@@ -203,7 +203,7 @@ def test_large_ledgers_are_compacted_in_slices(tmp_path: Path, monkeypatch: pyte
 
 def test_a_record_that_cannot_be_written_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = make_ledger(tmp_path)
-    ledger.note_hit(MODEL, hit(0))
+    ledger.note(MODEL, hit(0), stored=True)
 
     def fail(*arguments: object) -> None:
         raise StoreError("no space")
@@ -212,13 +212,13 @@ def test_a_record_that_cannot_be_written_waits(tmp_path: Path, monkeypatch: pyte
         patched.setattr(Ledger, "add", fail)
         with pytest.raises(StoreError, match="no space"):
             ledger.flush()
-    ledger.note_hit(MODEL, hit(1))
+    ledger.note(MODEL, hit(1), stored=True)
     assert ledger.compact() == 2
 
 
 def test_hits_are_written_within_seconds(tmp_path: Path) -> None:
     ledger = make_ledger(tmp_path)
-    ledger.note_hit(MODEL, hit(0))
+    ledger.note(MODEL, hit(0), stored=True)
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         if waiting(make_ledger(tmp_path)):

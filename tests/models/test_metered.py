@@ -211,18 +211,6 @@ def collect(model: MeteredModel, numbers: range, done: list[Completion]) -> None
         done.append(completion)  # noqa: PERF402 - what came before an error is wanted
 
 
-def test_find_tells_without_asking(ledger: Ledger) -> None:
-    provider = ScriptedProvider()
-    model = MeteredModel(provider, ledger)
-    assert model.find(request(0)) is None
-    ask(model, 0)
-    found = model.find(request(0, document_id="specs/b.xlsx"))
-    assert found is not None
-    assert (found.text, found.stored, found.cost_usd) == ("answer to  0", True, 0.0)
-    assert found.request.tag.document_id == "specs/b.xlsx"
-    assert (len(provider.asked), ledger.rows().num_rows) == (1, 1)
-
-
 def test_no_prompt_is_written_anywhere(tmp_path: Path) -> None:
     ledger = make_ledger(tmp_path)
     budget = Budget(ledger, 1.0, 1.0)
@@ -270,21 +258,10 @@ def test_requests_are_never_all_in_memory(ledger: Ledger) -> None:
     assert provider.asked == []
 
 
-def test_many_that_wait_for_one_answer_are_let_through(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.models.metered._MOST_FOLLOWERS", 50)
+def test_many_that_wait_for_one_answer_are_let_through(ledger: Ledger) -> None:
     provider = ScriptedProvider()
     completions = ask(MeteredModel(provider, ledger), *[0] * 500)
     assert (len(completions), len(provider.asked)) == (500, 1)
-
-
-def test_what_is_answered_meanwhile_does_not_hold_up_those_that_wait(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rag_assets.models.metered._MOST_FOLLOWERS", 50)
-    provider = ScriptedProvider()
-    completions = ask(MeteredModel(provider, ledger), 1, 2, *[0] * 500)
-    assert [each.text for each in completions] == ["answer to  1", "answer to  2", *["answer to  0"] * 500]
-    assert len(provider.asked) == 3
 
 
 # The budget

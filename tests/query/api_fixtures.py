@@ -51,7 +51,7 @@ def make_client() -> "Iterator[MakeClient]":
 
     from rag_assets.cli.serving import serve_options, source_folders
     from rag_assets.pipeline.opening import published
-    from rag_assets.serve.api import create_app
+    from rag_assets.serve.api.app import create_app
 
     apps = []
 

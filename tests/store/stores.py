@@ -11,7 +11,7 @@ from rag_assets.contracts.errors import ModelError
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import DOCUMENTS, FILE_SUMMARIES, SUMMARY_INDEX, VECTOR_TABLES, Table
 from rag_assets.store.lake import Lake
-from rag_assets.store.publish import publish, unfinished_syncs
+from rag_assets.store.publish import publish, stale_syncs
 from rag_assets.store.serving import SERVING, serving_states
 from rag_assets.store.snapshots import Snapshot, Snapshots
 from rag_assets.store.vectors.store import VectorStore
@@ -69,7 +69,8 @@ class Base:
         return sorted(self.vectors.column(SUMMARY_INDEX.name, "text").to_pylist())
 
     def unfinished(self) -> list[str]:
-        return [each.partition(" (")[0] for each in unfinished_syncs(self.lake, self.vectors, self.embedder.name)]
+        stale = stale_syncs(self.lake, self.vectors, self.embedder.name)
+        return [f"lancedb.{name}, shard {shard}" for name, shard in stale]
 
 
 def rows_of(table: Table, *given: Mapping[str, object]) -> pa.Table:

@@ -12,7 +12,7 @@ from stores import Base, rows_of
 from rag_assets.contracts.errors import InconsistencyError, ModelError, StoreError
 from rag_assets.contracts.tables import PARSE_FAILURES, SUMMARY_INDEX
 from rag_assets.store.files import is_full
-from rag_assets.store.publish import publish, unfinished_syncs
+from rag_assets.store.publish import publish, stale_syncs
 from rag_assets.store.serving import SERVING, serving_states
 from rag_assets.store.snapshots import Pointer, Snapshot, Snapshots
 
@@ -94,7 +94,7 @@ def test_a_sync_that_died_half_way_is_unfinished_though_settings_go_back(base: B
 def test_another_embedder_makes_every_shard_unfinished(base: Base) -> None:
     base.write("00", a="abc")
     base.sync("00")
-    assert unfinished_syncs(base.lake, base.vectors, "other")
+    assert stale_syncs(base.lake, base.vectors, "other")
 
 
 def test_a_sync_that_says_nothing_of_its_source_leaves_no_record(base: Base) -> None:

@@ -18,11 +18,11 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.serve.sql.database import open_database
 from rag_assets.store.published_tables import PublishedTables
-from rag_assets.store.queries import read_queries, sql_folder
+from rag_assets.store.queries import read_queries
 from rag_assets.store.snapshots import Snapshots
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
-VIEWS = [*TABLES, *read_queries(sql_folder())]
+VIEWS = [*TABLES, *read_queries()]
 
 
 def copied(sample_home: Path, folder: Path) -> Home:

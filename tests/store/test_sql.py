@@ -13,9 +13,9 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
 from rag_assets.serve.sql.database import open_database
 from rag_assets.store.lake import Lake
-from rag_assets.store.queries import read_queries, sql_folder
+from rag_assets.store.queries import read_queries
 
-VIEWS = read_queries(sql_folder())
+VIEWS = read_queries()
 # on a sample without failures, language model, entity graph and evaluations
 EMPTY = {
     *("failures_by_cause", "model_costs", "cost_by_document", "model_failures"),

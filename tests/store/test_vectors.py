@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from rag_assets.contracts.errors import ModelError, SchemaError, StoreError
 from rag_assets.contracts.ports import EmbeddingKind
 from rag_assets.contracts.tables import VectorTable
+from rag_assets.store.queries import sql_literal
 from rag_assets.store.vectors.cache import embedding_key
-from rag_assets.store.vectors.store import VectorStore, sql_literal
+from rag_assets.store.vectors.store import VectorStore
 from rag_assets.store.vectors.upkeep import retried
 
 TABLE = VectorTable(

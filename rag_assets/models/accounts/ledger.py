@@ -43,11 +43,7 @@ NOTES = (Outcome.INVALID.value, Outcome.REPEATED.value)  # outcomes of rows that
 _ANSWERS = {Outcome.COMPLETED.value: 1, Outcome.TRUNCATED.value: 1, Outcome.INVALID.value: -1}
 _UNANSWERED = ("empty", "refused")  # outcomes after which a call is repeated that were not counted as such
 _SLICE = 50_000  # records that are in memory at once when they are compacted
-_MEAN_OUTPUT_TOKENS = """
-    SELECT step, avg(output_tokens) FROM calls
-    WHERE provider = ? AND model = ? AND NOT cache_hit AND outcome NOT IN ('failed', 'invalid', 'repeated', 'unknown')
-    GROUP BY step
-"""
+_NO_LENGTH = ("failed", "invalid", "repeated", "unknown")  # outcomes of rows that do not tell how long an answer is
 _ATTEMPTS = 20  # at reading files of the lake, which an upkeep may remove once there are newer ones
 _FLUSH_SECONDS = 1.0  # after which records of calls that cost nothing are written, and answers synced that were not
 _FREE_RECORDS = 2000  # that wait at most
@@ -158,15 +154,20 @@ class Ledger:
         if paid:
             connection.execute(_ADD_COST, paid)
 
-    def note_hit(self, model_name: str, completion: Completion) -> None:
-        """Write down that an answer came from the store, within a second."""
-        self._note(model_name, completion, stored=True)
-
-    def note(self, model_name: str, completion: Completion) -> None:
-        """Write down what is no call: that an answer broke its schema for good, or that a call was made because an
-        earlier answer was of no use. The calls that it took have rows of their own.
+    def note(self, model_name: str, completion: Completion, *, stored: bool = False) -> None:
+        """Write down, within a second, what is no call: that an answer came from the store (`stored`), that one broke
+        its schema for good, or that a call was made because an earlier answer was of no use. The calls that it took
+        have rows of their own.
         """
-        self._note(model_name, completion, stored=False)
+        free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=stored)
+        record = self._record(model_name, free)
+        with self._guard:
+            self._free.append(record)
+            is_full = len(self._free) >= _FREE_RECORDS
+            if not is_full:
+                self._flush_soon()
+        if is_full:
+            self.flush()
 
     def flush(self) -> None:
         """Write what waits in memory."""
@@ -265,14 +266,13 @@ class Ledger:
         made = rows.filter(pc.invert(rows["cache_hit"]))
         return bool(pc.any(pc.is_in(made["outcome"], pa.array(sorted(STORED_OUTCOMES), pa.string()))).as_py())
 
-    def answer_counts(self, since: datetime | None = None, run_id: str | None = None) -> dict[str, tuple[int, int]]:
-        """Calls that gave an answer of use, and calls that were made because an earlier one did not, by asset.
-
-        Of calls since a time, and of a run, where these are given.
+    def answer_counts(self, since: datetime) -> dict[str, tuple[int, int]]:
+        """Calls since a time that gave an answer of use, and calls that were made because an earlier one did not, by
+        asset.
         """
         answered: Counter[str] = Counter()
         repeated: Counter[str] = Counter()
-        rows = self.rows(since, run_id, ["asset", "outcome", "cache_hit", "error"])
+        rows = self.rows(since, columns=["asset", "outcome", "cache_hit", "error"])
         for row in rows.filter(pc.invert(rows["cache_hit"])).to_pylist():
             answered[row["asset"]] += _ANSWERS.get(row["outcome"], 0)
             if row["outcome"] == Outcome.REPEATED.value:
@@ -282,19 +282,11 @@ class Ledger:
 
     def mean_output_tokens(self, model_name: str) -> dict[str, float]:
         """Mean tokens written by step, over the calls of a model that are in the table."""
-        import duckdb
-
         provider, _, model = model_name.partition(":")
-
-        def read() -> list[tuple[str, float]]:
-            with duckdb.connect() as connection:
-                connection.register("calls", self._lake.dataset(MODEL_CALLS))
-                try:
-                    return connection.execute(_MEAN_OUTPUT_TOKENS, [provider, model]).fetchall()
-                except (duckdb.Error, OSError) as error:
-                    raise StoreError(f"{MODEL_CALLS.name}: {error}") from error
-
-        return dict(_until_read(read))
+        of_model = (pc.field("provider") == provider) & (pc.field("model") == model) & ~pc.field("cache_hit")
+        written = self._read(["step", "output_tokens"], None, of_model & ~pc.field("outcome").isin(_NO_LENGTH))
+        means = written.group_by("step").aggregate([("output_tokens", "mean")])
+        return dict(zip(means["step"].to_pylist(), means["output_tokens_mean"].to_pylist(), strict=True))
 
     def restore(self, month: str) -> int:
         """Write the records of a month whose table was lost, as far as their answers are stored; number of rows
@@ -305,17 +297,6 @@ class Ledger:
             records = [CallRecord(*row) for row in self.database.read(sa.select(*fields))]
             records = [record for record in records if record.month == month]
             return self._add_to_month(month, records) if records else 0
-
-    def _note(self, model_name: str, completion: Completion, *, stored: bool) -> None:
-        free = replace(completion, usage=Usage(), cost_usd=0.0, seconds=0.0, batch_id=None, stored=stored)
-        record = self._record(model_name, free)
-        with self._guard:
-            self._free.append(record)
-            is_full = len(self._free) >= _FREE_RECORDS
-            if not is_full:
-                self._flush_soon()
-        if is_full:
-            self.flush()
 
     def _flush_soon(self) -> None:
         def flush() -> None:

@@ -9,7 +9,6 @@ import hashlib
 import json
 import logging
 import os
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.models.embedding.e5_weights import Precision, installed_path, installed_version, read_weights
+from rag_assets.store.files import ASIDE, written_aside
 
 # Raise it when the exported numbers or the tokens change: stored vectors are keyed by it.
 EXPORT_VERSION = 1
@@ -91,7 +91,6 @@ def _export(files: E5Files, precision: Precision) -> None:
     from rag_assets.models.embedding.e5_export import export_model, export_tokenizer
 
     started = time.monotonic()
-    files.manifest.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(files.manifest.parent)
     weights = read_weights(installed_path())
     checksums = {
@@ -104,21 +103,18 @@ def _export(files: E5Files, precision: Precision) -> None:
 
 def _replace(path: Path, write: Callable[[Path], object]) -> str:
     """Write a file under a temporary name, put it in place in one step and return its SHA-256."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-    try:
+    with written_aside(path) as temporary:
         write(temporary)
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         checksum = _sha256(temporary)
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
     return checksum
 
 
 def _remove_abandoned(folder: Path) -> None:
     """Remove what exports that were killed left behind."""
-    for path in folder.glob(".*.partial"):
+    for path in folder.glob(f".*{ASIDE}"):
         try:
             if path.stat().st_mtime < time.time() - _ABANDONED_SECONDS:
                 path.unlink()

@@ -23,6 +23,7 @@ from rag_assets.models.embedding.e5_weights import Precision
 from rag_assets.models.embedding.sentence_transformers import SentenceTransformersEmbedder
 from rag_assets.models.openai.embedder import EmbeddingsRoute, OpenAIEmbedder
 from rag_assets.models.providers import sendable
+from rag_assets.processes.workers import processors
 
 _DIMENSION = 384
 _POSITIONS = 512
@@ -139,13 +140,6 @@ class E5Embedder:
             if self._session is None or self._session[0] != os.getpid():
                 self._session = os.getpid(), _open_session(self._load_files()[0].model)
             return self._session[1]
-
-
-def processors() -> int:
-    """Processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rag_assets.contracts.generation import Completion, JsonValue, Outcome, Request, Usage
 from rag_assets.contracts.ports import Session
 from rag_assets.models.attempts import Pacing
-from rag_assets.models.catalogue import ModelFacts, Prices, model_facts
+from rag_assets.models.catalogue import ModelFacts, Prices, known_facts
 from rag_assets.models.openai.endpoint import Endpoint, ServerTokenizer, call_error, chat_messages
 from rag_assets.models.providers import UNLIMITED, CallBudget, Caller, CallError, CallProblem, Keep
 from rag_assets.text.tokens import estimate_tokens, mean_tokens
@@ -73,15 +73,10 @@ class OpenAIModel:
 
     @cached_property
     def facts(self) -> ModelFacts:
-        facts = model_facts("openai", self.model, self._catalogue)
-        length = self._context_tokens
-        if facts is None:
-            facts = ModelFacts()
-            if not length and self._endpoint.base_url:
-                length = self._tokenizer.served.context_tokens or 0
-        if not length:
-            return facts
-        return replace(facts, context_tokens=length, output_tokens=min(facts.output_tokens, max(1, length // 2)))
+        def served() -> int | None:
+            return self._tokenizer.served.context_tokens if self._endpoint.base_url else None
+
+        return known_facts("openai", self.model, self._catalogue, self._context_tokens, served)
 
     def open(self, keep: Keep, budget: CallBudget = UNLIMITED) -> AbstractContextManager[Session]:
         model, prices = self.model, self.facts.prices

@@ -19,7 +19,7 @@ from rag_assets.query.search.index import Candidate, Index, at_once, scored
 from rag_assets.query.search.passages import search_both, search_hybrid
 from rag_assets.query.search.request import Indexes, RetrievalRequest
 from rag_assets.query.search.sub_queries import Planner, SubQuery
-from rag_assets.store.vectors.store import sql_literal
+from rag_assets.store.queries import sql_literal
 
 QUESTIONS = 50  # of each sub-query, at least
 SHOWN_QUESTIONS = 5  # of a passage

@@ -81,9 +81,7 @@ class _Connection(H11Protocol):
         self._look_again()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._open.pop(self, None)
-        if self._look is not None:
-            self._look.cancel()
+        self._forget()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -99,9 +97,7 @@ class _Connection(H11Protocol):
             self._owes_since = self.loop.time()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self._open.pop(self, None)
-        if self._look is not None:
-            self._look.cancel()
+        self._forget()
         super().handle_websocket_upgrade(event)
 
     def send_400_response(self, msg: str) -> None:
@@ -112,6 +108,11 @@ class _Connection(H11Protocol):
             self.transport.close()
         else:
             super().send_400_response(msg)
+
+    def _forget(self) -> None:
+        self._open.pop(self, None)
+        if self._look is not None:
+            self._look.cancel()
 
     def _holds_head(self, data: bytes) -> bool:
         """Whether the head of a request ends within its limit; h11 looks only at heads that are not complete."""

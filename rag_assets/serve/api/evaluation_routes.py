@@ -1,5 +1,6 @@
 """Routes of recorded evaluations, and of thumbs on answers and clicks on results."""
 
+import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -74,6 +75,14 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
 
         return await service.reading.run(action)
 
+    async def written(path: pathlib.Path | None, write: Callable[[pathlib.Path], object]) -> Response:
+        def action() -> Response:
+            if path is None:
+                raise Problem(403, "the server takes no feedback; see the setting evaluation.feedback")
+            return Response(json_bytes(write(path)), media_type="application/json")
+
+        return await service.reading.run(action)
+
     @router.get("/evaluations", response_model=tuple[RecordedRun, ...], summary="List runs, the latest first")
     async def evaluations(limit: Annotated[int, Query(ge=1, le=500, description="Runs, at most.")] = 50) -> Response:
         return await recorded(tuple[RecordedRun, ...], lambda lake: runs(lake, limit))
@@ -113,25 +122,11 @@ def evaluation_router(service: Service, prefix: str) -> APIRouter:
     @router.post("/feedback", response_model=Feedback, summary="Make a draft question of an answer and a thumb")
     async def feedback(request: Request, asked: Annotated[FeedbackRequest, Body()]) -> Response:
         note(request, good=asked.good)
-
-        def action() -> Response:
-            if service.options.feedback is None:
-                raise Problem(403, "the server takes no feedback; see the setting evaluation.feedback")
-            added = Feedback(add_feedback(service.options.feedback, asked))
-            return Response(json_bytes(added), media_type="application/json")
-
-        return await service.reading.run(action)
+        return await written(service.options.feedback, lambda path: Feedback(add_feedback(path, asked)))
 
     @router.post("/clicks", response_model=RecordedClick, summary="Write down that a result was opened")
     async def clicks(request: Request, opened: Annotated[ClickRequest, Body()]) -> Response:
         note(request, rank=len(opened.above) + 1)
-
-        def action() -> Response:
-            if service.options.clicks is None:
-                raise Problem(403, "the server takes no feedback; see the setting evaluation.feedback")
-            click = record_click(service.options.clicks, opened)
-            return Response(json_bytes(RecordedClick(click.rank)), media_type="application/json")
-
-        return await service.reading.run(action)
+        return await written(service.options.clicks, lambda path: RecordedClick(record_click(path, opened).rank))
 
     return router

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_assets.contracts.exposure import is_own_name, is_own_page, is_plain_path
-from rag_assets.serve.limits import ClientLimit
+from rag_assets.serve.limits import ClientLimit, read_body
 from rag_assets.serve.problems import Problem
 from rag_assets.serve.service import ServeOptions
 from rag_assets.serve.telemetry import REQUESTS, Metrics
@@ -124,22 +124,13 @@ class Guard:
         stated = headers.get("content-length", "0")
         if stated.isdigit() and int(stated) > most:
             raise too_large
-        body = bytearray()
         try:
             async with asyncio.timeout(_BODY_SECONDS):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        break
-                    body += message.get("body", b"")
-                    if len(body) > most:
-                        raise too_large
-                    if not message.get("more_body", False):
-                        break
+                body = await read_body(receive, most, too_large)
         except TimeoutError as error:
             late = f"expected the whole request in {_BODY_SECONDS:g} seconds"
             raise Problem(408, late, {"Connection": "close"}) from error
-        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+        whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def again() -> Message:
             return whole.pop() if whole else await receive()

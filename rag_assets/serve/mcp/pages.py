@@ -74,12 +74,7 @@ def lines_of(blocks: Iterable[PageBlock], area: CellArea | None = None) -> Itera
 
 
 def part_of(lines: Sequence[Line], start: int, most_chars: int) -> tuple[list[TextBlock], int]:
-    """A part of a page: lines of about so many characters, at least one.
-
-    Args:
-        lines: All lines.
-        start: The first line of the part.
-        most_chars: Characters of the part.
+    """A part of a page: lines from the one at `start` on, of about so many characters, at least one.
 
     Returns:
         The blocks of the part, and the line after its last. A table that began before begins with its headers again.

@@ -8,7 +8,7 @@ import duckdb
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import TABLES
 from rag_assets.store.lake import Lake
-from rag_assets.store.queries import read_queries, sql_folder, strip_comments
+from rag_assets.store.queries import read_queries, strip_comments
 from rag_assets.store.snapshots import Snapshot
 
 
@@ -39,7 +39,7 @@ def open_database(
     try:
         for name, dataset in files.items():
             connection.register(name, dataset)
-        for name, query in read_queries(sql_folder()).items():
+        for name, query in read_queries().items():
             connection.execute(f"CREATE VIEW {name} AS {strip_comments(query)}")
     except duckdb.Error as error:
         connection.close()

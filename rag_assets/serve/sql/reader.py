@@ -12,7 +12,7 @@ from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.contracts.tables import TABLES
 from rag_assets.processes.workers import WorkerEnded, Workers
 from rag_assets.store.lake import Lake
-from rag_assets.store.queries import read_queries, sql_folder
+from rag_assets.store.queries import purpose_of, read_queries
 from rag_assets.store.snapshots import Snapshot
 
 _GRACE_SECONDS = 1.0  # for a query to end by itself once it is interrupted
@@ -141,8 +141,5 @@ def sql_tables() -> tuple[SqlTable, ...]:
         )
         for table in TABLES.values()
     ]
-    views = [
-        SqlTable(name, query.partition("\n")[0].removeprefix("--").strip(), ())
-        for name, query in read_queries(sql_folder()).items()
-    ]
+    views = [SqlTable(name, purpose_of(query), ()) for name, query in read_queries().items()]
     return tuple(sorted([*stored, *views], key=lambda each: each.name))

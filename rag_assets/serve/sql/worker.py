@@ -22,7 +22,7 @@ from rag_assets.processes.workers import limit_memory, serve
 from rag_assets.serve.sql.database import open_database
 from rag_assets.serve.sql.rules import check_select, damaged_table, one_line
 from rag_assets.store.lake import Lake
-from rag_assets.store.queries import read_queries, sql_folder
+from rag_assets.store.queries import read_queries
 from rag_assets.store.snapshots import Snapshot
 from rag_assets.text.plain import message_of
 
@@ -35,7 +35,7 @@ class _Database:
 
     def __init__(self) -> None:
         self._opened: tuple[object, duckdb.DuckDBPyConnection] | None = None
-        self.tables = frozenset([*TABLES, *read_queries(sql_folder())])
+        self.tables = frozenset([*TABLES, *read_queries()])
         self._limited = False
         self.out_of_memory = False  # what is left of it may not do for the next query
 

@@ -43,14 +43,13 @@ class VectorCache:
 
     def __init__(self, database: lancedb.DBConnection, dimension: int) -> None:
         self._dimension = dimension
-        schema = pa.schema(
+        self._schema = pa.schema(
             [
                 pa.field("key", pa.string(), nullable=False),
                 pa.field("vector", pa.list_(pa.float32(), dimension), nullable=False),
             ]
         )
-        self._schema = schema
-        self._table: LanceTable = open_or_create(database, f"embeddings_{dimension}", schema)
+        self.table: LanceTable = open_or_create(database, f"embeddings_{dimension}", self._schema)
 
     def embed(
         self,
@@ -63,7 +62,7 @@ class VectorCache:
         Args:
             texts: Passages; repeated ones are embedded once.
             embedder: Computes what the cache does not hold, `BATCH_TEXTS` texts at a time.
-            embedded: Told after each batch how many texts it computed.
+            embedded: Told after each batch how many texts were computed so far.
 
         Returns:
             float32 array of shape `(len(texts), dimension)` in the order given, and the number of texts computed.
@@ -81,9 +80,9 @@ class VectorCache:
             vectors = embedder.embed([text for _, text in batch], EmbeddingKind.PASSAGE)
             batch_keys = [key for key, _ in batch]
             rows = pa.table({"key": batch_keys, "vector": fixed_vectors(vectors)}, schema=self._schema)
-            retried(partial(self._table.add, rows), self._table)
+            retried(partial(self.table.add, rows), self.table)
             known.update(zip(batch_keys, vectors, strict=True))
-            embedded(len(batch))
+            embedded(start + len(batch))
         matrix = np.empty((len(keys), self._dimension), dtype=np.float32)
         for index, key in enumerate(keys):
             matrix[index] = known[key]
@@ -92,12 +91,12 @@ class VectorCache:
     def _lookup(self, keys: Collection[str]) -> dict[str, NDArray[np.float32]]:
         """Vectors that the cache holds, by key."""
         found: dict[str, NDArray[np.float32]] = {}
-        if self._table.count_rows() == 0:
+        if self.table.count_rows() == 0:
             return found
         ordered = sorted(keys)
         for start in range(0, len(ordered), _LOOKUP_KEYS):
             rows = (
-                self._table.search()
+                self.table.search()
                 .where(_in_keys(ordered[start : start + _LOOKUP_KEYS]))
                 .select(["key", "vector"])
                 .limit(None)
@@ -109,26 +108,17 @@ class VectorCache:
 
     def prune(self, keep: Collection[str]) -> int:
         """Drop vectors but those of keys (`embedding_key`) to keep, and give their number."""
-        stored = self._table.search().select(["key"]).limit(None).to_arrow()["key"].to_pylist()
+        stored = self.table.search().select(["key"]).limit(None).to_arrow()["key"].to_pylist()
         kept = set(keep)
         gone = sorted({key for key in stored if key not in kept})
         for start in range(0, len(gone), _LOOKUP_KEYS):
-            retried(partial(self._table.delete, _in_keys(gone[start : start + _LOOKUP_KEYS])), self._table)
+            retried(partial(self.table.delete, _in_keys(gone[start : start + _LOOKUP_KEYS])), self.table)
         return len(gone)
-
-    def count(self) -> int:
-        """Vectors held."""
-        return int(self._table.count_rows())
-
-    @property
-    def table(self) -> LanceTable:
-        """The LanceDB table, for upkeep."""
-        return self._table
 
     def ensure_index(self) -> None:
         """Index the key once there is something to look up."""
-        if not self._table.list_indices() and self._table.count_rows():
-            self._table.create_index("key", config=BTree())
+        if not self.table.list_indices() and self.table.count_rows():
+            self.table.create_index("key", config=BTree())
 
 
 def _in_keys(keys: Iterable[str]) -> str:

@@ -24,6 +24,7 @@ from rag_assets.contracts.errors import SchemaError, StoreError
 from rag_assets.contracts.fingerprint import code_fingerprint
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.contracts.tables import AVERAGED_TEXTS, COMPUTED_COLUMNS, EMBEDDED_TEXT, VectorTable
+from rag_assets.store.queries import sql_literal
 from rag_assets.store.vectors.cache import VectorCache, fixed_vectors
 from rag_assets.store.vectors.lance import LanceTable, LocalTable, lancedb
 from rag_assets.store.vectors.sync_states import SyncStates
@@ -61,11 +62,6 @@ class SyncResult:
     version: int
 
 
-def sql_literal(text: str) -> str:
-    """A string as SQL literal; quotes are doubled, and nothing else has a meaning within single quotes."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def sql_in(column: str, values: Iterable[str]) -> str:
     """SQL condition that a column of strings holds one of the values; false where there are none."""
     listed = ", ".join(sql_literal(value) for value in values)
@@ -73,16 +69,16 @@ def sql_in(column: str, values: Iterable[str]) -> str:
 
 
 class VectorStore:
-    """LanceDB tables below one folder or object-store URI.
+    """LanceDB tables below one folder.
 
     Any number of processes may sync different shards at once. `optimize` belongs at the end of a run.
 
     Args:
-        uri: Folder or URI of the LanceDB database; made if missing.
+        folder: Folder of the LanceDB database; made if missing.
     """
 
-    def __init__(self, uri: str | Path) -> None:
-        self._database = lancedb.connect(uri)
+    def __init__(self, folder: str | Path) -> None:
+        self._database = lancedb.connect(folder)
 
     def open(self, table: VectorTable, dimension: int) -> LanceTable:
         """Open a table for writing; make it if it is missing.
@@ -126,9 +122,8 @@ class VectorStore:
             Whether that could be done; else its folder is to be taken away.
         """
         try:
+            self.forget_states(name)
             with readable(name):
-                recorded = SyncStates(self._database)
-                recorded.forget(name, list(recorded.of(name)))
                 self._database.create_table(name, schema=self._existing(name).schema, mode="overwrite")
         except StoreError:
             return False
@@ -155,13 +150,11 @@ class VectorStore:
                     opened.prewarm_index(index.name)
 
     def files(self, name: str, version: int) -> list[Path]:
-        """The files that a version of a table consists of; none where the store is not on this machine.
+        """The files that a version of a table consists of.
 
         Raises:
             StoreError: There is no such version.
         """
-        if "://" in self._database.uri:
-            return []
         return version_files(Path(self._database.uri) / f"{name}.lance", version)
 
     def needs(self, name: str, version: int, path: Path) -> bool:
@@ -231,12 +224,15 @@ class VectorStore:
         for window in _windows(changed):
             assert cache is not None
             texts = window[EMBEDDED_TEXT].to_pylist()
-            counted = _Counter(done, to_do, progress)
+
+            def told(count: int, before: int = done) -> None:
+                progress(before + count, to_do)
+
             averaged = window[AVERAGED_TEXTS].to_pylist() if AVERAGED_TEXTS in window.column_names else []
             if averaged:
                 vectors, computed = _means(cache, averaged, texts, embedder)
             else:
-                vectors, computed = cache.embed(texts, embedder, counted.add)
+                vectors, computed = cache.embed(texts, embedder, told)
             _upsert(opened, table, _finished(table, window, texts, vectors))
             done += window.num_rows
             embedded += computed
@@ -295,7 +291,7 @@ class VectorStore:
 
     def cached(self, dimension: int) -> int:
         """Number of vectors kept by content."""
-        return VectorCache(self._database, dimension).count()
+        return int(VectorCache(self._database, dimension).table.count_rows())
 
     def optimize_cache(self, dimension: int, grace: timedelta = timedelta(hours=1)) -> None:
         """Compact and index the vectors kept by content; compact what is recorded of syncs."""
@@ -312,17 +308,6 @@ class VectorStore:
     def _existing(self, name: str) -> LanceTable:
         with readable(name):
             return self._database.open_table(name)
-
-
-class _Counter:
-    """Turns batches done within a window into progress over all rows."""
-
-    def __init__(self, start: int, total: int, progress: Callable[[int, int], None]) -> None:
-        self._done, self._total, self._progress = start, total, progress
-
-    def add(self, count: int) -> None:
-        self._done += count
-        self._progress(self._done, self._total)
 
 
 def _layout(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:

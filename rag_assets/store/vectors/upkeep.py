@@ -174,8 +174,8 @@ def retried(action: Callable[[], _Result], handle: LanceTable | None = None) -> 
 def open_or_create(database: lancedb.DBConnection, name: str, schema: pa.Schema) -> LanceTable:
     """Open a table; make it if it is missing.
 
-    Of two processes that make one table at once, the second would replace what the first has written by then: below a
-    local folder a lock keeps them apart.
+    Of two processes that make one table at once, the second would replace what the first has written by then: a lock
+    keeps them apart.
     """
     if name in database.list_tables().tables:
         try:
@@ -183,8 +183,6 @@ def open_or_create(database: lancedb.DBConnection, name: str, schema: pa.Schema)
         except ValueError as error:  # it is listed once its folder is there, a moment before it can be opened
             if "was not found" not in str(error):
                 raise
-    if "://" in database.uri:
-        return retried(partial(database.create_table, name, schema=schema, exist_ok=True))
     Path(database.uri).mkdir(parents=True, exist_ok=True)
     with FileLock(Path(database.uri) / "create.lock"):
         return retried(partial(database.create_table, name, schema=schema, exist_ok=True))

@@ -22,8 +22,8 @@ from rag_assets.query.contents.page_images import PageImages
 from rag_assets.query.contents.pages import PageBlock, parse_area, shown_blocks
 from rag_assets.query.published import Published
 from rag_assets.query.results import ModelCall
-from rag_assets.serve.mcp import create_server
 from rag_assets.serve.mcp.pages import PageAddress, lines_of, list_pages, parse_address, part_of, read_page_text
+from rag_assets.serve.mcp.server import create_server
 from rag_assets.serve.service import Service
 from rag_assets.store.lake import Lake
 from rag_assets.store.snapshots import Snapshot, Snapshots
