@@ -1,8 +1,11 @@
 """What a rewrite gains on a published version, and what a trained rewriter falls back to."""
 
 import importlib.util
+import itertools
 import logging
+from collections import Counter
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -49,6 +52,57 @@ def test_a_rewrite_gains_what_its_search_finds_more(sample_home: Path) -> None:
     assert Form.KEYWORDS not in {labelled.form for labelled, _ in labels}
     with pytest.raises(QueryError, match="1 questions can be judged by document MRR@10, 10 are needed"):
         split([question], {"q1"}, reward, [Form.KEYWORDS], RuleRewriter())
+
+
+def test_pages_of_a_document_named_alone_are_not_judged(sample_home: Path) -> None:
+    home = Home(load_settings(home=sample_home))
+    snapshot = published_snapshot(home)
+    base, corpus = knowledge_base(home, snapshot), open_corpus(home, snapshot)
+    hits = base.search("エラー メッセージ 一覧", "fulltext", 20).hits
+    document, count = Counter(hit.document_id for hit in hits).most_common(1)[0]
+    assert count > 1, "a document of several passages"
+    alone = Question("q1", "alone", evidence=(Evidence(document),))
+    quote = next(hit.text.split()[0] for hit in hits if hit.document_id == document)
+    quoted = Question("q2", "quoted", evidence=(Evidence(document, quote=quote),))
+    of_pages, of_documents = (
+        SearchReward(base, corpus, [alone, quoted], "nDCG@10", level) for level in (Level.PAGE, Level.DOCUMENT)
+    )
+    assert [of_documents.rewards(alone), of_pages.rewards(alone)] == [True, False]
+    assert of_pages.rewards(quoted)
+
+
+class _Judged:
+    """Questions whose evidence is known, of which nothing is searched."""
+
+    name = "document nDCG@10"
+
+    def __init__(self, documents: dict[str, str]) -> None:
+        self._documents = documents
+
+    def documents(self, question: Question) -> frozenset[str]:
+        return frozenset({self._documents[question.id]})
+
+    def worth(self, item: Item, text: str) -> float:
+        del item, text
+        return 0.0
+
+
+@pytest.mark.parametrize("crowded", [0, 54])
+def test_questions_are_parted_by_documents_in_fixed_shares(crowded: int) -> None:
+    """However many questions one document holds: about six tenths train, one chooses, three prove."""
+    questions = [Question(f"q{number}", f"question {number}") for number in range(93)]
+    documents = {each.id: "crowd" if at < crowded else each.id for at, each in enumerate(questions)}
+    reward = cast("SearchReward", _Judged(documents))
+    data, proving = split(questions, {each.id for each in questions}, reward, [Form.KEYWORDS], RuleRewriter())
+    sizes = len(data.training), len(data.validation), len(proving)
+    assert sizes == (56, 9, 28)
+    texts = {each.text: documents[each.id] for each in questions}
+    parts = [{texts[each.question] for each in part} for part in (data.training, data.validation)]
+    parts.append({documents[each.id] for each in proving})
+    assert not any(one & other for one, other in itertools.combinations(parts, 2)), "documents stay together"
+    few = cast("SearchReward", _Judged({each.id: f"d{at % 3}" for at, each in enumerate(questions)}))
+    with pytest.raises(QueryError, match="in 3 documents or groups of them that share questions; 5 are needed"):
+        split(questions, set(), few, [Form.KEYWORDS], RuleRewriter())
 
 
 @without_torch
