@@ -165,7 +165,7 @@ def test_the_change_that_is_visible_is_seen_as_often_as_it_should() -> None:
         lost = (random.random(80) < visible).astype(float)
         seen += paired_bootstrap((1 - lost).tolist(), [1.0] * 80, resamples=500, seed=trial).difference.high < 0
     assert 0.7 <= seen / 200 <= 0.9
-    spread = random.choice([-1.0, 0.0, 1.0], 80)
+    spread = random.choice(np.array([-1.0, 0.0, 1.0]), 80)
     assert visible_change(spread) == visible_difference(80, float(spread.std(ddof=1)))
     assert visible_change(np.zeros(3)) == 1.0
 

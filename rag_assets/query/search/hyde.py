@@ -273,7 +273,7 @@ def moved(query: NDArray[np.float32], passages: NDArray[np.float32]) -> NDArray[
     return unit
 
 
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+def _unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     unit: NDArray[np.float64] = vectors / np.where(lengths == 0, 1, lengths)
     return unit
