@@ -15,7 +15,7 @@ from scripted import Reply, ScriptedServer
 from rag_assets.cli import main
 from rag_assets.cli.console import print_csv
 from rag_assets.cli.progress import ProgressDisplay
-from rag_assets.text.plain import json_text, message_of, printable, printable_line
+from rag_assets.text.plain import json_text, markdown_table, message_of, printable, printable_line
 
 CLI = Path(__file__).parents[1] / "rag_assets" / "cli"
 STEERING = "\x1b]0;owned\x07\x1b[2J\x9b31m\x9d52;c;QQ==\x9c\x85\u2028\u202e\u2066\u200b\U000e0041\x7f"
@@ -39,6 +39,17 @@ def is_steering(character: str) -> bool:
         or 0xD800 <= code < 0xE000
         or 0xE0000 <= code < 0xE0080
     )
+
+
+def test_nothing_in_a_cell_of_markdown_is_markup() -> None:
+    cells = ["a | b", "[x](http://evil)", "<script>", "`*_#!~", "two\nlines", None, 0.5]
+    *_, row = markdown_table(["name"] * 7, [cells], ["name"], 20).split("\n")
+    assert row == r"| a \| b | \[x\]\(http://evil\) | \<script\> | \`\*\_\#\!\~ | two lines |  | 0.5 |"
+    assert markdown_table(["name", "count"], [["x" * 30, 1]], ["count"], 20).split("\n") == [
+        "| name | count |",
+        "| --- | ---: |",
+        f"| {'x' * 19}… | 1 |",
+    ]
 
 
 def assert_harmless(result: Result, *, csv_lines: bool = False) -> None:

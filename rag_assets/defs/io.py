@@ -15,6 +15,7 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.steps import Outcome, Shown, Step, Work
 from rag_assets.store.incremental import ShardReport, stand_ins
 from rag_assets.store.lake import Lake
+from rag_assets.text.plain import markdown_table
 
 Figures = dict[str, float]
 
@@ -184,13 +185,8 @@ def preview(lake: Lake, table: Table, shards: Iterable[str], columns: list[str])
     for shard in shards:
         if len(rows) < _PREVIEW_ROWS and lake.row_count(table, shard):
             rows += lake.read(table, [shard], columns).slice(0, _PREVIEW_ROWS - len(rows)).to_pylist()
-    lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
-    lines += ["| " + " | ".join(_cell(row[name]) for name in columns) + " |" for row in rows]
-    return "\n".join(lines) if rows else "no rows"
-
-
-def _cell(value: object) -> str:
-    text = " ".join(str("" if value is None else value).split())
-    text = text if len(text) <= _PREVIEW_CHARS else text[: _PREVIEW_CHARS - 1] + "…"
-    escaped = text.replace("\\", "\\\\").replace("|", "\\|")
-    return escaped.replace("<", "&lt;").replace("`", "&#96;").replace("[", "&#91;").replace("!", "&#33;")
+    return (
+        markdown_table(columns, ([row[name] for name in columns] for row in rows), most_chars=_PREVIEW_CHARS)
+        if rows
+        else "no rows"
+    )

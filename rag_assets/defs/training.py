@@ -24,6 +24,7 @@ from rag_assets.pipeline.learning import (
     train_ranking,
 )
 from rag_assets.pipeline.rewriter_training import train_candidate, training_folder
+from rag_assets.text.plain import markdown_table
 from rag_assets.training.adoption import REWRITER_MODEL, Proof
 from rag_assets.training.rewriter import read_curves
 
@@ -138,13 +139,12 @@ REWRITER_JOB = dg.define_asset_job(
 
 
 def _result(trained: Trained) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    lines = [f"| {' | '.join(row)} |" for row in (TABLE_COLUMNS, ["---"] * len(TABLE_COLUMNS), *trained.table())]
     figures = {name.replace(" ", "_"): each.difference.mean for name, each in trained.proofs.items()}
     return dg.MaterializeResult(
         metadata={
             "verdict": trained.reason,
             "questions": trained.question_count,
-            "proof": dg.MetadataValue.md("\n".join(lines)),
+            "proof": dg.MetadataValue.md(markdown_table(TABLE_COLUMNS, trained.table(), most_chars=1000)),
             "picture": dg.MetadataValue.md(_picture([*trained.proofs.values()])),
             "learned": dg.MetadataValue.md("\n".join(f"- {name}: {value}" for name, value in trained.facts.items())),
             **{f"change_{name}": value for name, value in figures.items()},

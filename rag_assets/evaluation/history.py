@@ -9,6 +9,7 @@ from rag_assets.evaluation.recorded import MAIN, RecordedRun, RecordedSystem, ru
 from rag_assets.evaluation.statistics import Interval
 from rag_assets.evaluation.tables import shown
 from rag_assets.store.lake import Lake
+from rag_assets.text.plain import markdown_table
 
 _RUNS_SHOWN = 30
 _WIDTH, _HEIGHT, _MARGIN = 640.0, 220.0, 36.0
@@ -43,20 +44,19 @@ def history(lake: Lake, count: int = _RUNS_SHOWN) -> list[Point]:
 def history_markdown(points: Sequence[Point]) -> str:
     """A Markdown table, the latest run first."""
     heads = ["evaluated", "version", "system", "made by", "set", "questions", *(" ".join(each) for each in MAIN)]
-    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-    for point in points:
-        run = point.run
-        cells = [
-            run.evaluated_at,
+    rows = [
+        [
+            point.run.evaluated_at,
             _version(point.system),
             point.system.system,
-            run.made_by,
-            run.question_set,
-            str(run.question_count),
+            point.run.made_by,
+            point.run.question_set,
+            point.run.question_count,
             *("" if each is None else shown(each) for each in point.figures),
         ]
-        lines.append("| " + " | ".join(escape(cell).replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) if points else "nothing was evaluated yet"
+        for point in points
+    ]
+    return markdown_table(heads, rows) if points else "nothing was evaluated yet"
 
 
 def history_picture(points: Sequence[Point]) -> str:

@@ -14,7 +14,7 @@ from rag_assets.contracts.tables import COMMUNITY_REPORTS, ENTITIES, RELATIONSHI
 from rag_assets.graph.communities.tables import Community, by_level, load_communities
 from rag_assets.store.files import write_atomically
 from rag_assets.store.lake import Lake, Versions
-from rag_assets.text.plain import one_line
+from rag_assets.text.plain import markdown_table
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -128,14 +128,12 @@ def top_entities_markdown(lake: Lake, count: int = 20) -> str:
     columns = ["entity_id", "name", "type", "rank", "degree", "mention_count", "document_count", "description"]
     rows = lake.read(ENTITIES, columns=columns)
     order = [("rank", "descending"), ("entity_id", "ascending")]
-    lines = [
-        "| name | type | rank | degree | mentions | documents | description |",
-        "| --- | --- | ---: | ---: | ---: | ---: | --- |",
-    ]
-    for row in rows.sort_by(order).slice(0, count).to_pylist():
-        figures = f"{row['rank']:.5f} | {row['degree']} | {row['mention_count']} | {row['document_count']}"
-        lines.append(f"| {_cell(row['name'])} | {_cell(row['type'])} | {figures} | {_cell(row['description'])} |")
-    return "\n".join(lines)
+    heads = ("name", "type", "rank", "degree", "mentions", "documents", "description")
+    cells = (
+        [f"{row[name]:.5f}" if name == "rank" else row[name] for name in columns[1:]]
+        for row in rows.sort_by(order).slice(0, count).to_pylist()
+    )
+    return markdown_table(heads, cells, heads[2:6], _CELL_CHARS)
 
 
 def _metrics(level: int, communities: Sequence[Community], edges: Sequence[tuple[str, str, float]]) -> LevelMetrics:
@@ -165,10 +163,3 @@ def _for_xml(graph: "nx.Graph[str]") -> "nx.Graph[str]":
                 del values[name]
     graph.graph["communities"] = graph.graph["communities"].translate(_CONTROL)
     return graph
-
-
-def _cell(text: str) -> str:
-    """Text for a cell of a Markdown table: in one line, short, and nothing in it is markup."""
-    line = one_line(text)
-    shown = line if len(line) <= _CELL_CHARS else f"{line[:_CELL_CHARS]}…"
-    return "".join(f"\\{character}" if character in "\\`*_{}[]()<>#|!~" else character for character in shown)

@@ -6,6 +6,7 @@ What stays out: markup in answers (`rag_assets.query.ask.markup`), and where tex
 
 import json
 import re
+from collections.abc import Collection, Iterable, Sequence
 
 MESSAGE_CHARS = 1000  # of a message to people, in which the text of a query or a document may stand
 
@@ -18,6 +19,7 @@ _UNSAFE = (
 _FLAG = r"\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"  # of England, Scotland and the like
 _IN_TEXT = re.compile(rf"{_FLAG}|[{_UNSAFE}]")
 _IN_LINE = re.compile(rf"{_FLAG}|[{_UNSAFE}\t\n]")
+_MARKUP = re.compile(r"[\\`*_{}\[\]()<>#|!~]")  # of Markdown
 _SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
@@ -39,6 +41,29 @@ def without_controls(text: str) -> str:
 def one_line(text: object) -> str:
     """A text with each run of white space as one blank."""
     return " ".join(str(text).split())
+
+
+def markdown_table(
+    columns: Sequence[str], rows: Iterable[Iterable[object]], figures: Collection[str] = (), most_chars: int = 200
+) -> str:
+    """A table in Markdown, in whose cells nothing is markup.
+
+    Args:
+        columns: Names of the columns.
+        rows: Cells of each row; None is empty.
+        figures: Columns of figures, set to the right.
+        most_chars: Longest text of a cell; a longer one is cut.
+    """
+    lines = [[_markdown_cell(each, most_chars) for each in columns]]
+    lines.append(["---:" if each in figures else "---" for each in columns])
+    lines += [[_markdown_cell(each, most_chars) for each in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _markdown_cell(value: object, most_chars: int) -> str:
+    line = one_line("" if value is None else value)
+    line = line if len(line) <= most_chars else f"{line[: most_chars - 1]}…"
+    return _MARKUP.sub(r"\\\g<0>", line)
 
 
 def counted(number: int, noun: str) -> str:

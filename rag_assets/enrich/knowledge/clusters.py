@@ -25,6 +25,7 @@ from rag_assets.contracts.tables import DOCUMENT_FACETS, QUESTION_CLUSTERS, SYNT
 from rag_assets.enrich.written import Progress, table_inputs
 from rag_assets.parsing.records import Record, rows
 from rag_assets.store.lake import WHOLE, Lake
+from rag_assets.text.plain import markdown_table
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 
@@ -138,12 +139,14 @@ def redundancy_report(lake: Lake) -> str:
         counts[1] += row["is_representative"]
     if not totals:
         return "No questions are clustered."
-    lines = ["| facet | value | questions | clusters | near duplicates |", "| --- | --- | ---: | ---: | ---: |"]
-    for (facet, value), (count, clusters) in sorted(
-        totals.items(), key=lambda item: (item[1][1] / item[1][0], -item[1][0], item[0])
-    ):
-        lines.append(f"| {facet} | {value} | {count} | {clusters} | {1 - clusters / count:.1%} |")
-    return "\n".join(lines)
+    rows = (
+        (facet, value, count, clusters, f"{1 - clusters / count:.1%}")
+        for (facet, value), (count, clusters) in sorted(
+            totals.items(), key=lambda item: (item[1][1] / item[1][0], -item[1][0], item[0])
+        )
+    )
+    heads = ("facet", "value", "questions", "clusters", "near duplicates")
+    return markdown_table(heads, rows, heads[2:])
 
 
 def facet_values(lake: Lake) -> dict[str, list[str]]:
