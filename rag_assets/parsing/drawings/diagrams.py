@@ -25,7 +25,7 @@ from rag_assets.parsing.drawings.geometry import (
     size,
 )
 from rag_assets.parsing.excel.cells import Area
-from rag_assets.parsing.excel.layout.rooms import Sets
+from rag_assets.parsing.sets import Sets
 from rag_assets.text.plain import one_line
 
 _CLUSTER_ROWS = 3

@@ -11,8 +11,8 @@ from rag_assets.contracts.content import Block
 from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.excel.layout.bands import Band, Box, make_bands, split_bands
 from rag_assets.parsing.excel.layout.captions import CAPTION_ROWS, is_title_line, is_unit, states_value
-from rag_assets.parsing.excel.layout.rooms import Sets
 from rag_assets.parsing.excel.layout.tables import table_block
+from rag_assets.parsing.sets import Sets
 
 _NUMBERED = re.compile(
     r"(?:\d{1,3}(?:[.．]\d{1,3})+[.．]?|\d{1,3}[.．]|第[\d一二三四五六七八九十]{1,3}[章節部条項]|[（(]\d{1,3}(?:[-.]\d{1,3})*[)）])"
@@ -90,10 +90,7 @@ def group_boxes(boxes: Sequence[Box], gap_columns: int, tables: Iterable[Area] =
                     sets.union(other.number, run.number)
             runs.append(run)
         above = [run for run in open_runs if run.bottom >= band.top] + runs
-    groups: dict[int, list[Box]] = {}
-    for number, members in enumerate(all_members):
-        groups.setdefault(sets.find(number), []).extend(members)
-    return list(groups.values())
+    return [[box for number in group for box in all_members[number]] for group in sets.groups()]
 
 
 def _table_below(box: Box, tables: Sequence[Area]) -> Area | None:
