@@ -329,7 +329,7 @@ def shards_of_one_change(lake: Lake, listing: Listing, shards: Collection[str], 
     """
     found = find_changes(lake, listing)
     if every:
-        return {shard_of(name) for name in (*found.new, *found.changed, *found.touched, *found.gone)} - {*shards}
+        return {*found.shards} - {*shards}
     stored = stored_documents(lake)
     came: dict[str, set[str]] = {}
     for name in found.new:

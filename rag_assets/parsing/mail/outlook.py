@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.mail.parts import Body, Letter, decode_bytes, decode_header, one_line
+from rag_assets.parsing.flow import clean
+from rag_assets.parsing.mail.parts import Body, Letter, decode_bytes, decode_header
 from rag_assets.parsing.markup.reader import decode_html
+from rag_assets.text.plain import one_line
 
 if TYPE_CHECKING:
     from oxmsg.properties import Properties
@@ -49,7 +51,7 @@ def _letter(storage: "Storage", offset: int, code_page: str, depth: int) -> Lett
     properties = Properties(storage, properties_header_offset=offset)
     code_page = _code_page(properties, _MESSAGE_CODE_PAGE) or code_page
     body_code_page = _code_page(properties, _BODY_CODE_PAGE) or code_page
-    letter = Letter(one_line(_text(storage, _SUBJECT, code_page)))
+    letter = Letter(one_line(clean(_text(storage, _SUBJECT, code_page))))
     plain = _text(storage, _BODY, body_code_page)
     markup = _stream(storage, _HTML, "0102")
     html = decode_html(markup, body_code_page or None) if markup else _text(storage, _HTML, body_code_page)
@@ -70,7 +72,7 @@ def _letter(storage: "Storage", offset: int, code_page: str, depth: int) -> Lett
         **_recipients(storage, code_page),
         "Date": sent.isoformat(" ", "minutes") if sent else transport.get("date", ""),
     }
-    letter.headers = {name: text for name, value in stated.items() if (text := one_line(value))}
+    letter.headers = {name: text for name, value in stated.items() if (text := one_line(clean(value)))}
     letter.bodies = [Body(plain, html)] if plain or html else []
     return letter
 
@@ -86,7 +88,7 @@ def _read_attachments(storage: "Storage", code_page: str, letter: Letter, depth:
             letter.attached.append(_letter(embedded, _EMBEDDED_OFFSET, code_page, depth + 1))
             continue
         texts = (_text(part, number, code_page) for number in (_LONG_NAME, _SHORT_NAME, _DISPLAY_NAME))
-        if name := one_line(next(filter(None, texts), "")):
+        if name := one_line(clean(next(filter(None, texts), ""))):
             letter.attachments.append(name)
 
 

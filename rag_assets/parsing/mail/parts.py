@@ -18,6 +18,7 @@ from rag_assets.parsing.flow import clean
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.markup.reader import decode_html
 from rag_assets.parsing.plain.text import decode_stated, decode_text
+from rag_assets.text.plain import one_line
 
 HEADERS = ("From", "To", "Cc", "Date")
 _ENCODED_WORD = re.compile(r"=\?([^?\s]+)\?([bBqQ])\?([^?]*)\?=")
@@ -112,12 +113,7 @@ def decode_header(value: str) -> str:
             parts.append(between)
         charset, pending, end = stated, pending + decoded, word.end()
     parts += [decode_bytes(pending, charset) if pending else "", value[end:]]
-    return one_line("".join(parts))
-
-
-def one_line(text: str) -> str:
-    """A text cleaned, in one line."""
-    return " ".join(clean(text).split())
+    return one_line(clean("".join(parts)))
 
 
 def _word_bytes(encoding: str, text: str) -> bytes:

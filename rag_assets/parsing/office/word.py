@@ -94,8 +94,7 @@ def parse_docx(data: bytes, maximum_entries: int, maximum_bytes: int) -> ParsedD
 
 def main_part(archive: Archive, usual: str) -> str:
     """Name of the part that the archive's root names as its document, else the usual one."""
-    relations = archive.relations("").values() if archive.has("_rels/.rels") else ()
-    stated = (relation.target for relation in relations if relation.kind == "officeDocument")
+    stated = (relation.target for relation in archive.relations("").values() if relation.kind == "officeDocument")
     return next((part for part in stated if archive.has(part)), usual)
 
 

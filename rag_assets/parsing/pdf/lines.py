@@ -280,13 +280,7 @@ def _is_tier(runs: list[Run], typical: float) -> bool:
 
 def _find_gutter(runs: list[Run], typical: float, *, nested: bool = True) -> float | None:
     """Middle of the widest vertical strip without text that has columns of prose on both sides."""
-    spans = sorted((run.left, run.right) for run in runs)
-    strips, reach = [], spans[0][1]
-    for left, right in spans:
-        if left - reach > _GUTTER * typical:
-            strips.append((left - reach, (left + reach) / 2))
-        reach = max(reach, right)
-    for _, middle in sorted(strips, reverse=True)[:_STRIPS]:
+    for middle in _gaps(((run.left, run.right) for run in runs), _GUTTER * typical)[:_STRIPS]:
         sides = [run for run in runs if run.left < middle], [run for run in runs if run.left >= middle]
         if all(_is_prose(side) or (nested and _is_parted(side, typical, nested=False)) for side in sides):
             return middle
@@ -310,13 +304,18 @@ def _is_prose(runs: list[Run]) -> bool:
 
 def _band_cuts(runs: list[Run], least: float = 0.0) -> list[float]:
     """Heights between lines where the page may be parted, the widest gaps first, at most 12."""
-    spans = sorted((run.top, run.bottom) for run in runs)
-    gaps, reach = [], spans[0][1]
-    for top, bottom in spans:
-        if top - reach > least:
-            gaps.append((top - reach, (top + reach) / 2))
-        reach = max(reach, bottom)
-    return [middle for _, middle in sorted(gaps, reverse=True)[:12]]
+    return _gaps(((run.top, run.bottom) for run in runs), least)[:12]
+
+
+def _gaps(spans: Iterable[tuple[float, float]], least: float) -> list[float]:
+    """Middles of the gaps that spans leave between them, wider than the least, the widest first."""
+    ordered = sorted(spans)
+    gaps, reach = [], ordered[0][1]
+    for begin, end in ordered:
+        if begin - reach > least:
+            gaps.append((begin - reach, (begin + reach) / 2))
+        reach = max(reach, end)
+    return [middle for _, middle in sorted(gaps, reverse=True)]
 
 
 def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
