@@ -163,6 +163,11 @@ def around(boxes: Iterable[Box]) -> Box:
     return min(lefts), min(tops), max(rights), max(bottoms)
 
 
+def area_of(box: Box) -> float:
+    """Area of a box."""
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
 def table_block(
     rows: Sequence[Row],
     header_row_count: int,

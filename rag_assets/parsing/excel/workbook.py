@@ -119,7 +119,7 @@ def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:
         tuple(sheets),
         _read_strings(archive, parts["sharedStrings"], maximum_strings) if "sharedStrings" in parts else [],
         _read_looks(archive, parts["styles"]) if "styles" in parts else (),
-        _title(archive),
+        _title(archive.stated_title()),
         {element.get("name") or "": element.text or "" for element in root.iter("{*}definedName")},
         _people(archive, parts["person"]) if "person" in parts else {},
         base_1904=any(element.get("date1904") in {"1", "true"} for element in root.iterfind("{*}workbookPr")),
@@ -146,15 +146,9 @@ def _people(archive: Archive, part: str) -> dict[str, str]:
     return {person.get("id") or "": person.get("displayName") or "" for person in root.iter("{*}person")}
 
 
-def _title(archive: Archive) -> str | None:
+def _title(stated: str) -> str | None:
     """The stated title, where it looks like one that a person wrote for this file."""
-    if not archive.has("docProps/core.xml"):
-        return None
-    try:
-        root = archive.tree("docProps/core.xml")
-    except ParseError:
-        return None  # properties are no content: a workbook without them is whole
-    title = (root.findtext("{*}title") or "").strip()
+    title = stated.strip()
     plain = title.lower()
     if len(title) < 4 or plain in _GENERIC_TITLES or plain.rstrip("0123456789 ") in {"sheet", "book", "workbook"}:
         return None

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.parsing.flow import clean
-from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.reader import decode_html
 from rag_assets.parsing.plain.text import decode_stated, decode_text
 from rag_assets.text.plain import one_line
@@ -62,10 +62,9 @@ class Letter:
 
     def leave_out_attached(self, depth: int) -> bool:
         """Whether a message attached at a depth lies below the limit on nesting; it is a problem then."""
-        limit = current_limits().nesting_depth
-        if depth < limit:
+        if depth < current_limits().nesting_depth:
             return False
-        message = f"messages attached to each other deeper than {limit} levels (parsing.nesting_depth) are left out"
+        message = f"messages attached to each other deeper than {depth_limit()} are left out"
         self.problems.append((FailureCause.TOO_LARGE, message))
         return True
 

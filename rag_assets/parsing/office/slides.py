@@ -2,10 +2,6 @@
 
 Shapes that connectors join are a diagram. Pictures but for their alternative texts, and text that stands only on
 layouts and masters, are left out.
-
-Read from the XML, not with Unstructured: `partition_pptx` (0.27.32) loses the text of charts, the spans of tables and
-the mark of hidden slides, calls every short text a title, and costs 2.5 s and 290 MB of imports and models in each
-parsing process.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,11 +21,11 @@ from rag_assets.parsing.drawings.drawings import LINES, property_of, read_shapes
 from rag_assets.parsing.drawings.geometry import IDENTITY, Frame
 from rag_assets.parsing.drawings.graphics import diagram_references, graphic_blocks
 from rag_assets.parsing.excel.cells import Area
-from rag_assets.parsing.flow import around, clean, fill_grid, link_suffix, picture_block, table_block
-from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.flow import around, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
+from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import formula_text
 from rag_assets.parsing.office.tree import alternative
-from rag_assets.parsing.office.word import main_part, read_title
+from rag_assets.parsing.office.word import main_part
 
 _EMU_PER_POINT = 12700
 _NO_TARGETS: Mapping[str, str] = {}
@@ -87,7 +83,8 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
         except ParseError as error:
             failures.append(Failure(error.cause, f"slide {number}: {error}", number))
             pages.append(Page(number, PageKind.SLIDE, (), size=size))
-    return ParsedDocument(DocumentFormat.PPTX.value, read_title(archive), tuple(pages), tuple(failures))
+    title = sensible_title(archive.stated_title())
+    return ParsedDocument(DocumentFormat.PPTX.value, title, tuple(pages), tuple(failures))
 
 
 def _reference(element: etree._Element) -> str:
@@ -104,8 +101,7 @@ def _read_slide(
     tree = slide.find("{*}cSld/{*}spTree")
     shapes = _in_reading_order(list(_shapes(tree, IDENTITY, _layout_boxes(archive, relations), 0)))
     if tree is not None and (deep := _deepest_group(tree)) > current_limits().nesting_depth:
-        limit = f"{current_limits().nesting_depth} levels (parsing.nesting_depth)"
-        message = f"slide {number}: groups nested {deep} deep; what lies deeper than {limit} is left out"
+        message = f"slide {number}: groups nested {deep} deep; what lies deeper than {depth_limit()} is left out"
         failures.append(Failure(FailureCause.TOO_LARGE, message, number))
     titles = (_text(shape.element) for shape in shapes if shape.placeholder in _TITLE_PLACEHOLDERS)
     title = next(filter(None, titles), "")

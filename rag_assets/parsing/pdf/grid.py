@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 from rag_assets.contracts.content import Box
-from rag_assets.parsing.pdf.rules import Drawing, Rule, area_of
+from rag_assets.parsing.flow import area_of
+from rag_assets.parsing.pdf.rules import Drawing, Rule
 from rag_assets.parsing.pdf.runs import OpenPage
 from rag_assets.parsing.sets import Sets
 
