@@ -21,6 +21,7 @@ from rag_assets.parsing.excel.formulas import MAXIMUM_COLUMNS, MAXIMUM_ROWS
 from rag_assets.parsing.excel.workbook import clean_text
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.office.styles import attribute
+from rag_assets.parsing.office.tree import alternative
 from rag_assets.text.plain import one_line
 
 _ANCHORS = {"twoCellAnchor", "oneCellAnchor", "absoluteAnchor"}
@@ -137,11 +138,7 @@ def control_number(identity: str) -> str:
 def _flat(parent: etree._Element) -> Iterator[etree._Element]:
     """Children, with the preferred choice in place of alternative contents."""
     for child in parent:
-        if local_name(child) != "AlternateContent":
-            yield child
-            continue
-        choice = next((branch for branch in child if local_name(branch) == "Choice"), None)
-        yield from child[-1] if choice is None and len(child) else (choice if choice is not None else ())
+        yield from alternative(child) if local_name(child) == "AlternateContent" else (child,)
 
 
 class _DrawingReader:
@@ -174,8 +171,8 @@ class _DrawingReader:
             case "sp" | "wsp":
                 self._add(element, area, frame, _paragraphs(element), _kind(element))
             case "pic":
-                alternative = property_of(element, "descr") or property_of(element, "title")
-                self._add(element, area, frame, one_line(clean_text(alternative)), ShapeKind.PICTURE)
+                stated = property_of(element, "descr") or property_of(element, "title")
+                self._add(element, area, frame, one_line(clean_text(stated)), ShapeKind.PICTURE)
             case "graphicFrame":
                 self._add(element, area, frame, self._frame_text(element), ShapeKind.NODE)
             case "grpSp" | "wgp" if depth >= self._deepest:

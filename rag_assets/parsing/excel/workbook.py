@@ -10,7 +10,7 @@ from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, local_name
 from rag_assets.parsing.excel.formats import BUILT_IN_FORMATS
-from rag_assets.parsing.office.styles import attribute
+from rag_assets.parsing.office.styles import attribute, is_on
 
 _GENERIC_TITLES = {"workbook", "book1", "sheet1", "microsoft excel", "untitled", "無題", "excel", "タイトル", "title"}
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
@@ -176,16 +176,11 @@ def rich_text(element: etree._Element) -> str:
             pieces.append(child.text or "")
         elif name == "r":
             text = "".join(piece.text or "" for piece in child.iterfind("{*}t"))
-            if text and _is_on(child.find("{*}rPr/{*}strike")) != struck:
+            if text and is_on(child.find("{*}rPr/{*}strike")) != struck:
                 pieces.append(STRUCK)
                 struck = not struck
             pieces.append(text)
     return clean_text("".join([*pieces, STRUCK] if struck else pieces))
-
-
-def _is_on(switch: etree._Element | None) -> bool:
-    """Whether a property such as `<b/>` is stated and not off."""
-    return switch is not None and switch.get("val") not in {"0", "false"}
 
 
 def strike(text: str) -> str:
@@ -239,7 +234,7 @@ def _at(values: list[T], number: str | None, default: T) -> T:
 def _font(element: etree._Element) -> tuple[bool, float, bool]:
     size = element.find("{*}sz")
     points = to_float(size.get("val")) if size is not None else None
-    return _is_on(element.find("{*}b")), points or _FONT_POINTS, _is_on(element.find("{*}strike"))
+    return is_on(element.find("{*}b")), points or _FONT_POINTS, is_on(element.find("{*}strike"))
 
 
 def _fill(element: etree._Element) -> str | None:
