@@ -1,7 +1,6 @@
 """The parsing step: brings `documents`, `pages`, `blocks` and `parse_failures` in step with the files."""
 
 import hashlib
-import logging
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +28,6 @@ _CONTENT_TABLES = (PAGES, BLOCKS, PARSE_FAILURES)
 _PATIENCE = ("timeout_seconds", "memory_bytes", "ocr_seconds_per_page", "ocr_seconds")
 _PATIENCE_CAUSES = frozenset((FailureCause.TIMEOUT, FailureCause.MEMORY))
 _READ = (DocumentStatus.PARSED, DocumentStatus.UNREADABLE)
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

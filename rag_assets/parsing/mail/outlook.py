@@ -54,7 +54,7 @@ def _letter(storage: "Storage", offset: int, code_page: str, depth: int) -> Lett
     letter = Letter(one_line(clean(_text(storage, _SUBJECT, code_page))))
     plain = _text(storage, _BODY, body_code_page)
     markup = _stream(storage, _HTML, "0102")
-    html = decode_html(markup, body_code_page or None) if markup else _text(storage, _HTML, body_code_page)
+    html = decode_html(markup, body_code_page) if markup else _text(storage, _HTML, body_code_page)
     transport = _transport_headers(_text(storage, _TRANSPORT_HEADERS, code_page))
     is_opaque = _text(storage, _CLASS, code_page) == "IPM.Note.SMIME" and not (plain or html)
     if is_opaque or "encrypted" in transport.get("content-type", ""):
@@ -147,7 +147,7 @@ def _text(storage: "Storage", number: int, code_page: str) -> str:
     """Text of a property; that in a code page is decoded as what it looks like where the code page is not stated."""
     if data := _stream(storage, number, "001F"):
         return data.decode("utf-16-le", "replace").rstrip("\0")
-    return decode_bytes(_stream(storage, number, "001E").rstrip(b"\0"), code_page or None)
+    return decode_bytes(_stream(storage, number, "001E").rstrip(b"\0"), code_page)
 
 
 def _stream(storage: "Storage", number: int, kind: str) -> bytes:

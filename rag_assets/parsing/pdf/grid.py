@@ -1,7 +1,7 @@
 """Ruled tables of a PDF page: cells from the rules around them."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 
@@ -83,7 +83,7 @@ def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> Iterator[tuple[l
 
 def _grid(page: OpenPage, across: list[Rule], down: list[Rule]) -> Grid | None:
     across, down = [*across, *_missing_ends(across, down)], [*down, *_missing_ends(down, across)]
-    ys, xs = _places(across), _places(down)
+    ys, xs = (places_apart((rule.at for rule in rules), _TOUCH) for rules in (across, down))
     rows, columns = len(ys) - 1, len(xs) - 1
     if rows < 2 or columns < 2:
         return None
@@ -116,10 +116,11 @@ def _missing_ends(rules: list[Rule], crossing: list[Rule]) -> list[Rule]:
     return closing
 
 
-def _places(rules: list[Rule]) -> list[float]:
+def places_apart(all_places: Iterable[float], least: float) -> list[float]:
+    """The first of each group of places that are near each other, ascending; the next is farther than `least` away."""
     places: list[float] = []
-    for at in sorted(rule.at for rule in rules):
-        if not places or at - places[-1] > _TOUCH:
+    for at in sorted(all_places):
+        if not places or at - places[-1] > least:
             places.append(at)
     return places
 

@@ -145,7 +145,7 @@ def _part_lanes(runs: list[Run], frames: Sequence[Box]) -> Iterator[tuple[list[R
     if not lanes:
         yield runs, False
         return
-    top, bottom = min(lane[1] for lane in lanes), max(lane[3] for lane in lanes)
+    _, top, _, bottom = around(lanes)
     rest = [frame for frame in frames if frame not in lanes]
     yield from _part_lanes([run for run in runs if run.middle[1] < top], rest)
     for lane in lanes:
@@ -165,7 +165,7 @@ def _find_lanes(runs: Sequence[Run], frames: Sequence[Box]) -> list[Box]:
                 lanes.append(other)
         if len(lanes) < 2:
             continue
-        top, bottom = min(lane[1] for lane in lanes), max(lane[3] for lane in lanes)
+        _, top, _, bottom = around(lanes)
         band = [run for run in runs if top <= run.middle[1] <= bottom]
         parts = [[run for run in band if _holds(lane, run)] for lane in lanes]
         if sum(map(len, parts)) == len(band) and all(_count_lines(part) >= _LEAST_LINES for part in parts):

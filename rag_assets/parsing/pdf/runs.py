@@ -93,6 +93,11 @@ class Run:
         """The middle of the run."""
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
+    def reaches(self, area: Box) -> bool:
+        """Whether the run stands at the height of an area, and lies in it at least in part."""
+        left, top, right, bottom = area
+        return top <= self.middle[1] <= bottom and self.right >= left and self.left <= right
+
     def middles(self) -> list[float]:
         """The middle of each character, in points from the left."""
         return [(start + end) / 2 for start, end in pairwise([*self.starts, self.right])]
