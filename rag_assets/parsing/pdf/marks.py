@@ -93,7 +93,7 @@ def add_link_targets(page: OpenPage, runs: Sequence[Run]) -> None:
             groups.append((uri, hits))
     for uri, hits in groups:
         text = letters("".join(run.characters[index] for run, index in hits))
-        if hits and text and text not in letters(uri):
+        if text not in letters(uri):  # no text is in all of them
             run, index = hits[-1]
             run.characters[index] += f" <{uri}>"
 

@@ -233,7 +233,7 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
     elif figures := _figure_columns(rows):
         stands_out = not any(is_number(rows[0][column]) for column in figures)
         count = int(stands_out and len(rows) > _FIGURE_ROWS and _is_label_row(rows[0]))
-    elif len(rows) > 1 and len(rows[0]) > 2 and all(rows[0]) and not _has_numbers(rows[0]):
+    elif len(rows[0]) > 2 and all(rows[0]) and not _has_numbers(rows[0]):
         count = 1
     while rooms and 0 < count < min(len(rows), _HEADER_ROWS + 1):
         last = rooms[count - 1]
