@@ -78,7 +78,7 @@ class Line:
         size: Height of its type in points.
         region: Number of the part of the page (column, band) that it stands in, in reading order.
         is_row: Whether wide gaps or leader dots part it, as in a row of a table or a table of contents.
-        parts: What wide gaps part it into, from left to right; one where none does.
+        parts: What wide gaps part it into, from left to right; empty where none does.
         cells: What gaps part it into that are wider than those between words, as the cells of close columns.
         table: The table that stands here instead of text, or None.
         is_in_figure: Whether it stands in a drawn frame of scattered words, as in a chart.
@@ -399,11 +399,11 @@ def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
         gap = (run.top if is_vertical else run.left) - end
         widest = max(widest, gap / max(run.size, 1.0))
         touching = text and (is_cjk(text[-1]) or is_cjk(part[0])) and gap < IDEOGRAPH_GAP * run.size
-        if text and not touching and gap > WORD_GAP * run.size and not text.endswith(" "):
-            text += " "
+        space = "" if touching or gap <= WORD_GAP * run.size else " "
+        if text and not text.endswith(" "):
+            text += space
         text += part
         if parts and gap <= _PART_GAP * run.size:
-            space = "" if touching or gap <= WORD_GAP * run.size else " "
             parts[-1] = Part(parts[-1].left, run.right, parts[-1].text + space + part)
         else:
             parts.append(Part(run.left, run.right, part))
