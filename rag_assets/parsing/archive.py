@@ -17,6 +17,7 @@ from rag_assets.contracts.errors import ParseError
 _RATIO_CHECKED_FROM_BYTES = 64 << 20
 _MAXIMUM_RATIO = 400
 _PROLOGUE_BYTES = 4096
+_PROPERTIES = "docProps/core.xml"
 _HARDENED: dict[str, Any] = {
     "resolve_entities": False,
     "no_network": True,
@@ -105,6 +106,13 @@ class Archive:
             raise ParseError(FailureCause.MALFORMED, f"part {part}: {error}") from error
         _refuse_stated_type(part, root)
         return root
+
+    def stated_title(self) -> str:
+        """The title in the core properties; empty where there is none. A file whose properties are damaged is whole."""
+        try:
+            return (self.tree(_PROPERTIES).findtext("{*}title") or "") if self.has(_PROPERTIES) else ""
+        except ParseError:
+            return ""
 
     def elements(self, part: str, names: tuple[str, ...]) -> Iterator[etree._Element]:
         """Elements with certain local names, each complete, in document order; each is emptied after use.

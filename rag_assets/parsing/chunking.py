@@ -87,11 +87,8 @@ def chunk_page(
     def room(unit: _Unit) -> int:
         return size_tokens - contexts.get(unit.section)[1]
 
-    chunks: list[Chunk] = []
-    for group in _pack(units, budget, int(size_tokens * overlap_share), room):
-        text = _render(group)
-        if text.strip():
-            chunks.append(_chunk(len(chunks), group, text, contexts.get(group[0].section)[0]))
+    groups = _pack(units, budget, int(size_tokens * overlap_share), room)
+    chunks = [_chunk(index, group, contexts.get(group[0].section)[0]) for index, group in enumerate(groups)]
     counts = tokenizer.count_tokens([f"{chunk.context}\n{chunk.text}" for chunk in chunks])
     return [replace(chunk, length_tokens=count) for chunk, count in zip(chunks, counts, strict=True)]
 
@@ -197,8 +194,9 @@ def _wide_row(unit: _Unit, columns: Sequence[str], row: Row, tokenizer: Tokenize
     tokens = 0
     for place, cell in _merged(row.cells):
         prefix = f"{columns[place]}: " if columns and columns[place] else ""
-        room = max(budget // 2, budget - tokenizer.count_tokens([prefix])[0] - 1)
-        prefix = prefix if room < budget and tokenizer.count_tokens([prefix])[0] < budget // 2 else prefix[:20]
+        prefix_tokens = tokenizer.count_tokens([prefix])[0]
+        room = max(budget // 2, budget - prefix_tokens - 1)
+        prefix = prefix if prefix_tokens < budget // 2 else prefix[:20]
         for piece in _cut(cell, tokenizer, room):
             text = prefix + piece
             count = tokenizer.count_tokens([text])[0]
@@ -207,8 +205,7 @@ def _wide_row(unit: _Unit, columns: Sequence[str], row: Row, tokenizer: Tokenize
                 texts, tokens = [], 0
             texts.append(text)
             tokens += count
-    if texts:
-        yield replace(unit, text="\n".join(texts))
+    yield replace(unit, text="\n".join(texts))
 
 
 def column_names(header_rows: Sequence[Row]) -> tuple[str, ...]:
@@ -273,9 +270,8 @@ def _pack(units: Sequence[_Unit], budget: int, overlap: int, room: Callable[[_Un
         if group and (ends_section or _length([*group, unit]) > room(group[0])):
             headings = _trailing_headings(group)
             body = group[: len(group) - len(headings)]
-            if body:
-                groups.append(body)
-            same_part = not headings and body and body[-1].section == unit.section
+            groups.append(body)
+            same_part = not headings and body[-1].section == unit.section
             group = [*(_tail(body, overlap) if same_part else []), *headings]
             above: list[_Unit] = []
             while group and _length([*group, unit]) > room(group[0]):
@@ -290,6 +286,7 @@ def _pack(units: Sequence[_Unit], budget: int, overlap: int, room: Callable[[_Un
 
 
 def _trailing_headings(group: Sequence[_Unit]) -> list[_Unit]:
+    """Headings at the end of a group; none where it is nothing but headings."""
     headings = list(takewhile(lambda unit: unit.is_heading, reversed(group)))[::-1]
     return headings if len(headings) < len(group) else []
 
@@ -321,7 +318,8 @@ def _render(group: Sequence[_Unit]) -> str:
     )
 
 
-def _chunk(index: int, group: Sequence[_Unit], text: str, context: str) -> Chunk:
+def _chunk(index: int, group: Sequence[_Unit], context: str) -> Chunk:
+    text = _render(group)
     boxes = [unit.box for unit in group if unit.box]
     return Chunk(
         index=index,

@@ -1,7 +1,6 @@
 """The parsing step: brings `documents`, `pages`, `blocks` and `parse_failures` in step with the files."""
 
 import hashlib
-import logging
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
 from rag_assets.parsing.parse import ParsingLimits, installed_readers
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.parsing.records import Record, document_record, failure_records, file_facts, parsed_records, rows
-from rag_assets.sources.changes import Listing, stored_documents
+from rag_assets.sources.changes import Listing, stored_documents, was_read
 from rag_assets.sources.listing import SourceFile, fetch, same_state, without_inode
 from rag_assets.store.incremental import StepReport, replace_documents, stale_documents
 from rag_assets.store.lake import Lake, shard_of
@@ -29,7 +28,6 @@ _CONTENT_TABLES = (PAGES, BLOCKS, PARSE_FAILURES)
 _PATIENCE = ("timeout_seconds", "memory_bytes", "ocr_seconds_per_page", "ocr_seconds")
 _PATIENCE_CAUSES = frozenset((FailureCause.TIMEOUT, FailureCause.MEMORY))
 _READ = (DocumentStatus.PARSED, DocumentStatus.UNREADABLE)
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -268,8 +266,7 @@ def _is_as_stored(known: Mapping[str, str | None], file: SourceFile) -> bool:
     """Whether a file need not be read to know what is in it."""
     return (
         known["uri"] == file.uri
-        and known["content_sha256"] is not None
-        and known["status"] != DocumentStatus.UNREADABLE
+        and was_read(known)
         and file.problem is None
         and same_state(known["fingerprint"] or "", file.fingerprint)
     )

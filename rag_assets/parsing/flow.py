@@ -80,7 +80,7 @@ def unwrap(text: str) -> str:
 def sensible_title(title: str | None) -> str | None:
     """A title from a file's metadata, or None where it is empty, a default or the name of a file."""
     title = unicodedata.normalize("NFC", clean(title or "").replace("\n", " "))
-    return title if len(title) <= _TITLE_CHARS and title and not _UNTITLED.match(title) else None
+    return title if len(title) <= _TITLE_CHARS and not _UNTITLED.match(title) else None
 
 
 def link_suffix(text: str, target: str) -> str:
@@ -161,6 +161,11 @@ def around(boxes: Iterable[Box]) -> Box:
     """The smallest box that holds some boxes, of which there is at least one."""
     lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     return min(lefts), min(tops), max(rights), max(bottoms)
+
+
+def area_of(box: Box) -> float:
+    """Area of a box."""
+    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def table_block(

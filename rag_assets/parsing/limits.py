@@ -78,6 +78,11 @@ def current_limits() -> ParsingLimits:
     return _current.get()
 
 
+def depth_limit() -> str:
+    """The limit on nesting of the file that is being parsed, as messages name it."""
+    return f"{current_limits().nesting_depth} levels (parsing.nesting_depth)"
+
+
 @contextmanager
 def limited(limits: ParsingLimits) -> Iterator[None]:
     """Parse within limits: `current_limits` returns them inside of the block."""

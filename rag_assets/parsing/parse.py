@@ -56,19 +56,23 @@ def parse_bytes(
             data = _plain_bytes(data, detection, limits, passwords)
             document = _read(data, detection, limits, passwords, announce)
     except ParseError as error:
-        return ParsedDocument(detection.name, failures=(Failure(error.cause, _one_line(str(error))),))
+        return failed(detection.name, error.cause, _one_line(str(error)))
     except MemoryError:
-        return ParsedDocument(detection.name, failures=(Failure(FailureCause.MEMORY, "memory ran out"),))
+        return failed(detection.name, FailureCause.MEMORY, "memory ran out")
     except Exception as error:  # third-party parsers raise anything on damaged files; it becomes a row
         traceback_id = uuid.uuid4().hex[:12]
         logger.warning("%s: parsing failed, traceback %s", file_name, traceback_id, exc_info=error)
         message = _one_line(f"the parser failed with {type(error).__name__}: {error}")
-        failure = Failure(FailureCause.MALFORMED, message, traceback_id=traceback_id)
-        return ParsedDocument(detection.name, failures=(failure,))
+        return failed(detection.name, FailureCause.MALFORMED, message, traceback_id)
     pages = document.pages
     if len(pages) == 1 and pages[0].kind is PageKind.BODY and detection.format not in _UNDIVIDED:
         pages = divided(pages[0])
     return replace(document, format=detection.name, pages=pages, failures=(*nothing_read(document), *document.failures))
+
+
+def failed(name: str, cause: FailureCause, message: str, traceback_id: str | None = None) -> ParsedDocument:
+    """A document of which nothing can be read, by the name of its format."""
+    return ParsedDocument(name, failures=(Failure(cause, message, traceback_id=traceback_id),))
 
 
 def nothing_read(document: ParsedDocument) -> tuple[Failure, ...]:

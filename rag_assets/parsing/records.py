@@ -1,6 +1,7 @@
 """Parsed documents as rows of the stored tables, and back."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -116,10 +117,7 @@ def failure_records(document_id: str, parsed: ParsedDocument) -> list[Record]:
             "document_id": document_id,
             "shard": shard_of(document_id),
             "failure_index": index,
-            "page_number": failure.page_number,
-            "cause": failure.cause,
-            "message": failure.message,
-            "traceback_id": failure.traceback_id,
+            **asdict(failure),
         }
         for index, failure in enumerate(parsed.failures)
     ]

@@ -20,7 +20,7 @@ from typing import Any
 from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind, PageRole
 from rag_assets.contracts.content import Block, Failure, Formula, Page, ParsedDocument, Row
 from rag_assets.parsing.limits import ParsingLimits
-from rag_assets.parsing.parse import parse_bytes
+from rag_assets.parsing.parse import failed, parse_bytes
 from rag_assets.processes.confinement import confine
 from rag_assets.processes.workers import connect
 
@@ -111,14 +111,14 @@ def parse_job(
     try:
         size = path.stat().st_size
         if size > limits.file_bytes:
-            return _failed(name, FailureCause.TOO_LARGE, f"{size} bytes, limit {limits.file_bytes}")
+            return failed(name, FailureCause.TOO_LARGE, f"{size} bytes, limit {limits.file_bytes}")
         data = path.read_bytes()
     except OSError as error:
-        return _failed(name, FailureCause.UNREADABLE, f"the file cannot be read: {error.strerror or error}")
+        return failed(name, FailureCause.UNREADABLE, f"the file cannot be read: {error.strerror or error}")
     except MemoryError:
-        return _failed(name, FailureCause.MEMORY, "memory ran out while the file was read")
+        return failed(name, FailureCause.MEMORY, "memory ran out while the file was read")
     if job.content_sha256 and hashlib.sha256(data).hexdigest() != job.content_sha256:
-        return _failed(name, FailureCause.UNREADABLE, "the file changed after it was listed")
+        return failed(name, FailureCause.UNREADABLE, "the file changed after it was listed")
     return parse_bytes(data, job.file_name, limits, passwords, announce)
 
 
@@ -150,7 +150,7 @@ def _encode_answer(document: ParsedDocument, records: list[tuple[int, str]]) -> 
         return answer
     message = f"the text takes {len(answer)} bytes, limit {ANSWER_BYTES}" if answer else "memory ran out"
     cause = FailureCause.TOO_LARGE if answer else FailureCause.MEMORY
-    return _pickle(_failed(document.format, cause, message), records)
+    return _pickle(failed(document.format, cause, message), records)
 
 
 def _pickle(document: ParsedDocument, records: list[tuple[int, str]]) -> bytes:
@@ -160,10 +160,6 @@ def _pickle(document: ParsedDocument, records: list[tuple[int, str]]) -> bytes:
     pickler.dispatch_table = dict.fromkeys(_WORDS, lambda word: (type(word), (word.value,)))
     pickler.dump((document, records))
     return buffer.getvalue()
-
-
-def _failed(name: str, cause: FailureCause, message: str) -> ParsedDocument:
-    return ParsedDocument(name, failures=(Failure(cause, message),))
 
 
 def _limit_process(memory_bytes: int) -> None:

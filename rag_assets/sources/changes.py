@@ -268,6 +268,11 @@ def stored_counts(lake: Lake) -> dict[str, int]:
     return dict(Counter(str(state["source_name"]) for state in stored_documents(lake).values()))
 
 
+def was_read(state: Mapping[str, str | None]) -> bool:
+    """Whether a stored document could be read when it was last looked at."""
+    return state["content_sha256"] is not None and state["status"] != DocumentStatus.UNREADABLE
+
+
 def find_changes(lake: Lake, listing: Listing) -> Changes:
     """Compare listing and store."""
     stored = stored_documents(lake)
@@ -301,18 +306,15 @@ def find_changes(lake: Lake, listing: Listing) -> Changes:
 
 def _is_touched(state: Mapping[str, str | None], file: SourceFile) -> bool:
     """Whether a file that could be read before and can be now is as large and as old as then."""
-    was_read = state["content_sha256"] is not None and state["status"] != DocumentStatus.UNREADABLE
     at_hand = file.local and not file.problem and state["uri"] == file.uri
-    return was_read and at_hand and size_and_time(state["fingerprint"] or "") == size_and_time(file.fingerprint)
+    return was_read(state) and at_hand and size_and_time(state["fingerprint"] or "") == size_and_time(file.fingerprint)
 
 
 def _may_have_changed(state: Mapping[str, str | None], file: SourceFile) -> bool:
     """Whether a file of the place that is stored is worth reading."""
     if not same_state(state["fingerprint"] or "", file.fingerprint):
         return True
-    if state["content_sha256"] is None or state["status"] == DocumentStatus.UNREADABLE:
-        return _can_be_read(file)
-    return file.problem is not None
+    return file.problem is not None if was_read(state) else _can_be_read(file)
 
 
 def shards_of_one_change(lake: Lake, listing: Listing, shards: Collection[str], *, every: bool) -> set[str]:
@@ -329,7 +331,7 @@ def shards_of_one_change(lake: Lake, listing: Listing, shards: Collection[str], 
     """
     found = find_changes(lake, listing)
     if every:
-        return {shard_of(name) for name in (*found.new, *found.changed, *found.touched, *found.gone)} - {*shards}
+        return {*found.shards} - {*shards}
     stored = stored_documents(lake)
     came: dict[str, set[str]] = {}
     for name in found.new:

@@ -381,18 +381,10 @@ def _inside(path: str, root: str) -> bool:
 
 
 @cache
-def _matcher(globs: tuple[str, ...]) -> "_Matcher":
-    return _Matcher(globs)
-
-
-class _Matcher:
+def _matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
     """Whether a POSIX path matches one of some globs: `**/` crosses folders, `*` and `?` do not."""
-
-    def __init__(self, globs: tuple[str, ...]) -> None:
-        self._pattern = re.compile("|".join(map(_glob_pattern, globs)) or r"(?!)", re.DOTALL)
-
-    def __call__(self, path: str) -> bool:
-        return self._pattern.fullmatch(unicodedata.normalize("NFC", path)) is not None
+    pattern = re.compile("|".join(map(_glob_pattern, globs)) or r"(?!)", re.DOTALL)
+    return lambda path: pattern.fullmatch(unicodedata.normalize("NFC", path)) is not None
 
 
 def _glob_pattern(glob: str) -> str:

@@ -22,10 +22,10 @@ from rag_assets.parsing.drawings.geometry import (
     line_gap,
     middle,
     outside_distance,
-    size,
 )
 from rag_assets.parsing.excel.cells import Area
-from rag_assets.parsing.excel.layout.rooms import Sets
+from rag_assets.parsing.flow import area_of
+from rag_assets.parsing.sets import Sets
 from rag_assets.text.plain import one_line
 
 _CLUSTER_ROWS = 3
@@ -182,7 +182,7 @@ def _touched(shapes: Sequence[Shape], point: Point, other: Point, *, across: boo
         depth = depth_inside(other, shape.box)
         if depth < 0 or (depth == 0 and not across):
             bare = shape.kind is ShapeKind.TEXT
-            touched.append((bare, outside_distance(point, shape.box), not shape.text, size(shape.box), index))
+            touched.append((bare, outside_distance(point, shape.box), not shape.text, area_of(shape.box), index))
     return min(touched)[-1] if touched else None
 
 
@@ -228,7 +228,7 @@ def _text_on(
 
 def _text_around(box: Rectangle, free: Sequence[tuple[Rectangle, Shape]]) -> str:
     """Text of the smallest free text box around a place, or of the one right below it."""
-    around = [(size(place), other.text) for place, other in free if contains(place, box)]
+    around = [(area_of(place), other.text) for place, other in free if contains(place, box)]
     if around:
         return min(around)[1]
     foot = (middle(box)[0], box[3])

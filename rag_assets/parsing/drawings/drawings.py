@@ -17,19 +17,20 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, Relation, local_name
 from rag_assets.parsing.drawings.geometry import IDENTITY, Frame, Line, Rectangle, connector_path
 from rag_assets.parsing.excel.cells import Area
+from rag_assets.parsing.excel.formulas import MAXIMUM_COLUMNS, MAXIMUM_ROWS
 from rag_assets.parsing.excel.workbook import clean_text
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.office.styles import attribute
+from rag_assets.parsing.office.tree import alternative
 from rag_assets.text.plain import one_line
 
 _ANCHORS = {"twoCellAnchor", "oneCellAnchor", "absoluteAnchor"}
-_LINES = ("line", "straightConnector", "bentConnector", "curvedConnector")
+LINES = ("line", "straightConnector", "bentConnector", "curvedConnector")
 _MAXIMUM_MEMBERS = 20_000
 _CONTROL_IDENTITY = re.compile(r"_s(\d+)$")
 _GUIDE = re.compile(r"val (-?\d{1,9})")
 _WHOLE = 100_000  # shares are stated in these parts
 _ART_SIZE = 4_000  # hundredths of a point
-_LAST_ROW, _LAST_COLUMN = (1 << 20) - 1, (1 << 14) - 1
 
 
 class ShapeKind(StrEnum):
@@ -137,11 +138,7 @@ def control_number(identity: str) -> str:
 def _flat(parent: etree._Element) -> Iterator[etree._Element]:
     """Children, with the preferred choice in place of alternative contents."""
     for child in parent:
-        if local_name(child) != "AlternateContent":
-            yield child
-            continue
-        choice = next((branch for branch in child if local_name(branch) == "Choice"), None)
-        yield from child[-1] if choice is None and len(child) else (choice if choice is not None else ())
+        yield from alternative(child) if local_name(child) == "AlternateContent" else (child,)
 
 
 class _DrawingReader:
@@ -174,8 +171,8 @@ class _DrawingReader:
             case "sp" | "wsp":
                 self._add(element, area, frame, _paragraphs(element), _kind(element))
             case "pic":
-                alternative = _property(element, "descr") or _property(element, "title")
-                self._add(element, area, frame, one_line(clean_text(alternative)), ShapeKind.PICTURE)
+                stated = property_of(element, "descr") or property_of(element, "title")
+                self._add(element, area, frame, one_line(clean_text(stated)), ShapeKind.PICTURE)
             case "graphicFrame":
                 self._add(element, area, frame, self._frame_text(element), ShapeKind.NODE)
             case "grpSp" | "wgp" if depth >= self._deepest:
@@ -192,7 +189,7 @@ class _DrawingReader:
 
     def _add(self, element: etree._Element, area: Area, frame: Frame, text: str, kind: ShapeKind) -> None:
         control = next((control_number(part.get("spid") or "") for part in element.iter("{*}compatExt")), "")
-        self.shapes.append(Shape(area, _property(element, "id"), text, _box(element, frame), kind, control))
+        self.shapes.append(Shape(area, property_of(element, "id"), text, _box(element, frame), kind, control))
 
     def _frame_text(self, element: etree._Element) -> str:
         """Titles and series of a chart, or the texts of a SmartArt graphic."""
@@ -228,8 +225,8 @@ def _corner(element: etree._Element | None) -> tuple[int, int]:
         return 0, 0
     row, column = ((element.findtext(f"{{*}}{name}") or "").strip() for name in ("row", "col"))
     return (
-        min(int(row), _LAST_ROW) if row.isdecimal() else 0,
-        min(int(column), _LAST_COLUMN) if column.isdecimal() else 0,
+        min(int(row), MAXIMUM_ROWS - 1) if row.isdecimal() else 0,
+        min(int(column), MAXIMUM_COLUMNS - 1) if column.isdecimal() else 0,
     )
 
 
@@ -298,7 +295,8 @@ def _scaled(child: etree._Element, frame: Rectangle | None, area: Area) -> Area:
     )
 
 
-def _property(element: etree._Element, name: str) -> str:
+def property_of(element: etree._Element, name: str) -> str:
+    """A property of a shape that is no look, as its `id` or its alternative text; empty where it states none."""
     return next((child.get(name) or "" for child in element.iter("{*}cNvPr")), "")
 
 
@@ -336,7 +334,7 @@ def _bends(element: etree._Element) -> list[float]:
 
 def _is_line(element: etree._Element) -> bool:
     """Whether a shape is a line: in text documents, or drawn with an older tool, it has no name of its own for it."""
-    return element.find("{*}cNvCnPr") is not None or (_preset(element).startswith(_LINES) and not _paragraphs(element))
+    return element.find("{*}cNvCnPr") is not None or (_preset(element).startswith(LINES) and not _paragraphs(element))
 
 
 def _connector(element: etree._Element, frame: Frame) -> Connector:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from rag_assets.parsing.flow import area_of
+
 Point = tuple[float, float]
 Rectangle = tuple[float, float, float, float]
 Line = tuple[Point, ...]
@@ -134,11 +136,6 @@ def middle(box: Rectangle) -> Point:
     return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
 
 
-def size(box: Rectangle) -> float:
-    """The area of a rectangle."""
-    return (box[2] - box[0]) * (box[3] - box[1])
-
-
 def contains(box: Rectangle, other: Rectangle) -> bool:
     """Whether the middle of a rectangle lies in another that is at least as large."""
-    return outside_distance(middle(other), box) == 0 and size(box) >= size(other)
+    return outside_distance(middle(other), box) == 0 and area_of(box) >= area_of(other)

@@ -13,7 +13,7 @@ from rag_assets.contracts.content import Block, Box, Row
 from rag_assets.parsing.archive import Archive, local_name
 from rag_assets.parsing.excel.formats import format_number
 from rag_assets.parsing.flow import clean, table_block
-from rag_assets.parsing.office.styles import attribute
+from rag_assets.parsing.office.styles import attribute, integer
 
 _DEEPEST = 20
 _INDENT = "  "
@@ -96,19 +96,17 @@ def _cached(data: etree._Element | None) -> Iterator[tuple[int, str]]:
     if not levels:
         code = next((element.text or "" for element in data.iter("{*}formatCode")), "")
         for point in data.iter("{*}pt"):
-            yield _number(point), _shown(point, code)
+            yield integer(point, 0, "idx"), _shown(point, code)
         return
-    inner = {_number(point): _shown(point, "") for point in levels[0].iterfind("{*}pt")}
-    outer = [{_number(point): _shown(point, "") for point in level.iterfind("{*}pt")} for level in reversed(levels[1:])]
+    inner = {integer(point, 0, "idx"): _shown(point, "") for point in levels[0].iterfind("{*}pt")}
+    outer = [
+        {integer(point, 0, "idx"): _shown(point, "") for point in level.iterfind("{*}pt")}
+        for level in reversed(levels[1:])
+    ]
     current = [""] * len(outer)
     for number in sorted(inner):
         current = [level.get(number, text) for level, text in zip(outer, current, strict=True)]
         yield number, " ".join(filter(None, (*current, inner[number])))
-
-
-def _number(point: etree._Element) -> int:
-    stated = point.get("idx") or ""
-    return int(stated) if stated.isdecimal() and len(stated) < 10 else 0
 
 
 def _shown(point: etree._Element, code: str) -> str:
@@ -133,8 +131,7 @@ def _points(root: etree._Element) -> Iterator[str]:
     below: dict[str, list[tuple[int, str]]] = {}
     for connection in root.iterfind("{*}cxnLst/{*}cxn"):
         if connection.get("type", "parOf") == "parOf":
-            order = connection.get("srcOrd") or ""
-            place = int(order) if order.isdecimal() and len(order) < 10 else 0
+            place = integer(connection, 0, "srcOrd")
             below.setdefault(connection.get("srcId") or "", []).append((place, connection.get("destId") or ""))
     roots = [name for name, point in points.items() if point.get("type") == "doc"]
     waiting = [(name, -1) for name in reversed([*roots, *points])]

@@ -13,7 +13,7 @@ from rag_assets.contracts.content import Block
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import local_name
 from rag_assets.parsing.excel.formats import format_number, format_text
-from rag_assets.parsing.excel.formulas import Formulas, read_link
+from rag_assets.parsing.excel.formulas import MAXIMUM_COLUMNS, MAXIMUM_ROWS, Formulas, read_link
 from rag_assets.parsing.excel.workbook import PLAIN, Look, Workbook, clean_text, rich_text, strike, to_float
 from rag_assets.parsing.office.styles import attribute
 from rag_assets.text.cells import column_number, format_range
@@ -21,8 +21,6 @@ from rag_assets.text.cells import column_number, format_range
 _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$")
 _ELEMENTS = ("row", "mergeCell", "col", "hyperlink", "dataValidation", "control", "headerFooter")
 _TRUE = {"1", "true"}
-_MAXIMUM_ROW = 1 << 20
-_MAXIMUM_COLUMN = 1 << 14
 _CELLS_WITH_LOOKS = 500_000
 _COLUMNS_WITH_WIDTHS = 400  # of one statement, which often holds for all columns to the last
 _UNCALCULATED = "（未計算）"
@@ -125,7 +123,7 @@ def _parse_cell(reference: str) -> tuple[int, int] | None:
     if match is None:
         return None
     column, row = column_number(match.group(1).upper()), int(match.group(2))
-    return (row - 1, column - 1) if 0 < row <= _MAXIMUM_ROW and column <= _MAXIMUM_COLUMN else None
+    return (row - 1, column - 1) if 0 < row <= MAXIMUM_ROWS and column <= MAXIMUM_COLUMNS else None
 
 
 class _SheetReader:
@@ -154,7 +152,7 @@ class _SheetReader:
 
     def read_row(self, element: etree._Element) -> None:
         number = element.get("r") or ""
-        self.row = int(number) - 1 if number.isdecimal() and 0 < int(number) <= _MAXIMUM_ROW else self.row + 1
+        self.row = int(number) - 1 if number.isdecimal() and 0 < int(number) <= MAXIMUM_ROWS else self.row + 1
         self.cells += len(element)
         if self.cells > self.maximum_cells:
             raise ParseError(FailureCause.TOO_LARGE, f"more than {self.maximum_cells} cells")
@@ -237,7 +235,7 @@ class _SheetReader:
         first, last, width = (to_float(element.get(name)) for name in ("min", "max", "width"))
         if first is None or last is None:
             return
-        start, end = max(0, int(first) - 1), min(int(last), _MAXIMUM_COLUMN)
+        start, end = max(0, int(first) - 1), min(int(last), MAXIMUM_COLUMNS)
         if element.get("hidden") in _TRUE:
             self.hidden_columns.update(range(start, end))
         if width is not None:

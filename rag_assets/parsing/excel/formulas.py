@@ -16,7 +16,7 @@ _LITERAL = re.compile(r'"((?:[^"]|"")*)"')
 _LINK_CHARS = 8_192  # no more fit into a formula
 _MAXIMUM_FORMULAS = 100_000
 _MAXIMUM_CHARS = 30_000_000
-_MAXIMUM_ROW, _MAXIMUM_COLUMN = 1 << 20, 1 << 14
+MAXIMUM_ROWS, MAXIMUM_COLUMNS = 1 << 20, 1 << 14
 
 
 class Formulas:
@@ -96,7 +96,7 @@ def shift(formula: str, rows: int, columns: int) -> str:
         column, row = column_number(match["column"].upper()), int(match["row"])
         column = column if match["fixed_column"] else column + columns
         row = row if match["fixed_row"] else row + rows
-        if not (0 < row <= _MAXIMUM_ROW and 0 < column <= _MAXIMUM_COLUMN):
+        if not (0 < row <= MAXIMUM_ROWS and 0 < column <= MAXIMUM_COLUMNS):
             return "#REF!"
         return f"{match['fixed_column']}{column_letters(column)}{match['fixed_row']}{row}"
 

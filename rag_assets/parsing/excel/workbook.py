@@ -10,7 +10,7 @@ from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, local_name
 from rag_assets.parsing.excel.formats import BUILT_IN_FORMATS
-from rag_assets.parsing.office.styles import attribute
+from rag_assets.parsing.office.styles import attribute, is_on
 
 _GENERIC_TITLES = {"workbook", "book1", "sheet1", "microsoft excel", "untitled", "無題", "excel", "タイトル", "title"}
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")
@@ -119,7 +119,7 @@ def open_workbook(archive: Archive, maximum_strings: int) -> Workbook:
         tuple(sheets),
         _read_strings(archive, parts["sharedStrings"], maximum_strings) if "sharedStrings" in parts else [],
         _read_looks(archive, parts["styles"]) if "styles" in parts else (),
-        _title(archive),
+        _title(archive.stated_title()),
         {element.get("name") or "": element.text or "" for element in root.iter("{*}definedName")},
         _people(archive, parts["person"]) if "person" in parts else {},
         base_1904=any(element.get("date1904") in {"1", "true"} for element in root.iterfind("{*}workbookPr")),
@@ -146,15 +146,9 @@ def _people(archive: Archive, part: str) -> dict[str, str]:
     return {person.get("id") or "": person.get("displayName") or "" for person in root.iter("{*}person")}
 
 
-def _title(archive: Archive) -> str | None:
+def _title(stated: str) -> str | None:
     """The stated title, where it looks like one that a person wrote for this file."""
-    if not archive.has("docProps/core.xml"):
-        return None
-    try:
-        root = archive.tree("docProps/core.xml")
-    except ParseError:
-        return None  # properties are no content: a workbook without them is whole
-    title = (root.findtext("{*}title") or "").strip()
+    title = stated.strip()
     plain = title.lower()
     if len(title) < 4 or plain in _GENERIC_TITLES or plain.rstrip("0123456789 ") in {"sheet", "book", "workbook"}:
         return None
@@ -182,16 +176,11 @@ def rich_text(element: etree._Element) -> str:
             pieces.append(child.text or "")
         elif name == "r":
             text = "".join(piece.text or "" for piece in child.iterfind("{*}t"))
-            if text and _is_on(child.find("{*}rPr/{*}strike")) != struck:
+            if text and is_on(child.find("{*}rPr/{*}strike")) != struck:
                 pieces.append(STRUCK)
                 struck = not struck
             pieces.append(text)
     return clean_text("".join([*pieces, STRUCK] if struck else pieces))
-
-
-def _is_on(switch: etree._Element | None) -> bool:
-    """Whether a property such as `<b/>` is stated and not off."""
-    return switch is not None and switch.get("val") not in {"0", "false"}
 
 
 def strike(text: str) -> str:
@@ -245,7 +234,7 @@ def _at(values: list[T], number: str | None, default: T) -> T:
 def _font(element: etree._Element) -> tuple[bool, float, bool]:
     size = element.find("{*}sz")
     points = to_float(size.get("val")) if size is not None else None
-    return _is_on(element.find("{*}b")), points or _FONT_POINTS, _is_on(element.find("{*}strike"))
+    return is_on(element.find("{*}b")), points or _FONT_POINTS, is_on(element.find("{*}strike"))
 
 
 def _fill(element: etree._Element) -> str | None:

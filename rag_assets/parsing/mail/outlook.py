@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.contracts.errors import ParseError
-from rag_assets.parsing.mail.parts import Body, Letter, decode_bytes, decode_header, one_line
+from rag_assets.parsing.flow import clean
+from rag_assets.parsing.mail.parts import Body, Letter, decode_bytes, decode_header
 from rag_assets.parsing.markup.reader import decode_html
+from rag_assets.text.plain import one_line
 
 if TYPE_CHECKING:
     from oxmsg.properties import Properties
@@ -49,10 +51,10 @@ def _letter(storage: "Storage", offset: int, code_page: str, depth: int) -> Lett
     properties = Properties(storage, properties_header_offset=offset)
     code_page = _code_page(properties, _MESSAGE_CODE_PAGE) or code_page
     body_code_page = _code_page(properties, _BODY_CODE_PAGE) or code_page
-    letter = Letter(one_line(_text(storage, _SUBJECT, code_page)))
+    letter = Letter(one_line(clean(_text(storage, _SUBJECT, code_page))))
     plain = _text(storage, _BODY, body_code_page)
     markup = _stream(storage, _HTML, "0102")
-    html = decode_html(markup, body_code_page or None) if markup else _text(storage, _HTML, body_code_page)
+    html = decode_html(markup, body_code_page) if markup else _text(storage, _HTML, body_code_page)
     transport = _transport_headers(_text(storage, _TRANSPORT_HEADERS, code_page))
     is_opaque = _text(storage, _CLASS, code_page) == "IPM.Note.SMIME" and not (plain or html)
     if is_opaque or "encrypted" in transport.get("content-type", ""):
@@ -70,7 +72,7 @@ def _letter(storage: "Storage", offset: int, code_page: str, depth: int) -> Lett
         **_recipients(storage, code_page),
         "Date": sent.isoformat(" ", "minutes") if sent else transport.get("date", ""),
     }
-    letter.headers = {name: text for name, value in stated.items() if (text := one_line(value))}
+    letter.headers = {name: text for name, value in stated.items() if (text := one_line(clean(value)))}
     letter.bodies = [Body(plain, html)] if plain or html else []
     return letter
 
@@ -86,7 +88,7 @@ def _read_attachments(storage: "Storage", code_page: str, letter: Letter, depth:
             letter.attached.append(_letter(embedded, _EMBEDDED_OFFSET, code_page, depth + 1))
             continue
         texts = (_text(part, number, code_page) for number in (_LONG_NAME, _SHORT_NAME, _DISPLAY_NAME))
-        if name := one_line(next(filter(None, texts), "")):
+        if name := one_line(clean(next(filter(None, texts), ""))):
             letter.attachments.append(name)
 
 
@@ -145,7 +147,7 @@ def _text(storage: "Storage", number: int, code_page: str) -> str:
     """Text of a property; that in a code page is decoded as what it looks like where the code page is not stated."""
     if data := _stream(storage, number, "001F"):
         return data.decode("utf-16-le", "replace").rstrip("\0")
-    return decode_bytes(_stream(storage, number, "001E").rstrip(b"\0"), code_page or None)
+    return decode_bytes(_stream(storage, number, "001E").rstrip(b"\0"), code_page)
 
 
 def _stream(storage: "Storage", number: int, kind: str) -> bytes:

@@ -15,9 +15,10 @@ from typing import TypeAlias
 
 from rag_assets.contracts.causes import FailureCause
 from rag_assets.parsing.flow import clean
-from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.reader import decode_html
 from rag_assets.parsing.plain.text import decode_stated, decode_text
+from rag_assets.text.plain import one_line
 
 HEADERS = ("From", "To", "Cc", "Date")
 _ENCODED_WORD = re.compile(r"=\?([^?\s]+)\?([bBqQ])\?([^?]*)\?=")
@@ -61,10 +62,9 @@ class Letter:
 
     def leave_out_attached(self, depth: int) -> bool:
         """Whether a message attached at a depth lies below the limit on nesting; it is a problem then."""
-        limit = current_limits().nesting_depth
-        if depth < limit:
+        if depth < current_limits().nesting_depth:
             return False
-        message = f"messages attached to each other deeper than {limit} levels (parsing.nesting_depth) are left out"
+        message = f"messages attached to each other deeper than {depth_limit()} are left out"
         self.problems.append((FailureCause.TOO_LARGE, message))
         return True
 
@@ -112,12 +112,7 @@ def decode_header(value: str) -> str:
             parts.append(between)
         charset, pending, end = stated, pending + decoded, word.end()
     parts += [decode_bytes(pending, charset) if pending else "", value[end:]]
-    return one_line("".join(parts))
-
-
-def one_line(text: str) -> str:
-    """A text cleaned, in one line."""
-    return " ".join(clean(text).split())
+    return one_line(clean("".join(parts)))
 
 
 def _word_bytes(encoding: str, text: str) -> bytes:

@@ -1,11 +1,6 @@
 """Messages (eml, msg): subject, sender and recipients, the body, names of attachments, attached messages as sections.
 
 Attached files are never opened, and nothing that a message refers to elsewhere is.
-
-Not read with Unstructured: of plain text its `partition_email` (0.27.32) makes a part of each line, so that sentences
-fall apart where they are wrapped, and knows no Japanese marks of lists; of HTML it drops links, spans of tables and
-paragraphs of a single character; it gives up messages in a charset that it does not know; and it costs 2 s and 290 MB
-of imports in each parsing process.
 """
 
 import re

@@ -112,9 +112,7 @@ def is_hidden(element: etree._Element) -> bool:
 
 def hidden_text(element: etree._Element) -> str:
     """Text of an element that is not shown; what is hidden within it once more is not told apart."""
-    if element.tag in SKIPPED or element.tag in _SPECIAL:
-        return ""
-    return shown(collapse("".join(texts(element, marks_hidden=False))))
+    return "" if element.tag in _SPECIAL else shown(collapse("".join(texts(element, marks_hidden=False))))
 
 
 def item_label(item: etree._Element, numbers: dict[etree._Element, int]) -> str:

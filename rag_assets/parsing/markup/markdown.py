@@ -13,8 +13,8 @@ from rag_assets.contracts.causes import BlockKind, FailureCause, PageKind
 from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument
 from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.flow import Sections, clean, sensible_title
-from rag_assets.parsing.limits import current_limits
-from rag_assets.parsing.markup.reader import Markup, depth_limit, on_first_page, read_markup
+from rag_assets.parsing.limits import current_limits, depth_limit
+from rag_assets.parsing.markup.reader import Markup, on_first_page, read_markup
 from rag_assets.parsing.plain.blocks import text_blocks
 from rag_assets.parsing.plain.text import decode_text
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from lxml import etree
 
 from rag_assets.parsing.archive import local_name
+from rag_assets.parsing.office.styles import value_of
 
 _DEEPEST = 100
 _ATOM = re.compile(r"[^\w\s]?\w\u0305?|[\d.,]*\d|[^\W\d_A-Za-zΑ-ω]+|[^\W\d_][\u0300-\u036f\u20d0-\u20ff]")
@@ -79,9 +80,8 @@ def _operands(element: etree._Element, depth: int, count: int) -> list[str]:
 
 def _setting(element: etree._Element, name: str, default: str = "") -> str:
     """Value of a property of an OMML element; the default where it is not stated."""
-    for stated in element.iterfind(f"{{*}}{local_name(element)}Pr/{{*}}{name}"):
-        return next((str(value) for key, value in stated.attrib.items() if str(key).endswith("val")), "")
-    return default
+    stated = element.find(f"{{*}}{local_name(element)}Pr/{{*}}{name}")
+    return default if stated is None else value_of(stated)
 
 
 def _grouped(text: str) -> str:

@@ -2,9 +2,6 @@
 
 Nothing is fetched. The alternative text of an image is kept where it stands, as in `[図: 構成]`; as a caption where it
 stands alone. What is hidden is kept and marked.
-
-Not read with Unstructured: its `partition_html` (0.27.32) loses the text of `details`, drops
-`rowspan` and `colspan` from tables, and costs 1.7 s and 290 MB of imports in each parsing process.
 """
 
 import re
@@ -21,7 +18,7 @@ from rag_assets.contracts.content import Block, Failure, Page, ParsedDocument, R
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.flow import Sections, clean, fill_grid, letters, sensible_title, table_block
-from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.closing import close_elements
 from rag_assets.parsing.markup.inline import (
     BREAK,
@@ -109,11 +106,6 @@ def decode_html(data: bytes, charset: str | None = None) -> str:
 def on_first_page(failures: Sequence[Failure]) -> tuple[Failure, ...]:
     """Failures of the only page that a file has."""
     return tuple(replace(failure, page_number=1) for failure in failures)
-
-
-def depth_limit() -> str:
-    """The limit on nesting, as messages name it."""
-    return f"{current_limits().nesting_depth} levels (parsing.nesting_depth)"
 
 
 def read_markup(text: str, above: Sequence[str] = ()) -> Markup:

@@ -2,10 +2,6 @@
 
 Shapes that connectors join are a diagram. Pictures but for their alternative texts, and text that stands only on
 layouts and masters, are left out.
-
-Read from the XML, not with Unstructured: `partition_pptx` (0.27.32) loses the text of charts, the spans of tables and
-the mark of hidden slides, calls every short text a title, and costs 2.5 s and 290 MB of imports and models in each
-parsing process.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,36 +17,22 @@ from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.archive import Archive, Relation, local_name
 from rag_assets.parsing.detect import DocumentFormat
 from rag_assets.parsing.drawings.diagrams import find_diagrams
-from rag_assets.parsing.drawings.drawings import read_shapes
+from rag_assets.parsing.drawings.drawings import LINES, property_of, read_shapes
+from rag_assets.parsing.drawings.geometry import IDENTITY, Frame
 from rag_assets.parsing.drawings.graphics import diagram_references, graphic_blocks
 from rag_assets.parsing.excel.cells import Area
-from rag_assets.parsing.flow import around, clean, fill_grid, link_suffix, picture_block, table_block
-from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.flow import around, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
+from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import formula_text
 from rag_assets.parsing.office.tree import alternative
-from rag_assets.parsing.office.word import main_part, read_title
+from rag_assets.parsing.office.word import main_part
 
 _EMU_PER_POINT = 12700
 _NO_TARGETS: Mapping[str, str] = {}
 _TITLE_PLACEHOLDERS = {"title", "ctrTitle"}
 _RUNNING_PLACEHOLDERS = {"dt", "ftr", "sldNum", "hdr"}
 _SAME_LINE_POINTS = 12.0
-_LINES = ("line", "straightConnector", "bentConnector", "curvedConnector")
 _ROWS_APART = 100
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """How the coordinates of a group map to those of the slide: `slide = offset + scale * group`."""
-
-    scale_x: float = 1.0
-    scale_y: float = 1.0
-    offset_x: float = 0.0
-    offset_y: float = 0.0
-
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        """A place on the slide."""
-        return self.offset_x + self.scale_x * x, self.offset_y + self.scale_y * y
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +83,8 @@ def parse_pptx(data: bytes, maximum_entries: int, maximum_bytes: int, maximum_sl
         except ParseError as error:
             failures.append(Failure(error.cause, f"slide {number}: {error}", number))
             pages.append(Page(number, PageKind.SLIDE, (), size=size))
-    return ParsedDocument(DocumentFormat.PPTX.value, read_title(archive), tuple(pages), tuple(failures))
+    title = sensible_title(archive.stated_title())
+    return ParsedDocument(DocumentFormat.PPTX.value, title, tuple(pages), tuple(failures))
 
 
 def _reference(element: etree._Element) -> str:
@@ -116,10 +99,9 @@ def _read_slide(
     slide = archive.tree(part)
     relations = archive.relations(part)
     tree = slide.find("{*}cSld/{*}spTree")
-    shapes = _in_reading_order(list(_shapes(tree, _Frame(), _layout_boxes(archive, relations), 0)))
+    shapes = _in_reading_order(list(_shapes(tree, IDENTITY, _layout_boxes(archive, relations), 0)))
     if tree is not None and (deep := _deepest_group(tree)) > current_limits().nesting_depth:
-        limit = f"{current_limits().nesting_depth} levels (parsing.nesting_depth)"
-        message = f"slide {number}: groups nested {deep} deep; what lies deeper than {limit} is left out"
+        message = f"slide {number}: groups nested {deep} deep; what lies deeper than {depth_limit()} is left out"
         failures.append(Failure(FailureCause.TOO_LARGE, message, number))
     titles = (_text(shape.element) for shape in shapes if shape.placeholder in _TITLE_PLACEHOLDERS)
     title = next(filter(None, titles), "")
@@ -152,7 +134,7 @@ def _read_slide(
 
 
 def _shapes(
-    tree: etree._Element | None, frame: _Frame, inherited: dict[tuple[str, str], Box], depth: int
+    tree: etree._Element | None, frame: Frame, inherited: dict[tuple[str, str], Box], depth: int
 ) -> Iterator[_Shape]:
     """Shapes of a tree, those in groups included, with their places on the slide."""
     if tree is None or depth > current_limits().nesting_depth:
@@ -181,7 +163,7 @@ def _deepest_group(tree: etree._Element) -> int:
     return max(levels.values(), default=0)
 
 
-def _own_box(shape: etree._Element, frame: _Frame) -> Box | None:
+def _own_box(shape: etree._Element, frame: Frame) -> Box | None:
     transform = shape.find("{*}spPr/{*}xfrm")
     transform = shape.find("{*}xfrm") if transform is None else transform
     offset = None if transform is None else transform.find("{*}off")
@@ -193,7 +175,7 @@ def _own_box(shape: etree._Element, frame: _Frame) -> Box | None:
     return left, top, left + frame.scale_x * width, top + frame.scale_y * height
 
 
-def _group_frame(group: etree._Element, frame: _Frame) -> _Frame:
+def _group_frame(group: etree._Element, frame: Frame) -> Frame:
     transform = group.find("{*}grpSpPr/{*}xfrm")
     parts = [None if transform is None else transform.find(f"{{*}}{name}") for name in ("off", "ext", "chOff", "chExt")]
     offset, extent, inner_offset, inner_extent = parts
@@ -206,7 +188,7 @@ def _group_frame(group: etree._Element, frame: _Frame) -> _Frame:
     left, top = _point(offset, "x", "y")
     inner_left, inner_top = _point(inner_offset, "x", "y")
     place = frame.place(left - scale_x * inner_left, top - scale_y * inner_top)
-    return _Frame(frame.scale_x * scale_x, frame.scale_y * scale_y, *place)
+    return Frame(frame.scale_x * scale_x, frame.scale_y * scale_y, *place)
 
 
 def _layout_boxes(archive: Archive, relations: dict[str, Relation]) -> dict[tuple[str, str], Box]:
@@ -221,7 +203,7 @@ def _layout_boxes(archive: Archive, relations: dict[str, Relation]) -> dict[tupl
             relations = archive.relations(part)
         except ParseError:
             break
-        for shape in _shapes(tree, _Frame(), {}, 0):
+        for shape in _shapes(tree, IDENTITY, {}, 0):
             placeholder = shape.element.find("{*}nvSpPr/{*}nvPr/{*}ph")
             if placeholder is not None and shape.box is not None:
                 if kind == "slideLayout":
@@ -254,10 +236,10 @@ def _diagrams(
         The shapes that a diagram takes the place of, in reading order, and the diagram; none of placeholders, tables
         and pictures, which are read beside it.
     """
-    if tree is None or not any(geometry.get("prst", "").startswith(_LINES) for geometry in tree.iter("{*}prstGeom")):
+    if tree is None or not any(geometry.get("prst", "").startswith(LINES) for geometry in tree.iter("{*}prstGeom")):
         return
     drawing = read_shapes(archive, relations, tree)
-    order = {_identity(shape.element): place for place, shape in enumerate(shapes)}
+    order = {property_of(shape.element, "id"): place for place, shape in enumerate(shapes)}
     drawn = []
     for shape in drawing.shapes if drawing.connectors else ():
         place = order.get(shape.identity, len(shapes))
@@ -270,15 +252,15 @@ def _diagrams(
         joined = [shapes[place] for place in sorted({order[member] for member in members if member in order})]
         taken = [shape for shape in joined if shape.placeholder is None and local_name(shape.element) == "sp"]
         on_lines = {drawn[index].identity for index in diagram.labels}
-        texts = (_text(shape.element).replace("\n", " ") for shape in taken if _identity(shape.element) not in on_lines)
+        texts = (
+            _text(shape.element).replace("\n", " ")
+            for shape in taken
+            if property_of(shape.element, "id") not in on_lines
+        )
         if diagram.edges:
             boxes = [shape.box for shape in joined if shape.box]
             lines = (*filter(None, texts), *diagram.edges)
             yield taken, Block(BlockKind.DIAGRAM, "\n".join(lines), box=around(boxes) if boxes else None)
-
-
-def _identity(element: etree._Element) -> str:
-    return next((properties.get("id") or "" for properties in element.iter("{*}cNvPr")), "")
 
 
 def _shape_blocks(shape: _Shape, section: tuple[str, ...], targets: Mapping[str, str]) -> Iterator[Block]:

@@ -2,10 +2,6 @@
 
 Hidden text is kept and marked, as in workbooks. Pictures but for their alternative texts, and text that was deleted
 under change tracking, are left out.
-
-Read from the XML, not with Unstructured: `partition_docx` (0.27.32) loses the text of text boxes, checkboxes, content
-controls, tracked insertions, comments and footnotes, cannot open strict Open XML, and costs 2.5 s and 290 MB of imports
-and models in each parsing process.
 """
 
 import re
@@ -23,7 +19,7 @@ from rag_assets.parsing.drawings.diagrams import find_diagrams
 from rag_assets.parsing.drawings.drawings import read_shapes
 from rag_assets.parsing.drawings.graphics import graphic_blocks
 from rag_assets.parsing.flow import Sections, clean, fill_grid, link_suffix, picture_block, sensible_title, table_block
-from rag_assets.parsing.limits import current_limits
+from rag_assets.parsing.limits import current_limits, depth_limit
 from rag_assets.parsing.markup.mathematics import formula_text
 from rag_assets.parsing.office.styles import Style, Styles, attribute, is_on, value_of
 from rag_assets.parsing.office.tables import cells_of, columns_before, header_row_count, merge_of, undeleted_rows
@@ -89,24 +85,14 @@ def parse_docx(data: bytes, maximum_entries: int, maximum_bytes: int) -> ParsedD
     if body is None:
         raise ParseError(FailureCause.MALFORMED, f"{main}: no body")
     reader.read_body(body)
-    return ParsedDocument(DocumentFormat.DOCX.value, read_title(archive), reader.pages(), tuple(reader.failures))
+    title = sensible_title(archive.stated_title())
+    return ParsedDocument(DocumentFormat.DOCX.value, title, reader.pages(), tuple(reader.failures))
 
 
 def main_part(archive: Archive, usual: str) -> str:
     """Name of the part that the archive's root names as its document, else the usual one."""
-    relations = archive.relations("").values() if archive.has("_rels/.rels") else ()
-    stated = (relation.target for relation in relations if relation.kind == "officeDocument")
+    stated = (relation.target for relation in archive.relations("").values() if relation.kind == "officeDocument")
     return next((part for part in stated if archive.has(part)), usual)
-
-
-def read_title(archive: Archive) -> str | None:
-    """Title from the core properties, where it is a sensible one."""
-    if not archive.has("docProps/core.xml"):
-        return None
-    try:
-        return sensible_title(archive.tree("docProps/core.xml").findtext("{*}title"))
-    except ParseError:
-        return None
 
 
 class _Reader:
@@ -160,13 +146,11 @@ class _Reader:
 
     def _is_too_deep(self, element: etree._Element, depth: int) -> bool:
         """Whether the limit on depth is reached; a failure of the page says where, once for each page."""
-        limit = current_limits().nesting_depth
-        if depth <= limit:
+        if depth <= current_limits().nesting_depth:
             return False
         place = f"page {len(self._pages)}, below {' › '.join(self._sections.path) or 'the beginning'}"
         if len(self._pages) not in self._cut_pages:
-            depths = f"nested deeper than {limit} levels (parsing.nesting_depth)"
-            message = f"{place}: {local_name(element)} {depths} is left out"
+            message = f"{place}: {local_name(element)} nested deeper than {depth_limit()} is left out"
             self.failures.append(Failure(FailureCause.TOO_LARGE, message, len(self._pages)))
         self._cut_pages.add(len(self._pages))
         return True

@@ -51,7 +51,7 @@ def _groups(lines: Sequence[Line]) -> Iterator[list[Line]]:
         if len(line.parts) > 1 and (follows or not group):
             group += [*pending, line]
             pending = []
-        elif follows and not pending and line.table is None:
+        elif follows and not pending:
             pending = [line]
         else:
             if group:

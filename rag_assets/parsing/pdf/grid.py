@@ -1,13 +1,15 @@
 """Ruled tables of a PDF page: cells from the rules around them."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 from rag_assets.contracts.content import Box
-from rag_assets.parsing.pdf.rules import Drawing, Rule, area_of
+from rag_assets.parsing.flow import area_of
+from rag_assets.parsing.pdf.rules import Drawing, Rule
 from rag_assets.parsing.pdf.runs import OpenPage
+from rag_assets.parsing.sets import Sets
 
 _TOUCH = 3.0
 _PRODUCT = 300_000
@@ -63,45 +65,32 @@ def find_grids(page: OpenPage, drawing: Drawing) -> list[Grid]:
 
 def _connected(across: Sequence[Rule], down: Sequence[Rule]) -> Iterator[tuple[list[Rule], list[Rule]]]:
     """Rules that touch each other, directly or through others."""
-    neighbours: list[list[int]] = [[] for _ in range(len(across) + len(down))]
+    sets = Sets(len(across) + len(down))
     for i, flat in enumerate(across):
         for j, steep in enumerate(down, start=len(across)):
             if (
                 flat.begin - _TOUCH <= steep.at <= flat.end + _TOUCH
                 and steep.begin - _TOUCH <= flat.at <= steep.end + _TOUCH
             ):
-                neighbours[i].append(j)
-                neighbours[j].append(i)
-    seen = [False] * len(neighbours)
-    for first in range(len(neighbours)):
-        if seen[first] or not neighbours[first]:
-            continue
-        waiting, members = [first], []
-        seen[first] = True
-        while waiting:
-            number = waiting.pop()
-            members.append(number)
-            for other in neighbours[number]:
-                if not seen[other]:
-                    seen[other] = True
-                    waiting.append(other)
-        members.sort()
-        yield (
-            [across[number] for number in members if number < len(across)],
-            [down[number - len(across)] for number in members if number >= len(across)],
-        )
+                sets.union(i, j)
+    for members in sets.groups():
+        if len(members) > 1:
+            yield (
+                [across[number] for number in members if number < len(across)],
+                [down[number - len(across)] for number in members if number >= len(across)],
+            )
 
 
 def _grid(page: OpenPage, across: list[Rule], down: list[Rule]) -> Grid | None:
     across, down = [*across, *_missing_ends(across, down)], [*down, *_missing_ends(down, across)]
-    ys, xs = _places(across), _places(down)
+    ys, xs = (places_apart((rule.at for rule in rules), _TOUCH) for rules in (across, down))
     rows, columns = len(ys) - 1, len(xs) - 1
     if rows < 2 or columns < 2:
         return None
     if rows * columns > _BOXES:
         page.note_cut(f"a ruled table of {rows} times {columns} cells, limit {_BOXES}; it is left as text")
         return None
-    rooms, areas = _flood(rows, columns, _walls(across, ys, xs), _walls(down, xs, ys))
+    rooms, areas = _joined(rows, columns, _walls(across, ys, xs), _walls(down, xs, ys))
     frames = set()
     crooked = 0
     width, height = page.size
@@ -127,10 +116,11 @@ def _missing_ends(rules: list[Rule], crossing: list[Rule]) -> list[Rule]:
     return closing
 
 
-def _places(rules: list[Rule]) -> list[float]:
+def places_apart(all_places: Iterable[float], least: float) -> list[float]:
+    """The first of each group of places that are near each other, ascending; the next is farther than `least` away."""
     places: list[float] = []
-    for at in sorted(rule.at for rule in rules):
-        if not places or at - places[-1] > _TOUCH:
+    for at in sorted(all_places):
+        if not places or at - places[-1] > least:
             places.append(at)
     return places
 
@@ -147,37 +137,27 @@ def _walls(rules: list[Rule], places: list[float], steps: list[float]) -> list[l
     return walls
 
 
-def _flood(
+def _joined(
     rows: int, columns: int, below: list[list[bool]], beside: list[list[bool]]
 ) -> tuple[list[list[int]], list[tuple[int, int, int, int, int]]]:
-    """Cells by filling from box to box where no rule stands between.
+    """Cells from boxes that no rule parts.
 
     Returns:
         The number of the cell at each row and column; of each cell its first row, first column, last row, last column
         and boxes.
     """
-    rooms = [[-1] * columns for _ in range(rows)]
+    sets = Sets(rows * columns)
+    for row, column in product(range(rows), range(columns)):
+        box = row * columns + column
+        if row + 1 < rows and not below[row + 1][column]:
+            sets.union(box, box + columns)
+        if column + 1 < columns and not beside[column + 1][row]:
+            sets.union(box, box + 1)
+    rooms = [[0] * columns for _ in range(rows)]
     areas: list[tuple[int, int, int, int, int]] = []
-    for first in range(rows * columns):
-        row, column = divmod(first, columns)
-        if rooms[row][column] >= 0:
-            continue
-        number = len(areas)
-        rooms[row][column] = number
-        waiting, boxes = [(row, column)], 0
-        top, left, bottom, right = row, column, row, column
-        while waiting:
-            r, c = waiting.pop()
-            boxes += 1
-            top, left, bottom, right = min(top, r), min(left, c), max(bottom, r), max(right, c)
-            for next_row, next_column, is_open in (
-                (r - 1, c, r > 0 and not below[r][c]),
-                (r + 1, c, r + 1 < rows and not below[r + 1][c]),
-                (r, c - 1, c > 0 and not beside[c][r]),
-                (r, c + 1, c + 1 < columns and not beside[c + 1][r]),
-            ):
-                if is_open and rooms[next_row][next_column] < 0:
-                    rooms[next_row][next_column] = number
-                    waiting.append((next_row, next_column))
-        areas.append((top, left, bottom, right, boxes))
+    for number, boxes in enumerate(sets.groups()):
+        ys, xs = zip(*(divmod(box, columns) for box in boxes), strict=True)
+        for row, column in zip(ys, xs, strict=True):
+            rooms[row][column] = number
+        areas.append((min(ys), min(xs), max(ys), max(xs), len(boxes)))
     return rooms, areas

@@ -151,8 +151,7 @@ class Layout:
                 yield paragraph
                 paragraph = []
             paragraph.append(line)
-        if paragraph:
-            yield paragraph
+        yield paragraph
 
     def _begins_paragraph(self, paragraph: list[Line], line: Line, spacing: float) -> bool:
         """Whether a line begins a new paragraph rather than going on with the one above."""

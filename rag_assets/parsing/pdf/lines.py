@@ -78,7 +78,7 @@ class Line:
         size: Height of its type in points.
         region: Number of the part of the page (column, band) that it stands in, in reading order.
         is_row: Whether wide gaps or leader dots part it, as in a row of a table or a table of contents.
-        parts: What wide gaps part it into, from left to right; one where none does.
+        parts: What wide gaps part it into, from left to right; empty where none does.
         cells: What gaps part it into that are wider than those between words, as the cells of close columns.
         table: The table that stands here instead of text, or None.
         is_in_figure: Whether it stands in a drawn frame of scattered words, as in a chart.
@@ -145,7 +145,7 @@ def _part_lanes(runs: list[Run], frames: Sequence[Box]) -> Iterator[tuple[list[R
     if not lanes:
         yield runs, False
         return
-    top, bottom = min(lane[1] for lane in lanes), max(lane[3] for lane in lanes)
+    _, top, _, bottom = around(lanes)
     rest = [frame for frame in frames if frame not in lanes]
     yield from _part_lanes([run for run in runs if run.middle[1] < top], rest)
     for lane in lanes:
@@ -165,7 +165,7 @@ def _find_lanes(runs: Sequence[Run], frames: Sequence[Box]) -> list[Box]:
                 lanes.append(other)
         if len(lanes) < 2:
             continue
-        top, bottom = min(lane[1] for lane in lanes), max(lane[3] for lane in lanes)
+        _, top, _, bottom = around(lanes)
         band = [run for run in runs if top <= run.middle[1] <= bottom]
         parts = [[run for run in band if _holds(lane, run)] for lane in lanes]
         if sum(map(len, parts)) == len(band) and all(_count_lines(part) >= _LEAST_LINES for part in parts):
@@ -280,13 +280,7 @@ def _is_tier(runs: list[Run], typical: float) -> bool:
 
 def _find_gutter(runs: list[Run], typical: float, *, nested: bool = True) -> float | None:
     """Middle of the widest vertical strip without text that has columns of prose on both sides."""
-    spans = sorted((run.left, run.right) for run in runs)
-    strips, reach = [], spans[0][1]
-    for left, right in spans:
-        if left - reach > _GUTTER * typical:
-            strips.append((left - reach, (left + reach) / 2))
-        reach = max(reach, right)
-    for _, middle in sorted(strips, reverse=True)[:_STRIPS]:
+    for middle in _gaps(((run.left, run.right) for run in runs), _GUTTER * typical)[:_STRIPS]:
         sides = [run for run in runs if run.left < middle], [run for run in runs if run.left >= middle]
         if all(_is_prose(side) or (nested and _is_parted(side, typical, nested=False)) for side in sides):
             return middle
@@ -310,13 +304,18 @@ def _is_prose(runs: list[Run]) -> bool:
 
 def _band_cuts(runs: list[Run], least: float = 0.0) -> list[float]:
     """Heights between lines where the page may be parted, the widest gaps first, at most 12."""
-    spans = sorted((run.top, run.bottom) for run in runs)
-    gaps, reach = [], spans[0][1]
-    for top, bottom in spans:
-        if top - reach > least:
-            gaps.append((top - reach, (top + reach) / 2))
-        reach = max(reach, bottom)
-    return [middle for _, middle in sorted(gaps, reverse=True)[:12]]
+    return _gaps(((run.top, run.bottom) for run in runs), least)[:12]
+
+
+def _gaps(spans: Iterable[tuple[float, float]], least: float) -> list[float]:
+    """Middles of the gaps that spans leave between them, wider than the least, the widest first."""
+    ordered = sorted(spans)
+    gaps, reach = [], ordered[0][1]
+    for begin, end in ordered:
+        if begin - reach > least:
+            gaps.append((begin - reach, (begin + reach) / 2))
+        reach = max(reach, end)
+    return [middle for _, middle in sorted(gaps, reverse=True)]
 
 
 def _horizontal_lines(runs: Sequence[Run], region: int) -> Iterator[Line]:
@@ -400,11 +399,11 @@ def _joined(row: list[Run], region: int, *, is_vertical: bool = False) -> Line:
         gap = (run.top if is_vertical else run.left) - end
         widest = max(widest, gap / max(run.size, 1.0))
         touching = text and (is_cjk(text[-1]) or is_cjk(part[0])) and gap < IDEOGRAPH_GAP * run.size
-        if text and not touching and gap > WORD_GAP * run.size and not text.endswith(" "):
-            text += " "
+        space = "" if touching or gap <= WORD_GAP * run.size else " "
+        if text and not text.endswith(" "):
+            text += space
         text += part
         if parts and gap <= _PART_GAP * run.size:
-            space = "" if touching or gap <= WORD_GAP * run.size else " "
             parts[-1] = Part(parts[-1].left, run.right, parts[-1].text + space + part)
         else:
             parts.append(Part(run.left, run.right, part))

@@ -93,7 +93,7 @@ def add_link_targets(page: OpenPage, runs: Sequence[Run]) -> None:
             groups.append((uri, hits))
     for uri, hits in groups:
         text = letters("".join(run.characters[index] for run, index in hits))
-        if hits and text and text not in letters(uri):
+        if text not in letters(uri):  # no text is in all of them
             run, index = hits[-1]
             run.characters[index] += f" <{uri}>"
 
@@ -113,14 +113,11 @@ def _target(document: Any, link: Any) -> str | None:
 
 def _inside(runs: Sequence[Run], area: Box) -> list[tuple[Run, int]]:
     """Characters whose middle lies in an area, from the top and the left."""
-    left, top, right, bottom = area
-    hits = []
-    for run in sorted(runs, key=lambda run: (round(run.top), run.left)):
-        if not (top <= run.middle[1] <= bottom) or run.right < left or run.left > right:
-            continue
-        hits += [
-            (run, index)
-            for index, middle in enumerate(run.middles())
-            if left <= middle <= right and not run.characters[index].isspace()
-        ]
-    return hits
+    left, _, right, _ = area
+    return [
+        (run, index)
+        for run in sorted(runs, key=lambda run: (round(run.top), run.left))
+        if run.reaches(area)
+        for index, middle in enumerate(run.middles())
+        if left <= middle <= right and not run.characters[index].isspace()
+    ]

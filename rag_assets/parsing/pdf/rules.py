@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pypdfium2 import raw
 
 from rag_assets.contracts.content import Box
+from rag_assets.parsing.flow import area_of
 from rag_assets.parsing.limits import current_limits
 from rag_assets.parsing.pdf.runs import OpenPage
 
@@ -86,11 +87,6 @@ def read_drawing(page: OpenPage) -> Drawing:
         page.note_cut(f"{len(filled)} coloured areas, limit {_RULES}; rows coloured by further ones count as plain")
     frames = sorted(set(areas["frame"]), key=area_of, reverse=True)[:_FRAMES]
     return Drawing(tuple(across), tuple(down), tuple(filled[:_RULES]), tuple(frames))
-
-
-def area_of(box: Box) -> float:
-    """Area of a box in square points."""
-    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _paths(page: OpenPage) -> Iterator[tuple[Box, Shape]]:

@@ -93,6 +93,11 @@ class Run:
         """The middle of the run."""
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
+    def reaches(self, area: Box) -> bool:
+        """Whether the run stands at the height of an area, and lies in it at least in part."""
+        left, top, right, bottom = area
+        return top <= self.middle[1] <= bottom and self.right >= left and self.left <= right
+
     def middles(self) -> list[float]:
         """The middle of each character, in points from the left."""
         return [(start + end) / 2 for start, end in pairwise([*self.starts, self.right])]
@@ -118,12 +123,9 @@ def read_runs(page: OpenPage, note_cut: Callable[[str], None]) -> list[Run]:
     if count > _CHARACTERS:
         note_cut(f"{count} characters, limit {_CHARACTERS}; the rest is left out")
     width, height = page.size
-    runs = [
-        run
-        for run in _runs(page, min(count, _CHARACTERS))
-        if run.text.strip() and run.right > 0 and run.bottom > 0 and run.left < width and run.top < height
-    ]
-    return _chain_stacked(runs)
+    runs = _runs(page, min(count, _CHARACTERS))
+    touching = (run for run in runs if run.right > 0 and run.bottom > 0 and run.left < width and run.top < height)
+    return _chain_stacked(list(touching))
 
 
 def _chain_stacked(runs: list[Run]) -> list[Run]:
@@ -160,7 +162,7 @@ def _chain_stacked(runs: list[Run]) -> list[Run]:
 
 
 def _runs(page: OpenPage, count: int) -> Iterator[Run]:
-    """Runs in the order of the file: broken at line ends, wide gaps and jumps."""
+    """Runs in the order of the file: broken at line ends, wide gaps and jumps; none begins with white space."""
     text_page, place, box = page.text_page, page.placing(), raw.FS_RECTF()
     run: Run | None = None
     is_guessed = False  # whether the last character is a space that only the gap stands for

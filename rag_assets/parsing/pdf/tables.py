@@ -8,7 +8,7 @@ from statistics import median
 
 from rag_assets.contracts.content import Box, Row
 from rag_assets.parsing.flow import join_lines
-from rag_assets.parsing.pdf.grid import Grid
+from rag_assets.parsing.pdf.grid import Grid, places_apart
 from rag_assets.parsing.pdf.lines import Line, Table, lines_of
 from rag_assets.parsing.pdf.runs import Run
 
@@ -64,9 +64,8 @@ def _into_rooms(
     """
     rooms: dict[int, list[Run]] = {}
     rest = []
-    left, top, right, bottom = grid.box
     for run in runs:
-        if not (top <= run.middle[1] <= bottom) or run.right < left or run.left > right:
+        if not run.reaches(grid.box):
             rest.append(run)
             continue
         start = grid.room_at(run.left + 1, run.middle[1])
@@ -177,11 +176,9 @@ def _split_row(grid: Grid, row: int, lines: dict[int, list[Line]], open_rooms: f
         return []
     if not is_open and any(_is_wrapped(lines[room], grid, rooms.index(room)) for room in filled):
         return []
-    heights: list[float] = []
     size = median(line.size for room in filled for line in lines[room])
-    for middle in sorted((line.box[1] + line.box[3]) / 2 for room in filled for line in lines[room]):
-        if not heights or middle - heights[-1] > 0.5 * size:
-            heights.append(middle)
+    middles = ((line.box[1] + line.box[3]) / 2 for room in filled for line in lines[room])
+    heights = places_apart(middles, 0.5 * size)
     fewest = min(len(lines[room]) for room in filled)
     if len(heights) < 2 or (not is_open and fewest < _SPLIT_SHARE * len(heights)):
         return []
@@ -236,7 +233,7 @@ def count_headers(rows: Sequence[Sequence[str]], marked: Sequence[bool], rooms: 
     elif figures := _figure_columns(rows):
         stands_out = not any(is_number(rows[0][column]) for column in figures)
         count = int(stands_out and len(rows) > _FIGURE_ROWS and _is_label_row(rows[0]))
-    elif len(rows) > 1 and len(rows[0]) > 2 and all(rows[0]) and not _has_numbers(rows[0]):
+    elif len(rows[0]) > 2 and all(rows[0]) and not _has_numbers(rows[0]):
         count = 1
     while rooms and 0 < count < min(len(rows), _HEADER_ROWS + 1):
         last = rooms[count - 1]

@@ -340,7 +340,7 @@ def _is_header(records: Sequence[Record], place: int, typical: int) -> bool:
         named = named[1:]
     if len(named) * 2 <= typical or not all(named) or not _are_names(records, place):
         return False
-    return bool(named) and len(set(named)) == len(named)
+    return len(set(named)) == len(named)
 
 
 def _are_names(records: Sequence[Record], place: int) -> bool:

@@ -68,7 +68,7 @@ class Band:
     @property
     def filled(self) -> bool:
         """Whether all boxes that begin here have a colour."""
-        return bool(self.starting) and all(box.fill for box in self.starting)
+        return all(box.fill for box in self.starting)
 
     @property
     def lefts(self) -> tuple[int, ...]:
@@ -176,7 +176,7 @@ def _begins_table(bands: list[Band], index: int, part: list[Band]) -> bool:
     if not band.filled and not all(row.filled for row in part):
         # A form changes into another: names and values stand in other columns than above.
         return is_form_row(band) != is_form_row(above) and band.lefts != above.lefts
-    if not band.filled or above.filled:
+    if above.filled:
         return False
     below = bands[index + 1] if index + 1 < len(bands) else None
     if below is None or below.filled:

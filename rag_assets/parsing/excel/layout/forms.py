@@ -170,7 +170,7 @@ def _is_likewise_attribute(name: str, value: str) -> bool:
 
 def _value_score(column: _Column) -> float:
     """Values of a form are of several kinds and differ; those of a column are alike."""
-    first, *below = column.values or [""]
+    first, *below = column.values
     texts = [text for text in below if text]
     if not texts:
         return 0.0

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from rag_assets.parsing.excel.cells import Area, SheetCells
 from rag_assets.parsing.excel.workbook import PLAIN, Look
+from rag_assets.parsing.sets import Sets
 
 Run = tuple[int, int, int]
 """First column, last column and room of a stretch of a row without lines in it."""
@@ -76,32 +77,6 @@ class Floor:
             for index in above.values():
                 parts[index] = parts[index]._replace(bottom=row)
         return parts
-
-
-class Sets:
-    """Disjoint sets of numbers from 0 on, each named by its lowest number."""
-
-    def __init__(self, count: int = 0) -> None:
-        self.parents = list(range(count))
-
-    def add(self) -> int:
-        """A set of a new number."""
-        self.parents.append(len(self.parents))
-        return len(self.parents) - 1
-
-    def find(self, number: int) -> int:
-        """Name of the set that holds a number."""
-        parents = self.parents
-        while parents[number] != number:
-            parents[number] = parents[parents[number]]
-            number = parents[number]
-        return number
-
-    def union(self, first: int, second: int) -> None:
-        """Make one set of the sets that hold two numbers."""
-        first, second = self.find(first), self.find(second)
-        if first != second:
-            self.parents[max(first, second)] = min(first, second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,13 +239,12 @@ def _is_frame(room: Room, number: int, runs: dict[int, list[Run]]) -> bool:
 
 
 def _tables(rooms: dict[int, Room], pairs: set[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-    order = {number: index for index, number in enumerate(rooms)}
+    numbers = list(rooms)
+    order = {number: index for index, number in enumerate(numbers)}
     sets = Sets(len(rooms))
     for one, other in pairs:
         if one in order and other in order:
             sets.union(order[one], order[other])
-    groups: dict[int, list[int]] = defaultdict(list)
-    for number, index in order.items():
-        groups[sets.find(index)].append(number)
-    found = [tuple(sorted(group, key=lambda number: rooms[number].area)) for group in groups.values()]
+    groups = ([numbers[index] for index in group] for group in sets.groups())
+    found = [tuple(sorted(group, key=lambda number: rooms[number].area)) for group in groups]
     return tuple(sorted(found, key=lambda group: rooms[group[0]].area))

@@ -14,7 +14,7 @@ from rag_assets.parsing.excel.layout.bands import Box, make_bands, split_bands, 
 from rag_assets.parsing.excel.layout.captions import is_unit
 from rag_assets.parsing.excel.layout.rooms import Floor, Room, find_rooms
 from rag_assets.parsing.excel.layout.tables import table_block, text_line
-from rag_assets.parsing.excel.layout.text import is_heading, is_title_row, outside_blocks, title_block
+from rag_assets.parsing.excel.layout.text import is_heading, is_title_row, line_block, outside_blocks
 from rag_assets.parsing.excel.workbook import Look
 
 _GRAPH_PAPER_CHARS = 4.5
@@ -143,27 +143,26 @@ def _table_blocks(boxes: Sequence[Box]) -> list[Block]:
     filled = [box for box in boxes if box.text]
     if len(filled) == 1:
         kind = BlockKind.HEADING if is_heading(filled) else BlockKind.PARAGRAPH
-        return [Block(kind, filled[0].text, cell_range=filled[0].area.label)]
+        return [line_block(kind, filled)]
     blocks: list[Block] = []
     for number, part in enumerate(split_bands(make_bands(boxes))):
         if len(part) > 1 and not any(box.fill for box in part[0].boxes):
             line, below = part[0].text_boxes, part[1].text_boxes
             if is_title_row(line, below):
-                blocks.append(title_block(line))
+                blocks.append(line_block(BlockKind.HEADING, line))
                 del part[0]
             elif len(line) == 1 < len(below) and (
                 is_unit(line[0].text) or (number and len(part) > 2 and len(part[0].boxes) == 1)
             ):
-                blocks.append(Block(BlockKind.PARAGRAPH, line[0].text, cell_range=line[0].area.label))
+                blocks.append(line_block(BlockKind.PARAGRAPH, line))
                 del part[0]
         title: tuple[str, ...] = ()
         if titles_names(part):
-            (box,) = part.pop(0).boxes
-            title = (box.text,)
-            blocks.append(Block(BlockKind.CAPTION, box.text, cell_range=box.area.label))
+            blocks.append(line_block(BlockKind.CAPTION, part.pop(0).boxes))
+            title = (blocks[-1].text,)
         titles = [box for band in part for box in band.text_boxes]
         if len(titles) == 1 and is_heading(titles):
-            blocks.append(Block(BlockKind.HEADING, titles[0].text, cell_range=titles[0].area.label))
+            blocks.append(line_block(BlockKind.HEADING, titles))
         else:
             table = table_block(part)
             blocks.extend([] if table is None else [replace(table, section=title)])

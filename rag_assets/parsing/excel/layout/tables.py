@@ -88,7 +88,7 @@ def _fill_row(band: Band, lefts: list[int], first_row: int) -> tuple[tuple[str, 
         if start == end:
             start = max(0, start - 1)
         columns = range(start, max(end, start + 1))
-        own = [column for column in columns if not any(_overlap(box.area, area) for area in owners[column])] or columns
+        own = [column for column in columns if not any(map(box.area.shares_columns, owners[column]))] or columns
         start = own[0]
         for column in own:
             cells[column] = f"{cells[column]} {box.text}".strip() if cells[column] else box.text
@@ -96,10 +96,6 @@ def _fill_row(band: Band, lefts: list[int], first_row: int) -> tuple[tuple[str, 
         if box.area.top >= band.top or band.top == first_row:
             line[start] = f"{line[start]} {box.text}".strip()
     return tuple(cells), line
-
-
-def _overlap(one: Area, other: Area) -> bool:
-    return one.top <= other.bottom and other.top <= one.bottom and one.shares_columns(other)
 
 
 def count_header_rows(bands: list[Band]) -> int:
@@ -171,8 +167,8 @@ def _names_columns(band: Band) -> bool:
 
 def _names_periods(boxes: Sequence[Box], below: Sequence[Band]) -> bool:
     """Whether boxes of a row count years, months or days from left to right, and the rows below do not."""
-    numbers = [box for box in boxes if box.text and is_number(box.text)]
-    periods = [box for box in boxes if box.text and (is_number(box.text) or is_period(box.text))]
+    numbers = [box for box in boxes if is_number(box.text)]
+    periods = [box for box in boxes if is_number(box.text) or is_period(box.text)]
     if len(periods) < 2 or (numbers and not is_series([box.text for box in numbers])):
         return False
     if numbers and not _is_year(plain(numbers[0].text)) and not _have_names(below, periods[0].area.left):
@@ -213,7 +209,7 @@ def _names_parts(bands: Sequence[Band], count: int) -> bool:
     above, band, below = bands[count - 1], bands[count], bands[count + 1 :]
     groups = [box for box in above.boxes if box.text and box.area.right > box.area.left and not box.fill]
     parts = _boxes_below(groups, band)
-    if len(parts) < 2 or len(parts) <= len(groups) or any(box.fill for box in band.boxes):
+    if len(parts) <= len(groups) or any(box.fill for box in band.boxes):
         return False
     within = [_boxes_below([group], band) for group in groups]
     if all(len(boxes) > 1 and _names_periods(boxes, below) for boxes in within):

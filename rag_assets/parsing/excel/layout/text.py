@@ -11,8 +11,8 @@ from rag_assets.contracts.content import Block
 from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.excel.layout.bands import Band, Box, make_bands, split_bands
 from rag_assets.parsing.excel.layout.captions import CAPTION_ROWS, is_title_line, is_unit, states_value
-from rag_assets.parsing.excel.layout.rooms import Sets
 from rag_assets.parsing.excel.layout.tables import table_block
+from rag_assets.parsing.sets import Sets
 
 _NUMBERED = re.compile(
     r"(?:\d{1,3}(?:[.．]\d{1,3})+[.．]?|\d{1,3}[.．]|第[\d一二三四五六七八九十]{1,3}[章節部条項]|[（(]\d{1,3}(?:[-.]\d{1,3})*[)）])"
@@ -90,10 +90,7 @@ def group_boxes(boxes: Sequence[Box], gap_columns: int, tables: Iterable[Area] =
                     sets.union(other.number, run.number)
             runs.append(run)
         above = [run for run in open_runs if run.bottom >= band.top] + runs
-    groups: dict[int, list[Box]] = {}
-    for number, members in enumerate(all_members):
-        groups.setdefault(sets.find(number), []).extend(members)
-    return list(groups.values())
+    return [[box for number in group for box in all_members[number]] for group in sets.groups()]
 
 
 def _table_below(box: Box, tables: Sequence[Area]) -> Area | None:
@@ -125,7 +122,7 @@ def _group_blocks(group: list[Box]) -> list[Block]:
     title: list[Block] = []
     above = bands[:start]
     if start + 1 < len(bands) and is_title_row(bands[start].starting, bands[start + 1].starting):
-        title = [title_block(bands[start].starting)]
+        title = [line_block(BlockKind.HEADING, bands[start].starting)]
         start += 1
     end = next((index for index in range(len(bands), start, -1) if not _is_note(bands[index - 1])), start)
     if not _is_table(bands[start:end]):
@@ -160,11 +157,9 @@ def is_title_row(boxes: Sequence[Box], below: Sequence[Box]) -> bool:
     return title.left <= below[0].area.left or covered * 2 > len(below)
 
 
-def title_block(boxes: Sequence[Box]) -> Block:
-    """The heading that a title row makes, its notes included: they hold for all that stands below."""
-    return Block(
-        BlockKind.HEADING, " ".join(box.text for box in boxes), cell_range=Area.around(box.area for box in boxes).label
-    )
+def line_block(kind: BlockKind, boxes: Sequence[Box]) -> Block:
+    """The block that the texts of a row make; notes beside a title hold for all that stands below, and go with it."""
+    return Block(kind, " ".join(box.text for box in boxes), cell_range=Area.around(box.area for box in boxes).label)
 
 
 def _is_note(band: Band) -> bool:
@@ -190,7 +185,7 @@ def _lines(bands: list[Band]) -> list[Block]:
             blocks.extend(_paragraph(open_lines))
             open_lines = []
             kind = BlockKind.PARAGRAPH if is_unit(_line(band)) else BlockKind.HEADING
-            blocks.append(Block(kind, _line(band), cell_range=_label([band])))
+            blocks.append(line_block(kind, band.starting))
         else:
             open_lines.append(band)
     return [*blocks, *_paragraph(open_lines)]
@@ -213,12 +208,9 @@ def _paragraph(bands: list[Band]) -> list[Block]:
         return []
     lines = [_line(band) for band in bands]
     kind = BlockKind.LIST_ITEM if all(_LISTED.match(line) for line in lines) else BlockKind.PARAGRAPH
-    return [Block(kind, "\n".join(lines), cell_range=_label(bands))]
+    label = Area.around(box.area for band in bands for box in band.starting).label
+    return [Block(kind, "\n".join(lines), cell_range=label)]
 
 
 def _line(band: Band) -> str:
     return " ".join(box.text for box in band.starting)
-
-
-def _label(bands: list[Band]) -> str:
-    return Area.around(box.area for band in bands for box in band.starting).label
