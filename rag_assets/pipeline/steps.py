@@ -742,7 +742,7 @@ def steps_in_use(home: "Home") -> tuple[Step, ...]:
 
 
 def graph_in_use(home: "Home") -> bool:
-    """Whether there are assets of the graph: it is switched on, or was, and what is stored of it is to be emptied."""
+    """Whether there are assets of the graph: it is switched on, or its stored tables are still to be emptied."""
     tables = (table for step in STEPS if step.graph for table in step.tables)
     return home.settings.graph.enabled or any(home.lake.latest(table) for table in tables)
 

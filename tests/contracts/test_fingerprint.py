@@ -143,3 +143,10 @@ def test_what_was_found_is_kept_while_no_file_changes(tmp_path: Path, monkeypatc
     monkeypatch.setattr(fingerprint, "_source_tree", lambda: pytest.fail("read again"))
     fingerprint.code_of.cache_clear()
     assert fingerprint.code_of(*FUNCTIONS["chunk"]) == found
+
+
+def test_what_is_listed_by_name_exists() -> None:
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    assert rooms >= fingerprint._TRANSPORT
+    for module in fingerprint._TRANSPORT_MODULES | fingerprint._COUNTED_MODULES:
+        assert PACKAGE.joinpath(*module.split(".")).with_suffix(".py").is_file(), module
