@@ -460,7 +460,7 @@ def _print_source_notes(home: "Home", listing: "Listing") -> None:
 def status(context: click.Context, *, as_json: bool) -> None:
     """What is new, changed, gone, failed and damaged, without doing anything about it."""
     from rag_assets.parsing.incomplete import incomplete_documents
-    from rag_assets.pipeline.freshness import changes_to_index, stale_steps
+    from rag_assets.pipeline.freshness import by_reason, changes_to_index, stale_steps
     from rag_assets.pipeline.repair import Repair
 
     home = open_home(context)
@@ -522,8 +522,8 @@ def status(context: click.Context, *, as_json: bool) -> None:
     named = (("new", changes.new), ("changed", changes.changed), ("touched", changes.touched), ("gone", changes.gone))
     for label, names in named:
         _print_lines([f"{label}: {name}" for name in names], f"more {label}")
-    for reason in dict.fromkeys(each.reason for each in stale):
-        say(f"  {reason}: {', '.join(dict.fromkeys(each.step for each in stale if each.reason == reason))}")
+    for reason, steps in by_reason(stale):
+        say(f"  {reason}: {', '.join(steps)}")
     _print_failures(failed, lost)
     _print_read_in_part(incomplete)
     _print_source_notes(home, listing)

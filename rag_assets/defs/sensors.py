@@ -1,6 +1,7 @@
 """The sensor and the schedule: both ask the same question and request one run over the shards that changed."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import dagster as dg
@@ -14,7 +15,7 @@ from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import FULL_CHECK_TAG, shard_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.retention import drop_old_runs
-from rag_assets.pipeline.freshness import changes_to_index
+from rag_assets.pipeline.freshness import Stale, by_reason, changes_to_index, stale_steps
 from rag_assets.sources.changes import Changes
 from rag_assets.store.lake import SHARDS
 
@@ -54,8 +55,8 @@ def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
     ) -> dg.SensorResult | dg.SkipReason:
         base = home.look()
         base.check_settings()
-        listing = base.listing()
-        changes = changes_to_index(base, listing)
+        listing, stale = base.listing(), stale_steps(base)
+        changes = changes_to_index(base, listing, stale)
         report_sources(context.instance, changes.unreachable)
         if not changes.shards:
             _require_sources(changes)
@@ -72,7 +73,9 @@ def build_sensor(interval_seconds: int) -> dg.SensorDefinition:
             return dg.SkipReason(f"{len(changes.shards)} shards changed; attempt {attempt} waits")
         wait = min(_LONGEST_WAIT_SECONDS, _FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
         cursor = _CURSOR.dump_json(_Attempt(state, attempt, time.time() + wait)).decode()
-        return dg.SensorResult(run_requests=[_request(changes, f"{state}:{attempt}:{int(time.time())}")], cursor=cursor)
+        return dg.SensorResult(
+            run_requests=[_request(changes, stale, f"{state}:{attempt}:{int(time.time())}")], cursor=cursor
+        )
 
     return changed_files
 
@@ -98,12 +101,13 @@ def build_schedule(cron: str) -> dg.ScheduleDefinition:
     ) -> dg.RunRequest | dg.SkipReason:
         base = home.look()
         base.check_settings()
-        changes = changes_to_index(base, base.listing())
+        stale = stale_steps(base)
+        changes = changes_to_index(base, base.listing(), stale)
         report_sources(context.instance, changes.unreachable)
         if not changes.shards:
             _require_sources(changes)
             return dg.SkipReason(_nothing(changes))
-        return _request(changes, None)
+        return _request(changes, stale, None)
 
     return look_for_changes
 
@@ -122,13 +126,15 @@ def build_full_check(cron: str) -> dg.ScheduleDefinition:
     return compare_all_files
 
 
-def _request(changes: Changes, run_key: str | None) -> dg.RunRequest:
+def _request(changes: Changes, stale: Sequence[Stale], run_key: str | None) -> dg.RunRequest:
     tags = {
         **shard_tags(changes.shards),
         "rag_assets/new": str(len(changes.new)),
         "rag_assets/changed": str(len(changes.changed)),
         "rag_assets/gone": str(len(changes.gone)),
     }
+    if stale:
+        tags["rag_assets/stale"] = "; ".join(f"{reason}: {', '.join(steps)}" for reason, steps in by_reason(stale))
     return dg.RunRequest(run_key=run_key, tags=tags)
 
 

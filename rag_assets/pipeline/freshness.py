@@ -5,7 +5,7 @@ the tables as they are stored, nothing in it is stale but rows that ask to be ma
 lines that have become common, limits that were raised.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,12 @@ class Stale:
     step: str
     reason: str
     shards: tuple[str, ...]
+
+
+def by_reason(stale: Sequence[Stale]) -> list[tuple[str, list[str]]]:
+    """Each reason, with the steps that it makes stale, in their order."""
+    reasons = dict.fromkeys(each.reason for each in stale)
+    return [(reason, list(dict.fromkeys(each.step for each in stale if each.reason == reason))) for reason in reasons]
 
 
 def step_facts(home: Home) -> dict[str, dict[str, str]]:

@@ -16,7 +16,7 @@ from rag_assets.defs.jobs import INDEX_JOB
 from rag_assets.defs.partitions import shard_tags, shards_of_tags
 from rag_assets.defs.resources import HomeResource
 from rag_assets.defs.sensors import build_schedule, build_sensor
-from rag_assets.pipeline.freshness import changes_to_index
+from rag_assets.pipeline.freshness import Stale, changes_to_index
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.steps import shards_to_weigh_again
 from rag_assets.store.lake import SHARDS, shard_of
@@ -59,6 +59,19 @@ def test_the_sensor_requests_one_run_over_the_changed_shards(home: Home, resourc
     shards = sorted({shard_of("specs/a.md"), shard_of("specs/b.md")})
     assert shards_of_tags(request.tags) == shards
     assert request.tags["rag_assets/new"] == "2"
+
+
+def test_a_run_says_what_is_stale_and_why(home: Home, resource: HomeResource, monkeypatch: pytest.MonkeyPatch) -> None:
+    (Path(home.settings.sources[0]) / "a.md").write_text("# x\n\ntext", encoding="utf-8")
+    run_index(home)
+    stale = [Stale(step, "code changed", (shard_of("specs/a.md"),)) for step in ("chunk", "index_chunks")]
+    monkeypatch.setattr("rag_assets.defs.sensors.stale_steps", lambda _: stale)
+    with dg.instance_for_test() as instance:
+        planned = build_schedule("0 * * * *")(
+            dg.build_schedule_context(instance=instance, resources={"home": resource})
+        )
+    assert isinstance(planned, dg.RunRequest)
+    assert planned.tags["rag_assets/stale"] == "code changed: chunk, index_chunks"
 
 
 def test_nothing_changed_is_skipped(home: Home, resource: HomeResource) -> None:
