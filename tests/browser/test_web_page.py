@@ -483,7 +483,7 @@ def test_text_that_would_be_reordered_or_hidden_is_shown_as_on_a_terminal(visito
     assert r"quagga invoice\u202efdp.exe\u2066 \u200e" in turn.inner_text()
     assert not re.search("[\u202e\u2066\u200e]", page.content())
     turn.get_by_role("complementary").get_by_role("link").first.click()
-    page.get_by_text(r"quagga invoice\u202efdp.exe").first.wait_for()
+    page.get_by_text(r"quagga invoice\u202efdp.exe").filter(visible=True).first.wait_for()
     assert not re.search("[\u202e\u2066\u200e]", page.content())
     characters = [chr(code) for code in (*range(0x10000), *range(0x1D170, 0x1D180), *range(0xE0000, 0xE0200))]
     flag = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
