@@ -158,7 +158,7 @@ def test_what_is_worse_within_the_interval_is_said_and_stands_beside_the_version
     assert indexed.exit_code == 0, indexed.output
     assert current(home) == 2
     told = (
-        "worse within the interval: passage R@5 -0.200 [-0.600, +0.000] on 5 questions, which show changes from 1.00 on"
+        "worse within the interval: passage R@5 -0.200 [-0.800, +0.000] on 5 questions, which show changes from 1.00 on"
     )
     assert told in indexed.stdout
     assert f"; worse: {TOKEN_WORSE}" in indexed.stdout
