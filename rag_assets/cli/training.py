@@ -362,11 +362,10 @@ def tune(
     if is_worse:
         say("it is worse beyond the interval: keep the default", bold=True)
         return
-    if not any(each.difference.low > 0 for each in made.differences.values()):
+    is_better = any(each.difference.low > 0 for each in made.differences.values())
+    if not is_better:
         say("it is not better beyond the interval: the default may stay")
-        say(f"nothing was adopted; to adopt it all the same: {winner.adoption}")
-        return
-    say(f"nothing was adopted; to adopt it: {winner.adoption}")
+    say(f"nothing was adopted; to adopt it{'' if is_better else ' all the same'}: {winner.adoption}")
 
 
 def _interval(interval: "Interval | None") -> dict[str, float] | None:

@@ -185,8 +185,5 @@ def preview(lake: Lake, table: Table, shards: Iterable[str], columns: list[str])
     for shard in shards:
         if len(rows) < _PREVIEW_ROWS and lake.row_count(table, shard):
             rows += lake.read(table, [shard], columns).slice(0, _PREVIEW_ROWS - len(rows)).to_pylist()
-    return (
-        markdown_table(columns, ([row[name] for name in columns] for row in rows), most_chars=_PREVIEW_CHARS)
-        if rows
-        else "no rows"
-    )
+    cells = ([row[name] for name in columns] for row in rows)
+    return markdown_table(columns, cells, most_chars=_PREVIEW_CHARS) if rows else "no rows"

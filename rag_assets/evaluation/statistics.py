@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -294,6 +295,7 @@ def _interval(values: Values, means: Values, least: float, most: float, labels: 
     return Interval(mean, float(low), float(high), count)
 
 
+@cache
 def _expanded_tail(count: int) -> float:
     """Share of resampled means beyond either end of an interval; smaller for few values, whose means vary too little.
 
@@ -305,10 +307,10 @@ def _expanded_tail(count: int) -> float:
     """
     if count == 1:
         return _TAIL
-    from scipy import stats
+    from scipy import special  # loads in a third of the time of scipy.stats
 
-    reach = math.sqrt(count / (count - 1)) * stats.t.ppf(1 - _TAIL, count - 1)
-    return float(stats.norm.cdf(-reach))
+    reach = math.sqrt(count / (count - 1)) * special.stdtrit(count - 1, 1 - _TAIL)
+    return float(special.ndtr(-reach))
 
 
 def _reach() -> float:

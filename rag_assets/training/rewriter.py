@@ -431,11 +431,14 @@ class _Training:
         if not path.exists():
             return None
         found: Mapping[str, Any] = self._torch.load(path, map_location="cpu", weights_only=True)
-        if found["digest"] == self._digest:
+        stage, step, best = (found["state"][name] for name in ("stage", "step", "best_step"))
+        is_whole = stage == "warm-up" or (self._folder / f"best-{best}").is_dir()
+        if found["digest"] == self._digest and is_whole:
             return found
         if anew:
             return None
-        stage, step = found["state"]["stage"], found["state"]["step"]
+        if not is_whole:
+            raise StoreError(f"{self._folder}: the best weights so far are gone: begin again by --anew")
         raise StoreError(
             f"{self._folder}: training with other questions, model, reward or settings stopped after step {step} of "
             f"{stage}: go on with those, or remove it by --anew"

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,6 +93,29 @@ def test_training_that_was_killed_comes_to_the_same_weights(tmp_path: Path) -> N
     ours, theirs = (next(each.glob("best-*/model.safetensors")) for each in (killed, whole))
     assert ours.parent.name == theirs.parent.name
     assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_weights_that_did_best_after_the_checkpoint_are_not_those_of_it(tmp_path: Path) -> None:
+    """Training that stopped after a look without a checkpoint, and goes on to fewer steps, keeps what it reports."""
+    data, _ = toy(tmp_path)
+    options = replace(toy_options(tmp_path, steps=60), validation_steps=5, checkpoint_steps=20)
+    stopped, whole = tmp_path / "stopped", tmp_path / "whole"
+
+    def stop(_done: int, _total: int) -> None:
+        best = [each for each in read_curves(stopped) if each["stage"] == "validation"]
+        if any(each["step"] > 20 and each["gain"] > max(one["gain"] for one in best[:5]) for each in best):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_rewriter(data, gain, options, stopped, stop)
+    shorter = replace(options, steps=21)
+    ours, theirs = (train_rewriter(data, gain, shorter, folder) for folder in (stopped, whole))
+    assert (ours.best_step, ours.gain) == (theirs.best_step, theirs.gain)
+    assert (ours.folder / "model.safetensors").read_bytes() == (theirs.folder / "model.safetensors").read_bytes()
+    shutil.rmtree(ours.folder)
+    with pytest.raises(StoreError, match="the best weights so far are gone: begin again by --anew"):
+        train_rewriter(data, gain, shorter, stopped)
+    assert train_rewriter(data, gain, shorter, stopped, anew=True).gain == theirs.gain
 
 
 def test_damaged_weights_are_named(tmp_path: Path) -> None:
