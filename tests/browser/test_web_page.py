@@ -440,8 +440,10 @@ def test_a_thumb_on_an_answer_becomes_a_draft_of_the_question_set(visitor: Visit
     visitor.open("/")
     turn = visitor.ask("再試行の回数は？")
     for name, told in (("This answer is wrong", "wrong: "), ("This answer is right", "right: ")):
+        button = turn.get_by_role("button", name=name)
+        button.wait_for()  # it comes after the page has asked, at the same address, whether feedback is taken
         with visitor.page.expect_response("**/api/v1/feedback") as sent:
-            turn.get_by_role("button", name=name).click()
+            button.click()
         assert sent.value.status == 200
         *accepted, draft = read_questions(path)
         assert accepted == list(QUESTIONS)
