@@ -13,8 +13,11 @@ measures questions held out before and after, with 95 % bootstrap intervals.
 processors, and how often both write the same; `--alone` measures the exported model without torch in the process.
 Without `--model` it is of the size of T5-small, its weights drawn at random.
 
-Run with `python -m benchmarks.rewriter small --work FOLDER`, `hotpotqa --data FOLDER --model FOLDER --work FOLDER`, or
-`speed --work FOLDER [--model FOLDER]`.
+`large` trains a model of the size of T5-large, its weights drawn at random, by the defaults of the settings for a few
+steps: seconds a step, and memory of the GPU where there is one. Nothing is searched, and nothing can be learned.
+
+Run with `python -m benchmarks.rewriter small --work FOLDER`, `hotpotqa --data FOLDER --model FOLDER --work FOLDER`,
+`speed --work FOLDER [--model FOLDER]`, or `large --work FOLDER`.
 """
 
 import argparse
@@ -25,7 +28,7 @@ import random
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, quantiles, stdev
@@ -38,6 +41,8 @@ from rag_assets.evaluation.statistics import Interval, bootstrap_interval, paire
 from rag_assets.models.text_to_text import ExportedTextToText, TextToText
 from rag_assets.models.text_to_text_export import export
 from rag_assets.pipeline.opening import knowledge_base, published_snapshot
+from rag_assets.pipeline.rewriter_training import rewriter_options
+from rag_assets.pipeline.settings import RewriterTrainingSettings
 from rag_assets.query import StoredTables
 from rag_assets.query.search.rewriting_rules import RuleRewriter
 from rag_assets.query.search.trained_rewriting import Form, prompt_for
@@ -47,6 +52,9 @@ from rag_assets.training.rewriter import Item, RewriterData, RewriterOptions, re
 from rag_assets.training.rewriter_data import pseudo_labels
 
 LENGTHS = (16, 32, 64)  # tokens; the last is the longest by default
+WORDS = 32_097  # tokens of the models made here, but for marks: as many as T5's
+SMALL = {"d_model": 512, "d_ff": 2048, "num_layers": 6, "num_heads": 8}
+LARGE = {"d_model": 1024, "d_ff": 4096, "num_layers": 24, "num_heads": 16}
 
 
 def rewrites(folder: Path, items: Sequence[Item], most_tokens: int) -> list[str]:
@@ -163,20 +171,49 @@ def hotpotqa(data: Path, model: Path, work: Path, options: argparse.Namespace) -
         print(f"  {item.question} -> {text}")
 
 
-def write_t5_small(folder: Path) -> None:
-    """Write a model with the shape and vocabulary size of T5-small; its tokens are words."""
+def write_t5(folder: Path, shape: Mapping[str, int]) -> None:
+    """Write a T5 of random weights with T5's size of vocabulary; its tokens are words."""
     torch: Any = importlib.import_module("torch")
     transformers: Any = importlib.import_module("transformers")
     made: Any = importlib.import_module("small_models")
-    made.write_small_model(folder, [f"w{number}" for number in range(32_097)])
+    made.write_small_model(folder, [f"w{number}" for number in range(WORDS)])
     torch.manual_seed(SEED)
     config = transformers.T5Config(
-        vocab_size=32_128, d_model=512, d_kv=64, d_ff=2048, num_layers=6, num_heads=8, decoder_start_token_id=0,
-        pad_token_id=0, eos_token_id=1,
-    )  # fmt: skip
+        vocab_size=32_128, d_kv=64, decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, **shape
+    )
     module = transformers.T5ForConditionalGeneration(config)
     torch.nn.init.normal_(module.shared.weight, std=0.05)  # as usual, a random model writes one token again and again
     module.save_pretrained(folder)
+
+
+def large(work: Path, steps: int, precision: str, parts: int) -> None:
+    """Print what a step of a model of the size of T5-large takes, by the defaults of the settings."""
+    torch: Any = importlib.import_module("torch")
+    write_t5(work / "model", LARGE)
+    usual, chance = rewriter_options(RewriterTrainingSettings()), random.Random(SEED)
+    items = [Item(text, Form.KEYWORDS) for text in random_questions(4 * usual.batch)]
+    labels = [(item, " ".join(item.question.split()[:8])) for item in items]
+    options = replace(
+        usual, model=str(work / "model"), steps=steps, warm_up_epochs=1, precision=precision,
+        accumulation=parts, validation_steps=steps, checkpoint_steps=steps,
+    )  # fmt: skip
+    train_rewriter(RewriterData(items, (), labels), lambda _item, _text: chance.random(), options, work / "run")
+    curves = read_curves(work / "run")
+    for stage in ("warm-up", "reinforce"):
+        found = [each for each in curves if each["stage"] == stage][1:]
+        seconds = sorted(each["seconds"] for each in found)
+        tokens = fmean(each.get("tokens", 0) for each in found)
+        middle = seconds[len(seconds) // 2]
+        print(f"{stage}: {middle:.2f} s a step [{seconds[0]:.2f}, {seconds[-1]:.2f}], {tokens:.0f} tokens a rewrite")
+    where = torch.cuda.get_device_name() if torch.cuda.is_available() else "processor"
+    held = torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_available() else 0
+    print(f"{where}, {precision}, batch in {parts} parts: {held:.1f} GB at most")
+
+
+def random_questions(count: int) -> list[str]:
+    """Twelve words each."""
+    chance = random.Random(SEED)
+    return [" ".join(f"w{chance.randrange(WORDS)}" for _ in range(12)) for _ in range(count)]
 
 
 def speed_alone(folder: Path, questions: Sequence[str], runs: int) -> None:
@@ -204,7 +241,7 @@ def speed(work: Path, model: Path | None, questions: Sequence[str], runs: int) -
     folder = work / "model"
     shutil.rmtree(folder, ignore_errors=True)
     if model is None:
-        write_t5_small(folder)
+        write_t5(folder, SMALL)
     else:
         TextToText(str(model)).save(folder)
     export(folder, max(LENGTHS))
@@ -262,16 +299,23 @@ def main() -> None:
     on_speed.add_argument("--queries", type=Path, help="as in BEIR; words of the random model without")
     on_speed.add_argument("--runs", type=int, default=40)
     on_speed.add_argument("--alone", action="store_true", help="only the model that an earlier run exported to --work")
+    on_large = commands.add_parser("large")
+    on_large.add_argument("--work", type=Path, required=True)
+    on_large.add_argument("--steps", type=int, default=10)
+    on_large.add_argument("--precision", default="bf16")
+    on_large.add_argument("--accumulation", type=int, default=2)
     options = parser.parse_args()
     sys.path.append(str(Path(__file__).parents[1] / "tests/extras"))
     if options.what == "speed":
-        chance = random.Random(SEED)
-        drawn = [" ".join(f"w{chance.randrange(32_097)}" for _ in range(12)) for _ in range(options.runs)]
-        questions = drawn if options.queries is None else [text for _, text in read_queries(options.queries)]
+        found = [] if options.queries is None else [text for _, text in read_queries(options.queries)]
+        questions = found or random_questions(options.runs)
         if options.alone:
             speed_alone(options.work / "model", questions, options.runs)
             return
         speed(options.work, options.model, questions, options.runs)
+        return
+    if options.what == "large":
+        large(options.work, options.steps, options.precision, options.accumulation)
         return
     if options.what == "small":
         small(options.work, options.seeds, options.steps)

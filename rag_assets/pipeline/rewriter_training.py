@@ -24,6 +24,7 @@ from rag_assets.pipeline.opening import frozen_rewriter, knowledge_base, publish
 if TYPE_CHECKING:
     from rag_assets.evaluation.questions import Question
     from rag_assets.pipeline.home import Home
+    from rag_assets.pipeline.settings import RewriterTrainingSettings
     from rag_assets.training.adoption import Proof
     from rag_assets.training.rewriter import RewriterOptions, TrainedWeights
 
@@ -143,7 +144,7 @@ def _train_candidate(
     )
     data = replace(data, objective=reward.name)
     folder = training_folder(home)
-    weights = train_rewriter(data, reward.gain, rewriter_options(home), folder, progress, anew=anew)
+    weights = train_rewriter(data, reward.gain, rewriter_options(chosen), folder, progress, anew=anew)
     if not weights.is_main_process:
         return None
     made = folder.with_name("rewriter_model.candidate")
@@ -176,12 +177,11 @@ def _train_candidate(
     return RewriterCandidate(place, proof, version, problem, weights, len(data.labels), len(data.training))
 
 
-def rewriter_options(home: "Home") -> "RewriterOptions":
-    """How the settings have a rewriter trained."""
+def rewriter_options(chosen: "RewriterTrainingSettings") -> "RewriterOptions":
+    """How a rewriter is trained by the settings."""
     from rag_assets.training.reinforce import Penalties
     from rag_assets.training.rewriter import RewriterOptions
 
-    chosen = home.settings.rewriter_training
     penalties = Penalties(
         chosen.divergence_penalty, chosen.length_penalty, chosen.shortest_tokens, chosen.longest_tokens
     )

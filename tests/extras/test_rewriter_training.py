@@ -182,3 +182,39 @@ def test_parts_of_a_batch_add_up_to_the_batch(tmp_path: Path) -> None:
     )
     assert len(first) > 1
     assert first == pytest.approx(second, rel=1e-3)
+
+
+@pytest.mark.parametrize(("precision", "device"), [("bf16", "cpu"), ("no", "auto"), ("bf16", "auto"), ("fp16", "auto")])
+def test_in_mixed_precision_and_on_a_gpu_it_learns_as_well(tmp_path: Path, precision: str, device: str) -> None:
+    if device == "auto" and not training_library("torch").cuda.is_available():
+        pytest.skip("there is no GPU")
+    data, _ = toy(tmp_path)
+    options = replace(toy_options(tmp_path, steps=125), precision=precision, device=device)
+    trained = train_rewriter(data, gain, options, tmp_path / "run")
+    assert trained.warmed_up is not None
+    assert trained.gain is not None
+    assert trained.gain > trained.warmed_up + 0.2
+
+
+def test_several_processes_train_as_one(tmp_path: Path) -> None:
+    """Each on its part of every batch: the warm-up, where nothing is sampled, comes to the same loss at every step."""
+    toy(tmp_path)
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys\nfrom pathlib import Path\nfrom small_models import *\nfrom rag_assets.training.rewriter import *\n"
+        "at = Path(sys.argv[1])\ndata = toy(at, makes_model=False)[0]\n"
+        "trained = train_rewriter(data, gain, toy_options(at, steps=2), Path(sys.argv[2]))\n"
+        "print('main' if trained.is_main_process else 'other')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "ACCELERATE_USE_CPU": "true"}
+    losses = []
+    for processes in (1, 2):
+        folder = tmp_path / f"run{processes}"
+        launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+        command = [sys.executable, *launch, str(script), str(tmp_path), str(folder)]
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=300)
+        assert sorted(done.stdout.split()) == ["main", "other"][:processes]
+        curves = read_curves(folder)
+        losses.append([each["loss"] for each in curves if each["stage"] == "warm-up"])
+        assert [each["step"] for each in curves if each["stage"] == "reinforce"] == [1, 2]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
