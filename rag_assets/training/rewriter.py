@@ -31,10 +31,11 @@ from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rag_assets.contracts.errors import StoreError
+from rag_assets.contracts.errors import ModelError, StoreError
 from rag_assets.models.text_to_text import TextToText, training_library
 from rag_assets.query.search.trained_rewriting import Form, prompt_for
 from rag_assets.store.files import write_atomically, written_aside
+from rag_assets.text.plain import one_line
 from rag_assets.training.reinforce import Baseline, Penalties
 
 
@@ -199,7 +200,13 @@ class _Training:
         self._torch, accelerate = training_library("torch"), training_library("accelerate")
         self._adafactor = training_library("transformers.optimization").Adafactor
         self._data, self._gain, self._options, self._progress = data, gain, options, progress
-        self._accelerator = accelerate.Accelerator(mixed_precision=options.precision, cpu=options.device == "cpu")
+        try:
+            self._accelerator = accelerate.Accelerator(mixed_precision=options.precision, cpu=options.device == "cpu")
+        except ValueError as error:  # its state is the process's, and keeps the first precision and device
+            raise ModelError(
+                f"precision {options.precision}, device {options.device}: {one_line(str(error))[:200]}; "
+                "train in a process of its own"
+            ) from error
         self._folder, self._digest = folder, _digest(data, options)
         self._state = _State()
         self._checkpoint = self._read_checkpoint(anew=anew)

@@ -1,6 +1,7 @@
 """Training a rewriter with torch, on models made small; runs where it is installed (`make test-extras`)."""
 
 import importlib.util
+import json
 import os
 import random
 import shutil
@@ -10,6 +11,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_models import NOUNS, gain, noun_of, toy, toy_options
@@ -28,6 +30,36 @@ pytestmark = [
     # What torch and transformers warn of is theirs.
     pytest.mark.filterwarnings("default"),
 ]
+
+
+SCRIPT = """
+import json, os, sys
+from dataclasses import replace
+from pathlib import Path
+from small_models import gain, toy, toy_options
+from rag_assets.training.rewriter import train_rewriter
+at, folder = Path(sys.argv[1]), Path(sys.argv[2])
+options = replace(toy_options(at, steps=int(sys.argv[3])), **json.loads(sys.argv[4]))
+trained = train_rewriter(toy(at, makes_model=False)[0], gain, options, folder)
+said = {"is_main": trained.is_main_process, "warmed_up": trained.warmed_up, "gain": trained.gain}
+folder.with_suffix(f".{os.environ.get('RANK', '0')}.json").write_text(json.dumps(said))
+"""
+
+
+def elsewhere(tmp_path: Path, folder: Path, steps: int, processes: int = 0, **options: str) -> subprocess.Popen[bytes]:
+    """Train the toy model of `tmp_path` in a process of its own, or in several; accelerate has one state a process."""
+    (script := tmp_path / "train.py").write_text(SCRIPT)
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)] if processes else []
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, *launch, str(script), str(tmp_path), str(folder), str(steps), json.dumps(options)]
+    environment = {**os.environ, "PYTHONPATH": path, **({"ACCELERATE_USE_CPU": "true"} if processes else {})}
+    return subprocess.Popen(command, env=environment)
+
+
+def ended(process: subprocess.Popen[bytes], folder: Path) -> list[dict[str, Any]]:
+    """What each process that trained wrote at its end."""
+    assert process.wait(timeout=600) == 0
+    return [json.loads(each.read_text()) for each in folder.parent.glob(f"{folder.name}.*.json")]
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -98,14 +130,7 @@ def test_over_five_seeds_reinforcement_is_above_supervision_and_chance(tmp_path:
 def test_training_that_was_killed_comes_to_the_same_weights(tmp_path: Path) -> None:
     toy(tmp_path)
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    script = (
-        "import sys; from pathlib import Path; from small_models import *; from rag_assets.training.rewriter import *;"
-        "at = Path(sys.argv[1]); data = toy(at, makes_model=False)[0];"
-        "train_rewriter(data, gain, toy_options(at, steps=14), Path(sys.argv[2]))"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    process = subprocess.Popen([*command, str(killed)], env=environment)
+    process = elsewhere(tmp_path, killed, 14)
     give_up = time.monotonic() + 300
     while not any(each["stage"] == "reinforce" and each["step"] >= 7 for each in read_curves(killed)):
         assert process.poll() is None
@@ -115,7 +140,7 @@ def test_training_that_was_killed_comes_to_the_same_weights(tmp_path: Path) -> N
     process.wait()
     assert not (killed / "result.json").exists()
     for folder in (killed, whole):
-        subprocess.run([*command, str(folder)], env=environment, check=True)
+        ended(elsewhere(tmp_path, folder, 14), folder)
     torch = training_library("torch")
     ours, theirs = (torch.load(folder / "checkpoint.pt")["weights"] for folder in (killed, whole))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
@@ -188,32 +213,29 @@ def test_parts_of_a_batch_add_up_to_the_batch(tmp_path: Path) -> None:
 def test_in_mixed_precision_and_on_a_gpu_it_learns_as_well(tmp_path: Path, precision: str, device: str) -> None:
     if device == "auto" and not training_library("torch").cuda.is_available():
         pytest.skip("there is no GPU")
+    toy(tmp_path)
+    folder = tmp_path / "run"
+    (said,) = ended(elsewhere(tmp_path, folder, 250, precision=precision, device=device), folder)
+    assert said["gain"] > said["warmed_up"] + 0.2
+
+
+def test_another_precision_in_the_same_process_is_refused(tmp_path: Path) -> None:
     data, _ = toy(tmp_path)
-    options = replace(toy_options(tmp_path, steps=125), precision=precision, device=device)
-    trained = train_rewriter(data, gain, options, tmp_path / "run")
-    assert trained.warmed_up is not None
-    assert trained.gain is not None
-    assert trained.gain > trained.warmed_up + 0.2
+    options = toy_options(tmp_path, steps=1)
+    train_rewriter(data, gain, options, tmp_path / "run")
+    with pytest.raises(ModelError, match="a process of its own"):
+        train_rewriter(data, gain, replace(options, precision="bf16"), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_several_processes_train_as_one(tmp_path: Path) -> None:
     """Each on its part of every batch: the warm-up, where nothing is sampled, comes to the same loss at every step."""
     toy(tmp_path)
-    script = tmp_path / "train.py"
-    script.write_text(
-        "import sys\nfrom pathlib import Path\nfrom small_models import *\nfrom rag_assets.training.rewriter import *\n"
-        "at = Path(sys.argv[1])\ndata = toy(at, makes_model=False)[0]\n"
-        "trained = train_rewriter(data, gain, toy_options(at, steps=2), Path(sys.argv[2]))\n"
-        "print('main' if trained.is_main_process else 'other')\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "ACCELERATE_USE_CPU": "true"}
     losses = []
     for processes in (1, 2):
         folder = tmp_path / f"run{processes}"
-        launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-        command = [sys.executable, *launch, str(script), str(tmp_path), str(folder)]
-        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=300)
-        assert sorted(done.stdout.split()) == ["main", "other"][:processes]
+        said = ended(elsewhere(tmp_path, folder, 2, processes), folder)
+        assert sorted(each["is_main"] for each in said) == [False, True][-processes:]
         curves = read_curves(folder)
         losses.append([each["loss"] for each in curves if each["stage"] == "warm-up"])
         assert [each["step"] for each in curves if each["stage"] == "reinforce"] == [1, 2]
