@@ -186,7 +186,7 @@ def _index(
     listing = home.listing(progress.phase("listing files"), allow_empty=allow_empty)
     progress.phase("comparing with what is indexed")
     changes = changes_to_index(home, listing)
-    shards = _shards_to_index(home, changes, full_check=full_check)
+    shards = _all_shards(home, changes) if full_check else changes.shards
     planned = _planned(home, listing, changes) if shards else None
     before = stored_documents(home.lake)
     if changes.new or changes.changed or changes.touched or changes.unfinished_shards or full_check:
@@ -218,19 +218,11 @@ def _changed(before: "Stored", after: "Stored", changes: "Changes") -> tuple[str
     return tuple(sorted({*changes.changed, *others}))
 
 
-def _shards_to_index(home: "Home", changes: "Changes", *, full_check: bool) -> tuple[str, ...]:
-    """The shards that changed, those of encrypted documents where there are passwords; all for a full check."""
-    if full_check:
-        from rag_assets.sources.changes import stored_documents
-        from rag_assets.store.lake import shard_of
-
-        return tuple(sorted({*changes.shards, *map(shard_of, stored_documents(home.lake))}))
-    if not home.settings.parsing.passwords:
-        return changes.shards
-    from rag_assets.parsing.documents import encrypted_documents
+def _all_shards(home: "Home", changes: "Changes") -> tuple[str, ...]:
+    from rag_assets.sources.changes import stored_documents
     from rag_assets.store.lake import shard_of
 
-    return tuple(sorted({*changes.shards, *map(shard_of, encrypted_documents(home.lake))}))
+    return tuple(sorted({*changes.shards, *map(shard_of, stored_documents(home.lake))}))
 
 
 def _print_index_summary(home: "Home", indexing: _Indexing, begun: datetime, *, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from rag_assets.contracts.content import Failure, ParsedDocument
 from rag_assets.contracts.fingerprint import code_fingerprint, digest
 from rag_assets.contracts.tables import BLOCKS, DOCUMENTS, PAGES, PARSE_FAILURES
 from rag_assets.parsing.parse import ParsingLimits, installed_readers
+from rag_assets.parsing.passwords import NO_PASSWORDS, Passwords
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.parsing.records import Record, document_record, failure_records, file_facts, parsed_records, rows
 from rag_assets.sources.changes import Listing, stored_documents, was_read
@@ -26,6 +27,7 @@ TABLES_WRITTEN = (DOCUMENTS, PAGES, BLOCKS, PARSE_FAILURES)
 _CONTENT_TABLES = (PAGES, BLOCKS, PARSE_FAILURES)
 # Limits that say how long and how hard to try: what a file that fits into them gives does not depend on them.
 _PATIENCE = ("timeout_seconds", "memory_bytes", "ocr_seconds_per_page", "ocr_seconds")
+_PASSWORDS = "passwords"
 _PATIENCE_CAUSES = frozenset((FailureCause.TIMEOUT, FailureCause.MEMORY))
 _READ = (DocumentStatus.PARSED, DocumentStatus.UNREADABLE)
 
@@ -43,9 +45,8 @@ class _Content:
 class _Shard:
     """Work on one shard: what its documents are to be computed from, and what has been parsed so far.
 
-    Those `retried` are encrypted and up to date: they are parsed again for the passwords given now, of which nothing is
-    stored that could tell whether they are new, and stay as they are where none fits. Those `lost` were parsed and can
-    no longer be read: their rows stay, because a share that is away for a while looks the same, and say so.
+    Those `lost` were parsed and can no longer be read: their rows stay, because a share that is away for a while looks
+    the same, and say so.
     """
 
     name: str
@@ -55,7 +56,6 @@ class _Shard:
     gone: set[str]
     stored: dict[str, dict[str, str | None]]
     keys_before: dict[str, str]
-    retried: set[str] = field(default_factory=set)
     lost: dict[str, str] = field(default_factory=dict)
     to_parse: list[str] = field(default_factory=list)
     parsed: dict[str, ParsedDocument] = field(default_factory=dict)
@@ -87,7 +87,7 @@ def update_documents(
     limits: ParsingLimits,
     workers: int,
     progress: Callable[[int, int], None],
-    passwords: tuple[str, ...] = (),
+    passwords: Passwords = NO_PASSWORDS,
     *,
     full_check: bool = False,
 ) -> StepReport:
@@ -100,7 +100,7 @@ def update_documents(
         limits: Limits for one file.
         workers: Parsing processes.
         progress: Told documents parsed, and documents to parse in the shards looked at so far.
-        passwords: Tried on encrypted files, also on those that could not be opened before.
+        passwords: Tried on encrypted files, also on those that no other could open before.
         full_check: Compare the bytes of every file, whatever its size and times say; files that their listing gives a
             checksum or an entity tag of are told by that.
     """
@@ -113,9 +113,7 @@ def update_documents(
         """Compare shard by shard and hand out what has to be parsed; a shard without such work is written at once."""
         nonlocal total
         for name in shards:
-            shard = _compare(
-                lake, listing, name, limits, scratch, readers, retry_encrypted=bool(passwords), full_check=full_check
-            )
+            shard = _compare(lake, listing, name, limits, passwords, scratch, readers, full_check=full_check)
             total += len(shard.to_parse)
             readable: list[ParseJob] = []
             for document_id in shard.to_parse:
@@ -126,7 +124,7 @@ def update_documents(
                 else:
                     readable.append(ParseJob(document_id, content.path, content.sha256))
             if not readable:
-                _write(lake, shard, readers, limits, report)
+                _write(lake, shard, readers, limits, passwords, report)
             for job in readable:
                 shard_of_job[job.document_id] = shard
                 yield job
@@ -134,7 +132,7 @@ def update_documents(
     done = 0
     with tempfile.TemporaryDirectory(prefix="rag-assets-") as folder:
         scratch = Path(folder)
-        with closing(parse_files(jobs(scratch), workers=workers, limits=limits, passwords=passwords)) as results:
+        with closing(parse_files(jobs(scratch), workers=workers, limits=limits, passwords=passwords.values)) as results:
             for job, parsed in results:
                 shard = shard_of_job.pop(job.document_id)
                 shard.parsed[job.document_id] = parsed
@@ -142,7 +140,7 @@ def update_documents(
                 done += 1
                 progress(done, total)
                 if len(shard.parsed) == len(shard.to_parse):
-                    _write(lake, shard, readers, limits, report)
+                    _write(lake, shard, readers, limits, passwords, report)
     return report
 
 
@@ -155,20 +153,16 @@ def content_key(content: _Content, file: SourceFile, limits: ParsingLimits) -> s
     return digest(content.sha256, _extension(file.document_id), code, *sizes)
 
 
-def documents_to_try_again(lake: Lake, limits: ParsingLimits) -> dict[str, str]:
-    """Stored documents that failed by a limit of time or memory which is higher now.
+def documents_to_try_again(lake: Lake, limits: ParsingLimits, passwords: Passwords = NO_PASSWORDS) -> dict[str, str]:
+    """Stored documents that failed by a limit which is higher now, or for want of a password that is there now.
 
     Returns:
-        The setting that was raised, as in `parsing.timeout_seconds`, by document.
+        Why, as in `parsing.timeout_seconds raised` or `new password`, by document.
     """
-    failed = _failed_by(lake, _PATIENCE_CAUSES, None)
+    failed = _failed_by(lake, {*_PATIENCE_CAUSES, FailureCause.ENCRYPTED}, None)
     stored = {name: key for shard in {*map(shard_of, failed)} for name, key in lake.inputs(BLOCKS, shard).items()}
-    return {name: raised[0] for name in failed if (raised := _raised(stored.get(name, ""), limits))}
-
-
-def encrypted_documents(lake: Lake, shards: Iterable[str] | None = None) -> set[str]:
-    """Stored documents of some shards, or of all, that ask for a password."""
-    return _failed_by(lake, {FailureCause.ENCRYPTED}, shards)
+    again = {name: _reasons_to_try_again(stored.get(name, ""), limits, passwords) for name in failed}
+    return {name: reasons[0] for name, reasons in again.items() if reasons}
 
 
 def _failed_by(lake: Lake, causes: Collection[FailureCause], shards: Iterable[str] | None) -> set[str]:
@@ -176,17 +170,34 @@ def _failed_by(lake: Lake, causes: Collection[FailureCause], shards: Iterable[st
     return {row["document_id"] for row in failures if row["cause"] in causes}
 
 
-def _with_limits(key: str, causes: Iterable[FailureCause], limits: ParsingLimits) -> str:
-    """Key of the content of a file, with the limits of time or memory that it was cut short by."""
-    if _PATIENCE_CAUSES.isdisjoint(causes):
-        return key
-    return " ".join([key, *(f"{name}={getattr(limits, name)}" for name in _PATIENCE)])
+def _with_attempt(
+    key: str, before: str, causes: Iterable[FailureCause], limits: ParsingLimits, passwords: Passwords
+) -> str:
+    """Key of the content of a file, with the limits it was cut short by and the passwords that did not open it.
+
+    Those tried `before`, as the key says that is stored, are still tried where the content is the same.
+    """
+    notes = [] if _PATIENCE_CAUSES.isdisjoint(causes) else [f"{name}={getattr(limits, name)}" for name in _PATIENCE]
+    if FailureCause.ENCRYPTED in causes:
+        earlier = _tried(_notes(before)) if before.partition(" ")[0] == key else frozenset()
+        notes.append(f"{_PASSWORDS}={','.join(sorted(passwords.digests | earlier))}")
+    return " ".join([key, *notes])
 
 
-def _raised(key: str, limits: ParsingLimits) -> list[str]:
-    """Settings of the limits in a key that are higher now."""
-    noted = (limit.partition("=") for limit in key.split()[1:])
-    return [f"parsing.{name}" for name, _, value in noted if name in _PATIENCE and getattr(limits, name) > float(value)]
+def _reasons_to_try_again(key: str, limits: ParsingLimits, passwords: Passwords) -> list[str]:
+    """Limits in a key that are higher now, and whether a password was not tried."""
+    notes = _notes(key)
+    raised = [name for name in _PATIENCE if name in notes and getattr(limits, name) > float(notes[name])]
+    is_new = _PASSWORDS in notes and passwords.has_others(_tried(notes))
+    return [*(f"parsing.{name} raised" for name in raised), *(["new password"] if is_new else [])]
+
+
+def _notes(key: str) -> dict[str, str]:
+    return {name: value for name, _, value in (note.partition("=") for note in key.split()[1:])}
+
+
+def _tried(notes: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(notes.get(_PASSWORDS, "").split(",")) - {""}
 
 
 def _compare(
@@ -194,10 +205,10 @@ def _compare(
     listing: Listing,
     name: str,
     limits: ParsingLimits,
+    passwords: Passwords,
     scratch: Path,
     readers: str,
     *,
-    retry_encrypted: bool,
     full_check: bool,
 ) -> _Shard:
     stored = stored_documents(lake, [name])
@@ -208,8 +219,7 @@ def _compare(
     plain: dict[str, str] = {}
     for document_id, file in files.items():
         key, stored_key = content_key(contents[document_id], file, limits), before.get(document_id, "")
-        key = _opened(key) if stored_key == _opened(key) else key
-        is_current = stored_key.partition(" ")[0] == key and not _raised(stored_key, limits)
+        is_current = stored_key.partition(" ")[0] == key and not _reasons_to_try_again(stored_key, limits, passwords)
         plain[document_id], keys[document_id] = key, stored_key if is_current else key
     if readers:
         for document_id in _failed_by(lake, {FailureCause.UNSUPPORTED_FORMAT}, [name]) & keys.keys():
@@ -222,9 +232,7 @@ def _compare(
             shard.lose(document_id, content.problem)
     unknown = keys.keys() - stored.keys()
     stale = {*stale_documents(lake, _CONTENT_TABLES, name, keys), *unknown} - shard.lost.keys()
-    if retry_encrypted:
-        shard.retried = (encrypted_documents(lake, [name]) & keys.keys()) - stale - shard.lost.keys()
-    for document_id in sorted(stale | shard.retried):
+    for document_id in sorted(stale):
         keys[document_id] = plain[document_id]
         content = contents[document_id]
         if document_id in unread:  # the bytes may be others than those of which the hash is stored
@@ -287,11 +295,6 @@ def _lacking(key: str, readers: str) -> str:
     return digest(key, "readers", readers)
 
 
-def _opened(key: str) -> str:
-    """Key of the content of an encrypted file that could be opened later on: what follows from it is computed anew."""
-    return digest(key, "opened")
-
-
 def _read_content(file: SourceFile, scratch: Path) -> _Content:
     """Hash a file; one that is not on this machine is fetched into the scratch folder for that."""
     if file.problem:
@@ -316,12 +319,9 @@ def _extension(document_id: str) -> str:
     return PurePosixPath(document_id).suffix.lower().lstrip(".")
 
 
-def _write(lake: Lake, shard: _Shard, readers: str, limits: ParsingLimits, report: StepReport) -> None:
-    for name in shard.retried:
-        if name in shard.parsed and any(f.cause is FailureCause.ENCRYPTED for f in shard.parsed[name].failures):
-            del shard.parsed[name]
-        else:
-            shard.content_keys[name] = _opened(shard.content_keys[name])
+def _write(
+    lake: Lake, shard: _Shard, readers: str, limits: ParsingLimits, passwords: Passwords, report: StepReport
+) -> None:
     for name in list(shard.parsed):
         failures = {failure.cause: failure for failure in shard.parsed[name].failures}
         if FailureCause.UNREADABLE in failures and shard.can_keep(name):  # between hashing and parsing
@@ -330,7 +330,8 @@ def _write(lake: Lake, shard: _Shard, readers: str, limits: ParsingLimits, repor
         elif FailureCause.UNSUPPORTED_FORMAT in failures and readers:
             shard.content_keys[name] = _lacking(shard.content_keys[name], readers)
         else:
-            shard.content_keys[name] = _with_limits(shard.content_keys[name], failures, limits)
+            before = shard.keys_before.get(name, "")
+            shard.content_keys[name] = _with_attempt(shard.content_keys[name], before, failures, limits, passwords)
     restated = _restated_failures(lake, shard)
     _write_documents(lake, shard, report)  # first, so that a run killed in between leaves nothing that looks done
     records: dict[str, list[Record]] = defaultdict(list)

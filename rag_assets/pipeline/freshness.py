@@ -2,7 +2,7 @@
 
 A version names the code, options and libraries of the steps that made it. Where they are those in force and it holds
 the tables as they are stored, nothing in it is stale but rows that ask to be made again: for answers that are missing,
-lines that have become common, limits that were raised.
+lines that have become common, limits that were raised, passwords that are new.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -168,11 +168,11 @@ def _asked_again(home: Home) -> Iterator[Stale]:
     from rag_assets.parsing.documents import documents_to_try_again
     from rag_assets.store.lake import shard_of
 
-    raised: dict[str, set[str]] = {}
-    for document, setting in documents_to_try_again(home.lake, home.options.parsing).items():
-        raised.setdefault(setting, set()).add(shard_of(document))
-    for setting, shards in sorted(raised.items()):
-        yield Stale("parse", f"{setting} raised", tuple(sorted(shards)))
+    again: dict[str, set[str]] = {}
+    for document, reason in documents_to_try_again(home.lake, home.options.parsing, home.options.passwords).items():
+        again.setdefault(reason, set()).add(shard_of(document))
+    for reason, shards in sorted(again.items()):
+        yield Stale("parse", reason, tuple(sorted(shards)))
     if shards := shards_to_weigh_again(home):
         yield Stale("summarize_pages", "other lines are common", tuple(sorted(shards)))
     if home.language_model_name == "extractive":

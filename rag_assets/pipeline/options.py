@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rag_assets.models.language_models import ModelChoice
     from rag_assets.models.openai.embedder import EmbeddingsRoute
     from rag_assets.parsing.parse import ParsingLimits
+    from rag_assets.parsing.passwords import Passwords
     from rag_assets.query import GlobalOptions, ReaderOptions, SearchDefaults
 
 _REPORTED_ENTITIES = 4  # of a community; what is known of a smaller one stands in the report on the one that holds it
@@ -35,6 +36,14 @@ class StepOptions:
         from rag_assets.parsing.parse import ParsingLimits
 
         return ParsingLimits(**_values(self._settings.parsing, ParsingLimits))
+
+    @property
+    def passwords(self) -> "Passwords":
+        """What is tried on encrypted files."""
+        from rag_assets.parsing.passwords import Passwords
+
+        values = (each.get_secret_value() for each in self._settings.parsing.passwords)
+        return Passwords(tuple(values), self._settings.home.expanduser() / "passwords.salt")
 
     @property
     def summaries(self) -> "SummaryOptions":

@@ -197,7 +197,7 @@ def _parse(work: Work) -> Outcome:
             home.options.parsing,
             worker_count(home.settings.parsing.workers),
             work.progress,
-            tuple(password.get_secret_value() for password in home.settings.parsing.passwords),
+            home.options.passwords,
             full_check=work.full_check,
         )
     )

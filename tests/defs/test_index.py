@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import json
 import os
 import random
 import shutil
@@ -250,7 +251,12 @@ def test_a_bad_file_is_a_row_and_stops_nothing(home: Home) -> None:
     assert run_index(home).shards == ()
 
 
-def test_an_encrypted_file_is_indexed_once_its_password_is_given(home: Home) -> None:
+def test_an_encrypted_file_is_indexed_when_a_password_is_new(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def command(name: str) -> Any:
+        result = CliRunner().invoke(main, ["--home", str(home.path), name, "--json"], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
     book, plain = openpyxl.Workbook(), io.BytesIO()
     book.active["A1"] = "秘密の料金表"
     book.save(plain)
@@ -259,12 +265,28 @@ def test_an_encrypted_file_is_indexed_once_its_password_is_given(home: Home) -> 
     run_index(home)
     assert home.lake.read(PARSE_FAILURES)["cause"].to_pylist() == ["encrypted"]
     assert home.lake.read(CHUNKS).num_rows == 0
-    shard = shard_of("specs/locked.xlsx")
-    for passwords, found in ((("wrong",), 0), (("wrong", "ひみつ"), 1), ((), 1)):
-        update_documents(home.lake, home.listing(), [shard], home.options.parsing, 1, lambda *_: None, passwords)
-        run_index(home)
+    shard, number = shard_of("specs/locked.xlsx"), 1
+    monkeypatch.setenv("RAG_SOURCES", ",".join(home.settings.sources))
+    for passwords, is_new, found in (
+        ("", False, 0),
+        ("sesame-42", True, 0),
+        ("sesame-42", False, 0),
+        ("", False, 0),
+        ("sesame-42\nひみつ", True, 1),
+        ("sesame-42\nother", False, 1),
+        ("", False, 1),
+    ):
+        monkeypatch.setenv("RAG_PASSWORDS", passwords)
+        stale = [{"step": "parse", "reason": "new password", "shards": [shard]}] if is_new else []
+        assert command("status")["stale"] == stale
+        indexed = command("index")
+        number += is_new
+        assert (indexed["shards"], indexed["snapshot"]) == ([shard] if is_new else [], number)
         assert home.lake.read(CHUNKS).num_rows == found
         assert unfinished_steps(home) == []
+        assert command("status")["stale"] == []
+    kept = b"".join(path.read_bytes() for path in home.path.rglob("*") if path.is_file() and not path.is_symlink())
+    assert not any(each.encode() in kept for each in ("sesame-42", "ひみつ"))
     assert "秘密の料金表" in knowledge_base(Home(home.settings)).search("料金表", k=1).hits[0].text
 
 

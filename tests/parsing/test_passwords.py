@@ -11,6 +11,7 @@ from rag_assets.contracts.errors import SettingsError
 from rag_assets.contracts.tables import DOCUMENTS
 from rag_assets.parsing.documents import update_documents
 from rag_assets.parsing.parse import ParsingLimits, parse_bytes
+from rag_assets.parsing.passwords import Passwords
 from rag_assets.parsing.pool import ParseJob, parse_files
 from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.settings import load_settings
@@ -110,7 +111,7 @@ def test_encrypted_files_are_tried_again_once_passwords_are_given(tmp_path: Path
     shutil.copy(PDF, files / "locked.pdf")
     (files / "open.txt").write_text("plain text")
     home = Home(load_settings(home=tmp_path / "home", sources=(f"files={files}",)))
-    listing = home.listing()
+    listing, salt = home.listing(), tmp_path / "salt"
 
     def parse(*passwords: str) -> tuple[int, dict[str, str]]:
         report = update_documents(
@@ -120,7 +121,7 @@ def test_encrypted_files_are_tried_again_once_passwords_are_given(tmp_path: Path
             LIMITS,
             1,
             lambda *_: None,
-            passwords=passwords,
+            passwords=Passwords(passwords, salt),
         )
         found = home.lake.read(DOCUMENTS, None, ["document_id", "status"]).to_pylist()
         return report.total().computed, {row["document_id"]: row["status"] for row in found}
@@ -128,6 +129,11 @@ def test_encrypted_files_are_tried_again_once_passwords_are_given(tmp_path: Path
     locked, plain = "files/locked.pdf", "files/open.txt"
     assert parse() == (2, {locked: "failed", plain: "parsed"})
     assert parse() == (0, {locked: "failed", plain: "parsed"})
-    assert parse("wrong") == (0, {locked: "failed", plain: "parsed"})
+    assert parse("wrong") == (1, {locked: "failed", plain: "parsed"})
+    assert parse("wrong") == parse() == (0, {locked: "failed", plain: "parsed"})
+    assert parse("other") == (1, {locked: "failed", plain: "parsed"})
+    assert parse("other", "wrong") == (0, {locked: "failed", plain: "parsed"}), "either was tried"
+    salt.unlink()
+    assert parse("wrong") == (1, {locked: "failed", plain: "parsed"}), "nothing tells what was tried"
     assert parse("wrong", "foo") == (1, {locked: "parsed", plain: "parsed"})
     assert parse("wrong", "foo") == (0, {locked: "parsed", plain: "parsed"})
