@@ -9,9 +9,8 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from filelock import FileLock
-
 from rag_assets.contracts.errors import QueryError
+from rag_assets.store.files import Lock
 
 MOST_BYTES = 100 << 20  # of the file: some 100,000 clicks
 _log = logging.getLogger(__name__)
@@ -47,7 +46,7 @@ def add_click(path: Path, click: Click) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     line = json.dumps({**asdict(click), "rank": click.rank}, ensure_ascii=False)
-    with FileLock(path.with_name(f".{path.name}.lock")):
+    with Lock.of(path).hold():
         if path.exists() and path.stat().st_size > MOST_BYTES:
             raise QueryError(f"{path}: holds {MOST_BYTES >> 20} MB of clicks: remove some of them first")
         with path.open("ab+") as file:

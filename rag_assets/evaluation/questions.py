@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from filelock import FileLock
 from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.parsing.plain.text import decode_text
-from rag_assets.store.files import write_atomically
+from rag_assets.store.files import Lock, write_atomically
 from rag_assets.text.language import detect_language
 
 BEIR_FIELD = "rag_assets"  # of the metadata of a query: the question as it was, and the judgements that it had
@@ -134,7 +133,7 @@ def accept_questions(path: Path, ids: Collection[str] | None) -> list[str]:
     Raises:
         QueryError: An id is none of a draft, or the file cannot be read.
     """
-    with _lock(path):
+    with Lock.of(path).hold():
         drafts = [question.id for question in read_questions(path) if question.draft]
         if unknown := sorted(set(ids or ()) - set(drafts)):
             raise QueryError(f"{path}: no draft has the id {unknown[0]!r}")
@@ -159,7 +158,7 @@ def add_drafts(path: Path, drafts: Sequence[Question]) -> None:
     if path.suffix.lower() == ".csv" or path.is_dir():
         raise QueryError(f"{path}: drafts are written as JSON Lines: name a .jsonl file")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _lock(path):
+    with Lock.of(path).hold():
         records = [record for _, record in _json_lines(path)] if path.exists() else []
         at = {record.get("id"): number for number, record in enumerate(records)}
         for draft in drafts:
@@ -172,11 +171,6 @@ def add_drafts(path: Path, drafts: Sequence[Question]) -> None:
         if sum(bool(record.get("draft")) for record in records) > MOST_DRAFTS:
             raise QueryError(f"{path}: holds {MOST_DRAFTS:,} drafts: accept or remove some of them first")
         _write(path, records)
-
-
-def _lock(path: Path) -> FileLock:
-    """Held while a set is read and written anew, so that no question is lost between the two."""
-    return FileLock(path.with_name(f".{path.name}.lock"))
 
 
 def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:

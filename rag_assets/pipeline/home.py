@@ -28,9 +28,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-
-from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import DOCUMENTS, ENTITIES, ENTITY_MENTIONS
 from rag_assets.pipeline.options import StepOptions
 from rag_assets.pipeline.settings import Settings
@@ -46,6 +43,7 @@ from rag_assets.pipeline.stored_settings import (
 )
 from rag_assets.sources.changes import Listing, forgotten_sources, list_sources, read_sources, stored_counts
 from rag_assets.sources.listing import Source
+from rag_assets.store.files import Lock
 from rag_assets.store.lake import Lake
 from rag_assets.store.published_tables import PublishedTables
 from rag_assets.store.snapshots import Snapshots
@@ -80,7 +78,7 @@ class Home:
         self.stated = settings
         self.path = settings.home.expanduser().absolute()
         self.settings_path, self.registered_sources = self.path / "settings.json", self.path / "sources.json"
-        self._lock = FileLock(self.path / "index.lock")
+        self._lock = Lock(self.path / "index.lock", f"another run is writing to {self.path}")
         self.lake = Lake(self.path / "lake")
         self.snapshots = Snapshots(self.path / "snapshots", PublishedTables(self.path / "published", self.lake))
         self.settings = settings_in_force(settings, self._built_with(), self.settings_path)
@@ -224,8 +222,4 @@ class Home:
 
     def lock(self) -> AbstractContextManager[object]:
         """Held by one process while it indexes; may be taken again by its holder. StoreError where another holds it."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        try:
-            return self._lock.acquire(timeout=0)
-        except Timeout as error:
-            raise StoreError(f"another run is writing to {self.path}") from error
+        return self._lock.hold(0)

@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-
 from rag_assets.contracts.errors import ModelError, QueryError, StoreError
 from rag_assets.pipeline.drift import bring_into_force
 from rag_assets.pipeline.measuring import open_corpus
 from rag_assets.pipeline.opening import frozen_rewriter, knowledge_base, published_snapshot, usable_place
+from rag_assets.store.files import Lock
 
 if TYPE_CHECKING:
     from rag_assets.evaluation.questions import Question
@@ -70,12 +69,7 @@ def _alone(home: "Home") -> Iterator[None]:
         yield
         return
     path = training_folder(home).with_name(f"{training_folder(home).name}.lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        lock = FileLock(path).acquire(timeout=0)
-    except Timeout as error:
-        raise StoreError(f"a rewriter is being trained on {home.path} already") from error
-    with lock:
+    with Lock(path, f"a rewriter is being trained on {home.path} already").hold(0):
         yield
 
 

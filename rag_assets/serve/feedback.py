@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rag_assets.contracts.errors import QueryError
+from rag_assets.contracts.errors import QueryError, StoreError
 from rag_assets.contracts.fingerprint import digest
 from rag_assets.evaluation.clicks import Click, add_click
 from rag_assets.evaluation.questions import Evidence, Question, add_drafts
@@ -81,7 +81,7 @@ def _written(what: str) -> Iterator[None]:
     except OSError as error:
         _log.error("%s cannot be written: %s", what, error)
         raise Problem(503, f"the server cannot write {what}; see the log") from error
-    except QueryError as error:
+    except (QueryError, StoreError) as error:
         _log.error("%s", error)
         raise Problem(503, f"nothing can be added to {what}; see the log") from error
 

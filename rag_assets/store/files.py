@@ -7,15 +7,19 @@ import errno
 import os
 import re
 import shutil
+import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
+
+from rag_assets.contracts.errors import StoreError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FULL_TEXT = re.compile("|".join([*(re.escape(os.strerror(each)) for each in sorted(_FULL)), "disk is full"]))
+_LOCK_SECONDS = 60.0  # far longer than a small file takes to be written
 ASIDE = ".tmp"  # how names end under which files and folders are written
 # of file systems without links, or without one from here to there
 NO_LINKS = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
@@ -31,6 +35,44 @@ def is_full(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+class Lock:
+    """A file that one process holds at a time, and one thread of it; freed by the operating system when it dies.
+
+    Args:
+        path: The file, which stays; its folder is made where missing.
+        busy: What to say where another process holds it.
+    """
+
+    def __init__(self, path: Path, busy: str = "cannot go on") -> None:
+        self._path, self._busy, self._lock = path, busy, FileLock(path)
+
+    @classmethod
+    def of(cls, path: Path) -> "Lock":
+        """The lock of a file that is read and written anew."""
+        return cls(path.with_name(f".{path.name}.lock"))
+
+    def hold(self, wait_seconds: float = _LOCK_SECONDS) -> AbstractContextManager[object]:
+        """Hold it from now until the end of the context; its holder may take it again.
+
+        Raises:
+            StoreError: Another holds it for all of that time.
+        """
+        try:
+            held = self._lock.acquire(timeout=wait_seconds)
+        except Timeout as error:
+            raise StoreError(f"{self._busy}: {self._path} is held by {self._holder()}") from error
+        with suppress(OSError):
+            if not self._path.stat().st_size:  # file systems without locks have this in it already
+                self._path.write_text(f"{os.getpid()}\n{socket.gethostname()}\n")
+        return held
+
+    def _holder(self) -> str:
+        with suppress(OSError, ValueError):
+            process, host = self._path.read_text().splitlines()[:2]
+            return f"process {process} on {host}"
+        return "another process"
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -89,8 +131,7 @@ def _write_through(path: Path, content: bytes) -> None:
 def commit_new(aside: Path, path: Path) -> None:
     """Give a written file its name, and refuse to replace what another process wrote.
 
-    A link does both at once. Where the file system has none (SMB, exFAT), look and rename under a lock, which the
-    operating system frees when its holder dies.
+    A link does both at once. Where the file system has none (SMB, exFAT), look and rename under a lock.
     """
     try:
         os.link(aside, path)
@@ -99,7 +140,7 @@ def commit_new(aside: Path, path: Path) -> None:
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
-        with FileLock(path.with_name(".commit.lock")):
+        with Lock(path.with_name(".commit.lock")).hold():
             if path.exists():
                 raise FileExistsError(errno.EEXIST, "already written", str(path)) from error
             aside.replace(path)

@@ -17,11 +17,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.fingerprint import digest
-from rag_assets.store.files import write_new
+from rag_assets.store.files import Lock, write_new
 from rag_assets.store.published_tables import PublishedTables
 from rag_assets.store.sealed import SealedFile, sealed, unsealed
 
@@ -117,7 +115,7 @@ class Snapshots:
         """
         snapshot = next(iter(self.candidates()), None)
         if snapshot is not None and self._tables is not None and not self._tables.shows(snapshot.number):
-            with suppress(StoreError, OSError), self._pointer_lock().acquire(timeout=0):  # a reader may not write here
+            with suppress(StoreError, OSError), self._pointer_lock.hold(0):  # a reader may not write here
                 self._show(snapshot)
         return snapshot
 
@@ -212,7 +210,7 @@ class Snapshots:
 
     def move_on(self, number: int, *, moves_rollback: bool = True) -> None:
         """Move the readers to a snapshot, unless they are at a later one or were moved back from it or a later one."""
-        with self._pointer_lock():
+        with self._pointer_lock.hold():
             pointer = self.pointer()
             if pointer is None or number > pointer.newest:
                 stays = pointer is not None and pointer.rolled_back_from is not None and not moves_rollback
@@ -233,20 +231,20 @@ class Snapshots:
         """
         snapshot = next(iter(self.candidates()), None)
         if snapshot is not None:
-            with self._pointer_lock():
+            with self._pointer_lock.hold():
                 self._show(snapshot)
 
     def roll_back(self, number: int) -> Snapshot:
         """Move the readers to a kept snapshot, until the next change is published."""
         snapshot = self.load(number)
-        with self._pointer_lock():
+        with self._pointer_lock.hold():
             newest = max(self.numbers())
             self._point_to(Pointer(number, newest if newest > number else None))
         return snapshot
 
     def point_to(self, pointer: Pointer) -> None:
         """Write the pointer anew."""
-        with self._pointer_lock():
+        with self._pointer_lock.hold():
             self._point_to(pointer)
 
     def prune(self, kept: int) -> list[Snapshot]:
@@ -275,8 +273,9 @@ class Snapshots:
         """Where the pointer is."""
         return SealedFile(self.root / "CURRENT", _bare_number)
 
-    def _pointer_lock(self) -> FileLock:
-        return FileLock(self.root / ".CURRENT.lock")
+    @property
+    def _pointer_lock(self) -> Lock:
+        return Lock.of(self.root / "CURRENT")
 
     def _point_to(self, pointer: Pointer) -> None:
         snapshot = self.load(pointer.number)

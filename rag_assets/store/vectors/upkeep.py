@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
-from filelock import FileLock
 
 from rag_assets.contracts.errors import StoreError
 from rag_assets.contracts.tables import VectorTable
+from rag_assets.store.files import Lock
 from rag_assets.store.vectors.lance import FTS, Bitmap, BTree, IvfFlat, LanceTable, lancedb
 
 _LOG = logging.getLogger(__name__)
@@ -183,6 +183,5 @@ def open_or_create(database: lancedb.DBConnection, name: str, schema: pa.Schema)
         except ValueError as error:  # it is listed once its folder is there, a moment before it can be opened
             if "was not found" not in str(error):
                 raise
-    Path(database.uri).mkdir(parents=True, exist_ok=True)
-    with FileLock(Path(database.uri) / "create.lock"):
+    with Lock(Path(database.uri) / "create.lock").hold():
         return retried(partial(database.create_table, name, schema=schema, exist_ok=True))
