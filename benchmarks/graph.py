@@ -114,7 +114,9 @@ def update(home: Home) -> dict[str, Any]:
 
     def mentions() -> None:
         with SpacyRecognizer(worker_count(0)) as recognizer:
-            update_mentions(home.lake, SHARDS, model, home.options.mentions, home.entity_types, silent, recognizer)
+            update_mentions(
+                home.lake, SHARDS, model, home.options.mentions, home.options.entity_types, silent, recognizer
+            )
 
     def embed() -> None:
         home.vectors.sync(ENTITY_INDEX, {WHOLE: entity_rows(home.lake, WHOLE)}, home.embedder)

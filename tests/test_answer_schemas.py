@@ -63,7 +63,7 @@ def indexing() -> Iterator[Request]:
         for graph in GRAPHS:
             enrichment: dict[str, Any] = {"taxonomy": taxonomy}
             home = Home(load_settings(graph=graph, enrichment=enrichment))
-            yield from rehearsed_requests(home.options, home.taxonomy, home.entity_types)
+            yield from rehearsed_requests(home.options, home.options.taxonomy, home.options.entity_types)
 
 
 def queries() -> Iterator[Request]:
@@ -87,7 +87,7 @@ def queries() -> Iterator[Request]:
 def suggestions() -> Iterator[Request]:
     model = ScriptedModel(lambda _: {"types": []})
     with pytest.raises(ModelError):  # it names none
-        type_suggestions._ask([["Order Service"]], model, Home(load_settings()).entity_types, 3)
+        type_suggestions._ask([["Order Service"]], model, Home(load_settings()).options.entity_types, 3)
     yield from model.asked
     yield taxonomy_suggestion._request((), (), (), "en")
     yield personas._personas_request("1 document", "en", 2, 2)

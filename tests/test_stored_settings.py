@@ -84,7 +84,7 @@ def test_a_folder_with_the_name_of_a_taxonomy_or_of_a_served_model_is_neither(
     built(tmp_path / "home", embedding=served)
     home = opened(tmp_path / "home")
     assert (home.settings.enrichment.taxonomy, home.settings.embedding.model) == ("office", "m")
-    assert home.taxonomy.facets
+    assert home.options.taxonomy.facets
 
 
 def test_a_folder_of_ones_own_model_or_taxonomy_holds_in_any_working_directory(

@@ -29,7 +29,7 @@ def taxonomy_suggest(context: click.Context, values: int, output: Path | None, *
     if entity_types:
         from rag_assets.graph.entities.type_suggestions import suggest_types
 
-        found = suggest_types(home.lake, language_model(home), home.embedder, home.entity_types, values)
+        found = suggest_types(home.lake, language_model(home), home.embedder, home.options.entity_types, values)
         rows = [[each.name, each.ja, each.en, each.name_count, "、".join(each.examples)] for each in found]
         print_table(["type", "ja", "en", "names", "examples"], rows)
         return

@@ -28,16 +28,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_assets.contracts.tables import DOCUMENTS, ENTITIES, ENTITY_MENTIONS
 from rag_assets.pipeline.options import StepOptions
 from rag_assets.pipeline.settings import Settings
 from rag_assets.pipeline.stored_settings import (
-    GRAPH_ENABLED,
     Contradiction,
-    Values,
     contradiction_error,
     find_contradictions,
-    read_stored,
+    holds_graph,
     settings_in_force,
     store_settings,
 )
@@ -50,8 +47,6 @@ from rag_assets.store.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from rag_assets.contracts.ports import Embedder
-    from rag_assets.enrich.facets.taxonomy import Taxonomy
-    from rag_assets.graph.entity_types import EntityTypes
     from rag_assets.models.accounts.answers import AnswerStore
     from rag_assets.models.accounts.database import StateDatabase
     from rag_assets.models.accounts.ledger import Ledger
@@ -81,30 +76,17 @@ class Home:
         self._lock = Lock(self.path / "index.lock", f"another run is writing to {self.path}")
         self.lake = Lake(self.path / "lake")
         self.snapshots = Snapshots(self.path / "snapshots", PublishedTables(self.path / "published", self.lake))
-        self.settings = settings_in_force(settings, self._built_with(), self.settings_path)
+        self.settings = settings_in_force(settings, self.settings_path, self.lake)
         self.options = StepOptions(self.settings)
-
-    def _built_with(self) -> Values:
-        """The stored settings; where they are missing, what the stored tables tell of them."""
-        stored = read_stored(self.settings_path)
-        if stored is None:
-            return {"graph": {"enabled": self.holds_graph}} if self.lake.latest(DOCUMENTS) else {}
-        if stored.get("graph", {}).get("enabled"):  # settings of an earlier build do not say that the model wrote it
-            return {**stored, "graph": {"language_model": True, **stored["graph"]}}
-        return stored
 
     @property
     def holds_graph(self) -> bool:
         """Whether an entity graph is stored, whole or in part."""
-        tables = (ENTITIES, ENTITY_MENTIONS)
-        return any(self.lake.row_count(table, shard) for table in tables for shard in self.lake.latest(table))
+        return holds_graph(self.lake)
 
     def contradictions(self) -> tuple[Contradiction, ...]:
         """Stated settings that would delete or compute anew what is stored; none before anything is."""
-        if not self.lake.latest(DOCUMENTS):
-            return ()
-        found = find_contradictions(self.stated, self.settings, self._built_with())
-        return tuple(each for each in found if each.setting != GRAPH_ENABLED or self.holds_graph)
+        return find_contradictions(self.stated, self.settings, self.settings_path, self.lake)
 
     def check_settings(self) -> None:
         """Refuse, by a SettingsError, settings that contradict what is stored, before anything is destroyed."""
@@ -205,20 +187,6 @@ class Home:
         """Name of the language model that writes the entity graph; `extractive` where none does."""
         graph = self.settings.graph
         return self.language_model_name if graph.enabled and graph.language_model else "extractive"
-
-    @cached_property
-    def taxonomy(self) -> "Taxonomy":
-        """The facets that documents are classified by; SettingsError where their file cannot be read."""
-        from rag_assets.enrich.facets.taxonomy import load_taxonomy
-
-        return load_taxonomy(self.settings.enrichment.taxonomy)
-
-    @cached_property
-    def entity_types(self) -> "EntityTypes":
-        """Types of entities; SettingsError where their file cannot be read."""
-        from rag_assets.graph.entity_types import load_types
-
-        return load_types(self.settings.graph.types_toml)
 
     def lock(self) -> AbstractContextManager[object]:
         """Held by one process while it indexes; may be taken again by its holder. StoreError where another holds it."""

@@ -131,6 +131,6 @@ def _check_schemas(home: Home) -> None:
     from rag_assets.models.language_models import check_schemas
     from rag_assets.pipeline.rehearsal import rehearsed_requests
 
-    entity_types = home.entity_types if home.graph_model_name != "extractive" else None
-    check_schemas(home.options.language_model, rehearsed_requests(home.options, home.taxonomy, entity_types))
+    entity_types = home.options.entity_types if home.graph_model_name != "extractive" else None
+    check_schemas(home.options.language_model, rehearsed_requests(home.options, home.options.taxonomy, entity_types))
     _FITTING.add(home)

@@ -1,6 +1,7 @@
 """The options of each step, made from the settings; a step takes its own values and knows no settings."""
 
 from dataclasses import fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -8,11 +9,13 @@ from pydantic import BaseModel
 from rag_assets.pipeline.settings import Settings
 
 if TYPE_CHECKING:
+    from rag_assets.enrich.facets.taxonomy import Taxonomy
     from rag_assets.enrich.knowledge.tables import KnowledgeOptions
     from rag_assets.enrich.questions.tables import QuestionRules
     from rag_assets.enrich.summaries.dialogues import SummaryOptions
     from rag_assets.graph.communities.leiden import LeidenOptions
     from rag_assets.graph.entities.tables import EntityOptions
+    from rag_assets.graph.entity_types import EntityTypes
     from rag_assets.graph.mentions.dialogues import MentionOptions
     from rag_assets.graph.reports.dialogues import ReportOptions
     from rag_assets.models.language_models import ModelChoice
@@ -68,6 +71,20 @@ class StepOptions:
         chosen = self._settings.enrichment
         counts = QuestionCounts(chosen.questions_least, chosen.questions_most, chosen.question_tokens)
         return QuestionRules(counts, chosen.question_grade, chosen.read_tokens, chosen.boilerplate_documents)
+
+    @cached_property
+    def taxonomy(self) -> "Taxonomy":
+        """The facets that documents are classified by; SettingsError where their file cannot be read."""
+        from rag_assets.enrich.facets.taxonomy import load_taxonomy
+
+        return load_taxonomy(self._settings.enrichment.taxonomy)
+
+    @cached_property
+    def entity_types(self) -> "EntityTypes":
+        """Types of entities; SettingsError where their file cannot be read."""
+        from rag_assets.graph.entity_types import load_types
+
+        return load_types(self._settings.graph.types_toml)
 
     @property
     def knowledge(self) -> "KnowledgeOptions":

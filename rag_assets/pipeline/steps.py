@@ -268,7 +268,7 @@ def _classify(work: Work) -> Outcome:
     home, read_tokens = work.home, work.home.settings.enrichment.read_tokens
     embedder = CachedEmbedder(home.embedder, home.vectors) if work.lake is home.lake else home.embedder
     return Outcome(
-        update_facets(work.lake, work.shards, work.model, embedder, home.taxonomy, read_tokens, work.progress)
+        update_facets(work.lake, work.shards, work.model, embedder, home.options.taxonomy, read_tokens, work.progress)
     )
 
 
@@ -299,7 +299,7 @@ def _summarize_knowledge(work: Work) -> Outcome:
     from rag_assets.enrich.knowledge.tables import update_meta_knowledge
 
     home = work.home
-    update = update_meta_knowledge(work.lake, work.model, home.options.knowledge, home.taxonomy, work.progress)
+    update = update_meta_knowledge(work.lake, work.model, home.options.knowledge, home.options.taxonomy, work.progress)
     return Outcome(figures={"rewritten": update.rewritten, "kept": update.kept, "removed": update.removed})
 
 
@@ -310,7 +310,7 @@ def _extract_mentions(work: Work) -> Outcome:
     home = work.home
     workers = worker_count(home.settings.graph.workers)
     with nullcontext(work.recognizer) if work.recognizer else SpacyRecognizer(workers) as recognizer:
-        options, types = home.options.mentions, home.entity_types
+        options, types = home.options.mentions, home.options.entity_types
         update = update_mentions(work.lake, work.shards, work.model, options, types, work.progress, recognizer)
     return Outcome(update.report, dropped=update.dropped)
 
@@ -392,7 +392,7 @@ def _wanted_facets(home: "Home", shard: str) -> Keys:
     from rag_assets.enrich.facets.tables import wanted_facets
 
     read_tokens, model = home.settings.enrichment.read_tokens, home.language_model_name
-    return wanted_facets(home.lake, shard, home.taxonomy, read_tokens, model, home.embedder.name)
+    return wanted_facets(home.lake, shard, home.options.taxonomy, read_tokens, model, home.embedder.name)
 
 
 def _wanted_questions(home: "Home", shard: str) -> Keys:
@@ -404,7 +404,7 @@ def _wanted_questions(home: "Home", shard: str) -> Keys:
 def _wanted_mentions(home: "Home", shard: str) -> Keys:
     from rag_assets.graph.mentions.tables import wanted_mentions
 
-    return wanted_mentions(home.lake, shard, home.options.mentions, home.entity_types, home.graph_model_name)
+    return wanted_mentions(home.lake, shard, home.options.mentions, home.options.entity_types, home.graph_model_name)
 
 
 def _wanted_clusters(home: "Home", shard: str) -> Keys:
@@ -444,8 +444,8 @@ FACTS: Mapping[str, Callable[["Home"], str]] = {
     "the language model": lambda home: home.language_model_name,
     "the language model of the graph": lambda home: home.graph_model_name,
     "the embedder": lambda home: home.embedder.name,
-    "enrichment.taxonomy": lambda home: home.taxonomy.digest,
-    "graph.types_toml": lambda home: home.entity_types.digest,
+    "enrichment.taxonomy": lambda home: home.options.taxonomy.digest,
+    "graph.types_toml": lambda home: home.options.entity_types.digest,
     "graph.merges_csv": _decisions,
     "the packages by which Unstructured reads": _readers,
 }

@@ -15,8 +15,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rag_assets.contracts.errors import SettingsError, StoreError
+from rag_assets.contracts.tables import DOCUMENTS, ENTITIES, ENTITY_MENTIONS
 from rag_assets.enrich.facets.taxonomy import is_shipped
 from rag_assets.pipeline.settings import ChunkingSettings, EmbeddingSettings, GraphSettings, Settings
+from rag_assets.store.lake import Lake
 from rag_assets.store.sealed import SealedFile
 
 Values = Mapping[str, Mapping[str, Any]]  # by section and name, as in JSON
@@ -99,17 +101,34 @@ def store_settings(path: Path, settings: Settings) -> None:
         settings_file(path).write(values)
 
 
-def settings_in_force(stated: Settings, stored: Values, path: Path) -> Settings:
+def holds_graph(lake: Lake) -> bool:
+    """Whether an entity graph is stored, whole or in part."""
+    tables = (ENTITIES, ENTITY_MENTIONS)
+    return any(lake.row_count(table, shard) for table in tables for shard in lake.latest(table))
+
+
+def _built_with(path: Path, lake: Lake) -> Values:
+    """The stored settings; where they are missing, what the stored tables tell of them."""
+    stored = read_stored(path)
+    if stored is None:
+        return {"graph": {"enabled": holds_graph(lake)}} if lake.latest(DOCUMENTS) else {}
+    if stored.get("graph", {}).get("enabled"):  # settings of an earlier build do not say that the model wrote it
+        return {**stored, "graph": {"language_model": True, **stored["graph"]}}
+    return stored
+
+
+def settings_in_force(stated: Settings, path: Path, lake: Lake) -> Settings:
     """The stated settings, with stored values for what is not stated.
 
     Args:
         stated: What environment, file and arguments say.
-        stored: What the knowledge base was built with.
-        path: File of the stored settings, for messages.
+        path: File of the stored settings.
+        lake: Tells of them where they are missing.
 
     Raises:
-        SettingsError: A stored value is out of range, or does not go with a stated one.
+        SettingsError: The stored settings are damaged, a value is out of range, or does not go with a stated one.
     """
+    stored = _built_with(path, lake)
     updates: dict[str, BaseModel] = {}
     for section, names in _STORED.items():
         chosen: BaseModel = getattr(stated, section)
@@ -122,15 +141,18 @@ def settings_in_force(stated: Settings, stored: Values, path: Path) -> Settings:
     return stated.model_copy(update=updates)
 
 
-def find_contradictions(stated: Settings, in_force: Settings, stored: Values) -> tuple[Contradiction, ...]:
-    """Stated settings that would delete or compute anew what was built with other values, in order of their names.
+def find_contradictions(stated: Settings, in_force: Settings, path: Path, lake: Lake) -> tuple[Contradiction, ...]:
+    """Stated settings that would delete or compute anew what is stored, by name; none before anything is.
 
     Args:
         stated: What environment, file and arguments say.
         in_force: These, with stored values for what is not stated.
-        stored: What the knowledge base was built with.
+        path: File of the settings that the knowledge base was built with.
+        lake: Its tables.
     """
-    found = []
+    if not lake.latest(DOCUMENTS):
+        return ()
+    found, stored = [], _built_with(path, lake)
     now = _values(in_force)
     for section, consequence in _CONSEQUENCES.items():
         before, given = stored.get(section, {}), getattr(stated, section).model_fields_set
@@ -138,7 +160,7 @@ def find_contradictions(stated: Settings, in_force: Settings, stored: Values) ->
             if before[name] != now[section][name]:
                 values = (_shown(before[name]), _shown(now[section][name]))
                 found.append(Contradiction(f"{section}.{name}", *values, consequence, _ACCEPT))
-    if stored.get("graph", {}).get("enabled") and not in_force.graph.enabled:
+    if stored.get("graph", {}).get("enabled") and not in_force.graph.enabled and holds_graph(lake):
         remedy = "`rag-assets graph drop` does that"
         found.append(Contradiction(GRAPH_ENABLED, "true", "false", "deletes the entity graph", remedy))
     return tuple(sorted(found, key=lambda each: each.setting))
