@@ -1,6 +1,6 @@
-"""The parsing process: reads jobs from its pipe, parses within hard limits of the kernel, answers on the same pipe.
+"""The parsing process: parses files within hard limits of the kernel.
 
-What stays out: which process gets which file, and the watch over time and memory from outside, which are `pool`.
+What stays out: which process gets which file, and the watch over time and memory from outside (`processes.workers`).
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from rag_assets.contracts.content import Block, Failure, Formula, Page, ParsedDo
 from rag_assets.parsing.limits import ParsingLimits
 from rag_assets.parsing.parse import failed, parse_bytes
 from rag_assets.processes.confinement import confine
-from rag_assets.processes.workers import connect
+from rag_assets.processes.workers import connect, data_bytes, serve, want_time
 
 ANSWER_BYTES = 256 << 20
 CRASH_OUTPUT_BYTES = 1 << 16
-OCR_PAGES = b"ocr pages "
+_RECYCLED_SHARE = 0.5  # of the memory that it may take, from which on another process takes the next file
 _CPU_GRACE_SECONDS = 5
 _LOG_RECORDS = 20
 _COLLECTION_THRESHOLDS = (100_000, 50, 100)
@@ -64,14 +64,7 @@ class ParseJob:
 
 
 def main(descriptor: int, lifeline: int) -> None:
-    """Answer jobs until the pipe closes.
-
-    The first message holds limits and passwords: a command line can be read by others.
-
-    Args:
-        descriptor: File descriptor of the pipe of jobs and answers.
-        lifeline: File descriptor that is closed when the parent is gone.
-    """
+    """Answer jobs until there are no more, as a process of `Workers` whose greeting holds limits and passwords."""
     connection = connect(descriptor, lifeline)
     limits, passwords = pickle.loads(connection.recv_bytes())  # noqa: S301 - sent by the parent
     _limit_process(limits.memory_bytes)
@@ -79,24 +72,20 @@ def main(descriptor: int, lifeline: int) -> None:
     gc.set_threshold(*_COLLECTION_THRESHOLDS)
     records = _collect_log_records()
     confine()
-    connection.send_bytes(b"ready")
 
     def announce(ocr_pages: int) -> None:
         """Ask for the time that text recognition takes; the parent counts it by the same limits."""
-        connection.send_bytes(OCR_PAGES + str(ocr_pages).encode())
+        want_time(connection, str(ocr_pages).encode())
         _limit_processor_time(limits.seconds(ocr_pages))
 
-    while True:
-        try:
-            job: ParseJob = pickle.loads(connection.recv_bytes())  # noqa: S301 - sent by the parent
-        except EOFError:
-            return
+    def answer(request: bytes) -> bytes:
+        job: ParseJob = pickle.loads(request)  # noqa: S301 - sent by the parent
         _limit_processor_time(limits.seconds())
         _forget_output()
-        document = parse_job(job, limits, passwords, announce)
-        connection.send_bytes(_encode_answer(document, list(records)))
         records.clear()
-        del document
+        return _encode_answer(parse_job(job, limits, passwords, announce), records)
+
+    serve(connection, answer, lambda: data_bytes() >= limits.memory_bytes * _RECYCLED_SHARE)
 
 
 def parse_job(

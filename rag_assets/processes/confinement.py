@@ -1,6 +1,7 @@
 """What a parsing process may not do: network, other processes, changes to files. Refused in one place.
 
-What stays out: limits of time and memory (`worker`, `pool`); which programs convert files (`parsing.conversion`).
+What stays out: limits of time and memory (`workers`, `parsing.worker`); which programs convert files
+(`parsing.conversion`).
 
 Python tells an audit hook before it does any of these, whichever library asks. Native code that a damaged file has
 taken over is not held back by it; that takes a container around the whole program.

@@ -1,8 +1,11 @@
 """Work that may crash, take too long or too much memory, done in processes that can be ended: the two ends of a pipe.
 
-`Process` is one such process: it runs `main` of a module, which takes two file descriptors, and speaks in messages of
-bytes. `Workers` are some of them that answer requests, through `serve` at their end. A process inherits no environment
-but what Python needs, so that it holds no keys, and ends with its parent.
+`Workers` are some processes that answer requests; each runs `main` of a module, which takes two file descriptors, opens
+them by `connect` and answers by `serve`. A process inherits no environment but what Python needs, so that it holds no
+keys, and ends with its parent.
+
+Not built on Pebble or concurrent.futures: neither watches memory, bounds answers, nor tells a kill for memory from a
+crash.
 
 Started as `python -c`, not through multiprocessing: nothing of the parent's `__main__` is imported again, so it works
 from scripts, notebooks, pytest and Dagster steps alike. What stays out: what a process may not do (`confinement`).
@@ -18,13 +21,17 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from rag_assets.contracts.errors import QueryError
 
-START_SECONDS = 60.0
+_Answer = TypeVar("_Answer")
+
+_START_SECONDS = 60.0
+_WATCH_SECONDS = 0.1
 _COMMAND = "import sys; sys.path[:] = {path!r}; from {module} import main; main({descriptor}, {lifeline})"
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV")
 _SET = {
@@ -49,25 +56,28 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-class Process:
+class _Process:
     """One process, seen from its parent.
 
     Args:
         module: Module whose `main` it runs.
-        output: File that takes what it prints; nothing is kept without.
+        terms: What goes with it.
 
     Attributes:
         connection: The parent's end of its pipe.
-        pid: Its number, which is that of its group as well.
     """
 
-    def __init__(self, module: str, output: IO[bytes] | None = None) -> None:
+    def __init__(self, module: str, terms: "Terms") -> None:
         self._scratch = tempfile.mkdtemp(prefix="rag-assets-")  # of the programs that it starts
         self.connection, theirs = Pipe()
         lifeline, self._lifeline = os.pipe()
         command = _COMMAND.format(path=sys.path, module=module, descriptor=theirs.fileno(), lifeline=lifeline)
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        printed = subprocess.DEVNULL if output is None else output
+        self._output: IO[bytes] | None = None
+        self._output_bytes = terms.output_bytes
+        if terms.output_bytes:
+            self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - lives as long as the process
+        printed = subprocess.DEVNULL if self._output is None else self._output
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter with a fixed program
                 [sys.executable, "-W", "ignore", "-c", command],
@@ -81,7 +91,9 @@ class Process:
         finally:
             theirs.close()
             os.close(lifeline)
-        self.pid = self._process.pid
+        if terms.greeting:
+            with suppress(OSError):  # where it has ended at once, reading from it says so
+                self.connection.send_bytes(terms.greeting)
 
     def status(self, wait_seconds: float = 0.0) -> int | None:
         """Its exit status, negative for a signal; None while it runs."""
@@ -89,10 +101,21 @@ class Process:
             return self._process.wait(wait_seconds)
         return None
 
+    def output(self) -> bytes:
+        """What it printed."""
+        return os.pread(self._output.fileno(), self._output_bytes, 0) if self._output else b""
+
+    def memory(self) -> tuple[int, int]:
+        """Allocated private memory and resident memory in bytes; 0 where the system does not tell.
+
+        The kernel's own limit is on the first; what is shared or mapped shows in the second alone.
+        """
+        return _memory(self._process.pid)
+
     def kill(self) -> None:
         """End it at once, with the programs that it has started; it holds nothing worth saving."""
         with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End it, and forget all of it."""
@@ -101,6 +124,17 @@ class Process:
         shutil.rmtree(self._scratch, ignore_errors=True)
         self.connection.close()
         os.close(self._lifeline)
+        if self._output:
+            self._output.close()
+
+
+def _memory(process: int | str) -> tuple[int, int]:
+    try:
+        fields = Path(f"/proc/{process}/statm").read_text("ascii").split()
+    except OSError:
+        return 0, 0
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    return int(fields[5]) * page_bytes, int(fields[1]) * page_bytes
 
 
 def connect(descriptor: int, lifeline: int) -> Connection:
@@ -119,54 +153,112 @@ def _die_with_parent(lifeline: int) -> None:
     os.killpg(os.getpid(), signal.SIGKILL)  # with the programs that it has started
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What goes with the processes of one kind.
+
+    Attributes:
+        greeting: The first message that each gets; none where it is empty. A command line can be read by others.
+        memory_bytes: Resident memory over which one is ended; None for what its own limits allow.
+        answer_bytes: Length of an answer.
+        output_bytes: How much is kept of what one prints.
+    """
+
+    greeting: bytes = b""
+    memory_bytes: int | None = None
+    answer_bytes: int | None = None
+    output_bytes: int = 0
+
+
 class WorkerEnded(QueryError):  # noqa: N818 - what happened
-    """The worker was ended: too slow, or out of memory."""
+    """The worker was ended: too slow, or out of memory.
+
+    Attributes:
+        started: Whether it had started.
+        seconds: What it had for the request, or to start.
+        is_late: Whether it took longer.
+        resident_bytes: Memory for which it was ended, resident; 0 where it was not.
+        data_bytes: Private memory when it was looked at last.
+        status: How it ended by itself, negative for a signal; None where it did not.
+        output: What it printed.
+    """
+
+    started, is_late = True, False
+    seconds = 0.0
+    resident_bytes = data_bytes = 0
+    status: int | None = None
+    output = b""
 
 
 class _Worker:
     """One process that answers requests. For one thread at a time, but for `kill`."""
 
-    def __init__(self, module: str) -> None:
-        self._module = module
-        self._process: Process | None = None
-        self._started = False
+    def __init__(self, module: str, terms: Terms) -> None:
+        self._module, self._terms = module, terms
+        self._process: _Process | None = None
+        self._started = self._killed = False
+        self._data_bytes = 0
 
-    def ask(self, request: bytes, seconds: float) -> bytes:
-        """The answer to a request within some seconds, once the process has started.
+    def ask(
+        self, request: bytes, seconds: float, read: Callable[[bytes], _Answer], grant: Callable[[bytes], float]
+    ) -> _Answer:
+        """The answer to a request within some seconds, once the process has started. Arguments as for `Workers`.
 
         Raises:
             WorkerEnded: There is none within the time, or the process died.
         """
         if self._process is None or self._process.status() is not None:
             self.close()
-            self._process, self._started = Process(self._module), False
+            self._process, self._started, self._data_bytes = _Process(self._module, self._terms), False, 0
         process = self._process
         try:
             if not self._started:
-                self._receive(process, START_SECONDS)
+                self._receive(process, time.monotonic(), _START_SECONDS)
                 self._started = True
-            deadline = time.monotonic() + seconds
+            begun = time.monotonic()
             process.connection.send_bytes(request)
-            answer = self._receive(process, deadline - time.monotonic())
+            while (mark := self._receive(process, begun, seconds)) == _WANTS:
+                seconds = grant(self._receive(process, begun, seconds))
+            answer = read(self._receive(process, begun, seconds))
         except (EOFError, OSError) as error:
             status = process.status(10.0)
-            self.close()
             reason = "it took more memory than it may" if (status or 0) < 0 else "the process failed"
-            raise WorkerEnded(reason) from error
+            ended = self._ended(reason, seconds)
+            ended.status, ended.output = status, process.output()
+            self.close()
+            raise ended from error
         except BaseException:
             self.close()
             raise
-        if answer[:1] == _LAST:
+        if mark == _LAST:
             self.close()
-        return answer[1:]
+        return answer
 
-    @staticmethod
-    def _receive(process: Process, seconds: float) -> bytes:
-        if not process.connection.poll(max(seconds, 0.0)):
-            raise WorkerEnded("it took longer than it may")
-        return process.connection.recv_bytes()
+    def _receive(self, process: _Process, begun: float, seconds: float) -> bytes:
+        if self._killed:
+            raise WorkerEnded("it was ended")
+        most = self._terms.memory_bytes
+        while True:
+            left = max(begun + seconds - time.monotonic(), 0.0)
+            if process.connection.poll(left if most is None else min(left, _WATCH_SECONDS)):
+                return process.connection.recv_bytes(self._terms.answer_bytes)
+            self._data_bytes, resident_bytes = process.memory()
+            if most is not None and resident_bytes > most:
+                ended = self._ended("it took more memory than it may", seconds)
+                ended.resident_bytes = resident_bytes
+                raise ended
+            if not left:
+                ended = self._ended("it took longer than it may", seconds)
+                ended.is_late = True
+                raise ended
+
+    def _ended(self, reason: str, seconds: float) -> WorkerEnded:
+        ended = WorkerEnded(reason)
+        ended.started, ended.seconds, ended.data_bytes = self._started, seconds, self._data_bytes
+        return ended
 
     def kill(self) -> None:
+        self._killed = True
         if (process := self._process) is not None:
             process.kill()
 
@@ -176,22 +268,42 @@ class _Worker:
             process.close()
 
 
+_NO_TERMS = Terms()
+
+
 class Workers:
     """Some processes of one kind; who asks waits for one that is free. Safe to use from several threads.
 
     Args:
         module: Module whose `main` they run; it calls `serve`.
         count: Processes, at most.
+        terms: What goes with each.
     """
 
-    def __init__(self, module: str, count: int) -> None:
-        self._all = [_Worker(module) for _ in range(count)]
+    def __init__(self, module: str, count: int, terms: Terms = _NO_TERMS) -> None:
+        self._all = [_Worker(module, terms) for _ in range(count)]
         self._free = list(self._all)
         self._condition = threading.Condition()
         self._closed = False
 
     def ask(self, request: bytes, seconds: float) -> bytes:
-        """The answer to a request.
+        """The answer to a request; as `ask_for`."""
+        return self.ask_for(request, seconds, bytes)
+
+    def ask_for(
+        self,
+        request: bytes,
+        seconds: float,
+        read: Callable[[bytes], _Answer],
+        grant: Callable[[bytes], float] = lambda _: 0.0,
+    ) -> _Answer:
+        """What is read from the answer to a request; a process that sends what cannot be read is ended.
+
+        Args:
+            request: The request.
+            seconds: What there is for it, once the process has started.
+            read: Reads the answer; what it raises is raised.
+            grant: Seconds for the request in all, told what the process said by `want_time`.
 
         Raises:
             WorkerEnded: There is none within the time, or the process died.
@@ -201,7 +313,7 @@ class Workers:
                 raise WorkerEnded("others were asked first, and took all the time")
             worker = self._free.pop()
         try:
-            return worker.ask(request, seconds)
+            return worker.ask(request, seconds, read, grant)
         finally:
             self._give_back(worker)
 
@@ -228,26 +340,37 @@ class Workers:
             self._condition.notify_all()
 
 
-_MORE, _LAST = b"+", b"."  # the first byte of an answer: whether it is the last one of this process
+_MORE, _LAST, _WANTS = b"+", b".", b"?"  # before an answer, before the last one of this process, before `want_time`
 
 
 def serve(
-    descriptor: int, lifeline: int, handle: Callable[[bytes], bytes], is_spent: Callable[[], bool] = lambda: False
+    connection: Connection, handle: Callable[[bytes], bytes], is_spent: Callable[[], bool] = lambda: False
 ) -> None:
     """Answer requests until there are no more: the worker's end.
 
     Args:
-        descriptor: As `connect` takes it.
-        lifeline: As `connect` takes it.
+        connection: As `connect` gives it.
         handle: Answers a request.
         is_spent: Asked after each answer: whether another process shall answer the next one.
     """
-    connection = connect(descriptor, lifeline)
     connection.send_bytes(b"")  # it has started
     with suppress(EOFError):
         while True:
             answer = handle(connection.recv_bytes())
-            connection.send_bytes((_LAST if is_spent() else _MORE) + answer)
+            connection.send_bytes(_LAST if is_spent() else _MORE)
+            connection.send_bytes(answer)
+            del answer
+
+
+def want_time(connection: Connection, reason: bytes) -> None:
+    """Ask for more time for the request that is under way; the parent says how much."""
+    connection.send_bytes(_WANTS)
+    connection.send_bytes(reason)
+
+
+def data_bytes() -> int:
+    """Private memory that this process has allocated, in bytes; 0 where the system does not tell."""
+    return _memory("self")[0]
 
 
 def limit_memory(count: int) -> None:
@@ -255,7 +378,6 @@ def limit_memory(count: int) -> None:
     with suppress(ImportError, ValueError, OSError):
         import resource
 
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[5])  # those of data
-        most = pages * resource.getpagesize() + count
+        most = data_bytes() + count
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

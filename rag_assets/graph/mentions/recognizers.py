@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from rag_assets.contracts.errors import ModelError
 from rag_assets.graph.mentions.spans import Span
-from rag_assets.processes.workers import WorkerEnded, Workers, serve
+from rag_assets.processes.workers import WorkerEnded, Workers, connect, serve
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -185,7 +185,7 @@ def main(descriptor: int, lifeline: int) -> None:
         found = [[(each.start, each.end, each.type) for each in of] for of in find_entities(texts, language)]
         return json.dumps(found).encode()
 
-    serve(descriptor, lifeline, handle)
+    serve(connect(descriptor, lifeline), handle)
 
 
 @cache

@@ -11,7 +11,7 @@ import numpy as np
 import pypdfium2
 from numpy.typing import NDArray
 
-from rag_assets.processes.workers import limit_memory, serve
+from rag_assets.processes.workers import connect, limit_memory, serve
 
 _MEMORY_BYTES = 2 << 30
 _MAX_HEIGHT = 8000  # pixels
@@ -81,4 +81,4 @@ def main(descriptor: int, lifeline: int) -> None:
         except (OSError, pypdfium2.PdfiumError, ValueError):
             return b""
 
-    serve(descriptor, lifeline, handle)
+    serve(connect(descriptor, lifeline), handle)

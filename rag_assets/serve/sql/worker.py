@@ -18,7 +18,7 @@ import duckdb
 
 from rag_assets.contracts.errors import QueryError, RagAssetsError, StoreError
 from rag_assets.contracts.tables import TABLES
-from rag_assets.processes.workers import limit_memory, serve
+from rag_assets.processes.workers import connect, limit_memory, serve
 from rag_assets.serve.sql.database import open_database
 from rag_assets.serve.sql.rules import check_select, damaged_table, one_line
 from rag_assets.store.lake import Lake
@@ -151,4 +151,4 @@ def main(descriptor: int, lifeline: int) -> None:
             found = {"error": one_line(error), "refused": False}
         return json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
 
-    serve(descriptor, lifeline, handle, lambda: database.out_of_memory)
+    serve(connect(descriptor, lifeline), handle, lambda: database.out_of_memory)
