@@ -282,9 +282,10 @@ def _model_steps(home: "Home", begun: datetime | None) -> dict[str, dict[str, ob
     """What became of the answers of the language model, by the table that they go into; empty without a model."""
     from rag_assets.pipeline.freshness import all_stand_ins
 
-    made = home.ledger().answer_counts(begun) if begun is not None else {}
+    written = all_stand_ins(home)
+    made = home.ledger().answer_counts(begun) if written and begun is not None else {}
     steps: dict[str, dict[str, object]] = {}
-    for name, each in all_stand_ins(home).items():
+    for name, each in written.items():
         answered, repeated = made.get(name, (0, 0))
         calls = {} if begun is None else {"answered": answered, "asked_again": repeated}
         standing = {"stand_ins": each.count, "causes": dict(each.causes), "documents_to_ask_again": each.again}

@@ -8,14 +8,16 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rag_assets.contracts.errors import AwayError, ModelError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.models.congestion import CongestionWindow
 from rag_assets.models.providers import Caller, CallError, CallProblem, late
-from rag_assets.models.rate_limit import RateLimit
 from rag_assets.text.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from rag_assets.models.rate_limit import RateLimit
 
 Answer = TypeVar("Answer")
 
@@ -141,7 +143,7 @@ class Attempts:
         concurrency: int,
         attempts: int,
         timeout_seconds: float,
-        rate_limit: RateLimit | None,
+        rate_limit: "RateLimit | None",
         prime_prefixes: bool,
         pacing: Pacing,
     ) -> None:

@@ -23,14 +23,16 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rag_assets.contracts.errors import ModelError, RagAssetsError
 from rag_assets.contracts.generation import Completion, Outcome, Request
 from rag_assets.contracts.ports import Session
 from rag_assets.models.attempts import Attempts, Pacing
 from rag_assets.models.providers import UNLIMITED, CallBudget, Caller, Keep, Unlimited
-from rag_assets.models.rate_limit import RateLimit
+
+if TYPE_CHECKING:
+    from rag_assets.models.rate_limit import RateLimit
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +77,7 @@ class ConcurrentSession:
         attempts: int,
         timeout_seconds: float,
         name: str = "language model",
-        rate_limit: RateLimit | None = None,
+        rate_limit: "RateLimit | None" = None,
         prime_prefixes: bool = False,
         pacing: Pacing = _PACING,
     ) -> None:
