@@ -1,65 +1,23 @@
-"""The storages of a run inside this process: Dagster's own SQLite databases over connections that stay open.
+"""The event log of a run inside this process: Dagster's own SQLite databases over connections that stay open.
 
-Dagster's storages make an engine for each statement, which compiles it anew; SQLite checkpoints its log whenever the
-last connection closes; and whatever opens a database reads all of Dagster's migrations to see whether it has been made:
-most of what a small run takes to record its events. What stays out: the UI and the daemon, which read the same files by
-Dagster's own storages.
+Dagster's storage makes an engine for each statement, which compiles it anew, SQLite checkpoints its log whenever the
+last connection closes, and the database of each run is made by all of Dagster's migrations: most of what a small run
+takes to record its events. What stays out: runs and schedules, which are few statements; the UI and the daemon, which
+read the same files by Dagster's own storage.
 """
 
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
 
 from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
-from dagster._core.storage.runs.sqlite import SqliteRunStorage
-from dagster._core.storage.schedules.sqlite.sqlite_schedule_storage import SqliteScheduleStorage
 from sqlalchemy import Connection, Engine, create_engine, text
 
 _INDEX = "index"  # the database that Dagster mirrors the events of all runs in
 _BUSY_SECONDS = 30  # that a connection waits for another process, as in Dagster
 _SCHEMA = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%' ORDER BY type = 'index'"
-
-
-class RunTableStorage(SqliteRunStorage):
-    """Keeps one connection to the table of runs."""
-
-    def __init__(self, conn_string: str, inst_data: Any = None) -> None:
-        super().__init__(conn_string, inst_data)
-        self._engine = _engine(conn_string)
-
-    @classmethod
-    def from_config_value(cls, inst_data: Any, config_value: Any) -> "RunTableStorage":
-        """The storage that the configuration of an instance names; its database is made where missing."""
-        file = Path(config_value["base_dir"], "runs.db")
-        if _is_made(file):
-            return cls(f"sqlite:///{file}", inst_data)
-        return cls.from_local(inst_data=inst_data, **config_value)
-
-    @contextmanager
-    def connect(self) -> Iterator[Connection]:
-        """A connection, in a transaction."""
-        with self._engine.begin() as connection:
-            yield connection
-
-    def dispose(self) -> None:
-        """Close the connections."""
-        self._engine.dispose()
-        super().dispose()
-
-
-class RunScheduleStorage(SqliteScheduleStorage):
-    """Takes a database that is there as it is."""
-
-    @classmethod
-    def from_config_value(cls, inst_data: Any, config_value: Any) -> "RunScheduleStorage":
-        """The storage that the configuration of an instance names; its database is made where missing."""
-        file = Path(config_value["base_dir"], "schedules.db")
-        if not _is_made(file):
-            cls.from_local(**config_value)
-        return cls(f"sqlite:///{file}", inst_data)
 
 
 class RunEventStorage(SqliteEventLogStorage):
@@ -124,14 +82,3 @@ class RunEventStorage(SqliteEventLogStorage):
 
 def _engine(place: str) -> Engine:
     return create_engine(place, connect_args={"timeout": _BUSY_SECONDS})
-
-
-def _is_made(database: Path) -> bool:
-    """Whether Dagster has made the tables of a database; it marks it with a revision once it has."""
-    if not database.exists():
-        return False
-    with closing(sqlite3.connect(database, timeout=_BUSY_SECONDS)) as connection:
-        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if "alembic_version" not in names or ("runs" in names and "instance_info" not in names):
-            return False
-        return bool(connection.execute("SELECT 1 FROM alembic_version").fetchall())

@@ -127,7 +127,7 @@ def _instance(run_id: str) -> Iterator[dg.DagsterInstance]:
     """The Dagster instance, as it serves one run in this process; what its `dagster.yaml` states stays.
 
     Compute logs would send standard output and error to files; what a library prints is for the one who runs the
-    command. Runs and events are stored over connections that stay open.
+    command. Events are stored over connections that stay open.
     """
     folder = Path(os.environ["DAGSTER_HOME"])
     stated = (folder / "dagster.yaml").read_text(encoding="utf-8")
@@ -138,19 +138,13 @@ def _instance(run_id: str) -> Iterator[dg.DagsterInstance]:
             "class": "NoOpComputeLogManager",
         }
     if not _states(stated, *_STORAGES):
-        runs, events, schedules = folder / "history", folder / "history" / "runs", folder / "schedules"
-        added["run_storage"] = _storage("RunTableStorage", base_dir=str(runs))
-        added["event_log_storage"] = _storage("RunEventStorage", base_dir=str(events), run_id=run_id)
-        added["schedule_storage"] = _storage("RunScheduleStorage", base_dir=str(schedules))
+        place = {"base_dir": str(folder / "history" / "runs"), "run_id": run_id}
+        added["event_log_storage"] = {"module": run_storages.__name__, "class": "RunEventStorage", "config": place}
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".yaml") as file:
         file.write(stated + "".join(f"\n{name}: {json.dumps(value)}\n" for name, value in added.items()))
         file.flush()
         with _told(folder), dg.DagsterInstance.from_config(str(folder), file.name) as instance:
             yield instance
-
-
-def _storage(name: str, **place: str) -> dict[str, object]:
-    return {"module": run_storages.__name__, "class": name, "config": place}
 
 
 def _states(configuration: str, *entries: str) -> bool:

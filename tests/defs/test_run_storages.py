@@ -1,15 +1,12 @@
-"""The storages of a run inside a process make and take the databases that Dagster's own do."""
+"""The event log of a run inside a process makes the databases that Dagster's own does."""
 
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import dagster as dg
-import pytest
 from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
-from dagster._core.storage.runs.sqlite import SqliteRunStorage
 
-from rag_assets.defs.run_storages import RunEventStorage, RunTableStorage
+from rag_assets.defs.run_storages import RunEventStorage
 
 
 def contents(database: Path) -> tuple[list[str], list[object], object]:
@@ -26,19 +23,3 @@ def test_the_database_of_a_run_is_the_one_that_dagster_makes(tmp_path: Path) -> 
         pass
     ours.dispose()
     assert contents(tmp_path / "ours.db") == contents(tmp_path / "theirs.db")
-
-
-@pytest.mark.parametrize("made", [b"", None])
-def test_a_table_of_runs_that_is_missing_or_empty_is_made_as_dagster_makes_it(
-    tmp_path: Path, made: bytes | None
-) -> None:
-    if made is not None:
-        (tmp_path / "runs.db").write_bytes(made)
-    SqliteRunStorage.from_local(str(tmp_path / "theirs")).dispose()
-    for stored in ([], ["first"]):
-        storage = RunTableStorage.from_config_value(None, {"base_dir": str(tmp_path)})
-        assert [run.run_id for run in storage.get_runs()] == stored
-        if not stored:
-            storage.add_run(dg.DagsterRun("job", run_id="first"))
-        storage.dispose()
-    assert contents(tmp_path / "runs.db") == contents(tmp_path / "theirs" / "runs.db")
