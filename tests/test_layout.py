@@ -51,6 +51,7 @@ PRIVATE = {
 PATCHED = {
     "parsing/unstructured.py": "tokenizers for which Unstructured would download a model, and whose result is not used"
 }
+_ESCAPE = re.compile(r"\\[uUx]((?<=u)[0-9a-fA-F]{4}|(?<=U)[0-9a-fA-F]{8}|(?<=x)[0-9a-fA-F]{2})")  # of raw strings
 
 
 def module_name(path: Path) -> str:
@@ -106,6 +107,27 @@ def test_modules_say_what_belongs_in_them(path: Path) -> None:
     text = path.read_text("utf-8")
     if text.strip():
         assert ast.get_docstring(ast.parse(text)), "a module docstring is missing"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_ranges_of_letters_are_named_in_one_place(path: Path) -> None:
+    if path == PACKAGE / "text" / "scripts.py":
+        return
+    ranges: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Constant(value=str(text)):
+                ranges += re.findall(
+                    "[^\x00-\x7f]-[^\x00-\x7f]", _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
+                )
+            case ast.Compare(left=ast.Constant(value=str(first)), comparators=[_, ast.Constant(value=str(last))]):
+                ranges.append(f"{first}-{last}")
+    by_hand = [each for each in ranges if len(each) == 3 and _holds_letter(each[0], each[2])]
+    assert not by_hand, f"{by_hand}: name them in rag_assets/text/scripts.py"
+
+
+def _holds_letter(first: str, last: str) -> bool:
+    return last > "\x7f" and any(chr(code).isalpha() for code in range(ord(first), ord(last) + 1))
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -10,8 +10,9 @@ from itertools import pairwise
 from rag_assets.evaluation.evidence import Level, Target
 from rag_assets.evaluation.questions import GLOBAL_TYPE, LIST_TYPE, Question
 from rag_assets.query.ask.answers import Answer
+from rag_assets.text.scripts import CYRILLIC, GREEK, LATIN
 
-_LETTERS = "a-zà-öø-ɏͰ-ϿЀ-ԯḀ-ỿ"  # of scripts that part words by blanks, folded: Latin, Greek, Cyrillic
+_LETTERS = f"{LATIN}{GREEK}{CYRILLIC}"  # of scripts that part words by blanks
 _PARTS = re.compile(r"[0-9]+(?:\.[0-9]+)*|\S")
 _GROUPED = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,[0-9]{3}|(?: [0-9]{3}))+(?![0-9])")
 ANSWER_CHARS = 600  # what a person reads of an answer; quoting everything is no answer

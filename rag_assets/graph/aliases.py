@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rag_assets.graph.names import is_acronym_of, is_name
 from rag_assets.text.folding import clean_name, fold_name
 from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import HIRAGANA
 
 _FULL = r"(?P<full>[^\s、。，．,.;；:：「」『』()（）\n]{2,40})"
 _BEGIN = r"以下[、,\s]*(?:単に)?"
@@ -29,7 +30,7 @@ _DECLARED = (
 _ACRONYM = re.compile(r"(?P<full>[A-Za-z][\w'\-]*(?:[ \-][\w'\-]+){1,9}) ?[(（](?P<alias>[A-Z]{2,8})s?[)）]")
 _EXPANDED = re.compile(r"(?P<alias>\b[A-Z]{2,8}) ?[(（](?P<full>[A-Za-z][\w'\-]*(?:[ \-][\w'\-]+){1,9})[)）]")
 _LEADING = re.compile(
-    r"^.*(?:である|という|における|のうち|による|された|する|した|には|では|は|が|を|に|と|で|も|や)(?=[^ぁ-ん])"
+    rf"^.*(?:である|という|における|のうち|による|された|する|した|には|では|は|が|を|に|と|で|も|や)(?=[^{HIRAGANA}])"
 )
 _ARTICLES = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
 _DEICTIC = re.compile("^(?:本|当|同|該|該当|前|後|上|下|左|右|新|旧|甲|乙|丙|丁|これ|それ|弊|貴|御).{0,6}$")

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 
 from rag_assets.text.folding import clean_name, fold_name
-from rag_assets.text.scripts import KANA, NAME_HAN
+from rag_assets.text.scripts import HIRAGANA, KANA, NAME_HAN
 
 
 @cache
@@ -60,11 +60,11 @@ _POINTER = re.compile(  # to an article of a law or a part of the text, where it
 )
 _LETTER = re.compile(r"[^\W\d_]")
 _CLAUSE = re.compile(
-    "[☐☑☒→←⇒↔※「」『』【】|、]|[をがはも](?![ぁ-ん]?[ぁ-ん]{0,1}$)|[。？！?!]|して|する|した|され|れる|ない|こと|ため|とき|場合|など|です|ます|である"
+    f"[☐☑☒→←⇒↔※「」『』【】|、]|[をがはも](?![{HIRAGANA}]{{0,2}}$)|[。？！?!]|して|する|した|され|れる|ない|こと|ため|とき|場合|など|です|ます|である"
     "|という|となる|これまで|ところ|もの(?:$|の)|^係る|及び(?!.*(?:法|法律|令|規則)$)|および|又は|または|ならびに|について|における|によ"
 )
 _VERB_END = re.compile("[るたいうくすつぬむぐぶだにでとへてか]$")
-_HIRAGANA_NAME = re.compile("[ぁ-ん]+")
+_HIRAGANA_NAME = re.compile(f"[{HIRAGANA}]+")
 _STOPS = plain_words("labels_en") | plain_words("labels_ja") | plain_words("demonyms_en")
 
 _DIGIT_TOKEN = re.compile(r"[a-z]*\d[a-z0-9]*(?:[._\-]\d+)*")

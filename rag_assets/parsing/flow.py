@@ -9,11 +9,8 @@ from rag_assets.contracts.causes import BlockKind, FailureCause
 from rag_assets.contracts.content import Block, Box, Row
 from rag_assets.contracts.errors import ParseError
 from rag_assets.parsing.limits import current_limits
+from rag_assets.text.scripts import CJK
 
-CJK = (
-    "\u2e80-\u303f\u3041-\u30ff\u3100-\u312f\u31f0-\u31ff\u3400-\u4dbf"
-    "\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
-)
 _CJK_CHARACTER = re.compile(f"[{CJK}]")
 _SPACES = re.compile(r"[ \t\r\f\v\u00a0\u3000]+")
 _BREAK = re.compile(r"\s*\n\s*")

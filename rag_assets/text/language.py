@@ -4,7 +4,19 @@ import re
 from functools import cache
 from typing import Any
 
-from rag_assets.text.scripts import KANJI
+from rag_assets.text.scripts import (
+    GREEK,
+    HALF_WIDTH_KATAKANA,
+    HAN,
+    HANGUL,
+    HEBREW,
+    HIRAGANA,
+    KANA,
+    KANJI,
+    KATAKANA_LETTERS,
+    LATIN,
+    THAI,
+)
 
 _SAMPLE_CHARS = 4000
 _LATIN_SAMPLE_CHARS = 1000
@@ -15,16 +27,16 @@ _CONFIDENCE = 0.8
 _JAPANESE_WEIGHT = 3
 _BESIDE_SHARE = 0.05  # ideographs for each letter from which Latin words that no sentence holds stand beside Japanese
 _RARE_SHARE = 0.01
-_KANA = re.compile("[\u3041-\u309f\u30a1-\u30fa\u30fd-\u30ff\uff66-\uff9d]")
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff々〇]")
-_JAPANESE = re.compile(f"[\u3041-\u30ff{KANJI}]")
-_LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
-_WORD = re.compile("[A-Za-z\u00c0-\u024f']+")
+_KANA = re.compile(f"[{HIRAGANA}{KATAKANA_LETTERS}{HALF_WIDTH_KATAKANA}]")
+_HAN = re.compile(f"[{HAN}〇]")
+_JAPANESE = re.compile(f"[{KANA}・{KANJI}]")
+_LATIN = re.compile(f"[{LATIN}]")
+_WORD = re.compile(f"[{LATIN}']+")
 _SCRIPTS = (
-    ("ko", re.compile("[\uac00-\ud7a3]")),
-    ("th", re.compile("[\u0e01-\u0e5b]")),
-    ("el", re.compile("[\u0370-\u03ff]")),
-    ("he", re.compile("[\u05d0-\u05ea]")),
+    ("ko", re.compile(f"[{HANGUL}]")),
+    ("th", re.compile(f"[{THAI}]")),
+    ("el", re.compile(f"[{GREEK}]")),
+    ("he", re.compile(f"[{HEBREW}]")),
 )
 _OTHER_LETTER = re.compile(r"[^\W\d_]")
 _ENGLISH_WORDS = frozenset(

@@ -1,14 +1,31 @@
 """Ranges of characters by script, for character classes of regular expressions: named once, so that a rule says which
-of them it means.
+of them it means. No other module writes a range of letters beyond ASCII.
 """
 
 HIRAGANA = "\u3041-\u309f"
-KATAKANA = "\u30a1-\u30fa\u30fc"  # letters and the mark of a long vowel
-KATAKANA_AND_MARKS = "\u30a1-\u30fa\u30fc-\u30ff"  # with iteration marks
+KATAKANA_LETTERS = "\u30a1-\u30fa"  # without the mark of a long vowel, which also stands for a dash
+KATAKANA = f"{KATAKANA_LETTERS}ー"
+KATAKANA_AND_MARKS = f"{KATAKANA_LETTERS}\u30fc-\u30ff"  # with iteration marks
+HALF_WIDTH_KATAKANA = "\uff66-\uff9d"
 KANA = HIRAGANA + KATAKANA_AND_MARKS
-KANJI = "々\u3400-\u4dbf\u4e00-\u9fff"
+IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff"
+KANJI = f"々{IDEOGRAPHS}"  # with the mark that repeats one
 COMPATIBLE_HAN = "\uf900-\ufaff"
-RARE_HAN = "\U00020000-\U0003134f"
+RARE_HAN = "\U00020000-\U0003ffff"  # the planes that Unicode keeps for ideographs
 HAN = KANJI + COMPATIBLE_HAN + RARE_HAN
 NAME_HAN = f"{KANJI}{COMPATIBLE_HAN}〇〆ヶ"  # as names are written
-SPACELESS = f"\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff{COMPATIBLE_HAN}"  # words stand without blanks
+SPACELESS = f"{KANA}・{HAN}〇〆"  # words stand without blanks
+HANGUL = "\uac00-\ud7af"
+HALF_AND_FULL_WIDTH = "\uff00-\uffef"
+FULL_WIDTH_LETTERS = "Ａ-Ｚａ-ｚ"
+# beside which a line is joined to the next without a blank: signs and punctuation, too, but no Korean
+CJK = f"\u2e80-\u303f{SPACELESS}\u3100-\u312f\u31f0-\u31ff{HALF_AND_FULL_WIDTH}"
+# as wide as an ideograph: Chinese, Japanese and Korean with their signs
+WIDE = f"\u2e80-\u9fff{HANGUL}{COMPATIBLE_HAN}{HALF_AND_FULL_WIDTH}{RARE_HAN}"
+LATIN_CAPITALS = "A-ZÀ-ÖØ-Þ"
+LATIN = "A-Za-zÀ-ÖØ-öø-ɏḀ-ỿ"
+GREEK = "\u0370-\u03ff"
+CYRILLIC = "\u0400-\u052f"
+HEBREW = "\u05d0-\u05ea"
+THAI = "\u0e01-\u0e5b"
+ITEM_LETTERS = f"a-zA-Z{KATAKANA_LETTERS}"  # that number items, as in (a) and (ア)

@@ -2,7 +2,9 @@
 
 import re
 
-_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+from rag_assets.text.scripts import HIRAGANA, KANA, KATAKANA_AND_MARKS, WIDE
+
+_WIDE = re.compile(f"[{WIDE}]")
 _WORD = re.compile(r"[A-Za-z]+")
 _DIGIT = re.compile(r"\d")
 _WIDE_TOKENS = 1.2  # of a Chinese, Japanese or Korean character
@@ -13,14 +15,14 @@ _LETTER_TOKENS = 0.3  # of a letter within a word
 # Tokens by kind of character, fitted by least squares to the mean of the tokenizers o200k (OpenAI) and voyage-3 on
 # prompts, government pages, Wikipedia in both languages and transcripts; on a set left out the sum is off by 8 %.
 _MEAN_TOKENS = (
-    (re.compile("[\u3040-\u309f]"), 0.36),  # hiragana
-    (re.compile("[\u30a0-\u30ff]"), 0.85),  # katakana
-    (re.compile(r"[\u2e80-\u303f\u3100-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"), 1.1),
+    (re.compile(f"[{HIRAGANA}]"), 0.36),
+    (re.compile(f"[{KATAKANA_AND_MARKS}・]"), 0.85),
+    (re.compile(f"(?![{KANA}・])[{WIDE}]"), 1.1),
     (_WORD, 0.95),  # beside what its letters add
     (re.compile("[A-Za-z]"), 0.03),
     (re.compile("[0-9]"), 1.15),
     (re.compile("\n"), 0.88),
-    (re.compile("[^\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffffA-Za-z0-9\n ]"), 0.6),
+    (re.compile(f"[^{WIDE}A-Za-z0-9\n ]"), 0.6),
 )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rag_assets.enrich.questions.phrases import CandidateKind, lowered
 from rag_assets.enrich.questions.texts import LETTER, is_data, is_small_word
+from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA_LETTERS
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ _JA_ANAPHORA = re.compile(r"何も|(?:^|[、はがをに])(?:この|その|そ�
 _JA_SAYING = re.compile(  # a predicate that says no noun
     r"(?:こと|から|ため|はず|ところ|方|べき|まま|の|ん|よう|そう|わけ|必要|重要|可能|不可欠|有効|適切|困難|十分)(?:です|である)。?$"
 )
-_JA_JUDGED = re.compile("など|最も|一番|[長短高低良悪多少新古深浅強弱広狭早遅]い|[よい]い[^ぁ-ん]|な[一-龠ァ-ヶ]")
+_JA_JUDGED = re.compile(
+    f"など|最も|一番|[長短高低良悪多少新古深浅強弱広狭早遅]い|[よい]い[^{HIRAGANA}]|な[{KANJI}{KATAKANA_LETTERS}]"
+)
 _JA_MOSTLY = re.compile(r"(?:多く|大抵|たいてい|ほとんど|大半|通常|普通)の?$")
 
 

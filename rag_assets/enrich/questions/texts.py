@@ -5,6 +5,7 @@ import unicodedata
 
 from rag_assets.text.language import is_japanese, split_sentences
 from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import ITEM_LETTERS, KANJI, KATAKANA
 
 ANSWER_CHARS = 400
 _LINE_CHARS = 4000
@@ -14,7 +15,7 @@ LABEL_CHARS = {"ja": 20, "en": 40}  # of a label or a column name, at most
 _MARK = re.compile(r"[\s○〇◯×✕△▲◎●■□☑☐✓✔レ―‐－—–\-ー*＊・…./／:：()（）\[\]~〜～|｜+=<>＜＞]*")
 _NUMBERING = re.compile(
     r"^\s*(?:[■◆●▼◇□○・※*#]+\s*)*(?:(?:第\s*)?[0-9０-９]{1,3}(?:[.．\-－][0-9０-９]{1,3})*\s*(?:[.．章節編部)）]|(?=\s|[^\W\d_]))\s*"
-    r"|[(（]\s*[0-9０-９a-zA-Zア-ン]{1,3}(?:[-.－][0-9０-９]{1,3})*\s*[)）]\s*|[①-⑳]\s*|[IVX]{1,4}[.．]\s+)*"
+    rf"|[(（]\s*[0-9０-９{ITEM_LETTERS}]{{1,3}}(?:[-.－][0-9０-９]{{1,3}})*\s*[)）]\s*|[①-⑳]\s*|[IVX]{{1,4}}[.．]\s+)*"
 )
 _EMPTY_WORDS = frozenset(
     {"-", "なし", "無し", "なし。", "同上", "n/a", "na", "none", "n.a.", "tbd", "未定", "yes", "no"}
@@ -25,7 +26,7 @@ _SAMPLE = re.compile(r"^(?:サンプル|sample|ダミー|dummy)", re.IGNORECASE)
 _HOLLOW = re.compile(
     r"(?:参照|参照のこと|参照してください)。?$"
     r"|^.{0,60}(?:次|以下|下記|下表|左記)(?:の|に)?(?:通り|とおり|ような|示す|従|が挙げ|を行|を確認|を実施|を設定)"
-    r"|(?<![0-9０-９一-龠ァ-ヶー])(?:以下|下記|下図|下表)の"
+    rf"|(?<![0-9０-９{KANJI}{KATAKANA}])(?:以下|下記|下図|下表)の"
     r"|(?:の通り|のとおり)(?:です|である|とする)。?$"
     r"|as follows|the following|(?:listed|shown|described|given) (?:below|above)|^See\b|:$",
     re.IGNORECASE,

@@ -27,7 +27,7 @@ from rag_assets.models.dialogue import Dialogue, Missing, converse, watched
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import detect_language
-from rag_assets.text.scripts import KANJI
+from rag_assets.text.scripts import HIRAGANA, KANJI
 
 CONFIRM_STEP = "confirm_entity"
 
@@ -47,7 +47,7 @@ _ARTICLE = re.compile(r"^(?:the|a|an) ")
 _HONORIFIC = re.compile("(?:氏|さん|様|先生)$")
 _SMALL_KANA = str.maketrans("ァィゥェォャュョッヮヵヶ", "アイウエオヤユヨツワカケ")
 _KANJI = re.compile(f"[{KANJI}]")
-_HIRAGANA = re.compile("[ぁ-ん]+")
+_HIRAGANA = re.compile(f"[{HIRAGANA}]+")
 _JOINTS = re.compile("[\\s\\-.'’・/ー]+")
 _LAST_PLURAL = re.compile(r"(?<= )([a-z]{3,}?)(?:(?<=[^sui])s)$")
 _SAME = json.dumps(object_schema({"same": {"type": "boolean"}}))

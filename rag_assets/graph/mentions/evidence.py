@@ -9,13 +9,14 @@ import re
 from rag_assets.graph.entity_types import PRODUCT, TERM
 from rag_assets.graph.names import plain_words
 from rag_assets.text.folding import fold_name
+from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA, LATIN_CAPITALS
 
 _GIVEN_NAMES = plain_words("given_names_en")
 _OPENERS = plain_words("openers_en")
 _PLACES = frozenset(name.replace("_", " ") for name in plain_words("places_en"))
 
-_PERSON_WORD = re.compile(r"[A-Z\u00c0-\u00de][\w'’.,]*(?:-[A-Z\u00c0-\u00de][\w'’.]*)?|[a-z]{1,3}")
-_INITIALS = re.compile(r"(?:[A-Z]\. ?-?)+[A-Z\u00c0-\u00de][\w'’-]*[a-z]")
+_PERSON_WORD = re.compile(rf"[{LATIN_CAPITALS}][\w'’.,]*(?:-[{LATIN_CAPITALS}][\w'’.]*)?|[a-z]{{1,3}}")
+_INITIALS = re.compile(rf"(?:[A-Z]\. ?-?)+[{LATIN_CAPITALS}][\w'’-]*[a-z]")
 _ROLE = (
     r"(?:CEO|CFO|CTO|COO|president|chair(?:man|woman|person)?|director|officer|manager|secretary|minister|senator|professor"
     r"|analyst|engineer|author|founder|editor|governor|mayor|actor|actress|singer|writer|player|coach|lawyer)"
@@ -36,15 +37,15 @@ _BODY = re.compile(
 )
 _EXAMPLES = re.compile(  # names of companies follow, and nothing else stands between
     r"\b(?:companies|customers|organi[sz]ations|brands|retailers|firms|banks|manufacturers|insurers|automakers)"
-    r",? (?:like|such as|including) (?:(?:[A-Z0-9\u00c0-\u00de][\w&'’.-]*|and|or|of|the|to|[&–-])[, ]+)*$"
+    rf",? (?:like|such as|including) (?:(?:[0-9{LATIN_CAPITALS}][\w&'’.-]*|and|or|of|the|to|[&–-])[, ]+)*$"
 )
 _OF_A_BODY = re.compile(r" (?:announced|acquired|hired|employs|agreed to|reported (?:a|revenue|sales|earnings|that))\b")
 _JAPANESE_PERSON = re.compile(
-    "[\u3400-\u9fff々]{2,5}|[\u3400-\u9fff々]{1,3}[ぁ-んァ-ヴー]{1,5}|[ァ-ヴー]+(?:[・ =＝][ァ-ヴー]+)+"
+    f"[{KANJI}]{{2,5}}|[{KANJI}]{{1,3}}[{HIRAGANA}{KATAKANA}]{{1,5}}|[{KATAKANA}]+(?:[・ =＝][{KATAKANA}]+)+"
     "|[A-Z][a-z]+(?: [A-Z][a-z.]+)+"
 )
-_ONE_SCRIPT = re.compile("[\u3400-\u9fff々]+|[ァ-ヴー・]+|(?:[A-Z][a-z]+)(?: [A-Z][a-z]+)*")
-_PRODUCT = re.compile("[\u3400-\u9fff々ァ-ヴー・]+|(?:[A-Z][\\w]*)(?: [A-Z0-9][\\w.]*)*")
+_ONE_SCRIPT = re.compile(f"[{KANJI}]+|[{KATAKANA}・]+|(?:[A-Z][a-z]+)(?: [A-Z][a-z]+)*")
+_PRODUCT = re.compile(rf"[{KANJI}{KATAKANA}・]+|(?:[A-Z][\w]*)(?: [A-Z0-9][\w.]*)*")
 _ABBREVIATION = re.compile(r"[A-Za-z]{1,5}")
 _HONORIFIC = re.compile(r"\s?(?:さん|氏(?!名)|先生|教授|博士|首相|大統領|社長|監督|選手)")
 _LEGAL_FORM = re.compile(

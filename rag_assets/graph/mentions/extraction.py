@@ -39,6 +39,7 @@ from rag_assets.parsing.records import page_text
 from rag_assets.text.folding import clean_name, fold_name
 from rag_assets.text.language import detect_language, is_japanese, is_torn, split_sentences
 from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import ITEM_LETTERS, LATIN
 
 METHOD = "extractive"
 
@@ -52,9 +53,9 @@ _PROSE = frozenset({BlockKind.PARAGRAPH, BlockKind.LIST_ITEM, BlockKind.NOTE})
 _WRAPPED_CHARS = {"ja": 20, "en": 40}  # a shorter line that no sentence ends is a heading or an item
 _WRAPPED_LINES = 12  # of one sentence, at most
 _ENDS = tuple("。．.！？!?：:；;」』）)】")
-_ITEM = re.compile(r"\s*(?:[・•●○◆■□※*\-–]|[(（]?[\d①-⑳ア-ンa-zA-Z]{1,3}[.)）．、 ])")
+_ITEM = re.compile(rf"\s*(?:[・•●○◆■□※*\-–]|[(（]?[\d①-⑳{ITEM_LETTERS}]{{1,3}}[.)）．、 ])")
 _CELL = " / "  # the same in a description
-_FIRST_NAME = re.compile("[a-z\u00df-\u017f'.-]+")
+_FIRST_NAME = re.compile(f"[{LATIN}'.-]+")
 _BESIDE = 160  # characters on each side of a name that may show its type
 _SIGNS = re.compile('[\\\\{}@"“”=<>$^`~#*+∈∉⊆⊂∪∩≤≥≠∀∃]')
 _SPEAKER = re.compile(r"([A-Z][A-Z'\-]+(?: [A-Z]\.)?(?: [A-Z][A-Z'\-]+){1,2}):(?:\s|$)")

@@ -8,9 +8,10 @@ import re
 
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.text.language import is_torn
+from rag_assets.text.scripts import HIRAGANA
 
 SHORTEST = 10  # characters of a sentence
-_PARTICLE = re.compile("[がはをにでとのもへ](?=[^ぁ-ん]|$)|です|ます|する|した")
+_PARTICLE = re.compile(f"[がはをにでとのもへ](?=[^{HIRAGANA}]|$)|です|ます|する|した")
 _CAPITALS_PROSE = re.compile(r"[a-z]{2,} [a-z]{2,}")
 _ENTRY = re.compile(r"\s*\[\d{1,3}\]\s+\S")
 _PUBLISHED = re.compile(r"\bvol\. ?\d|\bno\. ?\d+, |\bpp\. ?\d|\bin Proc(?:\.|eedings)|\barXiv[: ]|\bdoi[: ]|\bISBN\b")
@@ -31,7 +32,7 @@ _PATH_SHARE = 0.6  # of the characters
 
 _LEADER = re.compile(r"(?:…|\.{3,}|(?: \.){3,})[\s.…]*\d+\s*$")
 _SMALL = re.compile(r"(?<!\S)[(“\"]?[a-z][a-z'’-]*(?=[,.;:?!)”\"]*(?:\s|$))")
-_KANA = re.compile("[ぁ-ん]")
+_KANA = re.compile(f"[{HIRAGANA}]")
 _LEAST_SMALL, _SMALL_SHARE = 2, 0.3  # words in small letters of an English sentence
 _JOINT = (
     r"(?:[\s®™)）]|['’]s\b)*(?:[,;/&+・、，；／＆]+(?: ?\b(?:and|or|nor|then|to)\b)?"

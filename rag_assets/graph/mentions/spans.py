@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from rag_assets.graph.entity_types import IDENTIFIER, TERM
 from rag_assets.graph.names import CODE, is_cell_reference, is_code, is_name, plain_words
 from rag_assets.text.folding import fold_name
-from rag_assets.text.scripts import KANJI, KATAKANA
+from rag_assets.text.scripts import KANJI, KATAKANA, KATAKANA_LETTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +197,7 @@ def _is_common_word(text: str, start: int, end: int) -> bool:
 
 
 _COMPOUND = re.compile(f"[A-Za-z0-9_{KATAKANA}{KANJI}]")
+_LONG_VOWEL = re.compile(f"[{KATAKANA_LETTERS}]ー")
 _HYPHENED = re.compile("[A-Za-z]-[A-Za-z]")
 _BEFORE = frozenset("各同当本該全他")
 _AFTER = frozenset("等側用毎別内外上中時後前間的様宛")
@@ -224,7 +225,7 @@ def _joins(first: str, second: str) -> bool:
 
 def _with_long_vowel(text: str, end: int) -> int:
     """Behind a long-vowel mark that folding leaves out."""
-    return end + 1 if text[end : end + 1] == "ー" and "\u30a1" <= text[end - 1] <= "\u30fa" else end
+    return end + 1 if _LONG_VOWEL.match(text, end - 1) else end
 
 
 def without_overlaps(spans: Iterable[Span]) -> list[Span]:

@@ -11,9 +11,10 @@ from lxml import etree
 
 from rag_assets.parsing.archive import local_name
 from rag_assets.parsing.office.styles import value_of
+from rag_assets.text.scripts import GREEK
 
 _DEEPEST = 100
-_ATOM = re.compile(r"[^\w\s]?\w\u0305?|[\d.,]*\d|[^\W\d_A-Za-zΑ-ω]+|[^\W\d_][\u0300-\u036f\u20d0-\u20ff]")
+_ATOM = re.compile(rf"[^\w\s]?\w\u0305?|[\d.,]*\d|[^\W\d_A-Za-z{GREEK}]+|[^\W\d_][\u0300-\u036f\u20d0-\u20ff]")
 _INVISIBLE = dict.fromkeys(range(0x2061, 0x2065))
 _ACCENTS = {"^": "\u0302", "ˆ": "\u0302", "~": "\u0303", "˜": "\u0303", "¯": "\u0305", "‾": "\u0305", "_": "\u0305",
             "→": "\u20d7", "⃗": "\u20d7", "˙": "\u0307", ".": "\u0307", "¨": "\u0308", "ˇ": "\u030c"}  # fmt: skip

@@ -10,6 +10,7 @@ from rag_assets.parsing.flow import around
 from rag_assets.parsing.pdf.lines import Line, Part, Table
 from rag_assets.parsing.pdf.rules import Rule
 from rag_assets.parsing.pdf.tables import count_headers, is_number, row_text
+from rag_assets.text.scripts import ITEM_LETTERS
 
 _ROWS = 3
 _LINE_DISTANCE = 1.6
@@ -22,7 +23,7 @@ _CELL_CHARS = 40
 _SECOND_CHARS = 24
 _ALIGNED = 0.3
 _CENTRED_SHARE = 0.75
-_MARK = re.compile(r"^(?:[^\w\s]{1,2}|[(（]?[0-9０-９a-zA-Zア-ン]{1,3}[)）.．])$")
+_MARK = re.compile(rf"^(?:[^\w\s]{{1,2}}|[(（]?[0-9０-９{ITEM_LETTERS}]{{1,3}}[)）.．])$")
 
 
 def take_aligned(lines: list[Line], rules: Sequence[Rule]) -> list[Line]:

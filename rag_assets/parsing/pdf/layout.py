@@ -12,6 +12,7 @@ from rag_assets.parsing.pdf.lines import Line
 from rag_assets.parsing.pdf.marks import Bookmark
 from rag_assets.parsing.pdf.running import PageLines, tell_apart
 from rag_assets.parsing.pdf.tables import repeat_headers
+from rag_assets.text.scripts import HALF_WIDTH_KATAKANA, ITEM_LETTERS, KATAKANA_LETTERS
 
 _HEADING_SIZE = 1.12
 _HEADING_CHARS = 120
@@ -23,8 +24,8 @@ _TITLE_NUMBER = re.compile(
 )
 _DIGITS = re.compile(r"[0-9０-９]+")
 _LIST_ITEM = re.compile(
-    r"^(?:[・•●○■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][0-9０-９a-zA-Zア-ンｱ-ﾝ一二三四五六七八九十]{1,3}[)）]"
-    r"|[0-9０-９]{1,2}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|[ア-ン][)）]\s?)"
+    rf"^(?:[・•●○■□◆◇▪▶►‣⁃➢✓※–—*-]\s*\S|[(（][0-9０-９{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,3}}[)）]"
+    rf"|[0-9０-９]{{1,2}}[)）.．]\s*\D|[①-⑳㋐-㋾]|[a-z][)）.]\s|[{KATAKANA_LETTERS}][)）]\s?)"
 )
 _NUMBERED_HEADING = re.compile(
     r"^(?:第[0-9０-９一二三四五六七八九十百]+[章節条編部項]|(?:[0-9０-９]{1,2}[.．])+[0-9０-９]{0,2}\s*\D"

@@ -8,8 +8,9 @@ from itertools import pairwise
 from statistics import median
 
 from rag_assets.contracts.content import Box, Row
-from rag_assets.parsing.flow import CJK, around, clean, is_cjk
+from rag_assets.parsing.flow import around, clean, is_cjk
 from rag_assets.parsing.pdf.runs import IDEOGRAPH_GAP, RUBY_SHARE, WORD_GAP, Run
+from rag_assets.text.scripts import CJK, HIRAGANA, KATAKANA
 
 _SAME_LINE_SHARE = 0.5
 _GUTTER = 1.0
@@ -27,7 +28,7 @@ _SAME_HEIGHT_SHARE = 0.8
 _FIGURE_FILL = 0.55
 _TRIED = 20
 _RADICALS = re.compile("[\u2e80-\u2fdf]")
-_KANA = re.compile(r"[\sぁ-ゖァ-ヺー・]+")
+_KANA = re.compile(rf"[\s{HIRAGANA}{KATAKANA}・]+")
 _SYMBOLS = re.compile("[\uf000-\uf0ff]")
 _BULLET_SYMBOLS = "\uf06c\uf06e\uf075\uf076\uf077\uf09f\uf0a7\uf0b7\uf0d8\uf0e8\uf0fc"
 _LEADERS = re.compile(r"(?:[.．・…‥·] ?){5,}")

@@ -10,6 +10,7 @@ from itertools import pairwise
 from rag_assets.contracts.causes import BlockKind
 from rag_assets.contracts.content import Block
 from rag_assets.parsing.flow import Sections, clean, is_cjk, join_lines
+from rag_assets.text.scripts import HALF_WIDTH_KATAKANA, ITEM_LETTERS
 
 _NUMERAL = "[0-9０-９一二三四五六七八九十百]+"
 _UNDERLINE = re.compile(r"^(={3,}|-{3,}|~{3,}|＝{3,})$")
@@ -37,7 +38,7 @@ _LEAST_FULL_LINES = 3
 _LEAST_FULL_SHARE = 0.2  # of the lines of paragraphs that have
 _LEAST_COLUMNS = 20
 _BEGINS = re.compile(  # a line of its own: an item, a number, a label
-    r"^(?:[\W_]|[0-9０-９]+[\s.．:：/)）-]|[（(]?[0-9０-９a-zA-Zｱ-ﾝア-ン一二三四五六七八九十]{1,2}[)）.．]"
+    rf"^(?:[\W_]|[0-9０-９]+[\s.．:：/)）-]|[（(]?[0-9０-９{ITEM_LETTERS}{HALF_WIDTH_KATAKANA}一二三四五六七八九十]{{1,2}}[)）.．]"
     r"|\S{1,20}[:：] ?\S)"
 )
 _LAST_SIGNS = ("。", ".", "．", "！", "？", "!", "?")

@@ -15,9 +15,9 @@ import unicodedata
 from collections.abc import Callable, Sequence
 
 from rag_assets.text.content_words import content_terms, content_words, held_share, is_wide
-from rag_assets.text.scripts import RARE_HAN, SPACELESS
+from rag_assets.text.scripts import HANGUL, SPACELESS
 
-_WIDE = f"{SPACELESS}{RARE_HAN}\uac00-\ud7af"  # and Korean
+_WIDE = f"{SPACELESS}{HANGUL}"
 _NUMBER = r"\d+(?:[.,:/]\d+)*"
 _LETTER = rf"(?![{_WIDE}\d_])\w"
 _TOKEN = re.compile(rf"(?P<number>{_NUMBER})|(?P<wide>[{_WIDE}])|(?P<word>(?:{_LETTER})+)|(?P<sign>[%‰°$€£¥±])")

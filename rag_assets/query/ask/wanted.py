@@ -13,6 +13,7 @@ from itertools import pairwise
 from rag_assets.query.ask.statements import ADDRESS, Kind, Statement
 from rag_assets.text.folding import fold_name
 from rag_assets.text.language import is_japanese
+from rag_assets.text.scripts import HIRAGANA, IDEOGRAPHS
 
 _QUANTITY = (
     "(?:amount|capacity|code|cost|date|fee|id|length|limit|number|percentage|price|range|rate|revenue|size|sum|temperature"
@@ -73,8 +74,8 @@ _SHORT_FORM_ASKED = re.compile(
 )
 _SHORT_FORM = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]{1,7}(?![A-Za-z0-9])")
 _CAPITALIZED = re.compile(r"(?<![A-Za-z])[A-Z](?=[a-z])")
-_ATTRIBUTE = re.compile(
-    r"(?P<ja>[^、。？?\s]{2,60}?)(?:(?:は|って|とは)、?(?:[一-龠]{2})?(?:[何なに]+(?!を[表意し]|のため|をする)|なん(?!ら)|いくつ|いくら|どう|どれ|どこ|いつ|誰|だれ|[？?。]|$)"
+_ATTRIBUTE = re.compile(  # without 々: 様々な is no question word
+    rf"(?P<ja>[^、。？?\s]{{2,60}}?)(?:(?:は|って|とは)、?(?:[{IDEOGRAPHS}]{{2}})?(?:[何なに]+(?!を[表意し]|のため|をする)|なん(?!ら)|いくつ|いくら|どう|どれ|どこ|いつ|誰|だれ|[？?。]|$)"
     r"|[はをが](?:教えて|知りたい|答えて|示して))"
     r"|\b(?:what|which)\s+(?:(?:is|are|was|were)\s+)?(?:(?:the|a|an)\s+)?(?P<en>[\w' /-]{2,60}?)"
     r"(?=\s+(?:of|for|in|on|at|to|does|do|did|is|are|was|were|has|have|must|should|can|that|when|with|from|by)\b|[?,.]|$)",
@@ -108,7 +109,7 @@ _TIME = re.compile(
 _ASKING = re.compile(
     r"[何誰]|いつ|どこ|どの|どれ|どう|いく[つら]|なぜ|なに|\b(?:wh(?:at|ich|o|om|ose|en|ere|y)|how)\b", re.IGNORECASE
 )
-_WORD_SIGN = re.compile(r"[^\W\u3041-\u309f]")
+_WORD_SIGN = re.compile(rf"[^\W{HIRAGANA}]")
 _OF_CLOCK = "時"
 _CLOCK = re.compile(r"\d\s?時(?!間)|(?<!\d)\d{1,2}:\d{2}|正午|午[前後]")
 _COUNT = re.compile(r"(?:の|個|件)数$")  # the header of a column that counts
@@ -235,7 +236,7 @@ def _attributes(question: str) -> tuple[str, ...]:
 
 def _begins_word(text: str, place: int) -> bool:
     """Whether a name may begin at a place of a folded text: not within a word."""
-    return place == 0 or not re.match(r"[^\W\u3041-\u309f]", text[place - 1])
+    return place == 0 or not _WORD_SIGN.match(text[place - 1])
 
 
 def is_named(folded: str, name: str) -> bool:

@@ -20,6 +20,7 @@ from rag_assets.query.search.graph_local import HOW_TO_INDEX
 from rag_assets.query.search.modes import SearchParameters
 from rag_assets.query.search.request import Indexes
 from rag_assets.query.search.rewriting_rules import refers_back, with_history
+from rag_assets.text.scripts import KANJI, KATAKANA
 
 _READ_CHARS = 1000  # of a longer text the beginning is judged
 
@@ -69,7 +70,7 @@ _SURVEYED = re.compile(_SURVEYED_JA)
 
 _ALL_DOCUMENTS = re.compile(
     # a word of its own, not the beginning of one such as 全体会議
-    r"(?:全体|全般)(?:的|(?![一-龠々ァ-ヶー])|(?=テーマ|トピック|論点|傾向|特徴|要約|概要|概観|一覧))|全文書|全資料|(?:全て|すべて|全部|あらゆる|各)の?(?:文書|資料|仕様|設計書|ファイル|ドキュメント|規程|報告書)"
+    rf"(?:全体|全般)(?:的|(?![{KANJI}{KATAKANA}])|(?=テーマ|トピック|論点|傾向|特徴|要約|概要|概観|一覧))|全文書|全資料|(?:全て|すべて|全部|あらゆる|各)の?(?:文書|資料|仕様|設計書|ファイル|ドキュメント|規程|報告書)"
     r"|(?:文書|資料|設計書|仕様書|ドキュメント)群"
     r"|\b(?:all|every|entire|whole|across|throughout)\s(?:of\s)?(?:the\s|these\s|our\s|your\s)?"
     r"(?:documents?|files?|collection|corpus|data\s?set|knowledge\sbase|spec(?:ification)?s?|materials?|texts?|records?|reports?)\b"

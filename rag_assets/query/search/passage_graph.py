@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.tables import CHUNKS, ENTITIES, ENTITY_MENTIONS, ENTITY_MERGES, RELATIONSHIPS
 from rag_assets.query.stored import StoredTables, once
 from rag_assets.text.folding import fold_name
+from rag_assets.text.scripts import KATAKANA, WIDE
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 DAMPING = 0.5
 TOLERANCE = 1e-9  # L1 distance of two steps
 _MOST_STEPS = 200
+_WITHIN_WORD = re.compile(rf"[{KATAKANA}・]{{2}}|[^\W_{WIDE}]{{2}}")
 _BLANK = " "
 
 
@@ -237,15 +239,4 @@ def _name_end(graph: PassageGraph, folded: str, start: int) -> int:
 
 def _parted(text: str, place: int) -> bool:
     """Whether a name may begin or end at a place: not within a word of letters and digits, or of katakana."""
-    if not 0 < place < len(text):
-        return True
-    before, after = _script(text[place - 1]), _script(text[place])
-    return not (before == after and before in {"word", "katakana"})
-
-
-def _script(character: str) -> str:
-    if "\u30a1" <= character <= "\u30fc":
-        return "katakana"
-    if character > "\u2e7f":
-        return "wide"
-    return "word" if character.isalnum() else "other"
+    return not (place > 0 and _WITHIN_WORD.match(text, place - 1))

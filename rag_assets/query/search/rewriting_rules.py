@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from rag_assets.contracts.ports import Rewrite, Turn
 from rag_assets.query.prompting import REMEMBERED_TURNS
 from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import HIRAGANA, KANJI, KATAKANA
 
 _LONGEST = 1000  # characters; longer texts are not questions
 _QUOTED = r"「[^「」]*」|『[^『』]*』|\"[^\"]*\"|“[^”]*”|`[^`]*`"
@@ -32,7 +33,7 @@ _REQUEST = (
 )
 _WISH = "(?:知りたい|確認したい|調べたい|見たい|探しています)(?:のですが|んですが|です)?"
 _ABOUT = "(?:について|に関して|のこと|[をがはも])*"
-_BEGINNING = "(?:^|(?<=[^ぁ-ん])|(?<=[はがをにで]))"  # where a word may begin: 「などの」 holds no question word
+_BEGINNING = f"(?:^|(?<=[^{HIRAGANA}])|(?<=[はがをにで]))"  # where a word may begin: 「などの」 holds no question word
 _ASKED = (
     "(?:(?<!幾)何|誰|如何"
     f"|{_BEGINNING}(?:なに|なん|どれ|どこ|いつ|だれ|どなた|いくつ|いくら|いかが|どう|どちら|どんなもの))"
@@ -49,7 +50,7 @@ _ENDINGS = tuple(
         f"(?:とは|は|が|を|って)?{_ASKED}(?:に|で|へ|から|まで)?{_COPULA}?",
         "(?:とは|って)",
         f"[はがを]?{_COPULA}",
-        "(?<=[^ぁ-ん])[はがをもに]",
+        f"(?<=[^{HIRAGANA}])[はがをもに]",
     )
 )
 _QUESTION_WORDS = re.compile(
@@ -85,7 +86,7 @@ _ELLIPTIC = re.compile(
     # question words alone: 「なぜですか」「いつまで？」
     r"|^(?:では|じゃあ|それでは)?、?(?:なぜ|どうして|いつ|どこ|誰|だれ|いくら|いくつ|どう|どうやって|どのように|どれ|何|具体的には|例えば|たとえば"
     r"|ほかには?|他には?)(?:から|まで|が|で|に|を|は|すれば)?(?:いい|よい)?(?:です|なの|でしょう|なのでしょう)?か?$"
-    r"|^(?:もっと|もう少し|さらに)?(?:詳しく|具体的に|くわしく|続けて|(?:具体)?例を)(?:[^。、]{0,2}(?:教えて|説明して|挙げて|話して)[ぁ-ん]{0,8})?$"
+    rf"|^(?:もっと|もう少し|さらに)?(?:詳しく|具体的に|くわしく|続けて|(?:具体)?例を)(?:[^。、]{{0,2}}(?:教えて|説明して|挙げて|話して)[{HIRAGANA}]{{0,8}})?$"
     r"|^(?:(?:and|but|or|so|then|also|ok|okay)\b[\s,]*)?(?:"
     r"(?:what|how)\s+about\b.*|what\s+if\b.*|what\s+else|who\s+else|anything\s+else|which\s+(?:one|ones)"
     r"|(?:for|since|until|by|from|to|with|in|at|on)?\s*(?:who|whom|what|when|where|why|which|how(?:\s+(?:so|long|much|many|often|come))?)"
@@ -121,7 +122,7 @@ _PRONOUN = re.compile(
 # may stand for what is named in the same clause
 _POSSESSIVE = frozenset({"its", "their", "his", "her", "they", "them"})
 _DETERMINED = re.compile(
-    r"(?:その|この|あの|それらの|これらの|そんな|このような|そのような)\s*(?:[一-龠々ァ-ヶーA-Za-z0-9]+|とき|ころ|ほか)"
+    rf"(?:その|この|あの|それらの|これらの|そんな|このような|そのような)\s*(?:[{KANJI}{KATAKANA}A-Za-z0-9]+|とき|ころ|ほか)"
     rf"|\b(?:this|that|these|those|such)\s+(?!(?:{_FUNCTION}|an?|the|my|our|your|he|she|they|it|we|you|i)\b)"
     r"(?:[\w-]+\s*)+?(?=\b(?:is|are|was|were|do|does|did|can|could|will|would"
     r"|should|has|have|in|on|for|to|by|with|from|at|as|of|and|or|the|an?|my|our)\b|[?.,;!?]|$)",
@@ -136,12 +137,12 @@ _OPENING = re.compile(
 )
 # words of compounds as one, 「取り消し」「戻り値」 among them
 _CONTENT = re.compile(
-    r"(?:[一-龠々ァ-ヶーA-Za-z0-9]|['’._-](?=[A-Za-z0-9])|(?<=[一-龠])[いえきけげしせちみりれ](?=[一-龠]))+"
+    rf"(?:[{KANJI}{KATAKANA}A-Za-z0-9]|['’._-](?=[A-Za-z0-9])|(?<=[{KANJI}])[いえきけげしせちみりれ](?=[{KANJI}]))+"
 )
 # a Japanese question without anything that it is about: 「どのくらいの頻度で送られますか」
 _ASKS_WITHOUT_TOPIC = re.compile(r"(?:ます|です|でしょう|ました|るの|たの)か?[。？?]*$")
 _TOPIC = re.compile(
-    r"[A-Za-z0-9「『]|[ァ-ヶー]{2,}|[一-龠々)）]\s?(?:[はがをもとやの]|について|における|において|に関)"
+    rf"[A-Za-z0-9「『]|[{KATAKANA}]{{2,}}|[{KANJI})）]\s?(?:[はがをもとやの]|について|における|において|に関)"
 )
 _OWN_WORDS = 2  # of its own, from which a question names what it is about
 _LINKED_WORDS = 7  # the same, where it begins with "and how many"

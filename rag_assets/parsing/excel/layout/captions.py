@@ -12,13 +12,14 @@ from rag_assets.parsing.excel.cells import block_area
 from rag_assets.parsing.excel.layout.names import has_digit
 from rag_assets.text.cells import cover
 from rag_assets.text.plain import one_line
+from rag_assets.text.scripts import FULL_WIDTH_LETTERS
 
 _CAPTION_CHARS = 40
 CAPTION_ROWS = 3
 _STATEMENT = re.compile(r"(?P<name>[^:：]{1,30}?)\s*[:：]\s*(?=\S)")
 _TITLE_NAME = re.compile(
     r"(?:補足|付録|付図|別紙|別表|参考|資料|例|表|図|案|ケース|パターン|手順|ステップ|その)"
-    r"[\s\d.①-⑳A-Za-zＡ-Ｚ一二三四五六七八九十-]{0,5}"
+    rf"[\s\d.①-⑳A-Za-z{FULL_WIDTH_LETTERS}一二三四五六七八九十-]{{0,5}}"
     r"|\D+[\d①-⑳]|(?:appendix|table|figure|fig\.?|case|step|example|pattern|part)\s*[\w.-]{0,5}",
     re.IGNORECASE,
 )

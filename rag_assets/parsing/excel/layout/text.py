@@ -13,13 +13,14 @@ from rag_assets.parsing.excel.layout.bands import Band, Box, make_bands, split_b
 from rag_assets.parsing.excel.layout.captions import CAPTION_ROWS, is_title_line, is_unit, states_value
 from rag_assets.parsing.excel.layout.tables import table_block
 from rag_assets.parsing.sets import Sets
+from rag_assets.text.scripts import ITEM_LETTERS
 
 _NUMBERED = re.compile(
     r"(?:\d{1,3}(?:[.．]\d{1,3})+[.．]?|\d{1,3}[.．]|第[\d一二三四五六七八九十]{1,3}[章節部条項]|[（(]\d{1,3}(?:[-.]\d{1,3})*[)）])"
     r"[\s　]*(?=\S)(?![\d,])"
 )
 _MARKED = re.compile(r"[■□●◆◇▼▽★【＜〈《]")
-_LISTED = re.compile(r"(?:[・※*•]|[-‐–][\s　]|[①-⑳]|[（(]?[0-9a-zA-Zア-ン]{1,2}[)）.．](?!\d))[\s　]*\S")
+_LISTED = re.compile(rf"(?:[・※*•]|[-‐–][\s　]|[①-⑳]|[（(]?[0-9{ITEM_LETTERS}]{{1,2}}[)）.．](?!\d))[\s　]*\S")
 _VERSION = re.compile(r"(?:第|ver|version|rev)?[\s.]*[\d.．]+\s*版?$", re.IGNORECASE)
 _SENTENCE_END = ("。", "．", "、", "，", ":", "：", ";")
 _HEADING_CHARS = 60
