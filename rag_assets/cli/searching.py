@@ -119,7 +119,7 @@ def sql(
 
     from rag_assets.pipeline.opening import readable_snapshot
     from rag_assets.serve.sql.database import open_database
-    from rag_assets.serve.sql.rules import one_line
+    from rag_assets.serve.sql.rules import duckdb_message
 
     home = open_home(context)
     with open_database(home.lake, readable_snapshot(home)) as connection:
@@ -128,7 +128,7 @@ def sql(
             columns = [column[0] for column in cursor.description or []] if cursor else []
             rows = cursor.fetchall() if cursor else []
         except duckdb.Error as error:
-            complain(one_line(error))
+            complain(duckdb_message(error))
             context.exit(1)
     if as_json:
         for row in rows:

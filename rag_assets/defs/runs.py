@@ -31,6 +31,7 @@ from rag_assets.pipeline.home import Home
 from rag_assets.pipeline.instance import instance_environment
 from rag_assets.pipeline.steps import STEPS
 from rag_assets.store.lake import SHARDS
+from rag_assets.text.plain import one_line
 
 _STORAGES = ("storage", "run_storage", "event_log_storage", "schedule_storage")  # in a `dagster.yaml`
 _STEP_ENDS = {dg.DagsterEventType.STEP_SUCCESS, dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.STEP_SKIPPED}
@@ -162,12 +163,12 @@ def _told(folder: Path) -> Iterator[None]:
     try:
         yield
     except dg.DagsterError as error:
-        said = " ".join(str(error).split())[:_SAID_CHARS]
+        said = one_line(error, _SAID_CHARS)
         raise StoreError(
             f"{folder}: the Dagster instance cannot be used; is dagster.yaml damaged? Correct or remove it: {said}"
         ) from error
     except (DatabaseError, sqlite3.DatabaseError) as error:
-        said = " ".join(str(error).split())[:_SAID_CHARS]
+        said = one_line(error, _SAID_CHARS)
         raise StoreError(f"{folder}: the history of runs cannot be used; see `rag-assets verify`: {said}") from error
 
 

@@ -11,6 +11,7 @@ from rag_assets.evaluation.questions import BEIR_FIELD, question_line
 from rag_assets.evaluation.runs import Evaluation
 from rag_assets.query.results import SearchResult
 from rag_assets.query.stored import StoredTables
+from rag_assets.text.plain import one_line
 
 RUN_NAME = "rag_assets"
 
@@ -82,22 +83,22 @@ def write_beir(evaluation: Evaluation, stored: StoredTables, folder: Path) -> No
     with (folder / "corpus.jsonl").open("w", encoding="utf-8") as out:
         for batch in stored.read(CHUNKS, ("chunk_id", "document_id", "text")).to_batches():
             for row in batch.to_pylist():
-                record = {"_id": _field(row["chunk_id"]), "title": titles[row["document_id"]], "text": row["text"]}
+                record = {"_id": one_line(row["chunk_id"]), "title": titles[row["document_id"]], "text": row["text"]}
                 out.write(json.dumps(record, ensure_ascii=False) + "\n")
     judged = list(_judgements(evaluation, evaluation.systems[0], Level.PASSAGE))
     of_question: dict[str, dict[str, int]] = {}
     for query, key, grade in judged:
-        of_question.setdefault(query, {})[_field(key)] = grade
+        of_question.setdefault(query, {})[one_line(key)] = grade
     with (folder / "queries.jsonl").open("w", encoding="utf-8") as out:
         for question in evaluation.questions:
             if question.id in of_question:
                 own = {"question": json.loads(question_line(question)), "judged": of_question[question.id]}
-                record = {"_id": _field(question.id), "text": question.text, "metadata": {BEIR_FIELD: own}}
+                record = {"_id": one_line(question.id), "text": question.text, "metadata": {BEIR_FIELD: own}}
                 out.write(json.dumps(record, ensure_ascii=False) + "\n")
     with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8") as out:
         out.write("query-id\tcorpus-id\tscore\n")
         for query, key, grade in judged:
-            out.write(f"{_field(query)}\t{_field(key)}\t{grade}\n")
+            out.write(f"{one_line(query)}\t{one_line(key)}\t{grade}\n")
 
 
 def _judgements(evaluation: Evaluation, system: str, level: Level) -> Iterator[tuple[str, str, int]]:
@@ -111,7 +112,3 @@ def _judgements(evaluation: Evaluation, system: str, level: Level) -> Iterator[t
                 for key in piece.ids:
                     grades[key] = max(grades.get(key, 0), piece.grade)
         yield from ((question.id, key, max(1, round(grade))) for key, grade in sorted(grades.items()))
-
-
-def _field(identifier: str) -> str:
-    return " ".join(identifier.split())

@@ -17,6 +17,7 @@ from typing import Protocol
 from rag_assets.contracts.generation import Completion, Request
 from rag_assets.contracts.ports import Session
 from rag_assets.models.catalogue import ModelFacts
+from rag_assets.text.plain import one_line
 
 Keep = Callable[[Sequence[Completion]], None]
 
@@ -116,7 +117,7 @@ def late(seconds: float, setting: str = TIMEOUT_SETTING) -> str:
 
 def nobody(error: BaseException) -> str:
     """What is said where no connection could be made, of which nothing was sent."""
-    return f"is the server running? ({' '.join(str(error).split()) or type(error).__name__})"
+    return f"is the server running? ({one_line(error) or type(error).__name__})"
 
 
 def without_keys(text: str, *keys: str | None) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from rag_assets.contracts.generation import Completion, JsonValue, Message, Outcome, Request
 from rag_assets.contracts.ports import LanguageModel, Session
 from rag_assets.models.delegating import DelegatingModel
+from rag_assets.text.plain import one_line
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -239,7 +240,7 @@ def parse_json(text: str) -> JsonValue:
     try:
         return cast("JsonValue", json.loads(fenced[1] if fenced else text, parse_constant=_refuse))
     except ValueError as error:
-        raise ValueError(f"not JSON: {_one_line(str(error))}") from error
+        raise ValueError(f"not JSON: {one_line(error, _ERROR_CHARS)}") from error
     except RecursionError as error:
         raise ValueError("not JSON: nested too deep") from error
 
@@ -260,7 +261,7 @@ def merged(parts: JsonValue, value: JsonValue, schema: str) -> JsonValue:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
         # the schema's own words: what the library says quotes the answer, and so the document
         expected = json.dumps(error.validator_value, ensure_ascii=False)
-        raise ValueError(_one_line(f"at ${place}: expected {error.validator} {expected}"))
+        raise ValueError(one_line(f"at ${place}: expected {error.validator} {expected}", _ERROR_CHARS))
     return whole
 
 
@@ -371,11 +372,6 @@ def _validator(schema: str) -> "Draft202012Validator":
 
 def _text(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _ERROR_CHARS else line[:_ERROR_CHARS] + "…"
 
 
 def _refuse(constant: str) -> None:

@@ -18,6 +18,7 @@ from rag_assets.contracts.ports import Session
 from rag_assets.models.catalogue import ModelFacts, Prices, known_facts
 from rag_assets.models.openai.endpoint import chat_messages, unquoted
 from rag_assets.models.providers import UNLIMITED, CallBudget, Keep
+from rag_assets.text.plain import one_line
 
 BATCH_REQUESTS = 2048
 # Small models write white space without end where it is allowed, and vLLM can forbid it for all requests only.
@@ -242,4 +243,4 @@ def _vllm(module: str) -> ModuleType:
         return importlib.import_module(module)
     except (ImportError, OSError) as error:  # OSError: a library of torch that does not fit
         message = "language model vllm: install it with pip install 'rag-assets[vllm]'"
-        raise ModelError(f"{message} ({' '.join(str(error).split())})") from error
+        raise ModelError(f"{message} ({one_line(error)})") from error

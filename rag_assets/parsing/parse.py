@@ -56,13 +56,13 @@ def parse_bytes(
             data = _plain_bytes(data, detection, limits, passwords)
             document = _read(data, detection, limits, passwords, announce)
     except ParseError as error:
-        return failed(detection.name, error.cause, _one_line(str(error)))
+        return failed(detection.name, error.cause, one_line(error, _MESSAGE_CHARS))
     except MemoryError:
         return failed(detection.name, FailureCause.MEMORY, "memory ran out")
     except Exception as error:  # third-party parsers raise anything on damaged files; it becomes a row
         traceback_id = uuid.uuid4().hex[:12]
         logger.warning("%s: parsing failed, traceback %s", file_name, traceback_id, exc_info=error)
-        message = _one_line(f"the parser failed with {type(error).__name__}: {error}")
+        message = one_line(f"the parser failed with {type(error).__name__}: {error}", _MESSAGE_CHARS)
         return failed(detection.name, FailureCause.MALFORMED, message, traceback_id)
     pages = document.pages
     if len(pages) == 1 and pages[0].kind is PageKind.BODY and detection.format not in _UNDIVIDED:
@@ -87,7 +87,7 @@ def nothing_read(document: ParsedDocument) -> tuple[Failure, ...]:
     first = next(failure for failure in document.failures if failure.cause is cause)
     count = len(document.pages)
     pages = f"{count} pages" if count > 1 else "the only page"
-    return (Failure(cause, _one_line(f"nothing was read of {pages}: {first.message}")),)
+    return (Failure(cause, one_line(f"nothing was read of {pages}: {first.message}", _MESSAGE_CHARS)),)
 
 
 def _detect(data: bytes, file_name: str, limits: ParsingLimits) -> Detection:
@@ -203,11 +203,6 @@ def _plain_bytes(data: bytes, detection: Detection, limits: ParsingLimits, passw
         if len(data) > limits.file_bytes:
             raise ParseError(FailureCause.TOO_LARGE, f"{len(data)} bytes once decrypted, limit {limits.file_bytes}")
     return data
-
-
-def _one_line(message: str) -> str:
-    line = one_line(message)
-    return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
 
 
 def installed_readers(limits: ParsingLimits) -> str:

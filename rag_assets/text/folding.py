@@ -32,7 +32,7 @@ def fold_name(name: str) -> str:
         The folded name; empty where nothing but punctuation is left. Folding twice changes nothing.
     """
     text = _DASHES.sub("-", unicodedata.normalize("NFKC", name).translate(_QUOTES)).casefold()
-    text = " ".join(unicodedata.normalize("NFKC", text).split())
+    text = one_line(unicodedata.normalize("NFKC", text))
     text = _WIDE_BLANK.sub("", _LETTER_HYPHEN.sub(" ", _stripped(text)))
     return _LAST_LONG_VOWEL.sub("", text)
 

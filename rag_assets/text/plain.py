@@ -38,9 +38,10 @@ def without_controls(text: str) -> str:
     return _IN_TEXT.sub(lambda match: match[0] if len(match[0]) > 1 else "", text)
 
 
-def one_line(text: object) -> str:
-    """A text with each run of white space as one blank."""
-    return " ".join(str(text).split())
+def one_line(text: object, most_chars: int | None = None) -> str:
+    """A text with each run of white space as one blank; a longer one is cut and ends in an ellipsis."""
+    line = " ".join(str(text).split())
+    return line if most_chars is None or len(line) <= most_chars else f"{line[: most_chars - 1]}…"
 
 
 def markdown_table(
@@ -61,9 +62,7 @@ def markdown_table(
 
 
 def _markdown_cell(value: object, most_chars: int) -> str:
-    line = one_line("" if value is None else value)
-    line = line if len(line) <= most_chars else f"{line[: most_chars - 1]}…"
-    return _MARKUP.sub(r"\\\g<0>", line)
+    return _MARKUP.sub(r"\\\g<0>", one_line("" if value is None else value, most_chars))
 
 
 def counted(number: int, noun: str) -> str:
@@ -73,8 +72,7 @@ def counted(number: int, noun: str) -> str:
 
 def message_of(text: object, most_chars: int = MESSAGE_CHARS) -> str:
     """A message, as of an error, in one line, cut where it is long."""
-    line = printable_line(one_line(text))
-    return line if len(line) <= most_chars else f"{line[: most_chars - 1]}…"
+    return one_line(printable_line(one_line(text)), most_chars)
 
 
 def json_text(value: object, *, indent: int | None = None) -> str:

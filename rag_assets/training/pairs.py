@@ -25,6 +25,7 @@ from rag_assets.query.knowledge_base import KnowledgeBase
 from rag_assets.query.search.index import Candidate
 from rag_assets.query.search.ranking_weights import RERANKER, SIGNALS, Scorer
 from rag_assets.text.language import detect_language
+from rag_assets.text.plain import one_line
 
 Vector: TypeAlias = NDArray[np.float64]
 
@@ -261,7 +262,7 @@ def _asked(base: KnowledgeBase, text: str) -> tuple[Sequence[Candidate], Judged]
 
 
 def _folded(question: str) -> str:
-    return " ".join(question.split()).casefold()
+    return one_line(question).casefold()
 
 
 def further_questions(

@@ -5,7 +5,7 @@ import pytest
 
 from rag_assets.contracts.errors import QueryError
 from rag_assets.serve.sql.functions import FUNCTIONS, TABLE_FUNCTIONS
-from rag_assets.serve.sql.rules import check_select, one_line
+from rag_assets.serve.sql.rules import check_select, duckdb_message
 
 SYNTAX = frozenset({"!__postfix", "count_star", "unnest"})  # what only the parser names
 
@@ -92,7 +92,7 @@ def test_errors_are_short_whatever_they_repeat(connection: duckdb.DuckDBPyConnec
     with pytest.raises(duckdb.Error) as raised:
         connection.execute("SELECT CAST(repeat('x', 100000) || chr(27) AS INTEGER)")
     assert len(str(raised.value)) > 100_000
-    told = one_line(raised.value)
+    told = duckdb_message(raised.value)
     assert (len(told), told[-1]) == (1000, "…")
 
 

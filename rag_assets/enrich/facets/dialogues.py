@@ -19,6 +19,7 @@ from rag_assets.enrich.facets.taxonomy import Taxonomy
 from rag_assets.enrich.summaries.dialogues import body_text
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
 STEP = "classify_document"
@@ -167,7 +168,7 @@ def _assignments(value: Mapping[str, object], taxonomy: Taxonomy, document: str)
         named: dict[str, Assignment] = {}
         items = value[facet.name]
         for item in items if isinstance(items, list) else []:
-            quote = " ".join(str(item["evidence"]).split())
+            quote = one_line(item["evidence"])
             evidence = quote if quote and folded(quote) in document else ""
             assignment = Assignment(facet.name, item["value"], round(float(item["confidence"]), 4), evidence)
             named.setdefault(assignment.value, assignment)

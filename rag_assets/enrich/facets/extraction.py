@@ -33,6 +33,7 @@ from rag_assets.contracts.content import Page
 from rag_assets.contracts.ports import Embedder, EmbeddingKind
 from rag_assets.enrich.facets.taxonomy import Facet, Taxonomy, Value
 from rag_assets.enrich.questions.texts import sentences
+from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import KANJI, KATAKANA
 
 METHOD = "extractive"
@@ -242,7 +243,7 @@ class _Places:
 
 def folded(text: str) -> str:
     """A text as it is compared: NFKC, lower case, runs of white space as one blank."""
-    return " ".join(unicodedata.normalize("NFKC", text).lower().split())
+    return one_line(unicodedata.normalize("NFKC", text).lower())
 
 
 @lru_cache(maxsize=4096)
@@ -274,4 +275,4 @@ def _cut(line: str) -> str:
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(line for line in (" ".join(text.split()) for text in texts) if line))
+    return tuple(dict.fromkeys(line for line in (one_line(text) for text in texts) if line))

@@ -33,6 +33,7 @@ from rag_assets.enrich.summaries.boilerplate import line_key
 from rag_assets.enrich.summaries.extraction import outline
 from rag_assets.models.prompts import fenced, load_prompt
 from rag_assets.store.lake import Lake
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens
 
 NAME_STEP = "name_facet_value"
@@ -305,10 +306,10 @@ def _value(answer: Completion, fallback: Value) -> Value:
     value = answer.value
     if answer.outcome is not Outcome.COMPLETED or not isinstance(value, dict):
         return fallback
-    name, label = str(value["name"]).strip().lower(), " ".join(str(value["label"]).split())
-    description = " ".join(str(value["description"]).split())
+    name, label = str(value["name"]).strip().lower(), one_line(value["label"])
+    description = one_line(value["description"])
     terms = value["terms"] if isinstance(value["terms"], list) else []
-    kept = tuple(dict.fromkeys(text for text in (" ".join(str(term).split()) for term in terms) if text))
+    kept = tuple(dict.fromkeys(text for text in (one_line(term) for term in terms) if text))
     if not label or not description:
         return fallback
     return Value(name if NAME.fullmatch(name) else fallback.name, _both(label), _both(description), kept)

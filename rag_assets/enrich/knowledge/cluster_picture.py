@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rag_assets.contracts.tables import QUESTION_CLUSTERS, SYNTHETIC_QA
 from rag_assets.enrich.knowledge.clusters import Embed, condensed_distances
 from rag_assets.store.lake import Lake
+from rag_assets.text.plain import one_line
 
 _WIDTH = 960.0
 _TREE = 420.0  # width of the tree; labels stand right of it
@@ -83,10 +84,9 @@ def draw_dendrogram(vectors: NDArray[np.float32], labels: Sequence[str], cut_dis
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.2"/>')
     for place, leaf in enumerate(tree["leaves"]):
         label = labels[leaf]
-        shown = label if len(label) <= _LABEL_CHARS else f"{label[:_LABEL_CHARS]}…"
         parts.append(
             f'<text x="{_MARGIN + _TREE + 6:.1f}" y="{y(10 * place + 5) + 4:.1f}" font-size="11" fill="#222222">'
-            f"{_escaped(shown)}<title>{_escaped(label)}</title></text>"
+            f"{_escaped(one_line(label, _LABEL_CHARS))}<title>{_escaped(label)}</title></text>"
         )
     return "\n".join([*parts, "</svg>"])
 

@@ -14,6 +14,7 @@ from rag_assets.contracts.generation import Completion, Message, Outcome, Reques
 from rag_assets.enrich.knowledge.extraction import Question, Selection
 from rag_assets.models.dialogue import Dialogue
 from rag_assets.models.prompts import fenced, load_prompt
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens, split_to_tokens
 
 STEP = "summarize_knowledge"
@@ -125,4 +126,4 @@ def _summary(answer: Completion) -> str | None:
 
 
 def _lines(question: Question) -> str:
-    return f"Q: {' '.join(question.question.split())}\nA: {' '.join(question.answer.split())}"
+    return f"Q: {one_line(question.question)}\nA: {one_line(question.answer)}"

@@ -275,14 +275,9 @@ def compose_summary(selection: Selection, group: str, named: Sequence[str], term
         head = f"{group}: {documents} documents, {questions} questions."
         lines = [f"{head} Main terms: {', '.join(shown)}." if shown else head, "Typical questions:"]
     chosen = central_questions(selection, terms, max(0, chars - sum(map(len, lines))))
-    lines += [f"- {one_line(each.question)} — {_beginning(each.answer)}" for each in chosen]
+    lines += [f"- {one_line(each.question)} — {one_line(each.answer, _ANSWER_CHARS)}" for each in chosen]
     return "\n".join(lines)
 
 
 def _length(question: Question) -> int:
     return len(question.question) + min(len(question.answer), _ANSWER_CHARS) + 6
-
-
-def _beginning(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= _ANSWER_CHARS else f"{line[: _ANSWER_CHARS - 1]}…"

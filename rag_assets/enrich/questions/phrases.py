@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from rag_assets.enrich.questions.texts import LETTER
+from rag_assets.text.plain import one_line
 
 SUBJECT_CHARS = 40
 _DOCUMENT_TYPE = re.compile(
@@ -45,10 +46,10 @@ def document_subject(document_id: str, title: str, language: str) -> tuple[str, 
     is an empty text.
     """
     stem = PurePosixPath(document_id).stem
-    name = " ".join((title or stem).replace("Microsoft Word - ", "").split())
+    name = one_line((title or stem).replace("Microsoft Word - ", ""))
     name = re.sub(r"\.(?:docx?|xlsx?|pptx?|pdf)$", "", name, flags=re.IGNORECASE)
     if language != "ja":
-        spaced = " ".join(re.sub(r"[_]+", " ", name).split())
+        spaced = one_line(re.sub(r"[_]+", " ", name))
         return (spaced if len(spaced) <= 2 * SUBJECT_CHARS and " " in spaced else ""), ""
     parts = [part.strip() for part in re.split(r"[_＿]", name) if part.strip()]
     kinds = [part for part in parts if _DOCUMENT_TYPE.search(part)]

@@ -12,6 +12,7 @@ from html import escape
 from rag_assets.contracts.tables import COMMUNITY_REPORTS, RELATIONSHIPS
 from rag_assets.graph.communities.tables import Community, load_communities
 from rag_assets.store.lake import Lake
+from rag_assets.text.plain import one_line
 
 _WIDTH = 960.0
 _HEIGHT = 640.0
@@ -84,11 +85,10 @@ def draw_communities(
     for root, radius, place in zip(roots, radii, places, strict=True):
         parts += _circles(root, place, radius, children, titles)
     for root, radius, (x, y) in list(zip(roots, radii, places, strict=True))[:_LABELLED]:
-        label = titles.get(root.community_id, "")
-        cut = label if len(label) <= _LABEL_CHARS else f"{label[:_LABEL_CHARS]}…"
+        label = one_line(titles.get(root.community_id, ""), _LABEL_CHARS)
         parts.append(
             f'<text x="{x:.1f}" y="{y + radius + 11:.1f}" font-size="11" text-anchor="middle" fill="#222222" '
-            f'stroke="#ffffff" stroke-width="3" paint-order="stroke">{_escaped(cut)}</text>'
+            f'stroke="#ffffff" stroke-width="3" paint-order="stroke">{_escaped(label)}</text>'
         )
     return "\n".join([*parts, "</svg>"])
 

@@ -251,7 +251,7 @@ class Extractor:
                 unit.text,
                 name,
                 self._type(name, span.type),
-                _shortened(description),
+                one_line(description, _DESCRIPTION_CHARS),
             )
         return list(found.values())
 
@@ -434,11 +434,6 @@ def _spans_by_unit(page: Page, language: str, named: Sequence[Span]) -> Iterator
         )
 
 
-def _shortened(text: str) -> str:
-    text = one_line(text)
-    return text if len(text) <= _DESCRIPTION_CHARS else f"{text[: _DESCRIPTION_CHARS - 1]}…"
-
-
 def _about(text: str, source: str, target: str) -> str:
     """What a sentence or row says of two names: all of it, or of a long one the cells and sentences that name them.
 
@@ -453,7 +448,7 @@ def _about(text: str, source: str, target: str) -> str:
         if keys[index] and (part := _beside(parts[index], keys[index], room // 2)) and len(part) + len(_CELL) <= room:
             chosen[index] = part
             room -= len(part) + len(_CELL)
-    return one_line(_CELL.join(chosen[index] for index in sorted(chosen))) or _shortened(text)
+    return one_line(_CELL.join(chosen[index] for index in sorted(chosen))) or one_line(text, _DESCRIPTION_CHARS)
 
 
 def _beside(text: str, keys: Sequence[str], room: int) -> str:
@@ -484,7 +479,7 @@ def _relationships(
     ]
     if edge := structure.edges.get(place):
         source, target = fold_name(edge.source[0]), fold_name(edge.target[0])
-        pairs.append((source, target, RelationshipKind.CONNECTOR, _shortened(edge.text)))
+        pairs.append((source, target, RelationshipKind.CONNECTOR, one_line(edge.text, _DESCRIPTION_CHARS)))
         ends = (edge.source, edge.target)
         pairs += [(fold_name(end[0]), fold_name(end[1]), RelationshipKind.ROW, "") for end in ends if len(end) > 1]
     elif kind in {BlockKind.TABLE, BlockKind.DIAGRAM, BlockKind.HEADING}:
@@ -578,5 +573,5 @@ def _declared(relationship: Relationship) -> Iterator[Mention]:
                     relationship.place,
                     name,
                     "term",
-                    _shortened(relationship.place),
+                    one_line(relationship.place, _DESCRIPTION_CHARS),
                 )

@@ -136,7 +136,7 @@ def split_name(text: str) -> tuple[str, ...]:
     Returns:
         The words first, then the code; the text itself where it is one name; empty where it is none.
     """
-    text = " ".join(text.partition("※")[0].split())
+    text = one_line(text.partition("※")[0])
     for form in (_PAIR, _CODE_FIRST, _CODE_LAST):
         match = form.match(text)
         if match:

@@ -21,7 +21,7 @@ HIGHEST_RATING = 10.0
 _TITLE_ENTITIES = 3
 _THEME_SHARE = 0.5  # of the names of a community, at least so many share the word that is its theme
 _THEME_NAMES = 200  # that are compared, at most
-_NAME_CHARS = 60
+_NAME_CHARS = 61
 _QUOTED = 2  # sentences that a summary quotes, and that a finding quotes of the description of its entity
 _QUOTED_CHARS = 500  # of a sentence that is quoted, at most: a longer one is a list or a table
 _SHOWN_NEIGHBOURS = 3
@@ -168,7 +168,7 @@ def compose_report(context: ReportContext, subject: Subject, limit_tokens: int) 
     candidates = _part_findings(context)
     elements = _entity_findings(context, words)
     candidates = candidates[: max(_PART_FINDINGS, MOST_FINDINGS - len(elements))] + elements
-    title = words.title(subject.theme, [_short(each.name) for each in subject.prominent])
+    title = words.title(subject.theme, [one_line(each.name, _NAME_CHARS) for each in subject.prominent])
     explanation = words.rating(subject.importance)
     report = Report(title, _summary(context, subject, words), subject.importance.rating, explanation, ())
     left = limit_tokens - estimate_tokens(report.text)
@@ -215,7 +215,7 @@ def _summary(context: ReportContext, subject: Subject, words: "_Words") -> str:
     numbers = [each.number for each in subject.prominent if each.number in existing]
     parts = [
         *map(words.sentence, sentences),
-        "" if sentences else words.together([_short(each.name) for each in subject.prominent]),
+        "" if sentences else words.together([one_line(each.name, _NAME_CHARS) for each in subject.prominent]),
         words.parts([each.title for each in context.reports[:_SHOWN_NEIGHBOURS]]) if context.reports else "",
         reference(numbers, [number for sentence in ranking for number in told[sentence][:1]]),
     ]
@@ -262,7 +262,7 @@ def _finding(
 ) -> tuple[Finding, bool]:
     """A finding on an entity, and whether a sentence is quoted in it."""
     neighbours = [edge.target if edge.source.entity_id == entity.entity_id else edge.source for edge in edges]
-    shown = [_short(each.name) for each in neighbours]
+    shown = [one_line(each.name, _NAME_CHARS) for each in neighbours]
     # told in full before those of which nothing is said
     described = sorted(edges, key=lambda edge: not edge.description)[:_SHOWN_RELATIONSHIPS]
     quoted = _whole_sentences(entity.description, words.language)[:_QUOTED]
@@ -270,7 +270,7 @@ def _finding(
         quoted += _whole_sentences(edge.description, words.language)[:1]
     for claim in claims[:_SHOWN_CLAIMS]:
         quoted += [words.claim(each, claim.status) for each in _whole_sentences(claim.description, words.language)[:1]]
-    name = _short(entity.name)
+    name = one_line(entity.name, _NAME_CHARS)
     parts = [
         *map(words.sentence, dict.fromkeys(quoted)),
         words.together([name, *shown[:_SHOWN_RELATIONSHIPS]]) if shown and not quoted else "",
@@ -287,11 +287,6 @@ def _whole_sentences(text: str, language: str) -> list[str]:
         for sentence in ([line] if _ROW_MARK in line else split_sentences(line, language))
     ]
     return [each for each in dict.fromkeys(sentences) if 0 < len(each) <= _QUOTED_CHARS and not each.endswith("…")]
-
-
-def _short(name: str) -> str:
-    line = one_line(name)
-    return line if len(line) <= _NAME_CHARS else f"{line[:_NAME_CHARS]}…"
 
 
 class _English:

@@ -31,6 +31,7 @@ from sqlalchemy.engine import URL, Connection, Engine, Row, make_url
 from rag_assets.contracts.errors import SettingsError, StoreError
 from rag_assets.models.accounts.schema import LEASES, LOCK, META, OWNERS, SCHEMA_VERSION, metadata
 from rag_assets.store.files import write_new
+from rag_assets.text.plain import one_line
 
 _BUSY_SECONDS = 60.0  # that a transaction waits for those of other processes
 _CONNECT_SECONDS = 10  # that a server may take to answer, unless its URL says otherwise
@@ -496,7 +497,7 @@ def _is_made_elsewhere(error: sa.exc.DBAPIError) -> bool:
 def _problem(error: Exception) -> str:
     """What is wrong, and what to do."""
     original = getattr(error, "orig", None) or error
-    line = " ".join(str(original).split())
+    line = one_line(original)
     for sign, problem in _PROBLEMS.items():
         if sign in line:
             return problem

@@ -19,6 +19,7 @@ from rag_assets.models.providers import (
     sendable,
     without_keys,
 )
+from rag_assets.text.plain import one_line
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, APIStatusError, AsyncAnthropic
@@ -236,8 +237,8 @@ def problem_of(error_type: str) -> CallProblem:
 
 def error_line(kind: str, message: str, request: Request | None = None, api_key: str | None = None) -> str:
     """One line on an error of the provider, without what it quotes of the request, and without the key."""
-    line, kind = (without_keys(" ".join(text.split()), api_key) for text in (message, kind))
-    line = line if len(line) <= _ERROR_CHARS else line[:_ERROR_CHARS] + "…"
+    line, kind = (without_keys(one_line(text), api_key) for text in (message, kind))
+    line = one_line(line, _ERROR_CHARS)
     if not line or (request and _quotes(line, request)):
         return f"anthropic: {kind}"
     return f"anthropic: {kind}: {line}"
@@ -290,5 +291,5 @@ def _status_error(error: "APIStatusError", request: Request | None, api_key: str
 
 def _quotes(line: str, request: Request) -> bool:
     texts = [request.prefix, request.system, *(message.text for message in request.messages)]
-    whole = " ".join(" ".join(text.split()) for text in texts)
+    whole = " ".join(one_line(text) for text in texts)
     return any(line[i : i + _QUOTED_CHARS] in whole for i in range(max(1, len(line) - _QUOTED_CHARS + 1)))

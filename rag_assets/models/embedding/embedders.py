@@ -24,6 +24,7 @@ from rag_assets.models.embedding.sentence_transformers import SentenceTransforme
 from rag_assets.models.openai.embedder import EmbeddingsRoute, OpenAIEmbedder
 from rag_assets.models.providers import sendable
 from rag_assets.processes.workers import processors
+from rag_assets.text.plain import one_line
 
 _DIMENSION = 384
 _POSITIONS = 512
@@ -194,7 +195,7 @@ def load_embedder(
 
 def _beginning(text: str) -> str:
     """What of a text can fill the window; the rest need not be tokenized."""
-    return text if len(text) <= _TEXT_CHARACTERS else " ".join(text.split())[:_TEXT_CHARACTERS]
+    return text if len(text) <= _TEXT_CHARACTERS else one_line(text)[:_TEXT_CHARACTERS]
 
 
 def _run(session: _Session, ids: NDArray[np.int64]) -> NDArray[np.float32]:

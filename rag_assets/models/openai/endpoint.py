@@ -26,6 +26,7 @@ from rag_assets.models.providers import (
     sendable,
     without_keys,
 )
+from rag_assets.text.plain import one_line
 
 if TYPE_CHECKING:
     from openai import APIError, AsyncOpenAI, OpenAI
@@ -310,7 +311,7 @@ def call_error(error: "APIError | ValueError", endpoint: Endpoint, sent: Sequenc
     named = without_keys(
         (error.code if error.code and not error.code.isdecimal() else error.type) or "", endpoint.api_key
     )
-    words = f"{place}: status {status}" + (f" ({' '.join(named.split())[:60]})" if named else "")
+    words = f"{place}: status {status}" + (f" ({one_line(named)[:60]})" if named else "")
     return CallError(problem, f"{words}: {said}" if said else words, retry_after_seconds(error.response.headers))
 
 
@@ -323,8 +324,8 @@ def chat_messages(request: Request) -> list[dict[str, str]]:
 
 def unquoted(message: str, sent: Sequence[str]) -> str:
     """What a server or library says, in one line, or nothing where it quotes what was sent."""
-    line = " ".join(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), message).split())[:_MESSAGE_CHARS]
-    texts = [" ".join(text.split()) for text in sent]
+    line = one_line(_ESCAPED.sub(lambda match: chr(int(match[1], 16)), message))[:_MESSAGE_CHARS]
+    texts = [one_line(text) for text in sent]
     pieces = set(_FOREIGN.findall(line))
     pieces |= {line[start : start + _QUOTED_CHARS] for start in range(max(1, len(line) - _QUOTED_CHARS + 1))}
     return "" if any(piece in text for text in texts for piece in pieces) else line

@@ -29,7 +29,7 @@ from rag_assets.parsing.sets import Sets
 from rag_assets.text.plain import one_line
 
 _CLUSTER_ROWS = 3
-_NODE_CHARS = 80
+_NODE_CHARS = 81
 _TOUCH = 120_000  # a third of a centimetre
 _CAPTION = 2 * _TOUCH
 _LABEL_CHARS = 80
@@ -208,8 +208,7 @@ def _name(
         rows = range(shape.area.top, min(shape.area.bottom, shape.area.top + _CELLS_ROWS) + 1)
         cells = ((row, column, cell) for row in rows for column, cell in texts.get(row, {}).items())
         text = " ".join(cell for row, column, cell in cells if shape.area.holds(row, column))
-    text = one_line(text)
-    return text if len(text) <= _NODE_CHARS else f"{text[:_NODE_CHARS]}…"
+    return one_line(text, _NODE_CHARS)
 
 
 def _text_on(

@@ -5,6 +5,7 @@ import re
 from lxml import etree
 
 from rag_assets.text.cells import column_letters, column_number
+from rag_assets.text.plain import one_line
 
 _REFERENCE = re.compile(
     r"""(?P<quoted>"(?:[^"]|"")*"|'(?:[^']|'')*'|\[[^\]]*\])"""
@@ -35,7 +36,7 @@ class Formulas:
 
     def add(self, element: etree._Element, row: int, column: int) -> str:
         """Note the formula of a cell and return it; empty where the element states none or it is left out."""
-        text, rows, columns = " ".join((element.text or "").split()), 0, 0
+        text, rows, columns = one_line(element.text or ""), 0, 0
         if element.get("t") == "shared":
             number = element.get("si") or ""
             if text:

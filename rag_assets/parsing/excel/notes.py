@@ -81,7 +81,7 @@ def margin_blocks(margins: Iterable[tuple[str, str]]) -> list[Block]:
 
 def _printed(codes: str) -> str:
     codes = codes[:_MAXIMUM_CHARS].replace("&&", _LITERAL)
-    parts = [" ".join(_CODE.sub("", _PAGE.sub("", part)).split()) for part in _SECTION.split(codes)[::2]]
+    parts = [one_line(_CODE.sub("", _PAGE.sub("", part))) for part in _SECTION.split(codes)[::2]]
     return " | ".join(part.replace(_LITERAL, "&") for part in parts if any(map(str.isalnum, part)))
 
 

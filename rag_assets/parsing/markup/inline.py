@@ -13,6 +13,7 @@ from lxml import etree
 from rag_assets.parsing.flow import link_suffix, unwrap
 from rag_assets.parsing.markup.mathematics import formula_text
 from rag_assets.parsing.office.styles import format_number
+from rag_assets.text.plain import one_line
 
 SKIPPED = {"script", "style", "template", "head", "noscript", "object", "iframe", "datalist", "rp", "rt"}
 INLINE = {
@@ -177,7 +178,7 @@ def _is_redundant(element: etree._Element) -> bool:
 
 def _picture(stated: str) -> str:
     """Alternative text of a picture, marked as such; nothing where it has none."""
-    text = " ".join(stated.split())
+    text = one_line(stated)
     return f"{_PICTURE}{text}{_PICTURE_END}" if text else ""
 
 

@@ -11,6 +11,7 @@ from lxml import etree
 
 from rag_assets.parsing.archive import local_name
 from rag_assets.parsing.office.styles import value_of
+from rag_assets.text.plain import one_line
 from rag_assets.text.scripts import GREEK
 
 _DEEPEST = 100
@@ -30,7 +31,7 @@ def formula_text(formula: etree._Element) -> str:
     Args:
         formula: An element of OMML (`oMath`, `oMathPara`) or of MathML (`math`).
     """
-    return " ".join(_linear(formula, 0).split())
+    return one_line(_linear(formula, 0))
 
 
 def _linear(element: etree._Element, depth: int) -> str:

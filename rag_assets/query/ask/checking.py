@@ -145,7 +145,7 @@ def _marked(text: str) -> list[tuple[int, str]]:
 
 
 def _without_marks(text: str) -> str:
-    return " ".join(_MARKS.sub("", text).split())
+    return one_line(_MARKS.sub("", text))
 
 
 def _whole_text(source: Source) -> str:

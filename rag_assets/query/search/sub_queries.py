@@ -26,6 +26,7 @@ from rag_assets.query.results import TraceRecorder
 from rag_assets.query.search.knowledge import Knowledge, Selection
 from rag_assets.query.search.request import clean_text
 from rag_assets.text.language import prompt_language
+from rag_assets.text.plain import one_line
 from rag_assets.text.tokens import cut_to_tokens, estimate_tokens
 
 AUGMENT_STEP = "augment_query"
@@ -158,7 +159,7 @@ class Planner:
         if not isinstance(queries, list):
             trace.add("plan", began, 0, texts=(f"failed: {problem}",))
             return None
-        lines = [" ".join(str(each).replace("\0", " ").split()) for each in queries]
+        lines = [one_line(str(each).replace("\0", " ")) for each in queries]
         texts = [text for text in dict.fromkeys(lines) if text and text != query][:MOST_SUB_QUERIES]
         trace.add("plan", began, len(texts), texts=tuple(texts))
         return texts

@@ -36,7 +36,7 @@ def check_select(connection: duckdb.DuckDBPyConnection, query: str, tables: Coll
     try:
         statements = duckdb.extract_statements(query)
     except duckdb.Error as error:
-        raise QueryError(one_line(error)) from error
+        raise QueryError(duckdb_message(error)) from error
     if len(statements) != 1:
         raise QueryError(f"expected one SELECT statement, found {len(statements)}")
     [row] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
@@ -57,7 +57,7 @@ def damaged_table(error: Exception) -> str | None:
     return broken[1] if broken else None
 
 
-def one_line(error: Exception) -> str:
+def duckdb_message(error: Exception) -> str:
     """What DuckDB says of an error, without the advice that follows; cut, as it may repeat a value of any length."""
     if table := damaged_table(error):
         return f"table {table}: a stored file is missing or damaged; `rag-assets index` makes it anew"

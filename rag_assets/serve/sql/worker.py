@@ -20,7 +20,7 @@ from rag_assets.contracts.errors import QueryError, RagAssetsError, StoreError
 from rag_assets.contracts.tables import TABLES
 from rag_assets.processes.workers import connect, limit_memory, serve
 from rag_assets.serve.sql.database import open_database
-from rag_assets.serve.sql.rules import check_select, damaged_table, one_line
+from rag_assets.serve.sql.rules import check_select, damaged_table, duckdb_message
 from rag_assets.store.lake import Lake
 from rag_assets.store.queries import read_queries
 from rag_assets.store.snapshots import Snapshot
@@ -85,7 +85,7 @@ def answer(request: dict[str, Any], database: _Database) -> dict[str, Any]:
         raise QueryError("the query took more memory than it may") from error
     except duckdb.Error as error:
         kind = StoreError if damaged_table(error) else QueryError
-        raise kind(one_line(error)) from error
+        raise kind(duckdb_message(error)) from error
     except (ValueError, OverflowError) as error:  # a value that Python has no type for
         raise QueryError(message_of(f"a value of the result cannot be told: {error}")) from error
     finally:
@@ -148,7 +148,7 @@ def main(descriptor: int, lifeline: int) -> None:
         except RagAssetsError as error:
             found = {"error": str(error), "refused": isinstance(error, QueryError)}
         except duckdb.Error as error:
-            found = {"error": one_line(error), "refused": False}
+            found = {"error": duckdb_message(error), "refused": False}
         return json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
 
     serve(connect(descriptor, lifeline), handle, lambda: database.out_of_memory)

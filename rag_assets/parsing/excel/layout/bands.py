@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rag_assets.parsing.excel.cells import Area
 from rag_assets.parsing.excel.layout.names import is_attribute, is_name, is_number
+from rag_assets.text.plain import one_line
 
 _TITLE_CHARS = 40
 _LOOKED_AT_ROWS = 100
@@ -197,7 +198,7 @@ def titles_names(bands: Sequence[Band]) -> bool:
     """Whether rows begin with a lone coloured text and coloured names of columns, with a row of another look below."""
     if len(bands) < 3 or len(bands[0].boxes) > 1 or not (bands[0].filled and bands[1].filled) or bands[2].filled:
         return False
-    texts, names = bands[0].texts, [" ".join(text.split()) for text in bands[1].texts]
+    texts, names = bands[0].texts, [one_line(text) for text in bands[1].texts]
     if not texts or len(texts[0]) > _TITLE_CHARS or "\n" in texts[0] or len(names) < 2:
         return False
     distinct = len(set(names)) == len(names) == len(bands[1].boxes)

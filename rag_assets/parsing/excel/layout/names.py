@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from itertools import pairwise
 
+from rag_assets.text.plain import one_line
+
 
 def _alternatives(words: str) -> str:
     return "|".join(map(re.escape, words.split()))
@@ -111,7 +113,7 @@ def plain(text: str) -> str:
     """A text without strikes, asides at its end, and differences of width and of white space."""
     if len(text) > _LOOKED_AT_CHARS:
         return text
-    text = " ".join(unicodedata.normalize("NFKC", text.strip("~")).split())
+    text = one_line(unicodedata.normalize("NFKC", text.strip("~")))
     return _ASIDE.sub("", text).strip() or text
 
 
